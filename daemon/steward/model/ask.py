@@ -1,0 +1,48 @@
+"""A shim that waits for a decision, and what it may be told."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.ids import AskId, JobId, NodeName
+from steward.model.job import ResumeMode
+
+
+class AskKind(Enum):
+    BATCH = "batch"
+    """The batch script ended with a non-zero status and is held at exit on its node."""
+    STEP = "step"
+    """An srun inside an allocation failed and its supervisor waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """`status` is the raw wait status of what failed; `uid` comes from the kernel (SO_PEERCRED), not from the message."""
+
+    id: AskId
+    kind: AskKind
+    job: JobId
+    step: str
+    node: NodeName
+    uid: int
+    mode: ResumeMode
+    attempt: int
+    restart: int
+    status: int
+    at: float
+
+
+class Answer(Enum):
+    RETRY = "retry"
+    REQUEUE = "requeue"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptedIn:
+    """An agent's word that a job with the option runs on its node (told by slurmstepd as root)."""
+
+    job: JobId
+    uid: int
+    mode: ResumeMode
+    restart: int
+    at: float

@@ -1,0 +1,71 @@
+"""A case: one node's repair from suspicion to return."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.health import Advice, Incarnation
+from steward.model.ids import CaseId, InstanceId, NodeName
+from steward.model.why import Why
+
+
+class Step(Enum):
+    SUSPECT = "suspect"
+    DRAIN = "drain"
+    RELEASE = "release"
+    LAUNCH = "launch"
+    PROVISION = "provision"
+    VERIFY = "verify"
+    RETURN = "return"
+    CLOSED = "closed"
+    HELD = "held"
+
+
+class Trigger(Enum):
+    """What opened the case; it decides how hard the node is taken out."""
+
+    LOST = "lost"
+    """Agent gone and a second witness agrees: drain and down at once, nothing runs there any more."""
+    FATAL = "fatal"
+    """A fatal finding: drain and down at once, jobs on it are dying anyway."""
+    DEGRADED = "degraded"
+    """Drain, and wait for the jobs to end."""
+    ADMIN = "admin"
+    """An admin's `Action:Replace` or `Action:Reboot`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Everything remembered of a repair. Times are Unix seconds; None where a step was not reached.
+
+    `old` is the incarnation that was found bad; a return needs another one. `rung` is REBOOT or REPLACE.
+    `launches` counts tries at LAUNCH; the provider's client token is `token`.
+    """
+
+    id: CaseId
+    node: NodeName
+    trigger: Trigger
+    check: str
+    step: Step
+    entered: float
+    opened: float
+    why: Why
+    rung: Advice = Advice.REPLACE
+    old: Incarnation | None = None
+    old_instance: InstanceId | None = None
+    new_instance: InstanceId | None = None
+    launches: int = 0
+    next_try: float = 0.0
+    fault_at: float | None = None
+    detected: float | None = None
+    marked: float | None = None
+    replaced: float | None = None
+    returned: float | None = None
+    closed: float | None = None
+
+    @property
+    def token(self) -> str:
+        return f"{self.id}-{self.launches}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.step is not Step.CLOSED

@@ -1,0 +1,62 @@
+"""What the site wants, as numbers the decisions use. Made from the settings; nothing here is read from a file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from steward.model.ids import NodeName
+from steward.model.instance import Slot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePolicy:
+    """Budgets and times of resuming a job; seconds unless the name says otherwise."""
+
+    enabled: bool = True
+    max_resumes: int = 5
+    evidence_before_s: float = 600.0
+    evidence_after_s: float = 300.0
+    check_budget_s: float = 2.0
+    nudge_first_s: float = 0.3
+    nudge_max_s: float = 5.0
+    exclude_culprits_s: float = 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairPolicy:
+    """Deadlines and blast radius of repairs; seconds unless the name says otherwise."""
+
+    act: bool = True
+    """False: report only, no node is touched."""
+    settle_s: float = 0.2
+    witness_fresh_s: float = 3.0
+    suspect_deadline_s: float = 30.0
+    drain_deadline_s: float = 60.0
+    release_deadline_s: float = 86400.0
+    launch_timeout_s: float = 2700.0
+    provision_timeout_s: float = 2700.0
+    verify_timeout_s: float = 300.0
+    return_timeout_s: float = 60.0
+    retry_s: float = 5.0
+    max_launches: int = 5
+    concurrent_fraction: float = 0.05
+    concurrent_min: int = 1
+    breaker_fraction: float = 0.20
+    breaker_min: int = 2
+    correlated_fraction: float = 0.05
+    correlated_min: int = 3
+    correlated_window_s: float = 300.0
+    replacements_per_hour: int = 10
+    agents_grace_s: float = 15.0
+    """After the head's start, agents that have not come back yet are not called lost for this long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desired:
+    """`slots` are the nodes we may repair, by name; a node without a slot is only watched."""
+
+    resume: ResumePolicy = field(default_factory=ResumePolicy)
+    repair: RepairPolicy = field(default_factory=RepairPolicy)
+    slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
+    modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """check id -> off | report | drain."""

@@ -1,0 +1,88 @@
+"""A Slurm job as it was read, and how it asked to be resumed."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.ids import JobId, NodeName
+
+
+class JobState(Enum):
+    """Slurm's base job states; a word we do not know becomes UNKNOWN and is never acted on."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
+    COMPLETED = "COMPLETED"
+    CANCELLED = "CANCELLED"
+    FAILED = "FAILED"
+    TIMEOUT = "TIMEOUT"
+    NODE_FAIL = "NODE_FAIL"
+    PREEMPTED = "PREEMPTED"
+    BOOT_FAIL = "BOOT_FAIL"
+    DEADLINE = "DEADLINE"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    UNKNOWN = "UNKNOWN"
+
+
+_MODE = re.compile(r"^(?:(?P<evidence>[01])|any:(?P<any>[1-9][0-9]{0,3}))$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeMode:
+    """What the submitter asked for: `--auto-resume=1` (on evidence) or `=any:N` (up to N times without)."""
+
+    text: str
+    on: bool
+    without_evidence: int = 0
+
+    @staticmethod
+    def parse(text: str) -> "ResumeMode":
+        """Raises ValueError for anything but `0`, `1` or `any:N` with N in 1..1000."""
+        match = _MODE.match(text)
+        times = int(match["any"] or 0) if match else 0
+        if match is None or times > 1000:
+            raise ValueError(f"--auto-resume={text!r}: use 0, 1 or any:N with N from 1 to 1000")
+        return ResumeMode(text=text, on=match["evidence"] != "0", without_evidence=times)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job. Times are Unix seconds or None where Slurm has none; `exit_status` is a raw wait status."""
+
+    id: JobId
+    name: str
+    state: JobState
+    user_id: int
+    flags: frozenset[str] = frozenset()
+    reason: str = ""
+    nodes: frozenset[NodeName] = frozenset()
+    batch_host: NodeName | None = None
+    is_batch: bool = True
+    restarts: int = 0
+    requeue: bool = True
+    exit_status: int = 0
+    excluded: frozenset[NodeName] = frozenset()
+    array_job_id: JobId | None = None
+    array_task: int | None = None
+    het_job_id: JobId | None = None
+    partition: str = ""
+    account: str = ""
+    node_count: int = 0
+    submitted: float | None = None
+    eligible: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    admin_comment: str = ""
+
+    @property
+    def is_completing(self) -> bool:
+        return "COMPLETING" in self.flags
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in (JobState.RUNNING, JobState.SUSPENDED)
+
+    @property
+    def is_pending(self) -> bool:
+        return self.state is JobState.PENDING

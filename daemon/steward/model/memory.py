@@ -1,0 +1,52 @@
+"""What the head meant and remembers between cycles; the store keeps it, `plan` turns it into the next one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from steward.model.case import Case
+from steward.model.ids import CaseId, JobId, Key, NodeName
+from steward.model.resume import JobMemory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """A shared cause seen on many nodes at once: one record, no action on any node, until it is over."""
+
+    kind: str
+    since: float
+    nodes: frozenset[NodeName]
+    text: str
+    over: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """Tripped: report only for this scope until reset by a person (`steward resume-actions`)."""
+
+    scope: str
+    tripped: float
+    text: str
+
+
+def _none() -> Mapping[object, object]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """`asked` maps an action's key to when it was last emitted: the same wish is not repeated before its retry time.
+
+    `noted` maps a note's key to when it was last written: the same sentence is not repeated every cycle.
+    """
+
+    cases: Mapping[CaseId, Case] = field(default_factory=_none)  # type: ignore[assignment]
+    jobs: Mapping[JobId, JobMemory] = field(default_factory=_none)  # type: ignore[assignment]
+    incidents: Mapping[str, Incident] = field(default_factory=_none)  # type: ignore[assignment]
+    breakers: Mapping[str, Breaker] = field(default_factory=_none)  # type: ignore[assignment]
+    asked: Mapping[Key, float] = field(default_factory=_none)  # type: ignore[assignment]
+    noted: Mapping[str, float] = field(default_factory=_none)  # type: ignore[assignment]
+    history: Mapping[NodeName, tuple[float, ...]] = field(default_factory=_none)  # type: ignore[assignment]
+    """Times of past repairs per node, for budgets."""
+    paused: bool = False
+    next_case: int = 1

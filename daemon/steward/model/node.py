@@ -1,0 +1,87 @@
+"""A Slurm node as it was read."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from steward.model.ids import NodeName
+from steward.model.mark import Mark, parse_mark
+
+
+class NodeBase(Enum):
+    """Slurm's base states. A word we do not know becomes UNKNOWN and is never acted on."""
+
+    IDLE = "IDLE"
+    ALLOCATED = "ALLOCATED"
+    MIXED = "MIXED"
+    DOWN = "DOWN"
+    FUTURE = "FUTURE"
+    ERROR = "ERROR"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a node is out of service, as Slurm keeps it. `at` is Unix seconds; `user` is a login name."""
+
+    text: str
+    user: str = ""
+    at: float = 0.0
+
+    @property
+    def mark(self) -> Mark | None:
+        return parse_mark(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node. `flags` are Slurm's state flags in upper case, unknown ones included (`DRAIN`, `NOT_RESPONDING`, ...)."""
+
+    name: NodeName
+    base: NodeBase
+    flags: frozenset[str] = frozenset()
+    reason: Reason | None = None
+    partitions: frozenset[str] = frozenset()
+    features: frozenset[str] = frozenset()
+    address: str = ""
+    port: int = 6818
+    cpus: int = 0
+    memory_mb: int = 0
+    gres: str = ""
+    boot_time: float | None = None
+    slurmd_started: float | None = None
+    responding: bool = True
+    extra: dict[str, str] = field(default_factory=dict, hash=False, compare=False)
+
+    @property
+    def is_down(self) -> bool:
+        return self.base is NodeBase.DOWN
+
+    @property
+    def is_drain(self) -> bool:
+        """Takes no new job (DRAIN or FAIL flag); jobs may still run on it."""
+        return "DRAIN" in self.flags or "FAIL" in self.flags
+
+    @property
+    def is_busy(self) -> bool:
+        """Jobs run or clean up on it: draining is not drained."""
+        return self.base in (NodeBase.ALLOCATED, NodeBase.MIXED) or "COMPLETING" in self.flags
+
+    @property
+    def is_schedulable(self) -> bool:
+        """Slurm would start a job here now or after those on it end."""
+        ready = self.base in (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
+        return ready and not self.is_drain and self.responding and "POWERED_DOWN" not in self.flags
+
+    @property
+    def mark(self) -> Mark | None:
+        return self.reason.mark if self.reason else None
+
+    @property
+    def is_ours(self) -> bool:
+        """Out of service by our own mark."""
+        return self.mark is not None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Taken out of service by somebody who is not us: hands off."""
+        return (self.is_drain or self.is_down) and self.reason is not None and self.mark is None

@@ -1,0 +1,81 @@
+"""One frozen picture of the world, taken at the start of a cycle."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+from steward.model.ask import Ask, OptedIn
+from steward.model.health import Finding, Incarnation
+from steward.model.ids import InstanceId, JobId, NodeName
+from steward.model.instance import Instance
+from steward.model.job import Job
+from steward.model.node import Node
+
+
+class Freshness(Enum):
+    """FRESH: read in this cycle. OLD: the look failed, this is the last good one. ABSENT: never seen."""
+
+    FRESH = "fresh"
+    OLD = "old"
+    ABSENT = "absent"
+
+
+class Witness(Enum):
+    """What the second look at a silent node's slurmd port found."""
+
+    ALIVE = "alive"
+    """It answered or closed our connection: a live process is behind the port."""
+    REFUSED = "refused"
+    """The host answered that nobody listens."""
+    SILENT = "silent"
+    """No answer: a frozen process (its kernel accepts) or a cut or dead host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessSeen:
+    result: Witness
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView:
+    """One node's agent as the head knows it. `lost_at` is when a connection that had been there ended or fell silent."""
+
+    node: NodeName
+    incarnation: Incarnation | None
+    connected: bool
+    last_heard: float
+    late: bool = False
+    lost_at: float | None = None
+    lost_why: str = ""
+    witness: WitnessSeen | None = None
+    findings: tuple[Finding, ...] = ()
+    reported_at: float = 0.0
+    checked_at: float = 0.0
+    """When the agent last answered a `check now` (0: never in this incarnation)."""
+
+
+def _empty() -> Mapping[object, object]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Everything a plan may know. Times are Unix seconds on the head's clock.
+
+    `agents_since` is when the head began to listen: agents may need a while to come back after its restart.
+    """
+
+    at: float
+    slurm: Freshness = Freshness.FRESH
+    nodes: Mapping[NodeName, Node] = field(default_factory=_empty)  # type: ignore[assignment]
+    jobs: Mapping[JobId, Job] = field(default_factory=_empty)  # type: ignore[assignment]
+    agents: Mapping[NodeName, AgentView] = field(default_factory=_empty)  # type: ignore[assignment]
+    agents_since: float = 0.0
+    provider: Freshness = Freshness.FRESH
+    instances: Mapping[InstanceId, Instance] = field(default_factory=_empty)  # type: ignore[assignment]
+    asks: tuple[Ask, ...] = ()
+    opted_in: tuple[OptedIn, ...] = ()
+    failures: Mapping[str, str] = field(default_factory=_empty)  # type: ignore[assignment]
+    """Outcome of the last try of an action that failed: key -> error text (launch refused, scontrol error)."""

@@ -1,0 +1,83 @@
+"""Probes as data: what to look at. Adapters look, checks judge what came back."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFiles:
+    """Read small text files; the answer maps each path to its text, or None where it is absent."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskUsage:
+    """statvfs of each mount point, in a thread that may be abandoned: a hung mount must not hang the agent."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgram:
+    """Run one program (argv, never a shell) with a time limit; stdout is cut at `max_bytes`."""
+
+    argv: tuple[str, ...]
+    timeout_s: float = 10.0
+    max_bytes: int = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectPort:
+    """Connect to a local TCP port, half-close, and see whether the process behind it answers or closes."""
+
+    host: str
+    port: int
+    timeout_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryGpus:
+    """Ask NVML for each GPU's identity and whether it answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadClock:
+    """The head's clock against ours, measured on the connection."""
+
+
+Probe = ReadFiles | DiskUsage | RunProgram | ConnectPort | QueryGpus | HeadClock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """One file system: sizes in bytes, `read_only` from its mount flags."""
+
+    total: int
+    free: int
+    inodes: int
+    inodes_free: int
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU as NVML sees it; `error` is NVML's message where it does not answer."""
+
+    index: int
+    uuid: str = ""
+    name: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """What a probe brought back. Exactly one kind of field is filled; `error` means that the look itself failed."""
+
+    error: str = ""
+    files: dict[str, str | None] = field(default_factory=dict)
+    disks: dict[str, Disk] = field(default_factory=dict)
+    returncode: int | None = None
+    output: str = ""
+    answered: bool | None = None
+    gpus: tuple[Gpu, ...] | None = None
+    skew_s: float | None = None

@@ -1,0 +1,55 @@
+"""What the head remembers of a job that opted in."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.ids import JobId, NodeName
+from steward.model.job import ResumeMode
+from steward.model.why import Why
+
+
+class Decision(Enum):
+    RETRY = "retry"
+    REQUEUE = "requeue"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One decision about a job and how it went. Times are Unix seconds.
+
+    `culprits` are the nodes blamed; `decided_for` is the ask that was answered, or the restart that Slurm made.
+    """
+
+    decided_for: str
+    decision: Decision
+    why: Why
+    at: float
+    culprits: frozenset[NodeName] = frozenset()
+    requeued: float | None = None
+    running: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMemory:
+    """`resumes` counts against `resume.max_resumes`.
+
+    `pending_from` is when we began to bring it back (nudges until it runs); None when nothing is to be done.
+    """
+
+    id: JobId
+    uid: int
+    mode: ResumeMode
+    opted_at: float
+    restarts: int = 0
+    resumes: int = 0
+    excluded: frozenset[NodeName] = frozenset()
+    excluded_by_user: frozenset[NodeName] = frozenset()
+    pending_from: float | None = None
+    nudges: int = 0
+    last_nudge: float = 0.0
+    nodes: frozenset[NodeName] = frozenset()
+    """Where it ran when last seen running."""
+    attempts: tuple[Attempt, ...] = ()
+    ended: float | None = None
+    end_text: str = ""

@@ -1,0 +1,170 @@
+"""The doors to the outside, as Protocols. Adapters implement them, workflows call them, tests fake them.
+
+Errors: `Retryable` (try again later, nothing is known to have happened), `Permanent` (will not work as asked) and
+`Stale` (the thing is not what we thought: look again before acting). An adapter raises nothing else on purpose.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from steward.model.action import Action
+from steward.model.ask import Answer, Ask, OptedIn
+from steward.model.events import Event
+from steward.model.ids import AskId, InstanceId, JobId, Key, NodeName
+from steward.model.instance import Instance, Slot
+from steward.model.job import Job
+from steward.model.mark import Mark
+from steward.model.memory import Memory
+from steward.model.node import Node
+from steward.model.observed import AgentView, WitnessSeen
+from steward.model.probe import Probe, Raw
+
+
+class PortError(Exception):
+    """One clear line: what was tried, what came back, what to do."""
+
+
+class Retryable(PortError):
+    """Nothing is known to have happened; the same call may work later."""
+
+
+class Permanent(PortError):
+    """The call will not work as asked (refused, invalid)."""
+
+
+class Stale(PortError):
+    """The thing changed since it was read (our mark is gone, the job ended): read again first."""
+
+
+class SlurmPort(Protocol):
+    """Slurm as Steward needs it. Reads are whole pictures; writes are batched and read back by the next picture."""
+
+    def describe(self) -> str:
+        """Which adapter and which Slurm this is, for `steward doctor`: one line."""
+
+    def nodes(self) -> Mapping[NodeName, Node]:
+        """Every node. Raises Retryable when slurmctld does not answer or the answer cannot be read."""
+
+    def jobs(self) -> Mapping[JobId, Job]:
+        """Every job slurmctld still holds (MinJobAge). Raises Retryable as above; an empty answer is a real one."""
+
+    def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+        """Drain with `mark` as reason; never overwrites a reason that is not ours (raises Stale)."""
+
+    def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+        """Drain first, then down, so that the node cannot come back by itself. Raises Stale as `drain` does."""
+
+    def give_back(self, node: NodeName, mark: Mark) -> None:
+        """Resume a node whose reason is still `mark` (reads it just before). Raises Stale otherwise."""
+
+    def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
+        """Requeue; `exclude` is the job's whole exclude list after this (never a required list). Raises Stale when the
+        job is already pending or gone."""
+
+    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
+        """Make a pending job eligible now with this exclude list; `release` lifts a hold that Slurm (not a user) set."""
+
+    def allow_requeue(self, job: JobId) -> None:
+        """Set Requeue=1 on a job."""
+
+
+class ProviderPort(Protocol):
+    """Who makes machines. One implementation per `provider = ` word in the settings; held to one contract suite."""
+
+    def describe(self) -> str:
+        """One line for `steward doctor`."""
+
+    def instances(self) -> Mapping[InstanceId, Instance]:
+        """Every instance that exists or is being made. Raises Retryable when it cannot be known."""
+
+    def launch(self, slot: Slot, token: str) -> Instance:
+        """A new instance for the slot. The same token returns the same instance, also after a crash of the caller.
+
+        Raises Retryable for want of capacity (text begins with `capacity`) or a passing fault, Permanent otherwise.
+        """
+
+    def terminate(self, instance: InstanceId) -> None:
+        """Make it go away; unknown or already gone is success."""
+
+    def reboot(self, instance: InstanceId, token: str) -> None:
+        """Reboot it (same instance id, new boot id); the same token reboots once."""
+
+
+class StorePort(Protocol):
+    """Memory, journal and events; every method is one transaction. Raises Retryable when locked or full."""
+
+    def load(self) -> Memory:
+        """The memory of the last commit, with `asked` cleared of intents that have no outcome (they are asked again)."""
+
+    def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
+        """Memory, intents and events together, before anything is done."""
+
+    def record_outcome(self, key: Key, at: float, error: str) -> None:
+        """How an intent ended; empty `error` is success."""
+
+    def failures(self) -> Mapping[str, str]:
+        """key -> error of intents whose last outcome was a failure and that are not older than an hour."""
+
+    def add_events(self, events: Sequence[Event]) -> None: ...
+
+    def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
+        """(sequence number, event), oldest first; without `after`, the newest `limit` ones."""
+
+
+class AgentPort(Protocol):
+    """The head's side of all agent connections. Methods are safe to call from the cycle's thread and never block long."""
+
+    def views(self) -> Mapping[NodeName, AgentView]: ...
+
+    def asks(self) -> tuple[Ask, ...]:
+        """Shims that are waiting now."""
+
+    def opted_in(self) -> tuple[OptedIn, ...]:
+        """Every opted-in job that some agent has told of since this head runs."""
+
+    def since(self) -> float:
+        """When this head began to listen (Unix s)."""
+
+    def answer(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
+        """Raises Stale when nobody waits for it any more."""
+
+    def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
+        """Ask for fresh results; they appear in `views()` (checked_at) and ring the bell."""
+
+    def saw(self, node: NodeName, seen: WitnessSeen) -> None:
+        """Keep what the second witness found; it appears in `views()` and rings the bell."""
+
+
+class WitnessPort(Protocol):
+    def look(self, address: str, port: int) -> WitnessSeen:
+        """Connect to a slurmd's port, half-close, wait up to a second for an answer or a close."""
+
+
+class ProbePort(Protocol):
+    """The agent's senses."""
+
+    def look(self, probe: Probe) -> Raw:
+        """Never raises: a failed look is Raw(error=...)."""
+
+
+class MungePort(Protocol):
+    """Proof of who speaks: only a daemon with the cluster's key can make or read a credential."""
+
+    def encode(self, payload: bytes) -> str:
+        """Raises Retryable when munged does not answer."""
+
+    def decode(self, credential: str) -> tuple[int, bytes]:
+        """(uid of the maker, payload). Raises Permanent for a forged, replayed or expired one, Retryable for no munged."""
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Unix seconds."""
+
+
+class Notifier(Protocol):
+    """The service manager: readiness, watchdog, status line. A no-op where there is none."""
+
+    def ready(self) -> None: ...
+    def alive(self, status: str) -> None: ...
+    def stopping(self) -> None: ...
