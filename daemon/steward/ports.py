@@ -62,7 +62,7 @@ class SlurmPort(Protocol):
         job is already pending or gone."""
 
     def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
-        """Make a pending job eligible now with this exclude list; `release` lifts a hold that Slurm (not a user) set."""
+        """Make a pending job eligible now with this exclude list; `release` lifts a hold set by Slurm."""
 
     def allow_requeue(self, job: JobId) -> None:
         """Set Requeue=1 on a job."""
@@ -94,7 +94,7 @@ class StorePort(Protocol):
     """Memory, journal and events; every method is one transaction. Raises Retryable when locked or full."""
 
     def load(self) -> Memory:
-        """The memory of the last commit, with `asked` cleared of intents that have no outcome (they are asked again)."""
+        """The memory of the last commit, with `asked` cleared of intents without outcome (they are asked again)."""
 
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
         """Memory, intents and events together, before anything is done."""
@@ -112,7 +112,7 @@ class StorePort(Protocol):
 
 
 class AgentPort(Protocol):
-    """The head's side of all agent connections. Methods are safe to call from the cycle's thread and never block long."""
+    """The head's side of all agent connections. Safe to call from the cycle's thread; never blocks long."""
 
     def views(self) -> Mapping[NodeName, AgentView]: ...
 
@@ -154,7 +154,7 @@ class MungePort(Protocol):
         """Raises Retryable when munged does not answer."""
 
     def decode(self, credential: str) -> tuple[int, bytes]:
-        """(uid of the maker, payload). Raises Permanent for a forged, replayed or expired one, Retryable for no munged."""
+        """(uid of the maker, payload). Permanent: forged, replayed or expired. Retryable: no munged."""
 
 
 class Clock(Protocol):

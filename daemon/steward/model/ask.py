@@ -16,7 +16,7 @@ class AskKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """`status` is the raw wait status of what failed; `uid` comes from the kernel (SO_PEERCRED), not from the message."""
+    """`status` is the raw wait status of what failed; `uid` is the kernel's word (SO_PEERCRED), not the message's."""
 
     id: AskId
     kind: AskKind

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from steward.model.case import Case
 from steward.model.ids import CaseId, JobId, Key, NodeName
@@ -29,7 +30,7 @@ class Breaker:
     text: str
 
 
-def _none() -> Mapping[object, object]:
+def _none() -> Mapping[Any, Any]:
     return MappingProxyType({})
 
 
@@ -40,13 +41,13 @@ class Memory:
     `noted` maps a note's key to when it was last written: the same sentence is not repeated every cycle.
     """
 
-    cases: Mapping[CaseId, Case] = field(default_factory=_none)  # type: ignore[assignment]
-    jobs: Mapping[JobId, JobMemory] = field(default_factory=_none)  # type: ignore[assignment]
-    incidents: Mapping[str, Incident] = field(default_factory=_none)  # type: ignore[assignment]
-    breakers: Mapping[str, Breaker] = field(default_factory=_none)  # type: ignore[assignment]
-    asked: Mapping[Key, float] = field(default_factory=_none)  # type: ignore[assignment]
-    noted: Mapping[str, float] = field(default_factory=_none)  # type: ignore[assignment]
-    history: Mapping[NodeName, tuple[float, ...]] = field(default_factory=_none)  # type: ignore[assignment]
+    cases: Mapping[CaseId, Case] = field(default_factory=_none)
+    jobs: Mapping[JobId, JobMemory] = field(default_factory=_none)
+    incidents: Mapping[str, Incident] = field(default_factory=_none)
+    breakers: Mapping[str, Breaker] = field(default_factory=_none)
+    asked: Mapping[Key, float] = field(default_factory=_none)
+    noted: Mapping[str, float] = field(default_factory=_none)
+    history: Mapping[NodeName, tuple[float, ...]] = field(default_factory=_none)
     """Times of past repairs per node, for budgets."""
     paused: bool = False
     next_case: int = 1

@@ -34,7 +34,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node. `flags` are Slurm's state flags in upper case, unknown ones included (`DRAIN`, `NOT_RESPONDING`, ...)."""
+    """One node. `flags` are Slurm's state flags in upper case, unknown ones included (`DRAIN`, `FAIL`, ...)."""
 
     name: NodeName
     base: NodeBase

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import Any
 
 from steward.model.ask import Ask, OptedIn
 from steward.model.health import Finding, Incarnation
@@ -40,7 +41,7 @@ class WitnessSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """One node's agent as the head knows it. `lost_at` is when a connection that had been there ended or fell silent."""
+    """One node's agent as the head knows it. `lost_at` is when its connection ended or fell silent."""
 
     node: NodeName
     incarnation: Incarnation | None
@@ -56,7 +57,7 @@ class AgentView:
     """When the agent last answered a `check now` (0: never in this incarnation)."""
 
 
-def _empty() -> Mapping[object, object]:
+def _empty() -> Mapping[Any, Any]:
     return MappingProxyType({})
 
 
@@ -69,13 +70,13 @@ class Observed:
 
     at: float
     slurm: Freshness = Freshness.FRESH
-    nodes: Mapping[NodeName, Node] = field(default_factory=_empty)  # type: ignore[assignment]
-    jobs: Mapping[JobId, Job] = field(default_factory=_empty)  # type: ignore[assignment]
-    agents: Mapping[NodeName, AgentView] = field(default_factory=_empty)  # type: ignore[assignment]
+    nodes: Mapping[NodeName, Node] = field(default_factory=_empty)
+    jobs: Mapping[JobId, Job] = field(default_factory=_empty)
+    agents: Mapping[NodeName, AgentView] = field(default_factory=_empty)
     agents_since: float = 0.0
     provider: Freshness = Freshness.FRESH
-    instances: Mapping[InstanceId, Instance] = field(default_factory=_empty)  # type: ignore[assignment]
+    instances: Mapping[InstanceId, Instance] = field(default_factory=_empty)
     asks: tuple[Ask, ...] = ()
     opted_in: tuple[OptedIn, ...] = ()
-    failures: Mapping[str, str] = field(default_factory=_empty)  # type: ignore[assignment]
+    failures: Mapping[str, str] = field(default_factory=_empty)
     """Outcome of the last try of an action that failed: key -> error text (launch refused, scontrol error)."""
