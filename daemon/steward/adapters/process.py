@@ -1,0 +1,204 @@
+"""The one door to other programs: argv lists, a time limit and an output limit always, never a shell."""
+
+import os
+import selectors
+import signal
+import subprocess  # the only import of it in Steward
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from steward.ports import Retryable
+
+_CHUNK = 65536
+_SHOWN = 400
+MAX_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """How a program ended. `returncode` is negative for a signal; `truncated` tells that output was thrown away."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    truncated: bool = False
+
+    @property
+    def text(self) -> str:
+        """stdout as UTF-8; bytes that are not become U+FFFD."""
+        return self.stdout.decode("utf-8", "replace")
+
+    @property
+    def error_text(self) -> str:
+        return self.stderr.decode("utf-8", "replace").strip()
+
+    def line(self) -> str:
+        """Command, status and both outputs in one printable line, each bounded."""
+        parts = [f"`{show(' '.join(self.argv))}`", f"rc={self.returncode}", f"{self.seconds:.2f}s"]
+        parts += [
+            f"{name}={show(text)!r}" for name, text in (("stdout", self.text), ("stderr", self.error_text)) if text
+        ]
+        return " ".join(parts)
+
+
+class Failed(Retryable):
+    """A program could not be started, ran out of time or ended with a non-zero status (then `completed` is set)."""
+
+    def __init__(self, message: str, completed: Completed | None = None) -> None:
+        super().__init__(message)
+        self.completed = completed
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    input: bytes | None = None,
+    env: Mapping[str, str] | None = None,
+    max_bytes: int = MAX_BYTES,
+    check: bool = True,
+) -> Completed:
+    """Run a program to its end, in a process group of its own of which nothing is left afterwards.
+
+    `env` is laid over our own environment. Each output is cut at `max_bytes`. Raises Failed (a Retryable) when it
+    cannot be started, when `timeout_s` is over, or, with `check`, when its status is not zero.
+    """
+    started = time.monotonic()
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=None if env is None else {**os.environ, **env},
+            start_new_session=True,
+            bufsize=0,
+        )
+    except (OSError, ValueError) as error:
+        raise Failed(f"cannot start `{show(' '.join(argv))}`: {error}") from error
+    talk = _Talk(child, input or b"", max_bytes)
+    with child:
+        try:
+            ended = talk.until(started + timeout_s)
+        finally:
+            _kill_group(child)
+    seconds = time.monotonic() - started
+    done = Completed(
+        argv=tuple(argv),
+        returncode=child.returncode,
+        stdout=talk.out(child.stdout),
+        stderr=talk.out(child.stderr),
+        seconds=seconds,
+        truncated=talk.truncated,
+    )
+    if not ended:
+        raise Failed(f"no end within {timeout_s:g} s, killed: {done.line()}", done)
+    if check and done.returncode != 0:
+        raise Failed(done.line(), done)
+    return done
+
+
+def show(text: str) -> str:
+    """Foreign text for one line of a message: printable, bounded."""
+    clean = "".join(c if c.isprintable() else " " for c in text).strip()
+    return clean if len(clean) <= _SHOWN else clean[: _SHOWN - 1] + "…"
+
+
+def _kill_group(child: subprocess.Popen[bytes]) -> None:
+    """Also after a normal end: what the program left behind in its group goes too.
+
+    The child is not reaped yet, so its process group id cannot have been given to anybody else.
+    """
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+class _Talk:
+    """Feeds and drains one child without ever blocking past the deadline."""
+
+    def __init__(self, child: subprocess.Popen[bytes], data: bytes, max_bytes: int) -> None:
+        self._data = memoryview(data)
+        self._room = max_bytes
+        self._child = child
+        self._got: dict[int, bytearray] = {}
+        self.truncated = False
+
+    def out(self, stream: IO[bytes] | None) -> bytes:
+        return bytes(self._got.get(id(stream), b""))
+
+    def until(self, deadline: float) -> bool:
+        """True when the child ended by itself in time. Its end counts, not that of children which hold its pipes."""
+        exit_fd = os.pidfd_open(self._child.pid)
+        try:
+            with selectors.DefaultSelector() as ready:
+                self._register(ready, exit_fd)
+                return self._loop(ready, exit_fd, deadline)
+        finally:
+            os.close(exit_fd)
+
+    def _register(self, ready: selectors.BaseSelector, exit_fd: int) -> None:
+        ready.register(exit_fd, selectors.EVENT_READ)
+        for stream in (self._child.stdout, self._child.stderr):
+            assert stream is not None
+            os.set_blocking(stream.fileno(), False)
+            self._got[id(stream)] = bytearray()
+            ready.register(stream, selectors.EVENT_READ)
+        if self._child.stdin is not None:
+            os.set_blocking(self._child.stdin.fileno(), False)
+            ready.register(self._child.stdin, selectors.EVENT_WRITE)
+
+    def _loop(self, ready: selectors.BaseSelector, exit_fd: int, deadline: float) -> bool:
+        while (left := deadline - time.monotonic()) > 0:
+            keys = [key for key, _ in ready.select(left)]
+            for key in keys:
+                if key.fileobj is not exit_fd:
+                    self._move(ready, key)
+            if any(key.fileobj is exit_fd for key in keys):
+                self._drain_rest()
+                return True
+        return False
+
+    def _move(self, ready: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+        done = self._write(key.fd) if key.fileobj is self._child.stdin else not self._read(key.fileobj, key.fd)
+        if done:
+            ready.unregister(key.fileobj)
+            if key.fileobj is self._child.stdin:
+                self._child.stdin.close()
+
+    def _write(self, fd: int) -> bool:
+        """One write; True when nothing is left to say or nobody listens."""
+        try:
+            self._data = self._data[os.write(fd, self._data) :]
+        except BlockingIOError:
+            return False
+        except BrokenPipeError:
+            return True
+        return not self._data
+
+    def _read(self, stream: object, fd: int) -> bool:
+        """One read; False at the end of the stream."""
+        try:
+            chunk = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        kept = self._got[id(stream)]
+        room = self._room - len(kept)
+        self.truncated = self.truncated or len(chunk) > room
+        kept += chunk[: max(room, 0)]
+        return bool(chunk)
+
+    def _drain_rest(self) -> None:
+        """What already lies in the pipes after the child's end."""
+        for stream in (self._child.stdout, self._child.stderr):
+            if stream is None:
+                continue
+            for _ in range(1024):
+                before = len(self._got[id(stream)])
+                if not self._read(stream, stream.fileno()) or len(self._got[id(stream)]) == before:
+                    break
