@@ -1,0 +1,25 @@
+"""Reads the settings file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from steward.model.settings import Problem, Settings, SettingsError, parse
+
+DEFAULT_PATH = Path("/etc/steward/steward.toml")
+
+
+def settings_path(path: Path | None, env: Mapping[str, str]) -> Path:
+    """The file in use: the one named, else `STEWARD_CONFIG`, else the default."""
+    return path or Path(env.get("STEWARD_CONFIG") or DEFAULT_PATH)
+
+
+def load(path: Path | None, env: Mapping[str, str]) -> Settings:
+    """The settings in use. Raises SettingsError when the file is not there, not readable or wrong."""
+    where = settings_path(path, env)
+    try:
+        text = where.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        remedy = "write it (docs/config.md), or name another with --config or STEWARD_CONFIG"
+        problem = Problem(key="", text=f"cannot be read ({error}): {remedy}")
+        raise SettingsError(str(where), [problem]) from error
+    return parse(text, source=str(where), env=env)

@@ -1,0 +1,102 @@
+"""The tables `[checks.*]`: one per check of `steward/checks/`, named by the check's id."""
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from steward.model.settings.types import CheckMode, Section, Words
+
+
+class SlurmdCheck(Section):
+    """slurmd's port answers."""
+
+    mode: CheckMode = Field(default=CheckMode.DRAIN, description="What a failure does.")
+    timeout_s: float = Field(default=1.0, ge=0.1, le=60, description="How long slurmd has to answer.")
+
+
+class DiskCheck(Section):
+    """Space and inodes of local file systems."""
+
+    mode: CheckMode = Field(default=CheckMode.DRAIN, description="What a failure does.")
+    paths: Words = Field(
+        default=("/", "/tmp", "/var"), description="Mount points to look at; an absent one is skipped."
+    )
+    full_percent: float = Field(
+        default=95.0, gt=0, le=100, description="Bad from this share of space or inodes in use."
+    )
+
+
+class MountsCheck(Section):
+    """File systems that must be mounted and writable."""
+
+    mode: CheckMode = Field(default=CheckMode.DRAIN, description="What a failure does.")
+    writable: Words = Field(default=("/",), description="Mount points that must not be read-only.")
+
+
+class MemoryCheck(Section):
+    """The machine's memory against what slurm.conf says."""
+
+    mode: CheckMode = Field(default=CheckMode.DRAIN, description="What a failure does.")
+    tolerance_percent: float = Field(
+        default=5.0, ge=0, le=100, description="Less than RealMemory by more than this is bad."
+    )
+
+
+class KernelLogCheck(Section):
+    """Lines of the kernel log that tell of broken hardware (Xid, MCE, NVMe, remount read-only)."""
+
+    mode: CheckMode = Field(default=CheckMode.DRAIN, description="What a failure does.")
+
+
+class GpuCheck(Section):
+    """Every GPU is there and answers through NVML (skipped on nodes without GPUs)."""
+
+    mode: CheckMode = Field(default=CheckMode.DRAIN, description="What a failure does.")
+    expected_count: int | None = Field(
+        default=None, ge=0, le=1024, description="GPUs that must be there; none: as many as at the first look."
+    )
+
+
+class ClockCheck(Section):
+    """The node's clock against the head's; munge refuses credentials when they differ by minutes."""
+
+    mode: CheckMode = Field(default=CheckMode.REPORT, description="What a failure does.")
+    max_skew_s: float = Field(default=30.0, gt=0, le=300, description="Bad from this difference.")
+
+
+class SiteChecks(Section):
+    """The site's own executables in `agent.site_checks_dir`."""
+
+    mode: CheckMode = Field(default=CheckMode.REPORT, description="What a failure of one does.")
+    timeout_s: float = Field(
+        default=10.0, ge=0.1, le=600, description="Time limit of each; a check that takes longer says unknown."
+    )
+    modes: Mapping[str, CheckMode] = Field(default_factory=dict, description="Mode by file name, where it differs.")
+
+
+class ChecksSettings(Section):
+    """The health checks: each has `mode` (`off`, `report`, `drain`) and its own limits."""
+
+    slurmd: SlurmdCheck = SlurmdCheck()
+    disk: DiskCheck = DiskCheck()
+    mounts: MountsCheck = MountsCheck()
+    memory: MemoryCheck = MemoryCheck()
+    kernel_log: KernelLogCheck = KernelLogCheck()
+    gpu: GpuCheck = GpuCheck()
+    clock: ClockCheck = ClockCheck()
+    site: SiteChecks = SiteChecks()
+
+    def modes(self) -> dict[str, str]:
+        """check id -> mode; a site check's id is `site.<file name>`, and `site` stands for those not named."""
+        each = (
+            ("slurmd", self.slurmd.mode),
+            ("disk", self.disk.mode),
+            ("mounts", self.mounts.mode),
+            ("memory", self.memory.mode),
+            ("kernel_log", self.kernel_log.mode),
+            ("gpu", self.gpu.mode),
+            ("clock", self.clock.mode),
+            ("site", self.site.mode),
+        )
+        named = ((f"site.{name}", mode) for name, mode in self.site.modes.items())
+        return {check: mode.value for check, mode in (*each, *named)}

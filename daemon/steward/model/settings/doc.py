@@ -1,0 +1,103 @@
+"""docs/config.md, made from the settings themselves so that it cannot be wrong."""
+
+import types
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from steward.model.settings.errors import section_of
+from steward.model.settings.ranges import range_text
+from steward.model.settings.root import Settings
+
+_HEAD = """# Settings
+
+Made by `steward config doc` from `daemon/steward/model/settings/`; do not edit (a test compares the two).
+
+One TOML file for the head, the agents and the `steward` command: `/etc/steward/steward.toml`, or the file that
+`STEWARD_CONFIG` or `--config` names. The same file may lie on every machine. Names end in their unit: `_s` seconds,
+`_h` hours, `_percent` percent; a number without unit is a count. A key without default is marked *required*.
+
+`steward config check` reads the file as the daemons do and names each wrong key with its value and a remedy: an
+unknown key, a value out of range, or keys that cannot work together. `steward config show` prints what is in force.
+"""
+
+_SMALLEST = """## Smallest useful file
+
+```toml
+[agent]
+head = "head1:6861"
+
+[repair]
+mode = "report"            # "act" once you have seen what it would do
+
+[[groups]]
+name = "gpu"
+nodes = "gpu[1-16]"
+provider = "static"
+```
+"""
+
+
+def settings_page() -> str:
+    """The whole page."""
+    return "\n".join((_HEAD, _SMALLEST, *_sections(Settings, ())))
+
+
+def _sections(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
+    plain = {name: field for name, field in model.model_fields.items() if section_of(field.annotation) is None}
+    if path and plain:
+        yield _section(model, path, plain)
+    for name, field in model.model_fields.items():
+        inner = section_of(field.annotation)
+        if inner is not None:
+            yield from _sections(inner, (*path, name))
+
+
+def _section(model: type[BaseModel], path: tuple[str, ...], fields: Mapping[str, FieldInfo]) -> str:
+    title = f"[[{path[0]}]]" if path == ("groups",) else f"[{'.'.join(path)}]"
+    rows = [_row(name, field) for name, field in fields.items()]
+    head = ("| Key | Type | Default | Range | Meaning |", "|---|---|---|---|---|")
+    return "\n".join((f"## `{title}`", "", (model.__doc__ or "").strip(), "", *head, *rows, ""))
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    cells = (f"`{name}`", _type(field.annotation), _default(field), range_text(field), field.description or "")
+    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+def _type(annotation: Any) -> str:
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return " or ".join(f'`"{member.value}"`' for member in annotation)
+    if get_origin(annotation) in (Union, types.UnionType):
+        return " or ".join(_type(arg) for arg in get_args(annotation) if arg is not type(None))
+    if get_origin(annotation) is tuple:
+        return "list of strings"
+    names = {bool: "true or false", int: "whole number", float: "number", str: "string", Path: "path"}
+    return names.get(annotation, "table")
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "*required*"
+    value = field.get_default(call_default_factory=True)
+    return "none" if value is None else f"`{_toml(value)}`"
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case Enum():
+            return f'"{value.value}"'
+        case float() | int():
+            return f"{value:g}"
+        case tuple():
+            return f"[{', '.join(_toml(item) for item in value)}]"
+        case dict():
+            return "{}"
+        case _:
+            return f'"{value}"'

@@ -1,0 +1,105 @@
+"""What is wrong in the file, one line each: key, value, remedy."""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from steward.model.settings.ranges import range_text
+
+Place = tuple[int | str, ...]
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing to mend."""
+
+    key: str
+    text: str
+
+    @staticmethod
+    def of(key: str, value: object, remedy: str) -> "Problem":
+        """`value` cannot stand at `key`; `remedy` completes "use ..."."""
+        return Problem(key=key, text=f"{key} = {shown(value)}: use {remedy}")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class SettingsError(Exception):
+    """The file cannot be used. `problems` has every one of them; the text has a line for each."""
+
+    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
+        self.source = source
+        self.problems = tuple(problems)
+
+
+def shown(value: object) -> str:
+    """A value as the file would have it, cut to a readable length."""
+    text = str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def problems_in(error: ValidationError, model: type[BaseModel]) -> tuple[Problem, ...]:
+    """pydantic's findings in our words."""
+    return tuple(_problem(detail, model) for detail in error.errors())
+
+
+def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
+    key = dotted(detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        return _unknown(key, detail, model)
+    if detail["type"] == "missing":
+        return Problem(key=key, text=f"{key} is missing: add it")
+    return Problem(key=key, text=f"{key} = {shown(detail['input'])}: {_remedy(detail, model)}")
+
+
+def _unknown(key: str, detail: ErrorDetails, model: type[BaseModel]) -> Problem:
+    *path, name = detail["loc"]
+    known = sorted(_fields_at(model, tuple(path)))
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    remedy = f"did you mean {close[0]}?" if close else f"remove it, or use one of: {', '.join(known)}"
+    return Problem(key=key, text=f"{key} = {shown(detail['input'])}: unknown key; {remedy}")
+
+
+def _remedy(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    if detail["type"] == "value_error":
+        return str(detail["ctx"]["error"])
+    if wanted := _range_at(model, detail["loc"]):
+        return f"use a number {wanted}"
+    return detail["msg"].replace("Input should be a valid", "use a").replace("Input should be", "use")
+
+
+def _range_at(model: type[BaseModel], place: Place) -> str:
+    *path, name = place
+    field = _fields_at(model, tuple(path)).get(str(name))
+    return range_text(field) if field else ""
+
+
+def dotted(place: Place) -> str:
+    """`("groups", 0, "name")` as `groups[0].name`."""
+    words = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
+    return "".join(words).lstrip(".")
+
+
+def _fields_at(model: type[BaseModel], place: Place) -> dict[str, FieldInfo]:
+    """The fields of the table at `place`; none where it is not a table of fixed keys."""
+    here: type[BaseModel] | None = model
+    for part in place:
+        if isinstance(part, str) and here is not None:
+            field = here.model_fields.get(part)
+            here = section_of(field.annotation) if field else None
+    return dict(here.model_fields) if here else {}
+
+
+def section_of(annotation: Any) -> type[BaseModel] | None:
+    """The section behind `Section`, `Section | None` or `tuple[Section, ...]`; None for a plain value."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for arg in get_args(annotation) if (found := section_of(arg))), None)

@@ -1,0 +1,39 @@
+"""From the file's text to Settings: pure, so that a test needs no file."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from steward.model.settings.errors import Problem, SettingsError, problems_in
+from steward.model.settings.root import Settings
+from steward.model.settings.rules import broken_rules
+
+
+def parse(text: str, *, source: str, env: Mapping[str, str]) -> Settings:
+    """The settings that `text` (TOML) says, with `env` filling in what Slurm itself takes from there.
+
+    Raises SettingsError that names every wrong key, its value and a remedy.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(source, [Problem(key="", text=f"not TOML: {error}")]) from error
+    try:
+        settings = Settings.model_validate_json(json.dumps(_with_env(tables, env), default=str))
+    except ValidationError as error:
+        raise SettingsError(source, problems_in(error, Settings)) from error
+    if problems := broken_rules(settings):
+        raise SettingsError(source, problems)
+    return settings
+
+
+def _with_env(tables: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
+    """`SLURM_CONF` is the default of `cluster.slurm_conf`, as it is for every Slurm command."""
+    cluster = tables.get("cluster", {})
+    where = env.get("SLURM_CONF", "")
+    if not where or not isinstance(cluster, dict):
+        return tables
+    return {**tables, "cluster": {"slurm_conf": where, **cluster}}

@@ -1,0 +1,120 @@
+"""Rules between keys: combinations that are each valid alone but cannot work together."""
+
+from collections.abc import Callable, Iterator
+
+from steward.model.settings.errors import Problem
+from steward.model.settings.root import Settings
+from steward.model.settings.types import expand_nodes, split_host_port
+
+Rule = Callable[[Settings], Iterator[Problem]]
+
+
+def broken_rules(settings: Settings) -> tuple[Problem, ...]:
+    """Every broken rule, in the order of the rules."""
+    return tuple(problem for rule in _RULES for problem in rule(settings))
+
+
+def _sweeps(settings: Settings) -> Iterator[Problem]:
+    head = settings.head
+    if head.busy_sweep_s > head.sweep_s:
+        yield Problem.of("head.busy_sweep_s", head.busy_sweep_s, f"at most head.sweep_s ({head.sweep_s:g})")
+
+
+def _ports(settings: Settings) -> Iterator[Problem]:
+    head = settings.head
+    if split_host_port(head.listen)[1] == split_host_port(head.http)[1]:
+        yield Problem.of("head.http", head.http, f"another port than head.listen ({head.listen})")
+
+
+def _samples(settings: Settings) -> Iterator[Problem]:
+    health = settings.health
+    if health.bad_samples > health.last_samples:
+        yield Problem.of(
+            "health.bad_samples", health.bad_samples, f"at most health.last_samples ({health.last_samples})"
+        )
+
+
+def _nudges(settings: Settings) -> Iterator[Problem]:
+    resume = settings.resume
+    if resume.nudge_first_s > resume.nudge_max_s:
+        yield Problem.of(
+            "resume.nudge_first_s", resume.nudge_first_s, f"at most resume.nudge_max_s ({resume.nudge_max_s:g})"
+        )
+
+
+def _suspicion(settings: Settings) -> Iterator[Problem]:
+    """A suspicion must outlive what confirms it, or no lost node is ever called lost."""
+    repair = settings.repair
+    needed = repair.settle_s + repair.witness_fresh_s
+    if repair.suspect_deadline_s <= needed:
+        remedy = f"more than repair.settle_s + repair.witness_fresh_s ({needed:g}), or no loss can be confirmed in time"
+        yield Problem.of("repair.suspect_deadline_s", repair.suspect_deadline_s, remedy)
+
+
+def _witness(settings: Settings) -> Iterator[Problem]:
+    """The word of a witness must live from one sweep to the next, or it is asked for ever."""
+    repair, head = settings.repair, settings.head
+    if repair.witness_fresh_s < head.busy_sweep_s:
+        remedy = f"at least head.busy_sweep_s ({head.busy_sweep_s:g}), or its word is old before it is used"
+        yield Problem.of("repair.witness_fresh_s", repair.witness_fresh_s, remedy)
+
+
+def _breaker(settings: Settings) -> Iterator[Problem]:
+    """What may be repaired at once must not trip the breaker."""
+    repair = settings.repair
+    if repair.breaker_percent < repair.concurrent_percent:
+        remedy = f"at least repair.concurrent_percent ({repair.concurrent_percent:g}), or normal work trips the breaker"
+        yield Problem.of("repair.breaker_percent", repair.breaker_percent, remedy)
+    if repair.breaker_min < repair.concurrent_min:
+        remedy = f"at least repair.concurrent_min ({repair.concurrent_min}), or normal work trips the breaker"
+        yield Problem.of("repair.breaker_min", repair.breaker_min, remedy)
+
+
+def _hold(settings: Settings) -> Iterator[Problem]:
+    """A held job waits for fresh checks: the hold must outlive their budget."""
+    agent, resume = settings.agent, settings.resume
+    if 0 < agent.hold_head_absent_s <= resume.check_budget_s:
+        remedy = f"more than resume.check_budget_s ({resume.check_budget_s:g}), or 0 for no hold while the head is away"
+        yield Problem.of("agent.hold_head_absent_s", agent.hold_head_absent_s, remedy)
+
+
+def _group_names(settings: Settings) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for number, group in enumerate(settings.groups):
+        if group.name in seen:
+            yield Problem.of(f"groups[{number}].name", group.name, "a name that no other group has")
+        seen.add(group.name)
+
+
+def _group_nodes(settings: Settings) -> Iterator[Problem]:
+    owner: dict[str, str] = {}
+    for number, group in enumerate(settings.groups):
+        for node in expand_nodes(group.nodes):
+            if node in owner:
+                remedy = f"nodes of no other group: {node} is in group {owner[node]} too"
+                yield Problem.of(f"groups[{number}].nodes", group.nodes, remedy)
+                break
+        owner.update(dict.fromkeys(expand_nodes(group.nodes), group.name))
+
+
+def _group_providers(settings: Settings) -> Iterator[Problem]:
+    there = {"static"} | settings.provider.model_fields_set
+    for number, group in enumerate(settings.groups):
+        kind = group.provider.value
+        if kind not in there:
+            yield Problem.of(f"groups[{number}].provider", kind, f"a provider with a table: add [provider.{kind}]")
+
+
+_RULES: tuple[Rule, ...] = (
+    _sweeps,
+    _ports,
+    _samples,
+    _nudges,
+    _suspicion,
+    _witness,
+    _breaker,
+    _hold,
+    _group_names,
+    _group_nodes,
+    _group_providers,
+)

@@ -1,0 +1,97 @@
+"""Small value types of the settings, each with a message that says what to write instead."""
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+from typing import Annotated
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from steward.model.ids import NodeName
+
+_HOST_PORT = re.compile(r"^(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})$")
+_NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$")
+MAX_NODES = 100_000
+
+
+class Section(BaseModel):
+    """A table of the file: frozen, strict about types, and an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class CheckMode(Enum):
+    """What a failed check may do."""
+
+    OFF = "off"
+    REPORT = "report"
+    DRAIN = "drain"
+
+
+class RepairMode(Enum):
+    """Whether Steward may touch nodes at all."""
+
+    ACT = "act"
+    REPORT = "report"
+
+
+class ProviderKind(Enum):
+    """Who makes the machines of a group."""
+
+    STATIC = "static"
+    LOCAL = "local"
+    DOCKER = "docker"
+
+
+def split_host_port(text: str) -> tuple[str, int]:
+    """`host:port` or `[v6]:port` as (host, port). Raises ValueError with what to write instead."""
+    match = _HOST_PORT.match(text)
+    if match is None or not 1 <= int(match["port"]) <= 65535:
+        raise ValueError("write HOST:PORT with a port from 1 to 65535, for example head1:6861")
+    return match["host"].strip("[]"), int(match["port"])
+
+
+def expand_nodes(text: str) -> tuple[NodeName, ...]:
+    """The node names of a Slurm host list such as `n[1-6]`, in order. Raises ValueError on anything else."""
+    try:
+        names = NodeSet(text, resolver=RESOLVER_NOGROUP)
+        count = len(names)
+        too_many = count > MAX_NODES
+        nodes = () if too_many else tuple(NodeName(str(name)) for name in names)
+    except NodeSetParseError as error:
+        raise ValueError(f"not a host list ({error}); write for example n[1-6] or gpu1,gpu[3-8]") from error
+    if too_many:
+        raise ValueError(f"{count} nodes are more than {MAX_NODES}; write a shorter range")
+    if wrong := next((name for name in nodes if not _NODE.match(name)), None):
+        raise ValueError(f"{wrong!r} is not a node name; write for example n[1-6] or gpu1,gpu[3-8]")
+    return nodes
+
+
+def _host_port(text: str) -> str:
+    split_host_port(text)
+    return text
+
+
+def _node_list(text: str) -> str:
+    expand_nodes(text)
+    return text
+
+
+def _some_nodes(text: str) -> str:
+    if not expand_nodes(text):
+        raise ValueError("names no node; write for example n[1-6]")
+    return text
+
+
+def _unique(words: Iterable[str]) -> tuple[str, ...]:
+    kept = tuple(words)
+    if twice := next((word for word in kept if kept.count(word) > 1), None):
+        raise ValueError(f"{twice!r} is there twice; write each once")
+    return kept
+
+
+HostPort = Annotated[str, AfterValidator(_host_port)]
+NodeList = Annotated[str, AfterValidator(_node_list)]
+SomeNodes = Annotated[str, AfterValidator(_some_nodes)]
+Words = Annotated[tuple[str, ...], AfterValidator(_unique)]

@@ -1,0 +1,39 @@
+"""Generated pages are what the code says now."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from steward.model.settings import Settings
+from steward.model.settings.doc import settings_page
+from steward.model.settings.errors import section_of
+
+ROOT = Path(__file__).resolve().parents[2]
+COUNTS = re.compile(r"(_samples|_min|_count|_per_hour)$|^max_(resumes|launches)$")
+UNITS = re.compile(r"_(s|h|percent)$")
+
+
+def fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        inner = section_of(field.annotation)
+        if inner is None:
+            yield f"{model.__name__}.{name}", field
+        else:
+            yield from fields(inner)
+
+
+def test_the_settings_page_is_what_the_settings_say() -> None:
+    assert (ROOT / "docs/config.md").read_text() == settings_page(), "run: make docs"
+
+
+def test_every_setting_says_what_it_means() -> None:
+    assert [name for name, field in fields(Settings) if not field.description] == []
+
+
+def test_every_number_has_a_unit_in_its_name_and_a_range() -> None:
+    numbers = [(name, field) for name, field in fields(Settings) if field.annotation in (int, float)]
+    assert [name for name, _ in numbers if not (UNITS.search(name) or COUNTS.search(name.split(".")[1]))] == []
+    assert [name for name, field in numbers if not field.metadata] == []

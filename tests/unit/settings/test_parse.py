@@ -1,0 +1,113 @@
+"""The settings file: what it says, and what it refuses."""
+
+import pytest
+
+from steward.model.desired import Desired, RepairPolicy, ResumePolicy
+from steward.model.ids import NodeName
+from steward.model.settings import Settings, SettingsError, expand_nodes, parse, split_host_port
+
+
+def settings(text: str = "", **env: str) -> Settings:
+    return parse(text, source="steward.toml", env=env)
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(SettingsError) as refused:
+        settings(text)
+    return str(refused.value)
+
+
+def test_an_empty_file_means_the_defaults_of_the_decisions() -> None:
+    wanted = settings().desired()
+    assert wanted.resume == ResumePolicy()
+    assert wanted.repair == RepairPolicy()
+    assert wanted.slots == {}
+
+
+def test_an_unknown_key_is_named_with_its_value_and_the_key_that_was_meant() -> None:
+    assert refusal("[repair]\nsetle_s = 1") == "steward.toml: repair.setle_s = 1: unknown key; did you mean settle_s?"
+
+
+def test_an_unknown_table_is_refused() -> None:
+    assert "unknown key; did you mean repair?" in refusal("[repiar]")
+
+
+def test_an_unknown_key_in_a_group_is_named_with_the_groups_number() -> None:
+    text = '[[groups]]\nname="a"\nnodes="n1"\nprovider="static"\ncolour="red"'
+    assert 'groups[0].colour = "red": unknown key; remove it, or use one of: name, nodes, provider' in refusal(text)
+
+
+def test_a_number_out_of_range_is_named_with_its_range() -> None:
+    assert "repair.settle_s = -1: use a number from 0 to 60" in refusal("[repair]\nsettle_s = -1")
+
+
+@pytest.mark.parametrize("value", ['"5"', "true", "5.5", "[5]"])
+def test_a_count_must_be_a_whole_number(value: str) -> None:
+    assert "resume.max_resumes" in refusal(f"[resume]\nmax_resumes = {value}")
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_a_time_must_be_finite(value: str) -> None:
+    assert "head.sweep_s" in refusal(f"[head]\nsweep_s = {value}")
+
+
+def test_a_word_out_of_a_set_is_refused_with_the_set() -> None:
+    assert "repair.mode = \"acts\": use 'act' or 'report'" in refusal('[repair]\nmode = "acts"')
+
+
+@pytest.mark.parametrize("value", ["head1", "head1:", "head1:0", "head1:65536", "a b:1", ":6861"])
+def test_an_address_needs_host_and_port(value: str) -> None:
+    assert "agent.head" in refusal(f'[agent]\nhead = "{value}"')
+
+
+def test_every_problem_is_told_at_once() -> None:
+    assert len(refusal("[repair]\nsettle_s = -1\nretry_s = 0\nmood = 1").splitlines()) == 3
+
+
+def test_text_that_is_not_toml_is_refused_with_its_place() -> None:
+    assert "not TOML" in refusal("[head")
+    assert "line 1" in refusal("head = ]")
+
+
+def test_slurm_conf_comes_from_the_environment_unless_the_file_says_it() -> None:
+    assert str(settings(SLURM_CONF="/a").cluster.slurm_conf) == "/a"
+    assert str(settings('[cluster]\nslurm_conf="/b"', SLURM_CONF="/a").cluster.slurm_conf) == "/b"
+
+
+def test_groups_become_slots_by_node_name() -> None:
+    wanted = settings('[[groups]]\nname="a"\nnodes="n[1-2],x"\nprovider="static"').desired()
+    assert {node: slot.group for node, slot in wanted.slots.items()} == {"n1": "a", "n2": "a", "x": "a"}
+
+
+def test_hours_and_percents_become_seconds_and_fractions() -> None:
+    text = "[resume]\nexclude_culprits_h = 2\n[repair]\nconcurrent_percent = 10\nrelease_deadline_h = 1"
+    wanted: Desired = settings(text).desired()
+    assert wanted.resume.exclude_culprits_s == 7200
+    assert wanted.repair.concurrent_fraction == pytest.approx(0.1)
+    assert wanted.repair.release_deadline_s == 3600
+
+
+def test_the_mode_of_each_check_is_known_by_its_id() -> None:
+    text = '[checks.disk]\nmode = "off"\n[checks.site.modes]\nfabric = "drain"'
+    modes = settings(text).desired().modes
+    assert modes["disk"] == "off"
+    assert modes["site.fabric"] == "drain"
+    assert modes["clock"] == "report"
+
+
+def test_report_mode_acts_on_no_node() -> None:
+    assert settings('[repair]\nmode = "report"').desired().repair.act is False
+
+
+def test_a_host_list_keeps_its_zeros() -> None:
+    assert expand_nodes("gpu[008-010]") == (NodeName("gpu008"), NodeName("gpu009"), NodeName("gpu010"))
+
+
+@pytest.mark.parametrize("text", ["n[1-", "@all", "n[1-900000]", "n 1", "n1;rm", "$(id)"])
+def test_what_is_not_a_host_list_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="write"):
+        expand_nodes(text)
+
+
+def test_an_address_may_be_ipv6() -> None:
+    assert split_host_port("[::1]:6861") == ("::1", 6861)

@@ -1,0 +1,39 @@
+"""Combinations that cannot work are refused, with the key to change and why."""
+
+import pytest
+
+from steward.model.settings import SettingsError, parse
+
+_GROUP = '[[groups]]\nname="{0}"\nnodes="{1}"\nprovider="{2}"\n'
+
+IMPOSSIBLE = [
+    ("head.busy_sweep_s", "[head]\nsweep_s=1\nbusy_sweep_s=2"),
+    ("head.http", '[head]\nlisten="0.0.0.0:7000"\nhttp="127.0.0.1:7000"'),
+    ("health.bad_samples", "[health]\nbad_samples=4"),
+    ("resume.nudge_first_s", "[resume]\nnudge_first_s=9"),
+    ("repair.suspect_deadline_s", "[repair]\nsuspect_deadline_s=3"),
+    ("repair.witness_fresh_s", "[repair]\nwitness_fresh_s=0.5"),
+    ("repair.breaker_percent", "[repair]\nbreaker_percent=1"),
+    ("repair.breaker_min", "[repair]\nconcurrent_min=3"),
+    ("agent.hold_head_absent_s", "[agent]\nhold_head_absent_s=1"),
+    ("groups[1].name", _GROUP.format("a", "n1", "static") + _GROUP.format("a", "n2", "static")),
+    ("groups[1].nodes", _GROUP.format("a", "n[1-3]", "static") + _GROUP.format("b", "n3", "static")),
+    ("groups[0].provider", _GROUP.format("a", "n1", "local")),
+]
+
+
+@pytest.mark.parametrize(("key", "text"), IMPOSSIBLE, ids=[key for key, _ in IMPOSSIBLE])
+def test_an_impossible_combination_is_refused_at_its_key(key: str, text: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        parse(text, source="steward.toml", env={})
+    assert [problem.key for problem in refused.value.problems] == [key]
+    assert "use " in str(refused.value)
+
+
+def test_no_hold_at_all_while_the_head_is_away_is_possible() -> None:
+    assert parse("[agent]\nhold_head_absent_s=0", source="f", env={}).agent.hold_head_absent_s == 0
+
+
+def test_a_group_may_use_a_provider_that_has_its_table() -> None:
+    text = _GROUP.format("a", "n1", "local") + '[provider.local]\ndir="/tmp/bed"'
+    assert parse(text, source="f", env={}).provider.local is not None
