@@ -1,0 +1,159 @@
+"""How a connection between agent and head begins: each proves itself over the other's nonce (docs/architecture.md)."""
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from steward.adapters.messages import number, opted_list, opted_record, text, whole
+from steward.adapters.seal import Role, Sealer, Seals, digest
+from steward.adapters.wire import Channel, Frame, Gone, Malformed, pack, read_frame, tune
+from steward.model.ask import OptedIn
+from steward.model.health import Incarnation
+from steward.model.ids import BootId, InstanceId, NodeName
+
+PROTOCOL = 1
+HANDSHAKE_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """Who an agent is and which opted-in jobs it knows of."""
+
+    node: NodeName
+    incarnation: Incarnation
+    version: str
+    opted: tuple[OptedIn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the head asks of the agent: beat every `interval_s`; a side silent for `late_after_s` is gone.
+
+    `now` is the head's clock, Unix seconds.
+    """
+
+    interval_s: float
+    late_after_s: float
+    now: float
+
+
+def terms_for(nodes: int, now: float) -> Terms:
+    """500 beats a second at most, whatever the size of the cluster; a small one notices within 3 s."""
+    interval = max(1.0, nodes / 500)
+    return Terms(interval_s=interval, late_after_s=max(3 * interval, 3.0), now=now)
+
+
+async def greet_agent(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, terms: Terms
+) -> tuple[Channel, Hello]:
+    """The head's side. Raises Permanent for a peer that is no agent of ours, Gone or Retryable otherwise; the caller
+    closes the writer then."""
+    tune(writer)
+    nonce = secrets.token_hex(16)
+    async with _InTime():
+        await _send(writer, {"t": "challenge", "nonce": nonce})
+        frame = await _expect(reader, "hello")
+        agent_nonce = _nonce(frame)
+        await sealer.verify(frame.get("cred"), digest(frame, Role.AGENT, nonce))
+        hello = _hello_of(frame)
+        await _send(writer, await _proved(sealer, _terms_frame(terms), Role.HEAD, agent_nonce))
+    seals = Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce)
+    return Channel(reader, writer, seals, late_after_s=terms.late_after_s), hello
+
+
+async def greet_head(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, hello: Hello
+) -> tuple[Channel, Terms]:
+    """The agent's side. Raises as `greet_agent` does."""
+    tune(writer)
+    nonce = secrets.token_hex(16)
+    async with _InTime():
+        head_nonce = _nonce(await _expect(reader, "challenge"))
+        await _send(writer, await _proved(sealer, _hello_frame(hello, nonce), Role.AGENT, head_nonce))
+        frame = await _expect(reader, "welcome")
+        await sealer.verify(frame.get("cred"), digest(frame, Role.HEAD, nonce))
+        terms = _terms_of(frame)
+    seals = Seals(sealer, Role.AGENT, head_nonce=head_nonce, agent_nonce=nonce)
+    return Channel(reader, writer, seals, late_after_s=terms.late_after_s), terms
+
+
+class _InTime:
+    """The handshake's time limit, told as Gone."""
+
+    def __init__(self) -> None:
+        self._limit = asyncio.timeout(HANDSHAKE_TIMEOUT_S)
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+
+    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            await self._limit.__aexit__(kind, error, trace)
+        except TimeoutError:
+            raise Gone(f"no handshake within {HANDSHAKE_TIMEOUT_S:g} s") from None
+
+
+async def _send(writer: asyncio.StreamWriter, frame: Frame) -> None:
+    writer.write(pack(frame))
+    try:
+        await writer.drain()
+    except OSError as error:
+        raise Gone(f"the connection ended in the handshake ({type(error).__name__})") from None
+
+
+async def _expect(reader: asyncio.StreamReader, kind: str) -> Frame:
+    frame = await read_frame(reader)
+    if frame["t"] != kind:
+        raise Malformed(f"{frame['t'][:20]!r} came in the handshake where {kind!r} was due")
+    return frame
+
+
+async def _proved(sealer: Sealer, frame: Frame, role: Role, peer_nonce: str) -> Frame:
+    return {**frame, "cred": await sealer.credential(digest(frame, role, peer_nonce))}
+
+
+def _nonce(frame: Frame) -> str:
+    nonce = text(frame, "nonce", 32)
+    if len(nonce) != 32:
+        raise Malformed("a nonce has 32 characters")
+    return nonce
+
+
+def _hello_frame(hello: Hello, nonce: str) -> Frame:
+    return {
+        "t": "hello",
+        "v": PROTOCOL,
+        "node": hello.node,
+        "instance": hello.incarnation.instance,
+        "boot": hello.incarnation.boot,
+        "version": hello.version,
+        "nonce": nonce,
+        "opted": [opted_record(one) for one in hello.opted],
+    }
+
+
+def _hello_of(frame: Frame) -> Hello:
+    version = whole(frame, "v")
+    if version != PROTOCOL:
+        raise Malformed(f"an agent speaks protocol {version}, this head speaks {PROTOCOL}: install the same release")
+    incarnation = Incarnation(instance=InstanceId(text(frame, "instance")), boot=BootId(text(frame, "boot")))
+    return Hello(
+        node=NodeName(text(frame, "node", 64)),
+        incarnation=incarnation,
+        version=text(frame, "version", 32),
+        opted=opted_list(frame),
+    )
+
+
+def _terms_frame(terms: Terms) -> Frame:
+    return {"t": "welcome", "interval": terms.interval_s, "late_after": terms.late_after_s, "now": terms.now}
+
+
+def _terms_of(frame: Frame) -> Terms:
+    terms = Terms(
+        interval_s=number(frame, "interval"), late_after_s=number(frame, "late_after"), now=number(frame, "now")
+    )
+    if not 0 < terms.interval_s < terms.late_after_s:
+        raise Malformed(f"interval {terms.interval_s:g} s and late_after {terms.late_after_s:g} s do not fit")
+    return terms

@@ -1,0 +1,197 @@
+"""What agent and head tell each other, as frames and back. What comes in is hostile until it has passed here."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from steward.adapters.wire import Frame, Malformed
+from steward.model.ask import Answer, Ask, AskKind, OptedIn
+from steward.model.health import Advice, Finding, Outcome, Severity
+from steward.model.ids import AskId, JobId, NodeName
+from steward.model.job import ResumeMode
+from steward.model.text import printable
+
+MAX_FINDINGS = 48
+MAX_TEXT = 400
+MAX_OPTED = 256
+MAX_NAMES = 1024
+
+T = TypeVar("T")
+
+
+def whole(frame: Mapping[str, Any], key: str, *, low: int = 0, high: int = 2**63 - 1) -> int:
+    """An integer field within its range."""
+    value = frame.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise Malformed(f"{key}={value!r} is not a whole number from {low} to {high}")
+    return value
+
+
+def number(frame: Mapping[str, Any], key: str) -> float:
+    value = frame.get(key)
+    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > 1e15:
+        raise Malformed(f"{key}={value!r} is not a number")
+    return float(value)
+
+
+def text(frame: Mapping[str, Any], key: str, limit: int = 128) -> str:
+    """A text field without control characters, not longer than `limit`."""
+    value = frame.get(key)
+    if not isinstance(value, str) or len(value) > limit or printable(value, limit) != value:
+        raise Malformed(f"{key} is not a printable text of at most {limit} characters")
+    return value
+
+
+def items(frame: Mapping[str, Any], key: str, limit: int) -> list[Any]:
+    value = frame.get(key, [])
+    if not isinstance(value, list) or len(value) > limit:
+        raise Malformed(f"{key} is not a list of at most {limit}")
+    return value
+
+
+def _record(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise Malformed("a list holds what is not an object")
+    return value
+
+
+def _mode(frame: Mapping[str, Any]) -> ResumeMode:
+    try:
+        return ResumeMode.parse(text(frame, "mode", 16))
+    except ValueError as error:
+        raise Malformed(str(error)) from None
+
+
+def ask_frame(ask: Ask) -> Frame:
+    return {
+        "t": "ask",
+        "id": ask.id,
+        "kind": ask.kind.value,
+        "job": ask.job,
+        "step": ask.step,
+        "uid": ask.uid,
+        "mode": ask.mode.text,
+        "attempt": ask.attempt,
+        "restart": ask.restart,
+        "status": ask.status,
+        "at": ask.at,
+    }
+
+
+def ask_of(frame: Frame, node: NodeName) -> Ask:
+    """The ask in a frame from the agent of `node`. Raises Malformed."""
+    return Ask(
+        id=AskId(text(frame, "id")),
+        kind=_word(AskKind, frame, "kind"),
+        job=JobId(whole(frame, "job", low=1)),
+        step=text(frame, "step", 32),
+        node=node,
+        uid=whole(frame, "uid", high=2**32 - 1),
+        mode=_mode(frame),
+        attempt=whole(frame, "attempt", high=10**6),
+        restart=whole(frame, "restart", high=10**6),
+        status=whole(frame, "status", high=0xFFFF),
+        at=number(frame, "at"),
+    )
+
+
+def opted_record(opted: OptedIn) -> dict[str, Any]:
+    return {
+        "job": opted.job,
+        "uid": opted.uid,
+        "mode": opted.mode.text,
+        "restart": opted.restart,
+        "at": opted.at,
+    }
+
+
+def opted_of(value: object) -> OptedIn:
+    """Raises Malformed."""
+    record = _record(value)
+    return OptedIn(
+        job=JobId(whole(record, "job", low=1)),
+        uid=whole(record, "uid", high=2**32 - 1),
+        mode=_mode(record),
+        restart=whole(record, "restart", high=10**6),
+        at=number(record, "at"),
+    )
+
+
+def opted_list(frame: Frame) -> tuple[OptedIn, ...]:
+    """The jobs of a `hello` or an `opted` frame (key "opted")."""
+    return tuple(opted_of(value) for value in items(frame, "opted", MAX_OPTED))
+
+
+def finding_record(finding: Finding) -> dict[str, Any]:
+    return {
+        "check": finding.check,
+        "outcome": finding.outcome.value,
+        "severity": finding.severity.value,
+        "advice": finding.advice.value,
+        "text": printable(finding.text, MAX_TEXT),
+        "at": finding.at,
+        "event": finding.event,
+    }
+
+
+def finding_of(value: object) -> Finding:
+    """Raises Malformed."""
+    record = _record(value)
+    return Finding(
+        check=text(record, "check", 40),
+        outcome=_word(Outcome, record, "outcome"),
+        severity=_word(Severity, record, "severity"),
+        advice=_word(Advice, record, "advice"),
+        text=text(record, "text", MAX_TEXT),
+        at=number(record, "at"),
+        event=record.get("event") is True,
+    )
+
+
+def report_frame(findings: Iterable[Finding], checked: str | None) -> Frame:
+    """All current findings, the worst first where there are too many; `checked` answers a `check_now`."""
+    worst_first = sorted(findings, key=_badness)
+    return {"t": "report", "findings": [finding_record(f) for f in worst_first[:MAX_FINDINGS]], "checked": checked}
+
+
+def report_of(frame: Frame) -> tuple[tuple[Finding, ...], str | None]:
+    """(findings, id of the `check_now` that this answers or None). Raises Malformed."""
+    findings = tuple(finding_of(value) for value in items(frame, "findings", MAX_FINDINGS))
+    checked = None if frame.get("checked") is None else text(frame, "checked")
+    return findings, checked
+
+
+def answer_frame(ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> Frame:
+    return {"t": "answer", "id": ask, "answer": answer.value, "exclude": sorted(exclude)}
+
+
+def answer_of(frame: Frame) -> tuple[AskId, Answer, frozenset[NodeName]]:
+    """Raises Malformed."""
+    names = [text({"name": value}, "name", 64) for value in items(frame, "exclude", MAX_NAMES)]
+    return AskId(text(frame, "id")), _word(Answer, frame, "answer"), frozenset(NodeName(name) for name in names)
+
+
+def check_now_frame(request: str, budget_s: float) -> Frame:
+    return {"t": "check_now", "id": request, "budget_s": budget_s}
+
+
+def withdraw_frame(ask: AskId) -> Frame:
+    """The shim hung up: nobody waits for an answer any more."""
+    return {"t": "withdraw", "id": ask}
+
+
+def opted_frame(opted: Iterable[OptedIn]) -> Frame:
+    return {"t": "opted", "opted": [opted_record(one) for one in opted]}
+
+
+_ORDER = (Severity.FATAL, Severity.DEGRADED, Severity.SUSPECT, Severity.INFO)
+
+
+def _badness(finding: Finding) -> tuple[bool, int, str]:
+    return not finding.is_bad, _ORDER.index(finding.severity), finding.check
+
+
+def _word(kind: Any, frame: Mapping[str, Any], key: str) -> Any:
+    try:
+        return kind(frame.get(key))
+    except ValueError:
+        raise Malformed(f"{key}={frame.get(key)!r} is not a word that is known here") from None

@@ -1,0 +1,93 @@
+"""MUNGE credentials through libmunge: who speaks, proved by the cluster's key."""
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from steward.ports import Permanent, Retryable
+
+_LIBRARY = "libmunge.so.2"
+_OPTION_SOCKET = 8
+_RETRYABLE = frozenset({1, 5, 6, 7})
+"""Internal error, out of memory, socket error, timeout: about munged, not about the credential."""
+
+
+class Munge:
+    """One munged, by its socket path ("" = the library's default). Calls block up to some seconds while munged is away:
+    call them in a thread. Every call has its own context, so threads may share one object."""
+
+    def __init__(self, socket: str = "") -> None:
+        """Raises Permanent when libmunge is not installed."""
+        self._socket = socket.encode()
+        self._lib = _load()
+        self._free = ctypes.CDLL(None).free
+        self._free.argtypes = [ctypes.c_void_p]
+        self._free.restype = None
+
+    def encode(self, payload: bytes) -> str:
+        """A credential of this process's uid over `payload`. Raises Retryable when munged does not answer."""
+        credential = ctypes.c_void_p()
+        with self._context() as context:
+            code = self._lib.munge_encode(ctypes.byref(credential), context, payload, len(payload))
+            self._check(code, context, "encode")
+        try:
+            return ctypes.string_at(credential).decode("ascii")
+        finally:
+            self._free(credential)
+
+    def decode(self, credential: str) -> tuple[int, bytes]:
+        """(uid of the maker, payload). Raises Permanent: forged, replayed or expired; Retryable: no munged."""
+        try:
+            text = credential.encode("ascii")
+        except UnicodeEncodeError:
+            raise Permanent("munge decode: the credential is not ASCII text") from None
+        data, length, uid = ctypes.c_void_p(), ctypes.c_int(0), ctypes.c_uint32(0)
+        out = ctypes.byref
+        with self._context() as context:
+            try:
+                code = self._lib.munge_decode(text, context, out(data), out(length), out(uid), None)
+                self._check(code, context, "decode")
+                return uid.value, ctypes.string_at(data, length.value) if data else b""
+            finally:
+                self._free(data)  # an expired or replayed credential leaves its payload behind, too
+
+    @contextmanager
+    def _context(self) -> Iterator[ctypes.c_void_p]:
+        context = ctypes.c_void_p(self._lib.munge_ctx_create())
+        if not context:
+            raise Retryable("munge: out of memory")
+        try:
+            if self._socket:
+                code = self._lib.munge_ctx_set(context, ctypes.c_int(_OPTION_SOCKET), ctypes.c_char_p(self._socket))
+                self._check(code, context, "set the socket")
+            yield context
+        finally:
+            self._lib.munge_ctx_destroy(context)
+
+    def _check(self, code: int, context: ctypes.c_void_p, what: str) -> None:
+        if code == 0:
+            return
+        detail = self._lib.munge_ctx_strerror(context) or self._lib.munge_strerror(code) or b"unknown error"
+        text = f"munge {what}: {detail.decode('ascii', 'replace')}"
+        if code in _RETRYABLE:
+            raise Retryable(f"{text} (is munged running?)")
+        raise Permanent(text)
+
+
+def _load() -> Any:
+    try:
+        lib = ctypes.CDLL(_LIBRARY)
+    except OSError as error:
+        raise Permanent(f"{_LIBRARY} cannot be loaded ({error}): install libmunge2 (or munge-libs)") from None
+    pointer, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
+    lib.munge_ctx_create.restype = pointer
+    lib.munge_ctx_destroy.argtypes = [pointer]
+    lib.munge_ctx_destroy.restype = None
+    lib.munge_ctx_strerror.argtypes = [pointer]
+    lib.munge_ctx_strerror.restype = text
+    lib.munge_strerror.argtypes = [number]
+    lib.munge_strerror.restype = text
+    lib.munge_encode.argtypes = [pointer, pointer, text, number]
+    lib.munge_decode.argtypes = [text, pointer, pointer, pointer, pointer, pointer]
+    return lib

@@ -1,0 +1,7 @@
+"""Hostile text made harmless: bounded and printable. It is shown and stored, never evaluated."""
+
+
+def printable(text: str, limit: int) -> str:
+    """`text` on one line of printable ASCII, at most `limit` characters; white space becomes a space, the rest `?`."""
+    kept = "".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in text[: limit + 1])
+    return kept if len(kept) <= limit else kept[: max(0, limit - 3)] + "..."
