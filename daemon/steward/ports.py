@@ -54,8 +54,9 @@ class SlurmPort(Protocol):
     def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         """Drain first, then down, so that the node cannot come back by itself. Raises Stale as `drain` does."""
 
-    def give_back(self, node: NodeName, mark: Mark) -> None:
-        """Resume a node whose reason is still `mark` (reads it just before). Raises Stale otherwise."""
+    def give_back(self, node: NodeName, mark: Mark, command: str = "") -> None:
+        """Resume a node whose reason (its first token) is still `mark`, or `command` where one is given (an admin's
+        `Action:Replace`, which we left in place). Reads it just before. Raises Stale otherwise."""
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
         """Requeue; `exclude` is the job's whole exclude list after this (never a required list). Raises Stale when the

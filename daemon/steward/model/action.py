@@ -33,15 +33,17 @@ class DownNode(_Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnNode(_Action):
-    """Give a node back to Slurm; refused when its reason is not `mark`'s any more."""
+    """Give a node back to Slurm; refused when its reason is neither `mark` nor the admin's `command` any more."""
 
     node: NodeName
     mark: Mark
+    command: str = ""
+    """`Action:Replace` or `Action:Reboot` where an admin asked for the repair: his reason was left in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequeueJob(_Action):
-    """Requeue on other nodes: `exclude` is added to the job's exclude list, never a required list."""
+    """Requeue: `exclude` is the job's whole exclude list after this (the user's own and the culprits)."""
 
     job: JobId
     exclude: frozenset[NodeName] = frozenset()

@@ -38,7 +38,9 @@ class Case:
     """Everything remembered of a repair. Times are Unix seconds; None where a step was not reached.
 
     `old` is the incarnation that was found bad; a return needs another one. `rung` is REBOOT or REPLACE.
-    `launches` counts tries at LAUNCH; the provider's client token is `token`.
+    `old_slurmd` is Slurm's SlurmdStartTime then: another one proves that a new slurmd registered.
+    `launches` counts the instances given up on (part of `token`, the provider's client token), `tries` the refused
+    calls for the present one. `command` is an admin's reason (`Action:Replace`) that stands in place of our mark.
     """
 
     id: CaseId
@@ -53,7 +55,10 @@ class Case:
     old: Incarnation | None = None
     old_instance: InstanceId | None = None
     new_instance: InstanceId | None = None
+    old_slurmd: float | None = None
+    command: str = ""
     launches: int = 0
+    tries: int = 0
     next_try: float = 0.0
     fault_at: float | None = None
     detected: float | None = None

@@ -19,7 +19,16 @@ class ResumePolicy:
     check_budget_s: float = 2.0
     nudge_first_s: float = 0.3
     nudge_max_s: float = 5.0
+    nudge_for_s: float = 120.0
+    """How long nudges come quickly; afterwards every `nudge_slow_s`, while the job waits for free nodes."""
+    nudge_slow_s: float = 30.0
     exclude_culprits_s: float = 86400.0
+    detect_s: float = 6.0
+    """How long a failure waits for a silent node to be found out before it is called the user's own."""
+    retry_proof_s: float = 30.0
+    """A retry that fails sooner had too few nodes or a bad one left: the job is requeued instead."""
+    ask_deadline_s: float = 60.0
+    """No shim waits longer than this for a decision: then it is told to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +48,8 @@ class RepairPolicy:
     return_timeout_s: float = 60.0
     retry_s: float = 5.0
     max_launches: int = 5
+    """Instances, and refused calls for one, before a person is needed (want of capacity is waited out)."""
+    capacity_backoff_s: tuple[float, ...] = (60.0, 120.0, 300.0, 600.0)
     concurrent_fraction: float = 0.05
     concurrent_min: int = 1
     breaker_fraction: float = 0.20
@@ -46,7 +57,13 @@ class RepairPolicy:
     correlated_fraction: float = 0.05
     correlated_min: int = 3
     correlated_window_s: float = 300.0
+    """Nodes that fail the same check within this time have a cause in common."""
+    correlated_span_s: float = 30.0
+    """Agents that fall silent within this time of each other have a cause in common."""
     replacements_per_hour: int = 10
+    node_repairs: int = 3
+    """Repairs of one node within `node_repairs_window_s`; the next one is left to a person."""
+    node_repairs_window_s: float = 7 * 86400.0
     agents_grace_s: float = 15.0
     """After the head's start, agents that have not come back yet are not called lost for this long."""
 

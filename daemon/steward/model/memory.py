@@ -6,18 +6,23 @@ from types import MappingProxyType
 from typing import Any
 
 from steward.model.case import Case
+from steward.model.health import Incarnation
 from steward.model.ids import CaseId, JobId, Key, NodeName
 from steward.model.resume import JobMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """A shared cause seen on many nodes at once: one record, no action on any node, until it is over."""
+    """A shared cause seen on many nodes at once: one record, no action on any node, until it is over.
+
+    `easing` is since when fewer nodes than the limit are away.
+    """
 
     kind: str
     since: float
     nodes: frozenset[NodeName]
     text: str
+    easing: float | None = None
     over: float | None = None
 
 
@@ -49,5 +54,11 @@ class Memory:
     noted: Mapping[str, float] = field(default_factory=_none)
     history: Mapping[NodeName, tuple[float, ...]] = field(default_factory=_none)
     """Times of past repairs per node, for budgets."""
+    agents: Mapping[NodeName, Incarnation] = field(default_factory=_none)
+    """Every agent that ever connected: one that does not come back after the head's restart is missed."""
+    breakers_reset: float = 0.0
+    """When a person last reset the breakers: what was out of service before does not count against them."""
+    looked: float = 0.0
+    """While a case is open: about when the last fresh picture was planned on. Blind time is no step's lateness."""
     paused: bool = False
     next_case: int = 1

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from steward.model.ids import NodeName
-from steward.model.mark import Mark, parse_mark
+from steward.model.mark import Mark, first_token, parse_mark
 
 
 class NodeBase(Enum):
@@ -30,6 +30,11 @@ class Reason:
     @property
     def mark(self) -> Mark | None:
         return parse_mark(self.text)
+
+    @property
+    def is_slurms_own(self) -> bool:
+        """slurmctld wrote it about a silent or rebooted node; no person or tool wants the node left alone."""
+        return first_token(self.text) in ("Not responding", "Node unexpectedly rebooted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,5 +88,7 @@ class Node:
 
     @property
     def is_foreign(self) -> bool:
-        """Taken out of service by somebody who is not us: hands off."""
-        return (self.is_drain or self.is_down) and self.reason is not None and self.mark is None
+        """Taken out of service by somebody who is not us: hands off. Slurm's own `Not responding` is nobody's."""
+        if self.mark is not None:
+            return False
+        return self.is_drain or (self.is_down and self.reason is not None and not self.reason.is_slurms_own)

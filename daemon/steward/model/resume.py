@@ -26,6 +26,9 @@ class Attempt:
     why: Why
     at: float
     culprits: frozenset[NodeName] = frozenset()
+    restart: int = 0
+    final: bool = False
+    """The batch script itself was told to stop: nothing is looked at again for this restart."""
     requeued: float | None = None
     running: float | None = None
 
