@@ -1,0 +1,64 @@
+# make demo [ARGS="--json FILE"]   watch a job survive three faults     make test   everything that CI runs
+# Both do their own set-up. On a fresh Debian 12 or 13 only git, make and python3 are needed, and root or sudo.
+
+SHELL := /bin/bash
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -q
+SCRIPTS = $(shell git ls-files | xargs -r grep -lIE '^\#!.*[/ ](ba)?sh$$')
+RESULTS := $(if $(STEWARD_RESULTS),$(STEWARD_RESULTS),$(CURDIR)/.results)
+JUNIT = --junitxml=$(RESULTS)/$@.xml
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-demo demo test lint shim shim-tests unit e2e-local e2e-docker bench docs fresh clean
+
+help:           ## this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
+
+setup:          ## install what `test` needs (idempotent)
+	@tools/setup test
+
+setup-demo:     ## install what `demo` needs (idempotent)
+	@tools/setup demo
+
+demo: setup-demo shim   ## three faults under a real training job; ARGS="--json FILE"
+	@$(BIN)/steward demo $(ARGS)
+
+test: setup     ## everything that CI runs, with one summary at the end
+	@python3 tools/stages.py lint:5 shim-tests:5 unit:6 e2e-local:12 e2e-docker:15
+
+lint:           ## style, types, layers, shell, C
+	$(BIN)/ruff check daemon tests tools examples docker
+	$(BIN)/ruff format --check daemon tests tools examples docker
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	shellcheck $(SCRIPTS)
+	$(MAKE) -C spank lint
+
+shim:           ## build the SPANK plugin
+	@$(MAKE) -s -C spank all
+
+shim-tests:     ## the plugin's unit tests under sanitizers, and a short fuzz
+	$(MAKE) -C spank all test fuzz
+
+unit:           ## unit, property, contract and architecture tests
+	$(PYTEST) tests/unit tests/property tests/contract tests/architecture $(JUNIT) $(ARGS)
+
+e2e-local: shim ## end-to-end tests on the local test bed
+	$(PYTEST) tests/e2e --backend local $(JUNIT) $(ARGS)
+
+e2e-docker: shim ## end-to-end tests on the docker test bed
+	docker/engine.sh run $(PYTEST) tests/e2e --backend docker $(JUNIT) $(ARGS)
+
+bench: setup shim ## recovery times against plain Slurm; ARGS="--runs N --json FILE"
+	$(BIN)/python -m tests.bench.recovery $(ARGS)
+
+docs: setup     ## remake the generated pages
+	$(BIN)/steward config doc > docs/config.md
+
+fresh:          ## prove `make demo` on a fresh Debian; ARGS="bookworm test"
+	tests/fresh/prove $(ARGS)
+
+clean:          ## remove what was built
+	$(MAKE) -C spank clean
+	rm -rf .venv .results .mypy_cache .ruff_cache .pytest_cache .hypothesis
