@@ -47,6 +47,14 @@ def terms_for(nodes: int, now: float) -> Terms:
 async def greet_agent(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, terms: Terms
 ) -> tuple[Channel, Hello]:
+    """The head's side, for a head that keeps the streams. Raises as `accept_agent` does."""
+    seals, hello = await accept_agent(reader, writer, sealer, terms)
+    return Channel(reader, writer, seals, late_after_s=terms.late_after_s), hello
+
+
+async def accept_agent(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, terms: Terms
+) -> tuple[Seals, Hello]:
     """The head's side. Raises Permanent for a peer that is no agent of ours, Gone or Retryable otherwise; the caller
     closes the writer then."""
     tune(writer)
@@ -58,8 +66,7 @@ async def greet_agent(
         await sealer.verify(frame.get("cred"), digest(frame, Role.AGENT, nonce))
         hello = _hello_of(frame)
         await _send(writer, await _proved(sealer, _terms_frame(terms), Role.HEAD, agent_nonce))
-    seals = Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce)
-    return Channel(reader, writer, seals, late_after_s=terms.late_after_s), hello
+    return Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce), hello
 
 
 async def greet_head(
