@@ -12,7 +12,7 @@ from steward.model.settings.doc import settings_page
 from steward.model.settings.errors import section_of
 
 ROOT = Path(__file__).resolve().parents[2]
-COUNTS = re.compile(r"(_samples|_min|_count|_per_hour)$|^max_(resumes|launches)$")
+COUNTS = re.compile(r"(_samples|_min|_count|_per_hour|_repairs)$|^max_(resumes|launches)$")
 UNITS = re.compile(r"_(s|h|percent)$")
 
 

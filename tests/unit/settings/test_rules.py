@@ -11,6 +11,8 @@ IMPOSSIBLE = [
     ("head.http", '[head]\nlisten="0.0.0.0:7000"\nhttp="127.0.0.1:7000"'),
     ("health.bad_samples", "[health]\nbad_samples=4"),
     ("resume.nudge_first_s", "[resume]\nnudge_first_s=9"),
+    ("resume.nudge_slow_s", "[resume]\nnudge_slow_s=2"),
+    ("resume.ask_deadline_s", "[resume]\nask_deadline_s=5"),
     ("repair.suspect_deadline_s", "[repair]\nsuspect_deadline_s=3"),
     ("repair.witness_fresh_s", "[repair]\nwitness_fresh_s=0.5"),
     ("repair.breaker_percent", "[repair]\nbreaker_percent=1"),

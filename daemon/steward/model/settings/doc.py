@@ -75,7 +75,7 @@ def _type(annotation: Any) -> str:
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(_type(arg) for arg in get_args(annotation) if arg is not type(None))
     if get_origin(annotation) is tuple:
-        return "list of strings"
+        return "list of numbers" if float in get_args(annotation) else "list of strings"
     names = {bool: "true or false", int: "whole number", float: "number", str: "string", Path: "path"}
     return names.get(annotation, "table")
 

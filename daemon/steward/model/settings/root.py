@@ -8,6 +8,7 @@ from steward.model.desired import Desired
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.settings.checks import ChecksSettings
+from steward.model.settings.policies import RepairSettings, ResumeSettings
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (
     AgentSettings,
@@ -15,8 +16,6 @@ from steward.model.settings.sections import (
     ClusterSettings,
     HeadSettings,
     HealthSettings,
-    RepairSettings,
-    ResumeSettings,
 )
 from steward.model.settings.types import Section, expand_nodes
 

@@ -42,6 +42,23 @@ def _nudges(settings: Settings) -> Iterator[Problem]:
         )
 
 
+def _slow_nudges(settings: Settings) -> Iterator[Problem]:
+    resume = settings.resume
+    if resume.nudge_slow_s < resume.nudge_max_s:
+        yield Problem.of(
+            "resume.nudge_slow_s", resume.nudge_slow_s, f"at least resume.nudge_max_s ({resume.nudge_max_s:g})"
+        )
+
+
+def _deadline(settings: Settings) -> Iterator[Problem]:
+    """A decision needs time for fresh checks and for a silent node to be found out."""
+    resume = settings.resume
+    needed = resume.detect_s + resume.check_budget_s
+    if resume.ask_deadline_s <= needed:
+        remedy = f"more than resume.detect_s + resume.check_budget_s ({needed:g}), or no failure is ever explained"
+        yield Problem.of("resume.ask_deadline_s", resume.ask_deadline_s, remedy)
+
+
 def _suspicion(settings: Settings) -> Iterator[Problem]:
     """A suspicion must outlive what confirms it, or no lost node is ever called lost."""
     repair = settings.repair
@@ -110,6 +127,8 @@ _RULES: tuple[Rule, ...] = (
     _ports,
     _samples,
     _nudges,
+    _slow_nudges,
+    _deadline,
     _suspicion,
     _witness,
     _breaker,

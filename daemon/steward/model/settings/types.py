@@ -91,7 +91,14 @@ def _unique(words: Iterable[str]) -> tuple[str, ...]:
     return kept
 
 
+def _times(durations: tuple[float, ...]) -> tuple[float, ...]:
+    if not durations or min(durations) <= 0:
+        raise ValueError("write at least one time in seconds, each above 0, for example [60, 300]")
+    return durations
+
+
 HostPort = Annotated[str, AfterValidator(_host_port)]
 NodeList = Annotated[str, AfterValidator(_node_list)]
 SomeNodes = Annotated[str, AfterValidator(_some_nodes)]
 Words = Annotated[tuple[str, ...], AfterValidator(_unique)]
+Durations = Annotated[tuple[float, ...], AfterValidator(_times)]

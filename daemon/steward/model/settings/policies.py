@@ -1,0 +1,152 @@
+"""The tables whose numbers the decisions use: `[resume]` and `[repair]`."""
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from pydantic import Field
+
+from steward.model.desired import RepairPolicy, ResumePolicy
+from steward.model.settings.types import Durations, RepairMode, Section
+
+_Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy)
+_HOUR_S = 3600.0
+
+
+def in_policy_units(table: Section, policy: type[_Policy], **given: Any) -> _Policy:
+    """The policy's fields from the keys of the same name; `x_s` may come from `x_h`, `x_fraction` from `x_percent`."""
+    return policy(
+        **{field.name: _value(table, field.name) for field in fields(policy) if field.name not in given}, **given
+    )
+
+
+def _value(table: Section, name: str) -> Any:
+    stem, _, unit = name.rpartition("_")
+    keys = type(table).model_fields
+    if unit == "s" and f"{stem}_h" in keys:
+        return getattr(table, f"{stem}_h") * _HOUR_S
+    if unit == "fraction":
+        return getattr(table, f"{stem}_percent") / 100.0
+    return getattr(table, name)
+
+
+class ResumeSettings(Section):
+    """Bringing back jobs that were submitted with `--auto-resume`."""
+
+    enabled: bool = Field(
+        default=True, description="false: every failed job ends with its own status, as without Steward."
+    )
+    max_resumes: int = Field(default=5, ge=0, le=1000, description="A job is resumed at most this many times.")
+    evidence_before_s: float = Field(
+        default=600.0, ge=0, le=86400, description="Evidence this long before a failure explains it."
+    )
+    evidence_after_s: float = Field(
+        default=300.0, ge=0, le=86400, description="Evidence this long after a failure explains it."
+    )
+    check_budget_s: float = Field(
+        default=2.0,
+        ge=0.1,
+        le=60,
+        description="How long a job's nodes have to answer the fresh checks after a failure.",
+    )
+    nudge_first_s: float = Field(
+        default=0.3, ge=0.1, le=60, description="Time between the first nudges of a requeued job that does not run yet."
+    )
+    nudge_for_s: float = Field(default=120.0, ge=1, le=86400, description="Nudges come this quickly for so long ...")
+    nudge_slow_s: float = Field(
+        default=30.0, ge=1, le=3600, description="... and at this distance after, while the job waits for free nodes."
+    )
+    detect_s: float = Field(
+        default=6.0,
+        ge=0,
+        le=60,
+        description="A failure waits this long for a silent node before it is called the user's.",
+    )
+    retry_proof_s: float = Field(
+        default=30.0, ge=0, le=3600, description="A retry that fails sooner is not repeated: the job is requeued."
+    )
+    ask_deadline_s: float = Field(
+        default=60.0, ge=1, le=3600, description="No failed job waits longer for a decision; then it ends by itself."
+    )
+    nudge_max_s: float = Field(default=5.0, ge=0.1, le=600, description="The time between nudges grows up to this.")
+    exclude_culprits_h: float = Field(
+        default=24.0, ge=0, le=720, description="A blamed node stays on the job's exclude list this long."
+    )
+
+    def policy(self) -> ResumePolicy:
+        return in_policy_units(self, ResumePolicy)
+
+
+class RepairSettings(Section):
+    """Repair of nodes: deadlines of each step and how much may be broken at once."""
+
+    mode: RepairMode = Field(
+        default=RepairMode.ACT,
+        description='"report": decide and tell, but touch no node. Start with this on an existing cluster.',
+    )
+    settle_s: float = Field(
+        default=0.2, ge=0, le=60, description="How long a lost agent must stay lost before it counts."
+    )
+    witness_fresh_s: float = Field(
+        default=3.0, ge=0.5, le=60, description="A second witness's word is good for this long."
+    )
+    suspect_deadline_s: float = Field(
+        default=30.0, ge=1, le=3600, description="A suspicion that nobody confirms ends after this."
+    )
+    drain_deadline_s: float = Field(
+        default=60.0, ge=1, le=3600, description="Slurm must show our drain within this time."
+    )
+    release_deadline_h: float = Field(
+        default=24.0, ge=0.01, le=720, description="Jobs on a degraded node may run this long."
+    )
+    launch_timeout_s: float = Field(
+        default=2700.0, ge=1, le=86400, description="The provider must have begun an instance by then."
+    )
+    provision_timeout_s: float = Field(
+        default=2700.0, ge=1, le=86400, description="The new instance's agent must be there by then."
+    )
+    verify_timeout_s: float = Field(default=300.0, ge=1, le=86400, description="All checks must have passed by then.")
+    return_timeout_s: float = Field(
+        default=60.0, ge=1, le=3600, description="Slurm must show the node in service by then."
+    )
+    retry_s: float = Field(default=5.0, ge=0.1, le=3600, description="Time between tries of an action that failed.")
+    max_launches: int = Field(
+        default=5, ge=1, le=100, description="After so many failed instances the case is held for a person."
+    )
+    capacity_backoff_s: Durations = Field(
+        default=(60.0, 120.0, 300.0, 600.0), description='Waits after "no capacity"; the last one repeats.'
+    )
+    concurrent_percent: float = Field(
+        default=5.0, ge=0, le=100, description="Repairs at once, as a share of a group ..."
+    )
+    concurrent_min: int = Field(default=1, ge=1, le=10000, description="... but at least this many.")
+    breaker_percent: float = Field(
+        default=20.0, ge=0, le=100, description="More nodes out by us than this share of a group ..."
+    )
+    breaker_min: int = Field(
+        default=2, ge=1, le=10000, description="... and than this number: report only until a person looked."
+    )
+    correlated_percent: float = Field(
+        default=5.0, ge=0, le=100, description="The same fault on this share of all nodes ..."
+    )
+    correlated_min: int = Field(
+        default=3, ge=2, le=10000, description="... and at least this many: one incident, no node touched."
+    )
+    correlated_window_s: float = Field(
+        default=300.0, ge=1, le=86400, description="Faults this close together count as the same."
+    )
+    correlated_span_s: float = Field(
+        default=30.0, ge=0, le=3600, description="Agents that fall silent this close together have a common cause."
+    )
+    node_repairs: int = Field(default=3, ge=1, le=100, description="Repairs of one node ...")
+    node_repairs_window_h: float = Field(
+        default=168.0, ge=0.01, le=8760, description="... within this time; the next one is left to a person."
+    )
+    replacements_per_hour: int = Field(
+        default=10, ge=0, le=10000, description="Then hold and tell, whatever the group's size."
+    )
+    agents_grace_s: float = Field(
+        default=15.0, ge=0, le=600, description="After the head's start no agent is called lost for this long."
+    )
+
+    def policy(self) -> RepairPolicy:
+        return in_policy_units(self, RepairPolicy, act=self.mode is RepairMode.ACT)
