@@ -1,0 +1,245 @@
+"""All agent connections of the head: one asyncio server, one wheel of deadlines. Implements AgentPort."""
+
+import asyncio
+import itertools
+import logging
+import re
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from steward.adapters.handshake import Hello, Terms, accept_agent
+from steward.adapters.messages import answer_frame, ask_of, check_now_frame, number, opted_list, report_of, text
+from steward.adapters.seal import Sealer
+from steward.adapters.wire import BEAT, Frame, Malformed
+from steward.head.link import Link
+from steward.head.roster import AgentDetail, Roster, Superseded
+from steward.head.waiting import Asks, Opted
+from steward.head.wheel import Wheel
+from steward.model.ask import Answer, Ask, OptedIn
+from steward.model.events import Event, Level
+from steward.model.ids import AskId, JobId, NodeName
+from steward.model.observed import AgentView, WitnessSeen
+from steward.ports import Clock, PortError
+
+log = logging.getLogger(__name__)
+
+_NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+_BEATS_PER_S = 500
+_MAX_LINKS = 20_000
+_MAX_GREETING = 1_000
+_BACKLOG = 2_000
+
+
+class Hub:
+    """Made and started in the loop's thread; AgentPort's methods may be called from any."""
+
+    def __init__(
+        self,
+        *,
+        sealer: Sealer,
+        clock: Clock,
+        ring: Callable[[], None],
+        tell: Callable[[Event], None],
+        heartbeat_s: float = 1.0,
+    ) -> None:
+        self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
+        self._heartbeat_s, self._nodes = heartbeat_s, 0
+        self._roster = Roster()
+        self._asks: Asks[Link] = Asks()
+        self._opted = Opted()
+        self._links: dict[NodeName, Link] = {}
+        self._greeting: set[Link] = set()
+        self._wheel: Wheel[Link] = Wheel(time.monotonic())
+        self._requests = itertools.count(1)
+        self._server: asyncio.Server | None = None
+        self._turning: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._since = clock.now()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port (the system's choice for 0). Raises OSError when that cannot be."""
+        self._loop = asyncio.get_running_loop()
+        self._server = await self._loop.create_server(lambda: Link(self._greet), host, port, backlog=_BACKLOG)
+        self._turning = self._loop.create_task(self._turn_wheel())
+        self._since = self._clock.now()
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Hang up; agents will come back when a head listens again."""
+        if self._turning is not None:
+            self._turning.cancel()
+        if self._server is not None:
+            self._server.close()
+        for link in [*self._links.values(), *self._greeting]:
+            link.close("the head stops")
+
+    def expect(self, nodes: int) -> None:
+        """The size of the cluster: later connections are told to beat accordingly."""
+        self._nodes = nodes
+
+    def details(self) -> Mapping[NodeName, AgentDetail]:
+        return self._roster.details()
+
+    def forget_jobs(self, known: Collection[JobId]) -> None:
+        """Opted-in jobs that Slurm does not know any more are of no interest."""
+        self._opted.forget(known, self._clock.now())
+
+    # AgentPort
+
+    def views(self) -> Mapping[NodeName, AgentView]:
+        return self._roster.views()
+
+    def asks(self) -> tuple[Ask, ...]:
+        return self._asks.all()
+
+    def opted_in(self) -> tuple[OptedIn, ...]:
+        return self._opted.all()
+
+    def since(self) -> float:
+        return self._since
+
+    def answer(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
+        link = self._asks.take(ask)
+        self._in_loop(lambda: link.send(answer_frame(ask, answer, exclude)))
+
+    def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
+        frame = check_now_frame(f"check-{next(self._requests)}", budget_s)
+        self._in_loop(lambda: self._send_all(nodes, frame))
+
+    def saw(self, node: NodeName, seen: WitnessSeen) -> None:
+        self._roster.saw(node, seen)
+        self._ring()
+
+    # Owner of the links; in the loop's thread
+
+    def beat(self, link: Link, frame: Frame) -> Frame:
+        link.heard = time.monotonic()
+        now = self._clock.now()
+        sent = number(frame, "sent")
+        if self._roster.heard(link.node, now, sent - now):
+            self._ring()
+        return {"t": BEAT, "echo": sent, "now": now}
+
+    def frame(self, link: Link, frame: Frame) -> None:
+        link.heard = time.monotonic()
+        match frame["t"]:
+            case "report":
+                self._reported(link, frame)
+            case "ask":
+                self._asked(link, frame)
+            case "withdraw":
+                self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
+            case "opted":
+                self._note_opted(opted_list(frame))
+            case other:
+                raise Malformed(f"a frame of the unknown type {other[:20]!r}")
+
+    def ended(self, link: Link, why: str) -> None:
+        self._asks.drop(link)
+        if self._links.get(link.node) is not link:
+            return
+        del self._links[link.node]
+        self._roster.lost(link.node, why, self._clock.now())
+        log.info("agent gone: %s", why, extra={"node": link.node})
+        self._ring()
+
+    def _reported(self, link: Link, frame: Frame) -> None:
+        findings, checked = report_of(frame)
+        self._ring_if(self._roster.reported(link.node, findings, self._clock.now(), checked=checked is not None))
+
+    def _asked(self, link: Link, frame: Frame) -> None:
+        """An ask counts from when it reached us: deadlines are on our clock."""
+        ask = replace(ask_of(frame, link.node), at=self._clock.now())
+        if not self._asks.add(ask, link):
+            log.warning("too many shims wait on this node: told to stop", extra={"node": link.node, "job": ask.job})
+            link.send(answer_frame(ask.id, Answer.STOP, frozenset()))
+        self._ring()
+
+    def _note_opted(self, opted: tuple[OptedIn, ...]) -> None:
+        news = [self._opted.add(replace(one, at=self._clock.now())) for one in opted]
+        self._ring_if(any(news))
+
+    def _ring_if(self, news: bool) -> None:
+        if news:
+            self._ring()
+
+    # Coming and going
+
+    async def _greet(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._greeting) >= _MAX_GREETING or len(self._links) >= _MAX_LINKS:
+            link.close("too many connections")
+            return
+        self._greeting.add(link)
+        try:
+            terms = self._terms()
+            seals, hello = await accept_agent(reader, writer, self._sealer, terms)
+            self._admit(link, hello, terms)
+            link.adopt(self, seals)
+        except (PortError, Superseded) as error:
+            log.warning("a connection was refused: %s", error, extra={"peer": writer.get_extra_info("peername")})
+            link.close(str(error))
+        finally:
+            self._greeting.discard(link)
+
+    def _terms(self) -> Terms:
+        interval = max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
+        return Terms(interval_s=interval, late_after_s=max(3 * interval, 3.0), now=self._clock.now())
+
+    def _admit(self, link: Link, hello: Hello, terms: Terms) -> None:
+        if not _NODE.match(hello.node):
+            raise Malformed(f"{hello.node[:64]!r} is not a node's name")
+        now = self._clock.now()
+        other = self._roster.joined(hello.node, hello.incarnation, hello.version, now)
+        if other is not None:
+            self._tell(_conflict(other, hello, now))
+        before = self._links.get(hello.node)
+        link.node, link.incarnation = hello.node, hello.incarnation
+        link.late_after_s, link.gone_after_s = 1.75 * terms.interval_s, terms.late_after_s
+        link.heard = time.monotonic()
+        self._links[hello.node] = link
+        if before is not None:
+            before.close("its agent connected anew")
+        self._wheel.add(link, link.heard + link.late_after_s)
+        self._note_opted(hello.opted)
+        log.info("agent connected", extra={"node": hello.node, "instance": hello.incarnation.instance})
+        self._ring()
+
+    async def _turn_wheel(self) -> None:
+        while True:
+            await asyncio.sleep(self._wheel.tick_s)
+            now = time.monotonic()
+            for link in self._wheel.turn(now):
+                if link.is_open:
+                    self._look_at(link, now)
+
+    def _look_at(self, link: Link, now: float) -> None:
+        """Late, gone, or heard of since: then look again when it may be late next."""
+        silent = now - link.heard
+        if silent >= link.gone_after_s:
+            link.close(f"silent for {silent:.1f} s")
+        elif silent >= link.late_after_s:
+            self._ring_if(self._roster.late(link.node))
+            self._wheel.add(link, link.heard + link.gone_after_s)
+        else:
+            self._wheel.add(link, link.heard + link.late_after_s)
+
+    def _send_all(self, nodes: frozenset[NodeName], frame: Frame) -> None:
+        for node in nodes:
+            if link := self._links.get(node):
+                link.send(frame)
+
+    def _in_loop(self, what: Callable[[], object]) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(what)
+
+
+def _conflict(other: AgentView, hello: Hello, now: float) -> Event:
+    old = other.incarnation.instance if other.incarnation else "?"
+    return Event(
+        at=now,
+        kind="agent.conflict",
+        level=Level.WARNING,
+        node=hello.node,
+        text=f"two machines speak as {hello.node}: {old} and {hello.incarnation.instance}; the later one is believed",
+    )

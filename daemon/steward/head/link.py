@@ -1,0 +1,193 @@
+"""One agent's connection at the head.
+
+After the handshake there is no task and no timer per agent: a heartbeat is answered where it arrives, and a task lives
+only while a sealed frame is opened or sent. Any error ends the connection; the agent connects again.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from steward.adapters.seal import Seals
+from steward.adapters.wire import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack
+from steward.model.health import Incarnation
+from steward.model.ids import NodeName
+from steward.ports import PortError
+
+log = logging.getLogger(__name__)
+
+_LENGTH = 4
+_MAX_WAITING = 256
+_MAX_UNSENT = 1 << 20
+_MAX_BUFFER = 1 << 20
+
+
+class Owner(Protocol):
+    """Whom a link tells what happens."""
+
+    def beat(self, link: "Link", frame: Frame) -> Frame:
+        """A heartbeat came; the answer to it."""
+
+    def frame(self, link: "Link", frame: Frame) -> None:
+        """A sealed frame came and its seal was good. May raise Malformed."""
+
+    def ended(self, link: "Link", why: str) -> None:
+        """The connection is over; told once, and only of a link that was adopted."""
+
+
+class _Turns:
+    """Does one thing after the other, with a task only while there is something to do."""
+
+    def __init__(self, work: Callable[[Frame], Awaitable[None]], failed: Callable[[str], None]) -> None:
+        self._work, self._failed = work, failed
+        self._waiting: deque[Frame] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def put(self, frame: Frame) -> None:
+        if len(self._waiting) >= _MAX_WAITING:
+            self._failed(f"more than {_MAX_WAITING} frames are waiting")
+            return
+        self._waiting.append(frame)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def drop(self) -> None:
+        self._waiting.clear()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await self._work(self._waiting.popleft())
+        except PortError as error:
+            self._failed(str(error))
+        except Exception:
+            log.exception("a frame could not be dealt with")
+            self._failed("internal error")
+        finally:
+            self._task = None
+
+
+class Link(asyncio.StreamReaderProtocol):
+    """`greet` gets a stream reader and writer for the handshake, of whose bytes only the first frame is shown to it."""
+
+    def __init__(self, greet: Callable[["Link", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
+        self._stream = asyncio.StreamReader(limit=MAX_FRAME + _LENGTH)
+        super().__init__(self._stream, lambda reader, writer: greet(self, reader, writer))
+        self._buffer = bytearray()
+        self._greeted = False
+        self._peer: asyncio.Transport | None = None
+        self._owner: Owner | None = None
+        self._seals: Seals | None = None
+        self._incoming = _Turns(self._open, self.close)
+        self._outgoing = _Turns(self._send, self.close)
+        self.node = NodeName("")
+        self.incarnation: Incarnation | None = None
+        self.heard = 0.0
+        """Monotonic seconds of the last sign of life."""
+        self.late_after_s = self.gone_after_s = 0.0
+        self.is_open = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.Transport):
+            self._peer = transport
+        super().connection_made(transport)
+
+    def adopt(self, owner: Owner, seals: Seals) -> None:
+        """The handshake is done: frames go to `owner` from now on."""
+        self._owner, self._seals = owner, seals
+        if not self.is_open:
+            owner.ended(self, "its connection ended in the handshake")
+        self._split()
+
+    def data_received(self, data: bytes) -> None:
+        if not self.is_open:
+            return
+        self._buffer += data
+        if len(self._buffer) > _MAX_BUFFER:
+            self.close("it sends faster than a Steward does")
+        if self._owner is not None:
+            self._split()
+        elif not self._greeted:
+            self._show_first()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.close("its connection ended" if exc is None else f"its connection broke ({type(exc).__name__})")
+
+    def eof_received(self) -> bool:
+        super().eof_received()
+        return False
+
+    def send(self, frame: Frame) -> None:
+        """Seal and send, in the order of the calls. In the loop's thread only."""
+        if self.is_open:
+            self._outgoing.put(frame)
+
+    def close(self, why: str) -> None:
+        """End it at once, without a flush: a frozen peer would never take what is left."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._incoming.drop()
+        self._outgoing.drop()
+        if self._peer is not None:
+            self._peer.abort()
+        if self._owner is not None:
+            self._owner.ended(self, why)
+
+    def _show_first(self) -> None:
+        """Feed the handshake its frame and keep what follows: it is ours to read when the handshake is done."""
+        size = self._size()
+        if size is None:
+            return
+        if size > MAX_FRAME:
+            self.close("a frame that is too long")
+        elif len(self._buffer) >= _LENGTH + size:
+            first, self._buffer = self._buffer[: _LENGTH + size], self._buffer[_LENGTH + size :]
+            self._greeted = True
+            super().data_received(bytes(first))
+
+    def _split(self) -> None:
+        while self.is_open and (size := self._size()) is not None:
+            if size > MAX_FRAME:
+                self.close(f"a frame of {size} bytes")
+            if len(self._buffer) < _LENGTH + size:
+                return
+            body = bytes(self._buffer[_LENGTH : _LENGTH + size])
+            del self._buffer[: _LENGTH + size]
+            self._take(body)
+
+    def _size(self) -> int | None:
+        return int.from_bytes(self._buffer[:_LENGTH], "big") if len(self._buffer) >= _LENGTH else None
+
+    def _take(self, body: bytes) -> None:
+        try:
+            frame = unpack(body)
+            if frame["t"] != BEAT:
+                self._incoming.put(frame)
+            elif self._owner is not None:
+                self._write(self._owner.beat(self, frame))
+        except Malformed as error:
+            self.close(str(error))
+
+    def _write(self, frame: Frame) -> None:
+        peer = self._peer
+        if peer is None or not self.is_open:
+            return
+        if peer.get_write_buffer_size() > _MAX_UNSENT:
+            self.close("it takes nothing that we send")
+            return
+        peer.write(pack(frame))
+
+    async def _open(self, frame: Frame) -> None:
+        if self._seals is None or self._owner is None:
+            return
+        opened = await self._seals.open(frame)
+        if self.is_open:
+            self._owner.frame(self, opened)
+
+    async def _send(self, frame: Frame) -> None:
+        if self._seals is not None:
+            self._write(await self._seals.seal(frame))

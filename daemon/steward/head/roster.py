@@ -1,0 +1,109 @@
+"""What is known of every agent: one frozen view per node, kept up to date by its connection, read by the cycle."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from steward.model.health import Finding, Incarnation
+from steward.model.ids import NodeName
+from steward.model.observed import AgentView, WitnessSeen
+
+_SUPERSEDED_KEPT = 8
+
+
+class Superseded(Exception):
+    """A machine that was replaced as this node speaks again; the newer one keeps the name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentDetail:
+    """What people want to know of an agent and no decision depends on. `skew_s`: its clock minus ours."""
+
+    version: str
+    skew_s: float | None = None
+
+
+class Roster:
+    """Thread-safe. Times are Unix seconds; a method that returns a bool tells whether a decision may depend on it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._views: dict[NodeName, AgentView] = {}
+        self._details: dict[NodeName, AgentDetail] = {}
+        self._superseded: dict[NodeName, OrderedDict[Incarnation, None]] = {}
+
+    def views(self) -> Mapping[NodeName, AgentView]:
+        with self._lock:
+            return dict(self._views)
+
+    def details(self) -> Mapping[NodeName, AgentDetail]:
+        with self._lock:
+            return dict(self._details)
+
+    def view(self, node: NodeName) -> AgentView | None:
+        return self._views.get(node)
+
+    def joined(self, node: NodeName, incarnation: Incarnation, version: str, now: float) -> AgentView | None:
+        """A connection for `node` was accepted; the view that it takes over from, when that was another incarnation's
+        live one. Raises Superseded for an incarnation that had to make way before."""
+        with self._lock:
+            if incarnation in self._superseded.get(node, ()):
+                raise Superseded(f"{node}: {incarnation.instance} (boot {incarnation.boot}) was replaced before")
+            before = self._views.get(node)
+            self._details[node] = AgentDetail(version=version)
+            if before is not None and before.incarnation == incarnation:
+                self._views[node] = replace(
+                    before, connected=True, last_heard=now, late=False, lost_at=None, lost_why="", witness=None
+                )
+                return None
+            self._views[node] = AgentView(node=node, incarnation=incarnation, connected=True, last_heard=now)
+            if before is None or before.incarnation is None:
+                return None
+            self._supersede(node, before.incarnation)
+            return before if before.connected and not before.late else None
+
+    def heard(self, node: NodeName, now: float, skew_s: float | None) -> bool:
+        """A sign of life."""
+        with self._lock:
+            view = self._views[node]
+            self._views[node] = replace(view, last_heard=now, late=False)
+            if skew_s is not None:
+                self._details[node] = replace(self._details[node], skew_s=skew_s)
+            return view.late
+
+    def late(self, node: NodeName) -> bool:
+        """A beat is overdue."""
+        with self._lock:
+            view = self._views[node]
+            self._views[node] = replace(view, late=True)
+            return not view.late
+
+    def lost(self, node: NodeName, why: str, now: float) -> None:
+        with self._lock:
+            view = self._views[node]
+            self._views[node] = replace(view, connected=False, lost_at=now, lost_why=why)
+
+    def reported(self, node: NodeName, findings: tuple[Finding, ...], now: float, *, checked: bool) -> bool:
+        """The node's current findings; `checked`: in answer to a `check now`."""
+        with self._lock:
+            view = self._views[node]
+            self._views[node] = replace(
+                view, findings=findings, reported_at=now, checked_at=now if checked else view.checked_at
+            )
+            news = [replace(finding, at=0.0) for finding in findings]
+            return checked or not view.reported_at or news != [replace(finding, at=0.0) for finding in view.findings]
+
+    def saw(self, node: NodeName, seen: WitnessSeen) -> None:
+        """What the second witness found, also of a node for which no agent ever spoke."""
+        with self._lock:
+            view = self._views.get(node)
+            if view is None:
+                view = AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
+            self._views[node] = replace(view, witness=seen)
+
+    def _supersede(self, node: NodeName, old: Incarnation) -> None:
+        kept = self._superseded.setdefault(node, OrderedDict())
+        kept[old] = None
+        if len(kept) > _SUPERSEDED_KEPT:
+            kept.popitem(last=False)

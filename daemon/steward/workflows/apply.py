@@ -1,0 +1,217 @@
+"""Actions become calls of ports. Every action is idempotent by its key: it may be tried again after any failure or crash.
+
+What is quick is done at once and in order. What may be slow (machines, the second witness) is done in a pool; its outcome
+rings the bell. An answer is a promise that what came before it was done: it is withheld when that failed.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import assert_never
+
+from steward.model.action import (
+    Action,
+    AllowRequeue,
+    AnswerAsk,
+    CheckNow,
+    DownNode,
+    DrainNode,
+    LaunchInstance,
+    NudgeJob,
+    ProbeNode,
+    RebootInstance,
+    RequeueJob,
+    ReturnNode,
+    TerminateInstance,
+)
+from steward.model.ask import Answer
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.observed import Observed
+from steward.ports import AgentPort, Permanent, PortError, ProviderPort, Retryable, SlurmPort, Stale, WitnessPort
+from steward.workflows.journal import Journal
+from steward.workflows.pool import Pool
+from steward.workflows.subject import kind_of
+
+log = logging.getLogger(__name__)
+
+Slow = ProbeNode | LaunchInstance | TerminateInstance | RebootInstance
+SlurmAction = DrainNode | DownNode | ReturnNode | RequeueJob | NudgeJob | AllowRequeue
+Batch = tuple[Action, ...]
+"""One action, or drains (or downs) that carry the very same mark."""
+
+_SLOW_AT_ONCE = 8
+_TOO_SLOW_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Where actions go. No provider: no group of the settings has one."""
+
+    slurm: SlurmPort
+    provider: ProviderPort | None
+    agents: AgentPort
+    witness: WitnessPort
+
+
+class Applier:
+    """`apply` is called by the cycle alone; `changed` is told when the world was touched, `listing` of instances."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        journal: Journal,
+        *,
+        changed: Callable[[], None],
+        listing: Callable[[], None],
+        ring: Callable[[], None],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._ports, self._journal = ports, journal
+        self._changed, self._listing, self._ring, self._monotonic = changed, listing, ring, monotonic
+        self._pool = Pool(_SLOW_AT_ONCE, "slow")
+        self._lock = threading.Lock()
+        self._under_way: set[Key] = set()
+
+    def apply(self, actions: Sequence[Action], seen: Observed, alive: Callable[[], None]) -> None:
+        """Do all of it; never raises for a port's failure. After a Slurm command that hung, no other is tried."""
+        kept = _Kept()
+        for batch in batches(actions):
+            first = batch[0]
+            if isinstance(first, Slow):
+                self._start(first, seen)
+            elif refusal := kept.refusal(first):
+                self._finish(batch, "not tried", refusal)
+                kept.note(batch, "not tried", 0.0)
+            else:
+                began = self._monotonic()
+                outcome = self._try(batch, partial(self._do, batch))
+                kept.note(batch, outcome, self._monotonic() - began)
+            alive()
+
+    def _do(self, batch: Batch) -> None:
+        first = batch[0]
+        match first:
+            case DrainNode():
+                self._ports.slurm.drain([one.node for one in batch if isinstance(one, DrainNode)], first.mark)
+            case DownNode():
+                self._ports.slurm.down([one.node for one in batch if isinstance(one, DownNode)], first.mark)
+            case ReturnNode():
+                self._ports.slurm.give_back(first.node, first.mark, first.command)
+            case RequeueJob():
+                self._ports.slurm.requeue(first.job, first.exclude)
+            case NudgeJob():
+                self._ports.slurm.nudge(first.job, first.exclude, release=first.release)
+            case AllowRequeue():
+                self._ports.slurm.allow_requeue(first.job)
+            case AnswerAsk():
+                self._ports.agents.answer(first.ask, first.answer, first.exclude)
+            case CheckNow():
+                self._ports.agents.check_now(first.nodes, first.budget_s)
+            case ProbeNode() | LaunchInstance() | TerminateInstance() | RebootInstance():
+                raise AssertionError(f"{kind_of(first)} is for the pool")
+            case _:
+                assert_never(first)
+        if isinstance(first, SlurmAction):
+            self._changed()
+
+    def _start(self, action: Slow, seen: Observed) -> None:
+        """In the pool, unless the same wish is under way."""
+        with self._lock:
+            if action.key in self._under_way:
+                return
+            self._under_way.add(action.key)
+        self._pool.submit(lambda: self._run_slow(action, seen))
+
+    def _run_slow(self, action: Slow, seen: Observed) -> None:
+        try:
+            self._try((action,), lambda: self._do_slow(action, seen))
+        finally:
+            with self._lock:
+                self._under_way.discard(action.key)
+            if not isinstance(action, ProbeNode):
+                self._listing()
+            self._ring()
+
+    def _do_slow(self, action: Slow, seen: Observed) -> None:
+        match action:
+            case ProbeNode():
+                node = seen.nodes.get(action.node)
+                if node is None:
+                    raise Stale(f"{action.node} is not a node of Slurm any more")
+                self._ports.agents.saw(action.node, self._ports.witness.look(node.address or node.name, node.port))
+            case LaunchInstance():
+                self._provider().launch(action.slot, action.token)
+            case TerminateInstance():
+                self._provider().terminate(action.instance)
+            case RebootInstance():
+                self._provider().reboot(action.instance, action.token)
+            case _:
+                assert_never(action)
+
+    def _provider(self) -> ProviderPort:
+        if self._ports.provider is None:
+            raise Permanent("no provider is configured for this node's group")
+        return self._ports.provider
+
+    def _try(self, batch: Batch, call: Callable[[], None]) -> str:
+        try:
+            call()
+        except PortError as error:
+            return self._finish(batch, _word(error), str(error) or type(error).__name__)
+        except Exception as error:
+            log.exception("%s failed in an unforeseen way", kind_of(batch[0]))
+            return self._finish(batch, "error", f"{type(error).__name__}: {error}")
+        return self._finish(batch, "done", "")
+
+    def _finish(self, batch: Batch, outcome: str, error: str) -> str:
+        for action in batch:
+            self._journal.outcome(action, outcome, error)
+        return outcome
+
+
+class _Kept:
+    """Which promises of this plan were kept so far. What is already as wished (`stale`) counts as kept."""
+
+    def __init__(self) -> None:
+        self._jobs: set[JobId] = set()
+        self._nodes: set[NodeName] = set()
+        self._slurm_hangs = False
+
+    def refusal(self, action: Action) -> str:
+        """Why `action` must not be tried now; empty when it may."""
+        if self._slurm_hangs and isinstance(action, SlurmAction):
+            return "not tried: the Slurm command before it did not come back"
+        promises = isinstance(action, AnswerAsk) and action.answer is not Answer.STOP
+        if promises and (action.job in self._jobs or action.exclude & self._nodes):
+            return "not answered: what the answer promises could not be done"
+        return ""
+
+    def note(self, batch: Batch, outcome: str, took_s: float) -> None:
+        if outcome in ("done", "stale"):
+            return
+        for action in batch:
+            if isinstance(action, RequeueJob | NudgeJob | AllowRequeue):
+                self._jobs.add(action.job)
+            elif isinstance(action, DrainNode | DownNode):
+                self._nodes.add(action.node)
+            if isinstance(action, SlurmAction) and took_s > _TOO_SLOW_S:
+                self._slurm_hangs = True
+
+
+def batches(actions: Sequence[Action]) -> Iterator[Batch]:
+    """In order; neighbours that drain (or down) with the very same mark are one call."""
+    for (_, mark), group in groupby(actions, lambda action: (type(action), getattr(action, "mark", None))):
+        together = tuple(group)
+        if mark is not None and isinstance(together[0], DrainNode | DownNode):
+            yield together
+        else:
+            yield from ((action,) for action in together)
+
+
+def _word(error: PortError) -> str:
+    if isinstance(error, Stale):
+        return "stale"
+    return "refused" if isinstance(error, Permanent) else "retry" if isinstance(error, Retryable) else "error"

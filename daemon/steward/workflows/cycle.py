@@ -1,0 +1,219 @@
+"""The cycle: observe, plan, commit the intents, apply; woken by the bell, by the plan's next deadline, or by the sweep.
+
+It runs in one thread. Nothing that goes wrong in one turn ends it: the turn is logged, the next one looks again.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from steward.model.ask import Answer
+from steward.model.case import Step
+from steward.model.desired import Desired
+from steward.model.events import Event
+from steward.model.memory import Memory
+from steward.model.observed import Observed
+from steward.model.plan import Plan
+from steward.ports import AgentPort, Clock, Notifier, PortError
+from steward.workflows.apply import Applier
+from steward.workflows.bell import Bell
+from steward.workflows.commands import Commands
+from steward.workflows.journal import Journal
+from steward.workflows.observe import Observer
+from steward.workflows.snapshot import Phases, Snapshot
+
+log = logging.getLogger(__name__)
+
+Planner = Callable[[Observed, Desired, Memory, float], Plan]
+
+_REST_SHARE = 0.25
+_REST_MIN_S = 0.01
+_AFTER_FAILURE_S = 1.0
+_SHIM_LIMIT_S = 60.0
+_MAX_TOLD = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweeps:
+    """The cycle runs at least this often, seconds; `busy` while something is going on."""
+
+    quiet_s: float = 5.0
+    busy_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a cycle is made of."""
+
+    observer: Observer
+    plan: Planner
+    journal: Journal
+    applier: Applier
+    agents: AgentPort
+    commands: Commands
+    bell: Bell
+    clock: Clock
+    notifier: Notifier
+    want: Desired
+    sweeps: Sweeps
+
+
+class Cycle:
+    """`run` in a thread of its own; `stop` from any. `watchers` are called with every snapshot, in that thread."""
+
+    def __init__(self, parts: Parts, watchers: Sequence[Callable[[Snapshot], None]] = ()) -> None:
+        self._parts, self._watchers = parts, watchers
+        self._told: deque[Event] = deque(maxlen=_MAX_TOLD)
+        self._stopping = threading.Event()
+        self._memory: Memory | None = None
+        self.latest: Snapshot | None = None
+
+    def tell(self, event: Event) -> None:
+        """An event from outside a plan; stored with the next commit."""
+        self._told.append(event)
+        self._parts.bell.ring()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._parts.bell.ring()
+
+    def run(self) -> None:
+        """Until `stop`."""
+        rung: float | None = time.monotonic()
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            wait_s = self.turn(rung)
+            self._parts.notifier.alive(self._status())
+            rest = max(_REST_MIN_S, _REST_SHARE * (time.monotonic() - began))
+            self._stopping.wait(rest)
+            rung = self._parts.bell.wait(wait_s - rest)
+
+    def turn(self, rung: float | None = None) -> float:
+        """One turn; seconds until the next one is due without a bell. `rung` is when the bell rang (monotonic)."""
+        try:
+            snapshot = self._turn(rung)
+        except PortError as error:
+            log.error("the cycle could not go on: %s", error)
+        except Exception:
+            log.exception("the cycle failed; open cases: %s", self._open_cases())
+        else:
+            self._publish(snapshot)
+            return self._due_in(snapshot)
+        self._free_shims()
+        return _AFTER_FAILURE_S
+
+    def _turn(self, rung: float | None) -> Snapshot:
+        parts, marks = self._parts, [time.monotonic()]
+        before = self._remembered()
+        seen = parts.observer.observe(busy=self._is_busy(), failures=parts.journal.failures(), alive=self._alive)
+        marks.append(time.monotonic())
+        memory, ordered = parts.commands.take(before, seen.at)
+        plan = parts.plan(seen, parts.want, memory, seen.at)
+        marks.append(time.monotonic())
+        self._commit(before, plan, ordered)
+        marks.append(time.monotonic())
+        parts.applier.apply(plan.actions, seen, self._alive)
+        marks.append(time.monotonic())
+        return Snapshot(
+            at=seen.at,
+            number=self.latest.number + 1 if self.latest else 1,
+            seen=seen,
+            before=before,
+            memory=plan.memory,
+            plan=plan,
+            phases=_phases(marks, rung),
+        )
+
+    def _remembered(self) -> Memory:
+        if self._memory is None:
+            self._memory = self._parts.journal.load()
+        return self._memory
+
+    def _commit(self, before: Memory, plan: Plan, ordered: list[Event]) -> None:
+        """A plan that changes nothing is not written: a quiet cluster costs no disk."""
+        told = [self._told.popleft() for _ in range(len(self._told))]
+        events = [*told, *ordered, *plan.events]
+        if plan.actions or events or plan.memory != before:
+            try:
+                self._parts.journal.begin(plan.memory, plan.actions, events)
+            except Exception:
+                self._told.extendleft(reversed(told))
+                raise
+        self._memory = plan.memory
+        self._parts.commands.committed()
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        self.latest = snapshot
+        phases = snapshot.phases
+        log.debug(
+            "cycle %d: %d actions",
+            snapshot.number,
+            len(snapshot.plan.actions),
+            extra={
+                "observe_ms": round(phases.observe_s * 1e3, 1),
+                "plan_ms": round(phases.plan_s * 1e3, 1),
+                "commit_ms": round(phases.commit_s * 1e3, 1),
+                "apply_ms": round(phases.apply_s * 1e3, 1),
+                "bell_ms": None if phases.bell_s is None else round(phases.bell_s * 1e3, 1),
+                "slurm": snapshot.seen.slurm.value,
+            },
+        )
+        for watcher in self._watchers:
+            try:
+                watcher(snapshot)
+            except Exception:
+                log.exception("a watcher of the cycle failed")
+
+    def _due_in(self, snapshot: Snapshot) -> float:
+        sweep = self._parts.sweeps.busy_s if self._is_busy() else self._parts.sweeps.quiet_s
+        wake = snapshot.plan.wake_at
+        return sweep if wake is None else min(sweep, max(wake - self._parts.clock.now(), 0.0))
+
+    def _is_busy(self) -> bool:
+        memory = self._memory
+        if self._parts.agents.asks() or memory is None:
+            return True
+        if any(case.is_open and case.step is not Step.HELD for case in memory.cases.values()):
+            return True
+        return any(job.pending_from is not None for job in memory.jobs.values())
+
+    def _alive(self) -> None:
+        self._parts.notifier.alive(self._status())
+
+    def _status(self) -> str:
+        latest = self.latest
+        if latest is None:
+            return "starting"
+        cases = len(self._open_cases())
+        return f"{len(latest.seen.nodes)} nodes, {cases} open cases, {len(latest.seen.asks)} shims waiting"
+
+    def _open_cases(self) -> list[str]:
+        return [case.id for case in self._memory.cases.values() if case.is_open] if self._memory else []
+
+    def _free_shims(self) -> None:
+        """A head that cannot decide must not hold jobs: who has waited long is told to go on as if we were not here."""
+        now = self._parts.clock.now()
+        for ask in self._parts.agents.asks():
+            if now - ask.at < _SHIM_LIMIT_S:
+                continue
+            log.error("told to stop: no decision was possible in time", extra={"job": ask.job, "node": ask.node})
+            try:
+                self._parts.agents.answer(ask.id, Answer.STOP, frozenset())
+            except PortError as error:
+                log.info("not answered: %s", error)
+
+
+def _phases(marks: list[float], rung: float | None) -> Phases:
+    observe, plan, commit, apply = (after - before for before, after in pairwise(marks))
+    bell = None if rung is None else marks[-1] - rung
+    return Phases(observe_s=observe, plan_s=plan, commit_s=commit, apply_s=apply, bell_s=bell)
+
+
+def dry_run(plan: Planner, snapshot: Snapshot, want: Desired, now: float) -> Plan:
+    """What would be done now if nothing were paused, reported only or already asked for. Changes nothing."""
+    memory = replace(snapshot.memory, paused=False, asked={})
+    return plan(snapshot.seen, replace(want, repair=replace(want.repair, act=True)), memory, now)

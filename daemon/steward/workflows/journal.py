@@ -1,0 +1,54 @@
+"""Intent before act: what is to be done is written down first, and how it went afterwards. Every line says why."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from steward.model.action import Action
+from steward.model.events import Event, Level
+from steward.model.memory import Memory
+from steward.ports import Clock, StorePort
+from steward.workflows.subject import action_fields, event_fields, kind_of
+
+log = logging.getLogger(__name__)
+
+_LEVELS = {Level.INFO: logging.INFO, Level.WARNING: logging.WARNING, Level.ERROR: logging.ERROR}
+
+
+class Journal:
+    """The store, with logs. `counted` is told of each outcome: kind of action, outcome (`done`, `stale`, ...)."""
+
+    def __init__(self, store: StorePort, clock: Clock, counted: Callable[[str, str], None]) -> None:
+        self._store, self._clock, self._counted = store, clock, counted
+        self._failures: Mapping[str, str] = MappingProxyType({})
+        self._outcomes_came = True
+
+    def load(self) -> Memory:
+        """What was meant when the last head ended. Raises Retryable."""
+        return self._store.load()
+
+    def failures(self) -> Mapping[str, str]:
+        """Failed tries by key; read again only after an outcome was recorded."""
+        if self._outcomes_came:
+            self._outcomes_came = False
+            self._failures = MappingProxyType(dict(self._store.failures()))
+        return self._failures
+
+    def begin(self, memory: Memory, actions: Sequence[Action], events: Sequence[Event]) -> None:
+        """Memory, intents and events in one transaction. Raises Retryable, and then nothing may be done."""
+        self._store.commit(memory, actions, events)
+        for event in events:
+            log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
+
+    def outcome(self, action: Action, kind: str, error: str) -> None:
+        """How an intent ended; empty `error` is success. A store that fails is logged: the intent is then repeated."""
+        if error:
+            log.warning("%s %s: %s; why: %s", kind_of(action), kind, error, action.why, extra=action_fields(action))
+        else:
+            log.info("%s; why: %s", kind_of(action), action.why, extra=action_fields(action))
+        self._counted(kind_of(action), kind)
+        try:
+            self._store.record_outcome(action.key, self._clock.now(), error)
+        except Exception as failure:
+            log.error("cannot record an outcome: %s", failure, extra=action_fields(action))
+        self._outcomes_came = True

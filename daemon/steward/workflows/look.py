@@ -1,0 +1,73 @@
+"""One slow read of the world, done beside the cycle: at most one at a time, its last good answer is kept."""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from steward.ports import Clock
+from steward.workflows.pool import Pool
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen(Generic[T]):
+    """What a read brought back and when it began (Unix s)."""
+
+    value: T
+    began: float
+
+
+class Look(Generic[T]):
+    """`start` begins a read unless one is under way; `last` is the newest that succeeded."""
+
+    def __init__(self, name: str, read: Callable[[], T], pool: Pool, clock: Clock, done: Callable[[], None]) -> None:
+        """`done` is called, from the pool's thread, after every read."""
+        self._name, self._read, self._pool, self._clock, self._done = name, read, pool, clock, done
+        self._lock = threading.Lock()
+        self._running: float | None = None
+        self._ended: float | None = None
+        self.last: Seen[T] | None = None
+        self.failed: str = ""
+        """Why the newest read failed; empty when it did not."""
+
+    @property
+    def running_since(self) -> float | None:
+        return self._running
+
+    def start(self) -> None:
+        with self._lock:
+            if self._running is not None:
+                return
+            self._running = self._clock.now()
+        self._pool.submit(self._look)
+
+    def tried(self, since: float) -> bool:
+        """A read that began at or after `since` has ended, well or not."""
+        return self._ended is not None and self._ended >= since
+
+    def fresh(self, since: float) -> Seen[T] | None:
+        """The last good answer, if its read began at or after `since` and no later one failed."""
+        last = self.last
+        return last if last is not None and not self.failed and last.began >= since else None
+
+    def _look(self) -> None:
+        began = self._running or self._clock.now()
+        try:
+            value = self._read()
+        except Exception as error:
+            self._fail(error)
+        else:
+            self.last, self.failed = Seen(value=value, began=began), ""
+        with self._lock:
+            self._running, self._ended = None, began
+        self._done()
+
+    def _fail(self, error: Exception) -> None:
+        text = str(error) or type(error).__name__
+        if text != self.failed:
+            log.warning("cannot read %s: %s", self._name, text)
+        self.failed = text

@@ -1,0 +1,153 @@
+"""The first half of a cycle: everything that can be known, in one frozen picture.
+
+A hung Slurm must not hang Steward. Reads run beside the cycle; after their time the picture is OLD and the cycle goes
+on, sooner when a shim waits for its answer. A read that comes in late is used by the next cycle, as long as nothing was
+changed or asked since it began.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from steward.model.ids import InstanceId, JobId, NodeName
+from steward.model.instance import Instance
+from steward.model.job import Job
+from steward.model.node import Node
+from steward.model.observed import Freshness, Observed
+from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
+from steward.workflows.bell import Bell
+from steward.workflows.look import Look
+from steward.workflows.pool import Pool
+
+_POLL_S = 0.2
+_LATE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a cycle waits for Slurm (`asked`: while a shim waits), and how often a provider is listed. Seconds."""
+
+    usual: float = 11.0
+    asked: float = 2.5
+    provider: float = 15.0
+    provider_busy: float = 1.0
+
+
+class Observer:
+    """Takes the picture. One thread calls `observe`; `changed` may be called from any."""
+
+    def __init__(
+        self,
+        *,
+        slurm: SlurmPort,
+        provider: ProviderPort | None,
+        agents: AgentPort,
+        clock: Clock,
+        bell: Bell,
+        patience: Patience | None = None,
+    ) -> None:
+        self._agents, self._clock, self._bell = agents, clock, bell
+        self._patience = patience or Patience()
+        self._news = threading.Condition()
+        pool = Pool(3, "look")
+        self._nodes: Look[Mapping[NodeName, Node]] = Look("Slurm's nodes", slurm.nodes, pool, clock, self._came)
+        self._jobs: Look[Mapping[JobId, Job]] = Look("Slurm's jobs", slurm.jobs, pool, clock, self._came)
+        self._instances: Look[Mapping[InstanceId, Instance]] | None = None
+        if provider is not None:
+            self._instances = Look("the instances", provider.instances, pool, clock, self._listed)
+        self._changed = self._listing_needed = 0.0
+        self._told: tuple[Mapping[InstanceId, Instance] | None, bool] = (None, False)
+        self._late = self._observing = False
+
+    def changed(self) -> None:
+        """We did something to the world: what began to be read before this moment is old."""
+        self._changed = self._clock.now()
+
+    def listing_needed(self) -> None:
+        """Instances were made or ended: list them again."""
+        self._listing_needed = self._clock.now()
+
+    def observe(self, *, busy: bool, failures: Mapping[str, str], alive: Callable[[], None]) -> Observed:
+        """Never raises for a failed look; `alive` is called every now and then while it waits."""
+        asks, opted = self._agents.asks(), self._agents.opted_in()
+        self._list_instances(busy)
+        slurm = self._read_slurm(max((ask.at for ask in asks), default=0.0), alive)
+        instances = self._instances.last if self._instances else None
+        return Observed(
+            at=self._clock.now(),
+            slurm=slurm,
+            nodes=self._nodes.last.value if self._nodes.last else MappingProxyType({}),
+            jobs=self._jobs.last.value if self._jobs.last else MappingProxyType({}),
+            agents=self._agents.views(),
+            agents_since=self._agents.since(),
+            provider=self._provider_freshness(),
+            instances=instances.value if instances else MappingProxyType({}),
+            asks=asks,
+            opted_in=opted,
+            failures=failures,
+        )
+
+    def _read_slurm(self, asked: float, alive: Callable[[], None]) -> Freshness:
+        now = self._clock.now()
+        needed = max(self._changed, asked, now - _LATE_S) if self._late else now
+        self._observing = True
+        try:
+            fresh = self._await_slurm(needed, alive)
+        finally:
+            self._observing = False
+        self._late = any(look.running_since is not None for look in (self._nodes, self._jobs))
+        if fresh:
+            return Freshness.FRESH
+        return Freshness.OLD if self._nodes.last and self._jobs.last else Freshness.ABSENT
+
+    def _await_slurm(self, needed: float, alive: Callable[[], None]) -> bool:
+        """Wait until nodes and jobs were read since `needed`; False when a read failed or patience is over."""
+        begun = self._clock.now()
+        while True:
+            for look in (self._nodes, self._jobs):
+                if not look.fresh(needed) and not look.tried(begun):
+                    look.start()
+            with self._news:
+                if self._nodes.fresh(needed) and self._jobs.fresh(needed):
+                    return True
+                if any(look.tried(needed) and look.failed for look in (self._nodes, self._jobs)):
+                    return False
+                if self._is_patience_over():
+                    return False
+                self._news.wait(_POLL_S)
+            alive()
+
+    def _is_patience_over(self) -> bool:
+        running = [look.running_since for look in (self._nodes, self._jobs) if look.running_since is not None]
+        limit = self._patience.asked if self._agents.asks() else self._patience.usual
+        return bool(running) and self._clock.now() - min(running) >= limit
+
+    def _came(self) -> None:
+        with self._news:
+            self._news.notify_all()
+            if not self._observing:
+                self._bell.ring()
+
+    def _list_instances(self, busy: bool) -> None:
+        if self._instances is None:
+            return
+        every = self._patience.provider_busy if busy else self._patience.provider
+        if not self._instances.fresh(max(self._clock.now() - every, self._listing_needed)):
+            self._instances.start()
+
+    def _provider_freshness(self) -> Freshness:
+        if self._instances is None or self._instances.last is None:
+            return Freshness.ABSENT
+        since = max(self._clock.now() - 3 * self._patience.provider, self._listing_needed)
+        return Freshness.FRESH if self._instances.fresh(since) else Freshness.OLD
+
+    def _listed(self) -> None:
+        """Ring only for news: a bell on every listing would never let the cycle rest."""
+        look = self._instances
+        if look is None or look.last is None:
+            return
+        told = (look.last.value, look.fresh(self._listing_needed) is not None)
+        if told != self._told:
+            self._told = told
+            self._bell.ring()

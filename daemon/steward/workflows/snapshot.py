@@ -1,0 +1,36 @@
+"""What the last cycle saw, thought and took; everybody who only reads is served from it."""
+
+from dataclasses import dataclass
+
+from steward.model.memory import Memory
+from steward.model.observed import Observed
+from steward.model.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phases:
+    """Seconds that the parts of a cycle took; `bell_s` is from the first ring to the end, None after a mere sweep."""
+
+    observe_s: float = 0.0
+    plan_s: float = 0.0
+    commit_s: float = 0.0
+    apply_s: float = 0.0
+    bell_s: float | None = None
+
+    @property
+    def total_s(self) -> float:
+        return self.observe_s + self.plan_s + self.commit_s + self.apply_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One finished cycle. `error` is why it did not get to its end; `before` is the memory that it began with."""
+
+    at: float
+    number: int
+    seen: Observed
+    before: Memory
+    memory: Memory
+    plan: Plan
+    phases: Phases = Phases()
+    error: str = ""
