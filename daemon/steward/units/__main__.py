@@ -1,0 +1,51 @@
+"""`python -m steward.units head|agent [--root DIR]`: install the units of this machine's daemon; enables nothing."""
+
+import argparse
+import sys
+from importlib import resources
+from pathlib import Path
+
+_SERVICES = {"head": "stewardd.service", "agent": "steward-agent.service"}
+_FOLDERS = {
+    ".service": "etc/systemd/system",
+    ".sysusers": "etc/sysusers.d",
+    ".tmpfiles": "etc/tmpfiles.d",
+}
+
+
+def render(name: str, bin_dir: Path) -> str:
+    """The text of a shipped file, with the folder in which this Steward's programs lie."""
+    return resources.files("steward.units").joinpath(name).read_text().replace("@BIN@", str(bin_dir))
+
+
+def install(daemon: str, root: Path, bin_dir: Path) -> list[Path]:
+    """Write the daemon's unit, the sysusers and the tmpfiles below `root`; returns what was written.
+
+    Raises OSError when the place cannot be written.
+    """
+    written = []
+    for name in (_SERVICES[daemon], "steward.sysusers", "steward.tmpfiles"):
+        kind = Path(name).suffix
+        file = root / _FOLDERS[kind] / (name if kind == ".service" else "steward.conf")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(render(name, bin_dir))
+        written.append(file)
+    return written
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m steward.units", description=__doc__)
+    parser.add_argument("daemon", choices=sorted(_SERVICES))
+    parser.add_argument("--root", type=Path, default=Path("/"), help="install below this directory")
+    arguments = parser.parse_args()
+    try:
+        written = install(arguments.daemon, arguments.root, Path(sys.executable).parent)
+    except OSError as error:
+        print(f"cannot install the units: {error}; run this as root", file=sys.stderr)
+        return 1
+    print("\n".join(str(file) for file in written))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
