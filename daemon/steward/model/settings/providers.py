@@ -40,6 +40,14 @@ class DockerProvider(Section):
     cluster: str = Field(min_length=1, description="Label that tells this test bed's containers from others'.")
     engine: str = Field(default="unix:///var/run/docker.sock", description="Where the engine listens.")
     mounts: Words = Field(default=(), description="Further binds of a node, `SOURCE:TARGET[:ro]`.")
+    hosts: Words = Field(
+        default=(),
+        description="`NAME=ADDRESS` of every machine, known to all nodes; a node gets the address of its name.",
+    )
+    environment: Words = Field(default=(), description="`NAME=VALUE` words that a node's first process gets.")
+    faults: Path | None = Field(
+        default=None, description="Directory in which a file `refuse-launch` makes launches fail for want of capacity."
+    )
 
 
 class ProviderSettings(Section):

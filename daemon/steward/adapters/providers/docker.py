@@ -1,0 +1,167 @@
+"""Provider of the docker test bed: an instance is a container with systemd as its first process.
+
+Everything is kept by the engine: labels say whose container it is, the name carries the client token, so that any
+process that talks to the same engine sees the same instances.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import docker
+from docker.errors import APIError, DockerException, NotFound
+from docker.models.containers import Container
+
+from steward.adapters.process import show
+from steward.adapters.providers.docker_machine import BED, GROUP, NODE, TOKEN, Machine, create, is_new_boot, note_reboot
+from steward.model.ids import InstanceId, NodeName
+from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.settings.providers import DockerProvider as DockerSettings
+from steward.ports import Permanent, Retryable
+
+REFUSE_LAUNCH = "refuse-launch"
+_TIMEOUT_S = 60
+_ID_DIGITS = 17
+_CONFLICT = 409
+_STATES = {
+    "created": InstanceState.PENDING,
+    "running": InstanceState.RUNNING,
+    "paused": InstanceState.RUNNING,
+    "restarting": InstanceState.PENDING,
+    "removing": InstanceState.GONE,
+    "exited": InstanceState.STOPPED,
+    "dead": InstanceState.STOPPED,
+}
+
+
+class DockerProvider:
+    """Safe to use from several threads and processes at once; the engine serialises what must be."""
+
+    def __init__(self, settings: DockerSettings) -> None:
+        self._settings = settings
+        self._hosts = dict(word.split("=", 1) for word in settings.hosts)
+        self._client: docker.DockerClient | None = None
+
+    def describe(self) -> str:
+        return f"docker: containers of bed {self._settings.cluster} on {self._settings.engine}"
+
+    def instances(self) -> Mapping[InstanceId, Instance]:
+        with self._engine("list the containers") as engine:
+            label = f"{BED}={self._settings.cluster}"
+            found = engine.api.containers(all=True, filters={"label": [label, NODE]})
+        listed = (self._instance(entry) for entry in found)
+        return {instance.id: instance for instance in listed}
+
+    def launch(self, slot: Slot, token: str) -> Instance:
+        name = f"{self._settings.cluster}-{slot.node}-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+        with self._engine(f"launch {slot.node}") as engine:
+            container = _find(engine, name) or self._create(engine, name, slot, token)
+            if container.status == "created":
+                container.start()
+        return self._read_back(instance_id(str(container.id)))
+
+    def terminate(self, instance: InstanceId) -> None:
+        with self._engine(f"terminate {instance}") as engine:
+            container = self._container(engine, instance)
+            if container is not None:
+                _remove(container)
+
+    def reboot(self, instance: InstanceId, token: str) -> None:
+        """A power reset: what runs is killed, not asked to stop."""
+        with self._engine(f"reboot {instance}") as engine:
+            container = self._container(engine, instance)
+            if container is None:
+                raise Permanent(f"no instance {instance} to reboot; `steward testbed status` lists them")
+            if is_new_boot(container, token):
+                return
+            note_reboot(container, token)
+            if container.status in ("running", "paused"):
+                container.kill()
+                container.wait(timeout=_TIMEOUT_S)
+            container.start()
+
+    def _create(self, engine: docker.DockerClient, name: str, slot: Slot, token: str) -> Container:
+        settings = self._settings
+        if settings.faults is not None and (settings.faults / REFUSE_LAUNCH).exists():
+            raise Retryable(f"capacity: no machine for {slot.node}: launches are refused (fault refuse-launch)")
+        for other in self.instances().values():
+            if other.node == slot.node and other.state is InstanceState.RUNNING:
+                raise Retryable(f"{slot.node}: instance {other.id} still has this name; terminate it first")
+        machine = Machine(
+            name=name,
+            hostname=slot.node,
+            image=settings.image,
+            network=settings.network,
+            address=self._hosts.get(slot.node, ""),
+            hosts=self._hosts,
+            environment=settings.environment,
+            mounts=settings.mounts,
+            labels={BED: settings.cluster, NODE: slot.node, GROUP: slot.group, TOKEN: token},
+        )
+        try:
+            return create(engine, machine)
+        except APIError as error:
+            if error.status_code != _CONFLICT:
+                raise
+            return engine.containers.get(name)  # somebody with the same token was faster
+
+    def _container(self, engine: docker.DockerClient, instance: InstanceId) -> Container | None:
+        """Only ever a container of this bed, whatever id is asked for."""
+        container = _find(engine, instance.removeprefix("i-")) if instance.startswith("i-") else None
+        ours = container is not None and container.labels.get(BED) == self._settings.cluster
+        return container if ours else None
+
+    def _read_back(self, instance: InstanceId) -> Instance:
+        found = self.instances().get(instance)
+        if found is None:
+            raise Retryable(f"{instance} was launched and is gone already; look at `docker events`")
+        return found
+
+    def _instance(self, entry: Mapping[str, Any]) -> Instance:
+        labels = entry["Labels"]
+        node = NodeName(labels[NODE])
+        return Instance(
+            id=instance_id(entry["Id"]),
+            node=node,
+            state=_STATES.get(entry["State"], InstanceState.UNKNOWN),
+            token=labels.get(TOKEN, ""),
+            launched=float(entry["Created"]),
+            address=self._hosts.get(node, ""),
+        )
+
+    @contextmanager
+    def _engine(self, wish: str) -> Iterator[docker.DockerClient]:
+        """The engine, its errors told as what they mean for the caller."""
+        try:
+            if self._client is None:
+                self._client = docker.DockerClient(base_url=self._settings.engine, version="auto", timeout=_TIMEOUT_S)
+            yield self._client
+        except APIError as error:
+            kind = Permanent if error.status_code in (400, 404) else Retryable
+            raise kind(f"docker: cannot {wish}: {show(str(error.explanation or error))}") from error
+        except (DockerException, OSError) as error:
+            remedy = f"is the engine at {self._settings.engine} running?"
+            raise Retryable(f"docker: cannot {wish}: {show(str(error))}; {remedy}") from error
+
+
+def instance_id(container_id: str) -> InstanceId:
+    """The container's id in the shape of an instance id; the node itself derives the same one at its start."""
+    return InstanceId(f"i-{container_id[:_ID_DIGITS]}")
+
+
+def _find(engine: docker.DockerClient, name_or_id: str) -> Container | None:
+    try:
+        return engine.containers.get(name_or_id)
+    except NotFound:
+        return None
+
+
+def _remove(container: Container) -> None:
+    try:
+        container.remove(force=True, v=True)
+    except NotFound:
+        return
+    except APIError as error:
+        if error.status_code != _CONFLICT:  # its removal is already under way
+            raise
