@@ -1,0 +1,110 @@
+"""Slurm through its commands. One command a read, one command a batch of writes; JSON in, argv lists out.
+
+Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
+
+- `state=down` on a drained node keeps DRAIN (`DOWN+DRAIN`), so the node does not come back when its slurmd answers.
+- A requeued job's exclude list cannot be set while it runs, but can from the moment `scontrol requeue` returned, also
+  while it cleans up. `starttime=now` sent so early is accepted and lost: hence nudges until the job runs.
+- `scontrol update nodename=a,b` changes none of them when one name is unknown.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from steward.adapters.process import Completed, Failed, run
+from steward.adapters.slurm import records, rules, versions
+from steward.adapters.slurm.refusals import refusal
+from steward.adapters.slurm.versions import Version
+from steward.adapters.slurm.words import node_list, reason
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.mark import Mark
+from steward.model.node import Node
+from steward.ports import Retryable
+
+_QUIET = {"TZ": "UTC", "SLURM_JSON": "compact", "LC_ALL": "C.UTF-8"}
+
+
+class CommandLineSlurm:
+    """SlurmPort by `scontrol` (and `sinfo`, `squeue` on 22.05). Safe to call from several threads.
+
+    `conf` is the path of slurm.conf; empty means what the environment or Slurm itself says. Every call may take
+    `timeout_s` seconds a command.
+    """
+
+    def __init__(self, *, conf: str = "", timeout_s: float = 10.0) -> None:
+        self._env = {**_QUIET, **({"SLURM_CONF": conf} if conf else {})}
+        self._timeout_s = timeout_s
+        self._version: Version | None = None
+
+    def describe(self) -> str:
+        """One line. Raises Retryable when scontrol cannot be run, Permanent when it is too old."""
+        return f"the commands of Slurm {self.version().text}, reading `{' '.join(self.version().read_nodes)}`"
+
+    def version(self) -> Version:
+        if self._version is None:
+            self._version = versions.parse(self._run("scontrol", "--version").text)
+        return self._version
+
+    def nodes(self) -> Mapping[NodeName, Node]:
+        return records.nodes(self._read(*self.version().read_nodes))
+
+    def jobs(self) -> Mapping[JobId, Job]:
+        return records.jobs(self._read(*self.version().read_jobs))
+
+    def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+        """All of them or, when one is not ours to take, none."""
+        wanted = sorted(set(nodes))
+        rules.may_take_out(self.nodes(), wanted)
+        self._set_state(wanted, "drain", mark)
+
+    def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+        """All of them or, when one is not ours to take, none. Read back, they are `DOWN+DRAIN`."""
+        wanted = sorted(set(nodes))
+        rules.may_take_out(self.nodes(), wanted)
+        self._set_state(wanted, "drain", mark)
+        self._set_state(wanted, "down", mark)
+
+    def give_back(self, node: NodeName, mark: Mark, command: str = "") -> None:
+        rules.may_give_back(self.nodes().get(node), node, mark, command)
+        self._write("update", f"nodename={node_list([node])}", "state=resume")
+
+    def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
+        """Two commands; should we die between them, the nudges that follow a requeue set the exclude list."""
+        name = rules.spelled(rules.found(self.jobs(), job))
+        self._write("requeue", name)
+        self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
+
+    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
+        held = rules.found(self.jobs(), job)
+        name = rules.spelled(held)
+        if release:
+            rules.may_release(held)
+        self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}", "starttime=now")
+        if release:
+            self._write("release", name)
+
+    def allow_requeue(self, job: JobId) -> None:
+        self._write("update", f"jobid={rules.spelled(rules.found(self.jobs(), job))}", "requeue=1")
+
+    def _set_state(self, nodes: list[NodeName], state: str, mark: Mark) -> None:
+        if nodes:
+            self._write("update", f"nodename={node_list(nodes)}", f"state={state}", f"reason={reason(str(mark))}")
+
+    def _write(self, *words: str) -> None:
+        self._run("scontrol", *words)
+
+    def _read(self, *argv: str) -> str:
+        try:
+            answer = self._run(*argv)
+            if answer.truncated:
+                raise Retryable(f"the answer of `{' '.join(argv)}` is too long")
+        except Retryable:
+            self._version = None  # Slurm may just have been upgraded under us: look again next time
+            raise
+        return answer.text
+
+    def _run(self, *argv: str) -> Completed:
+        try:
+            return run(argv, timeout_s=self._timeout_s, env=self._env)
+        except Failed as failed:
+            raise refusal(failed) from failed

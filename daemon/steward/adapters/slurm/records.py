@@ -1,0 +1,194 @@
+"""Slurm's JSON answers, of any version, as model values. JSON, because text is no safe ground: a job's name may hold
+newlines and `JobId=1 JobState=FAILED`, and every text format of scontrol and squeue prints it as it is.
+
+An answer that cannot be read raises Retryable as a whole: no node and no job is ever left out silently.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from steward.adapters.process import show
+from steward.adapters.slurm.words import expand
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job, JobState
+from steward.model.node import Node, NodeBase, Reason
+from steward.ports import Retryable
+
+Json = Mapping[str, Any]
+T = TypeVar("T")
+
+_NODE_BASES = {base.value: base for base in NodeBase}
+_JOB_STATES = {state.value: state for state in JobState}
+_HIDDEN_BASE = {
+    "CONFIGURING": JobState.RUNNING,
+    "RESIZING": JobState.RUNNING,
+    "SIGNALING": JobState.RUNNING,
+    "REQUEUED": JobState.PENDING,
+    "REQUEUE_HOLD": JobState.PENDING,
+    "SPECIAL_EXIT": JobState.PENDING,
+    "RESV_DEL_HOLD": JobState.PENDING,
+}
+"""22.05 prints only the flag: these go with one base state."""
+_OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}
+"""Before its end a job's `end_time` is only what its time limit foresees."""
+_CORE_DUMPED = 0x80
+_EXTRA = ("comment", "extra", "version", "slurmd_version", "hostname", "instance_id", "operating_system")
+
+
+def nodes(answer: str) -> dict[NodeName, Node]:
+    """Every node. Raises Retryable when the answer is no complete one, or has no node at all."""
+    found = _each(answer, "nodes", _node)
+    if not found:
+        raise Retryable("Slurm's answer has no node in it: not believed")
+    return {node.name: node for node in found}
+
+
+def jobs(answer: str) -> dict[JobId, Job]:
+    """Every job. Raises Retryable as above; no job at all is a real answer."""
+    return {job.id: job for job in _each(answer, "jobs", _job)}
+
+
+def _each(answer: str, key: str, read: Callable[[Json], T]) -> list[T]:
+    try:
+        whole = json.loads(answer)
+        errors, records = whole.get("errors") or [], whole[key]
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise Retryable(f"cannot read Slurm's {key}: {error!r} in {show(answer[:200])!r}") from error
+    if errors:
+        raise Retryable(f"Slurm could not tell its {key}: {show(json.dumps(errors))}")
+    return [_one(record, key, read) for record in records]
+
+
+def _one(record: Json, key: str, read: Callable[[Json], T]) -> T:
+    try:
+        return read(record)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise Retryable(f"cannot read one of Slurm's {key}: {error!r} in {show(json.dumps(record))!r}") from error
+
+
+def _node(record: Json) -> Node:
+    words = _words(record["state"]) + _words(record.get("state_flags"))
+    base, flags = _NODE_BASES.get(words[0], NodeBase.UNKNOWN), frozenset(words[1:])
+    return Node(
+        name=NodeName(_name(record["name"])),
+        base=base,
+        flags=flags if words[0] in _NODE_BASES else flags | {words[0]},
+        reason=_reason(record) if _is_out(base, flags) else None,
+        partitions=frozenset(_list(record["partitions"])),
+        features=frozenset(_list(record["features"])),
+        address=_text(record["address"]),
+        port=_number(record["port"]) or 0,
+        cpus=_number(record["cpus"]) or 0,
+        memory_mb=_number(record["real_memory"]) or 0,
+        gres=_text(record.get("gres")),
+        boot_time=_time(record["boot_time"]),
+        slurmd_started=_time(record["slurmd_start_time"]),
+        responding="NOT_RESPONDING" not in flags,
+        extra={key: str(record[key]) for key in _EXTRA if record.get(key)},
+    )
+
+
+def _is_out(base: NodeBase, flags: frozenset[str]) -> bool:
+    """24.11 keeps the reason of a node that was resumed: only a node out of service has one that counts."""
+    return base in (NodeBase.DOWN, NodeBase.ERROR, NodeBase.UNKNOWN) or bool(
+        flags & {"DRAIN", "FAIL", "INVALID", "INVALID_REG", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
+    )
+
+
+def _reason(record: Json) -> Reason | None:
+    text = _text(record["reason"])
+    at, user = _time(record["reason_changed_at"]), _text(record["reason_set_by_user"])
+    return Reason(text=text, user=user, at=at or 0.0) if text else None
+
+
+def _job(record: Json) -> Job:
+    state, flags = _job_state(_words(record["job_state"]))
+    array_job = _number(record["array_job_id"]) or None
+    het_job = _number(record["het_job_id"]) or None
+    batch_host = _text(record["batch_host"])
+    return Job(
+        id=JobId(_whole(record["job_id"])),
+        name=_text(record["name"]),
+        state=state,
+        user_id=_whole(record["user_id"]),
+        flags=flags,
+        reason=_text(record["state_reason"]),
+        nodes=expand(_text(record["nodes"])),
+        batch_host=NodeName(batch_host) if batch_host else None,
+        is_batch=bool(record["batch_flag"]),
+        restarts=_whole(record["restart_cnt"]),
+        requeue=bool(record["requeue"]),
+        exit_status=_exit_status(record["exit_code"]),
+        excluded=expand(_text(record["excluded_nodes"])),
+        array_job_id=JobId(array_job) if array_job else None,
+        array_task=_number(record["array_task_id"]) if array_job else None,
+        het_job_id=JobId(het_job) if het_job else None,
+        partition=_text(record["partition"]),
+        account=_text(record["account"]),
+        node_count=_number(record["node_count"]) or 0,
+        submitted=_time(record["submit_time"]),
+        eligible=_time(record["eligible_time"]),
+        started=_time(record["start_time"]),
+        ended=_time(record["end_time"]) if state in _OVER else None,
+        admin_comment=_text(record["admin_comment"]),
+    )
+
+
+def _job_state(words: list[str]) -> tuple[JobState, frozenset[str]]:
+    """The base state and the flags. A word that is neither stays a flag, and the base is UNKNOWN."""
+    base = next((_JOB_STATES[word] for word in words if word in _JOB_STATES), None)
+    if base is None:
+        base = next((_HIDDEN_BASE[word] for word in words if word in _HIDDEN_BASE), JobState.UNKNOWN)
+    return base, frozenset(words) - {base.value}
+
+
+def _exit_status(value: Any) -> int:
+    """A raw wait status, as v0.0.38 has it (but for the core-dump bit), made from return code and signal for others."""
+    if not isinstance(value, Mapping):
+        return (_number(value) or 0) & ~_CORE_DUMPED
+    signal = value.get("signal") or {}
+    number = _number(signal.get("id", signal.get("signal_id"))) or 0
+    return ((_number(value.get("return_code")) or 0) << 8) | (number & 0x7F)
+
+
+def _words(value: Any) -> list[str]:
+    """State words in upper case, from one word or a list of them."""
+    words = [value] if isinstance(value, str) else list(value or ())
+    return [str(word).upper() for word in words if word]
+
+
+def _list(value: Any) -> list[str]:
+    """v0.0.38 prints features as `a,b`, later ones as a list."""
+    return [word for word in (value.split(",") if isinstance(value, str) else value or ()) if word]
+
+
+def _number(value: Any) -> int | None:
+    """A number of any version; None where Slurm has none."""
+    if isinstance(value, Mapping):
+        return int(value["number"]) if value["set"] else None
+    return None if value is None else int(value)
+
+
+def _whole(value: Any) -> int:
+    """A number that must be there."""
+    number = _number(value)
+    if number is None:
+        raise ValueError("a number is missing")
+    return number
+
+
+def _time(value: Any) -> float | None:
+    """Unix seconds; Slurm's 0 is None."""
+    number = _number(value)
+    return float(number) if number else None
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("a name is missing")
+    return value
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)

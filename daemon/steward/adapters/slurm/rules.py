@@ -1,0 +1,68 @@
+"""What both adapters ask before they write to Slurm: is it ours to touch, and how is the job named."""
+
+from collections.abc import Iterable, Mapping
+
+from steward.adapters.process import show
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.mark import Mark, first_token
+from steward.model.node import Node
+from steward.ports import Permanent, Stale
+
+_USERS_HOLD = "JobHeldUser"
+
+
+def may_take_out(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> None:
+    """Raises Stale, naming who and why, when somebody else took one of them out of service, or one is unknown."""
+    for name in wanted:
+        node = nodes.get(name)
+        if node is None:
+            raise Stale(f"node {name} is not in Slurm any more")
+        if node.is_foreign:
+            raise Stale(f"node {name} was taken out of service by {_owner(node)}: left alone")
+
+
+def may_give_back(node: Node | None, name: NodeName, mark: Mark, command: str) -> None:
+    """Raises Stale unless the node is out of service with `mark`, or `command`, as its reason."""
+    if node is None:
+        raise Stale(f"node {name} is not in Slurm any more")
+    if node.reason is None:
+        raise Stale(f"node {name} has no reason {command or mark} any more (its state: {_state(node)})")
+    if first_token(node.reason.text) not in {str(mark), *([command] if command else [])}:
+        raise Stale(f"node {name} was taken out of service by {_owner(node)}, not by {mark}: left alone")
+
+
+def may_release(job: Job) -> None:
+    """Raises Stale when the job's own user holds it: only Slurm's holds are ours to lift."""
+    if job.reason == _USERS_HOLD:
+        raise Stale(f"job {job.id} is held by its user: left alone")
+
+
+def spelled(job: Job) -> str:
+    """How Slurm must be told of exactly this job.
+
+    The last task of an array carries the array's own id, and Slurm takes that id for all tasks: tasks are named by
+    array and index. Raises Permanent for the record of an array's pending rest, which is many jobs.
+    """
+    if job.array_job_id is None:
+        return str(job.id)
+    if job.array_task is None:
+        raise Permanent(f"job {job.id} stands for several pending tasks of an array: not one job")
+    return f"{job.array_job_id}_{job.array_task}"
+
+
+def found(jobs: Mapping[JobId, Job], job: JobId) -> Job:
+    """Raises Stale when Slurm does not hold the job any more."""
+    if job not in jobs:
+        raise Stale(f"job {job} is not in Slurm any more")
+    return jobs[job]
+
+
+def _owner(node: Node) -> str:
+    if node.reason is None:
+        return f"somebody who left no reason (state {_state(node)})"
+    return f"{show(node.reason.user) or 'somebody'} ({show(node.reason.text)!r})"
+
+
+def _state(node: Node) -> str:
+    return "+".join([node.base.value, *sorted(node.flags)])

@@ -1,0 +1,61 @@
+"""Which Slurm this is and where the versions differ. Nothing outside this folder knows a Slurm version.
+
+Differences, each seen on real 22.05.8, 24.11.5 and 26.05.5 (recordings in tests/recordings):
+
+- Reading. 22.05 has `sinfo --json` and `squeue --json` (openapi v0.0.38) and no `scontrol --json`; from 23.02 on
+  `scontrol show nodes|jobs --json` is used, because `sinfo --json` there prints groups of nodes instead of nodes.
+- Numbers. v0.0.38 prints plain ones (null where there is none); later ones `{"set", "infinite", "number"}`.
+- Node state. v0.0.38: `state` is the base in lower case, `state_flags` a list; later: one list, the base first.
+- Job state. v0.0.38 prints one word, and a flag hides the base: a job that cleans up reads `COMPLETING` whatever it
+  will be. The base is then UNKNOWN until that is over. Later ones print a list with both.
+- Exit status. v0.0.38: the raw wait status; later: `{"return_code", "signal"}`.
+- After `state=resume` 24.11 keeps the node's old reason; 22.05 and 26.05 clear it. A node in service therefore reads
+  as having no reason.
+- Resuming a node that is in service: `Invalid node state specified`, from 26.05 `Invalid node state transition`.
+"""
+
+import re
+from dataclasses import dataclass
+
+from steward.adapters.process import run, show
+from steward.ports import Permanent
+
+_VERSION = re.compile(r"\b(\d{2})\.(\d{2})(?:\.(\d+))?")
+OLDEST = (22, 5)
+_SCONTROL_JSON = (23, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """`text` is the full one (`24.11.5`), `release` what decides about behaviour (`(24, 11)`)."""
+
+    text: str
+    release: tuple[int, int]
+
+    @property
+    def read_nodes(self) -> tuple[str, ...]:
+        if self.release < _SCONTROL_JSON:
+            return ("sinfo", "--all", "--json")
+        return ("scontrol", "--all", "show", "nodes", "--json")
+
+    @property
+    def read_jobs(self) -> tuple[str, ...]:
+        if self.release < _SCONTROL_JSON:
+            return ("squeue", "--all", "--json")
+        return ("scontrol", "--all", "show", "jobs", "--json")
+
+
+def parse(text: str) -> Version:
+    """From what `scontrol --version` prints (`slurm-wlm 24.11.5`). Raises Permanent for anything too old or unknown."""
+    match = _VERSION.search(text)
+    if match is None:
+        raise Permanent(f"`scontrol --version` says {show(text)!r}: no Slurm version in it")
+    found = Version(text=match[0], release=(int(match[1]), int(match[2])))
+    if found.release < OLDEST:
+        raise Permanent(f"Slurm {found.text} is too old: Steward needs 22.05 or newer")
+    return found
+
+
+def installed(timeout_s: float = 5.0) -> Version:
+    """The version of the installed commands. Raises Retryable when scontrol cannot be run."""
+    return parse(run(["scontrol", "--version"], timeout_s=timeout_s).text)

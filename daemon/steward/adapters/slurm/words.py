@@ -1,0 +1,37 @@
+"""Words that go into a Slurm command: checked here, so that no text can become another argument or another key."""
+
+import re
+from collections.abc import Iterable
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
+
+from steward.model.ids import NodeName
+from steward.model.text import printable
+from steward.ports import Permanent, Retryable
+
+_NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
+_REASON_LIMIT = 200
+
+
+def node_list(names: Iterable[NodeName]) -> str:
+    """`n[1-3,7]`, sorted. Raises Permanent for a name that Slurm would not have given a node."""
+    known = sorted(set(names))
+    wrong = [name for name in known if not _NODE.fullmatch(name)]
+    if wrong:
+        raise Permanent(f"not a node name: {printable(wrong[0], 80)!r}")
+    return str(NodeSet.fromlist(known, resolver=RESOLVER_NOGROUP)) if known else ""
+
+
+def expand(text: str) -> frozenset[NodeName]:
+    """Every name in Slurm's node list (`n[1-3],m7`; empty and `(null)` are none). Raises Retryable when unreadable."""
+    if text in ("", "(null)", "None"):
+        return frozenset()
+    try:
+        return frozenset(NodeName(str(name)) for name in NodeSet(text, resolver=RESOLVER_NOGROUP))
+    except NodeSetParseError as error:
+        raise Retryable(f"cannot read the node list {printable(text, 120)!r}: {error}") from error
+
+
+def reason(text: str) -> str:
+    """A reason that is one argument of one line: printable ASCII without quotes, at most 200 characters."""
+    return printable(text, _REASON_LIMIT).translate(str.maketrans("'\"`\\", "    ")).strip()

@@ -1,0 +1,233 @@
+"""A small real Slurm for the contract suites and the recordings: munged, slurmctld and some slurmds in one folder.
+
+`root` runs everything inside another Debian's folder (debootstrap) with chroot, so that other Slurm versions than the
+installed one can be recorded. Only what these suites need; the test bed that people use is `steward testbed`.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PROGRAMS = ("slurmctld", "slurmd", "scontrol", "sbatch", "munged")
+_READY_S = 30.0
+
+
+@dataclass(kw_only=True)
+class Cluster:
+    """A running cluster. `folder` is its path inside `root`; `daemons` are the processes to end."""
+
+    root: Path
+    folder: str
+    nodes: dict[str, int]
+    controller_port: int
+    daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"SLURM_CONF": f"{self.folder}/slurm.conf", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        return () if self.root == Path("/") else ("chroot", str(self.root))
+
+    def path(self, name: str) -> Path:
+        return self.root / self.folder.lstrip("/") / name
+
+    def run(self, *argv: str, check: bool = True) -> str:
+        """A Slurm command in this cluster; its stdout. Raises AssertionError with both outputs when it fails."""
+        done = subprocess.run(
+            [*self.prefix, *argv],
+            env={**os.environ, **self.env},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert not check or done.returncode == 0, f"{argv}: rc={done.returncode} {done.stdout} {done.stderr}"
+        return done.stdout
+
+    def sbatch(self, *argv: str, script: str = "sleep 300") -> int:
+        """Submit a job that runs `script` under sh; its id."""
+        path = self.path(f"job-{secrets.token_hex(4)}.sh")
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        inside = f"{self.folder}/{path.name}"
+        return int(self.run("sbatch", "--parsable", "-o", "/dev/null", *argv, inside).strip().split(";")[0])
+
+    def show_job(self, job: int) -> str:
+        return self.run("scontrol", "-o", "show", "job", str(job))
+
+    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = 20.0) -> None:
+        end = time.monotonic() + deadline_s
+        while not holds():
+            assert time.monotonic() < end, f"not within {deadline_s:g} s: {sentence}\n{self.log_tail()}"
+            time.sleep(0.05)
+
+    def wait_job(self, job: int, state: str, deadline_s: float = 20.0) -> None:
+        self.wait(f"job {job} is {state}", lambda: f"JobState={state} " in self.show_job(job), deadline_s)
+
+    def log_tail(self) -> str:
+        log = self.path("slurmctld.log")
+        return "\n".join(log.read_text(errors="replace").splitlines()[-15:]) if log.exists() else "(no slurmctld log)"
+
+    def start(self, name: str, *argv: str) -> None:
+        with self.path(f"{name}.out").open("ab") as out:
+            self.daemons[name] = subprocess.Popen(
+                [*self.prefix, *argv], env={**os.environ, **self.env}, stdout=out, stderr=out, start_new_session=True
+            )
+
+    def start_slurmd(self, node: str) -> None:
+        self.start(node, "slurmd", "-D", "-N", node)
+
+    def stop(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
+        daemon = self.daemons.pop(name)
+        with contextlib.suppress(ProcessLookupError):
+            daemon.send_signal(signal.SIGCONT)
+            daemon.send_signal(how)
+        daemon.wait(20)
+
+    def reset(self) -> None:
+        """No jobs, every node idle and without a reason."""
+        self.run("scancel", "--user", "root", check=False)
+        self.run("scancel", "--state=PENDING", "--user", "root", check=False)
+        self.wait("the queue is empty", lambda: not self.run("squeue", "-h").strip())
+        for node in self.nodes:
+            self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=reset")
+            self.run("scontrol", "update", f"nodename={node}", "state=resume")
+        self.wait("all nodes are idle", lambda: set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"})
+
+
+def missing(root: Path = Path("/")) -> list[str]:
+    """Programs that are needed and not installed."""
+    where = os.pathsep.join(str(root / d) for d in ("usr/sbin", "usr/bin", "sbin", "bin"))
+    return [name for name in PROGRAMS if shutil.which(name, path=where) is None]
+
+
+def version(root: Path = Path("/")) -> str:
+    prefix = () if root == Path("/") else ("chroot", str(root))
+    out = subprocess.run([*prefix, "slurmctld", "-V"], capture_output=True, text=True, timeout=10, check=True).stdout
+    return out.split()[-1]
+
+
+@contextlib.contextmanager
+def running(names: Sequence[str] = ("n1", "n2", "n3"), root: Path = Path("/"), extra: str = "") -> Iterator[Cluster]:
+    """A cluster that is up and idle; nothing of it is left afterwards. `extra` are more slurm.conf lines."""
+    (root / "tmp").mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="steward-cl-", dir=root / "tmp"))
+    ports = _free_ports(len(names) + 1)
+    inside = "/" + str(folder.relative_to(root))
+    cluster = Cluster(
+        root=root, folder=inside, nodes=dict(zip(names, ports[1:], strict=True)), controller_port=ports[0]
+    )
+    try:
+        _write(cluster, extra)
+        _bring_up(cluster)
+        yield cluster
+    finally:
+        _take_down(cluster)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _bring_up(cluster: Cluster) -> None:
+    f = cluster.folder
+    cluster.start("munged", "munged", "-F", "--force", f"--socket={f}/munge.sock", f"--key-file={f}/munge.key",
+                  f"--log-file={f}/munge.log", f"--pid-file={f}/munge.pid", f"--seed-file={f}/munge.seed")  # fmt: skip
+    cluster.wait("munged listens", lambda: cluster.path("munge.sock").exists(), _READY_S)
+    cluster.start("slurmctld", "slurmctld", "-D")
+    cluster.wait("slurmctld answers", lambda: "UP" in cluster.run("scontrol", "ping", check=False), _READY_S)
+    for name in cluster.nodes:
+        cluster.start_slurmd(name)
+    idle = {"idle"}
+    cluster.wait("nodes are idle", lambda: set(cluster.run("sinfo", "-h", "-N", "-o", "%T").split()) == idle, _READY_S)
+
+
+def _take_down(cluster: Cluster) -> None:
+    if "slurmctld" in cluster.daemons:
+        cluster.run("scancel", "--user", str(os.getuid()), check=False)
+    for name in [n for n in reversed(cluster.daemons) if n != "munged"] + ["munged"]:
+        if name in cluster.daemons:
+            cluster.stop(name)
+    for pid in _stepds(cluster):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def _stepds(cluster: Cluster) -> list[int]:
+    """slurmstepds and job processes of this cluster: those whose environment names its slurm.conf or job scripts."""
+    found = []
+    for proc in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            text = (proc / "cmdline").read_bytes() + (proc / "environ").read_bytes()
+            if cluster.folder.encode() in text and int(proc.name) != os.getpid():
+                found.append(os.getpgid(int(proc.name)))
+    return [pgid for pgid in set(found) if pgid != os.getpgid(0)]
+
+
+def _write(cluster: Cluster, extra: str) -> None:
+    key = cluster.path("munge.key")
+    key.write_bytes(secrets.token_bytes(128))
+    key.chmod(0o400)
+    cluster.path("").chmod(0o755)
+    for name in ("state", "spool"):
+        cluster.path(name).mkdir(mode=0o755)
+    cluster.path("cgroup.conf").write_text(_cgroup(version(cluster.root)))
+    cluster.path("slurm.conf").write_text(_conf(cluster) + extra)
+
+
+def _cgroup(slurm: str) -> str:
+    """22.05 does not know CgroupPlugin=disabled; newer ones want it where no cgroup is usable."""
+    old = tuple(int(n) for n in re.findall(r"\d+", slurm)[:2]) < (23, 2)
+    return "CgroupAutomount=no\n" if old else "CgroupPlugin=disabled\n"
+
+
+def _conf(cluster: Cluster) -> str:
+    f, host = cluster.folder, socket.gethostname().split(".")[0]
+    user = "root" if os.getuid() == 0 else os.environ.get("USER", str(os.getuid()))
+    nodes = "".join(
+        f"NodeName={name} NodeAddr=127.0.0.1 NodeHostname={host} Port={port} CPUs=4 RealMemory=500 Gres=gpu:8"
+        " Feature=a,b State=UNKNOWN\n"
+        for name, port in cluster.nodes.items()
+    )
+    cluster.path("gres.conf").write_text(f"Name=gpu File={f}/gpu[0-7]\n")
+    for n in range(8):
+        cluster.path(f"gpu{n}").touch()
+    return f"""ClusterName=contract
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={cluster.controller_port}
+SlurmUser={user}
+SlurmdUser={user}
+AuthInfo=socket={f}/munge.sock
+StateSaveLocation={f}/state
+SlurmdSpoolDir={f}/spool/%n
+SlurmctldPidFile={f}/slurmctld.pid
+SlurmdPidFile={f}/slurmd-%n.pid
+SlurmctldLogFile={f}/slurmctld.log
+SlurmdLogFile={f}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+GresTypes=gpu
+ReturnToService=2
+SlurmdParameters=config_overrides
+SchedulerParameters=sched_interval=2,batch_sched_delay=0
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+{nodes}PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [s.getsockname()[1] for s in sockets]
