@@ -1,0 +1,42 @@
+"""Who this machine is: Slurm's name for it, its instance, its boot."""
+
+import socket
+from pathlib import Path
+
+from steward.model.health import Incarnation
+from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.text import printable
+from steward.ports import Permanent
+
+_INSTANCE_FILES = (
+    Path("/var/lib/cloud/data/instance-id"),
+    Path("/sys/class/dmi/id/product_uuid"),
+    Path("/etc/machine-id"),
+)
+"""The cloud's word first (cloud-init), then the firmware's, then the installation's own."""
+_LIMIT = 128
+
+
+def node_name(named: str) -> NodeName:
+    """`named`, or what `hostname -s` prints."""
+    return NodeName(named or socket.gethostname().split(".")[0])
+
+
+def incarnation(instance_id_file: Path | None, boot_id_file: Path) -> Incarnation:
+    """Which machine and which boot of it. Raises Permanent when one of them cannot be told."""
+    candidates = (instance_id_file,) if instance_id_file else _INSTANCE_FILES
+    instance = next((word for path in candidates if (word := _word(path))), "")
+    boot = _word(boot_id_file)
+    if not instance:
+        tried = ", ".join(str(path) for path in candidates)
+        raise Permanent(f"no instance id in {tried}: write one and name the file in agent.instance_id_file")
+    if not boot:
+        raise Permanent(f"no boot id in {boot_id_file}: set agent.boot_id_file")
+    return Incarnation(instance=InstanceId(instance), boot=BootId(boot))
+
+
+def _word(path: Path) -> str:
+    try:
+        return printable(path.read_text(errors="replace").strip(), _LIMIT)
+    except OSError:
+        return ""

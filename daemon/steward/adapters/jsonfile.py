@@ -1,0 +1,28 @@
+"""A small state file that is either the old one or the new one, never half of one."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from steward.ports import Retryable
+
+
+def read_json(path: Path, limit: int = 1 << 20) -> Any:
+    """What is in the file, or None where there is none or it cannot be read as JSON (a state that can be rebuilt)."""
+    try:
+        with path.open("rb") as file:
+            return json.loads(file.read(limit))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def write_json(path: Path, value: object) -> None:
+    """Replace the file. Raises Retryable when that is not possible."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        new.write_text(json.dumps(value, separators=(",", ":")))
+        new.replace(path)
+    except OSError as error:
+        raise Retryable(f"cannot write {path}: {error}") from error

@@ -1,0 +1,136 @@
+"""The lines that the shim and the agent exchange (docs/architecture.md): pure text in, values out."""
+
+import re
+from dataclasses import dataclass
+
+from steward.model.ask import Answer, AskKind
+from steward.model.ids import JobId, NodeName
+from steward.model.job import ResumeMode
+
+MAX_LINE = 1024
+WAIT = b"steward/1 wait\n"
+OK = b"steward/1 ok\n"
+
+_VERSION = "steward/1"
+_FIELD = re.compile(r"^(?P<key>[a-z_]+)=(?P<value>\S+)$")
+_STEP = re.compile(r"^[A-Za-z0-9._-]{1,32}$")
+
+
+class BadLine(Exception):
+    """Not a line of this protocol: the connection is closed without an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptedLine:
+    """slurmstepd starts something of a job that asked to be resumed."""
+
+    job: JobId
+    uid: int
+    mode: ResumeMode
+    restart: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskLine:
+    """Something of such a job failed and a shim waits. `status` is a raw wait status."""
+
+    kind: AskKind
+    job: JobId
+    step: str
+    uid: int
+    mode: ResumeMode
+    attempt: int
+    restart: int
+    status: int
+
+
+def parse_request(line: bytes) -> OptedLine | AskLine:
+    """`line` as read, with its LF. Raises BadLine."""
+    if len(line) > MAX_LINE or not line.endswith(b"\n"):
+        raise BadLine(f"a line longer than {MAX_LINE} bytes, or without its end")
+    body = line[:-1]
+    if any(byte < 0x20 or byte > 0x7E for byte in body):
+        raise BadLine("a byte that is not printable ASCII")
+    version, verb, fields = _split(body.decode("ascii"))
+    if version != _VERSION:
+        raise BadLine(f"version {version[:20]!r}, this agent speaks {_VERSION}")
+    if verb == "opted":
+        return OptedLine(
+            job=_job(fields), uid=_uid(fields), mode=_mode(fields), restart=_whole(fields, "restart", 10**6)
+        )
+    if verb == "ask":
+        return _ask(fields)
+    raise BadLine(f"unknown verb {verb[:20]!r}")
+
+
+def answer_line(answer: Answer, exclude: frozenset[NodeName]) -> bytes:
+    """What the waiting shim reads. An exclude list too long for a line is left out: the shim can do without it."""
+    names = ",".join(sorted(exclude))
+    line = f"{_VERSION} {answer.value}"
+    if answer is Answer.RETRY and names and len(line) + len(names) + 10 <= MAX_LINE:
+        line += f" exclude={names}"
+    return f"{line}\n".encode("ascii", "replace")
+
+
+def _ask(fields: dict[str, str]) -> AskLine:
+    step = _needed(fields, "step")
+    if not _STEP.match(step):
+        raise BadLine(f"step={step[:40]!r}")
+    return AskLine(
+        kind=_kind(fields),
+        job=_job(fields),
+        step=step,
+        uid=_uid(fields),
+        mode=_mode(fields),
+        attempt=_whole(fields, "attempt", 10**6),
+        restart=_whole(fields, "restart", 10**6),
+        status=_whole(fields, "status", 0xFFFF),
+    )
+
+
+def _split(text: str) -> tuple[str, str, dict[str, str]]:
+    words = text.split(" ")
+    if len(words) < 2:
+        raise BadLine("a line without a verb")
+    fields: dict[str, str] = {}
+    for word in words[2:]:
+        match = _FIELD.match(word)
+        if match is None or match["key"] in fields:
+            raise BadLine(f"{word[:40]!r} is not key=value, or comes twice")
+        fields[match["key"]] = match["value"]
+    return words[0], words[1], fields
+
+
+def _needed(fields: dict[str, str], key: str) -> str:
+    if key not in fields:
+        raise BadLine(f"{key}= is missing")
+    return fields[key]
+
+
+def _whole(fields: dict[str, str], key: str, high: int) -> int:
+    value = _needed(fields, key)
+    if not re.fullmatch(r"[0-9]{1,10}", value) or int(value) > high:
+        raise BadLine(f"{key}={value[:40]!r} is not a whole number up to {high}")
+    return int(value)
+
+
+def _job(fields: dict[str, str]) -> JobId:
+    return JobId(_whole(fields, "job", 2**32 - 1))
+
+
+def _uid(fields: dict[str, str]) -> int:
+    return _whole(fields, "uid", 2**32 - 1)
+
+
+def _mode(fields: dict[str, str]) -> ResumeMode:
+    try:
+        return ResumeMode.parse(_needed(fields, "mode"))
+    except ValueError as error:
+        raise BadLine(str(error)) from None
+
+
+def _kind(fields: dict[str, str]) -> AskKind:
+    try:
+        return AskKind(_needed(fields, "kind"))
+    except ValueError:
+        raise BadLine(f"kind={fields['kind'][:40]!r}") from None

@@ -1,0 +1,62 @@
+"""The agent: what its parts say to each other. It decides nothing about nodes or jobs; the head does."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from steward.adapters.messages import answer_of, number, text
+from steward.adapters.wire import Frame, Malformed
+from steward.agent.desk import Desk
+from steward.agent.link import Link
+from steward.agent.together import together
+from steward.ports import Notifier
+
+ALIVE_EVERY_S = 5.0
+
+
+class Senses(Protocol):
+    """The checks, as the agent sees them."""
+
+    def frames(self) -> tuple[Frame, ...]:
+        """The last report, if there is one already."""
+
+    def check_now(self, request: str, budget_s: float) -> None:
+        """Begin; the report that answers `request` is posted within `budget_s` seconds."""
+
+    async def run(self) -> None:
+        """Watch, until cancelled."""
+
+
+class Agent:
+    """A Listener of the link, and the one that runs everything."""
+
+    def __init__(self, *, link: Link, desk: Desk, senses: Senses, notifier: Notifier) -> None:
+        self._link = link
+        self._desk = desk
+        self._senses = senses
+        self._notifier = notifier
+
+    def greetings(self) -> tuple[Frame, ...]:
+        return (*self._senses.frames(), *self._desk.frames())
+
+    def hear(self, frame: Frame) -> None:
+        match frame["t"]:
+            case "answer":
+                self._desk.decide(*answer_of(frame))
+            case "check_now":
+                self._senses.check_now(text(frame, "id"), number(frame, "budget_s"))
+            case _:
+                raise Malformed(f"the head said {frame['t'][:20]!r}, which this agent does not know")
+
+    async def run(self, *more: Coroutine[Any, Any, None]) -> None:
+        """Until cancelled, or until one part fails for good: then its error."""
+        self._notifier.ready()
+        try:
+            await together(self._link.run(self), self._senses.run(), self._alive(), *more)
+        finally:
+            self._notifier.stopping()
+
+    async def _alive(self) -> None:
+        while True:
+            self._notifier.alive("connected" if self._link.away_since is None else "no head")
+            await asyncio.sleep(ALIVE_EVERY_S)

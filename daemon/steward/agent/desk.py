@@ -1,0 +1,151 @@
+"""Where shims wait: every ask is held until the head decides, its job is over, or the head has been away too long."""
+
+import asyncio
+import itertools
+import logging
+from typing import Protocol
+
+from steward.adapters.messages import ask_frame, opted_frame, withdraw_frame
+from steward.adapters.shimline import OK, AskLine, OptedLine, answer_line
+from steward.adapters.wire import Frame
+from steward.agent.opted import OptedBook
+from steward.model.ask import Answer, Ask, AskKind, OptedIn
+from steward.model.health import Incarnation
+from steward.model.ids import AskId, JobId, NodeName
+from steward.ports import Clock, PortError
+
+log = logging.getLogger(__name__)
+
+OWN_LOOK_EVERY_S = 2.0
+
+Decision = tuple[Answer, frozenset[NodeName]]
+STOP: Decision = (Answer.STOP, frozenset())
+
+
+class Head(Protocol):
+    """The connection to the head, as the desk sees it."""
+
+    @property
+    def away_since(self) -> float | None:
+        """Unix seconds since when there is no connection; None while there is one."""
+
+    def post(self, frame: Frame) -> None:
+        """Send it if there is a connection. `Desk.frames` is sent on every new one, so nothing is lost."""
+
+
+class OwnLook(Protocol):
+    """Slurm as the agent asks it by itself."""
+
+    async def is_over(self, job: JobId, restart: int) -> bool:
+        """Raises Retryable when it cannot be known."""
+
+
+class Desk:
+    """`trusted` users (root) may speak of any job; everybody else only of their own."""
+
+    def __init__(
+        self,
+        *,
+        node: NodeName,
+        incarnation: Incarnation,
+        clock: Clock,
+        head: Head,
+        opted: OptedBook,
+        own_look: OwnLook,
+        hold_head_absent_s: float,
+        trusted: frozenset[int],
+        own_look_every_s: float = OWN_LOOK_EVERY_S,
+    ) -> None:
+        self._node = node
+        self._clock = clock
+        self._head = head
+        self._opted = opted
+        self._own_look = own_look
+        self._hold_head_absent_s = hold_head_absent_s
+        self._trusted = trusted
+        self._own_look_every_s = own_look_every_s
+        first = int(clock.now() * 1000)  # so that no id comes twice, not even after a restart in the same boot
+        self._ids = (AskId(f"{node}-{incarnation.boot[:8]}-{n}") for n in itertools.count(first))
+        self._waiting: dict[AskId, tuple[Ask, asyncio.Future[Decision]]] = {}
+
+    async def serve(self, line: OptedLine | AskLine, peer: int) -> bytes | None:
+        """The shim's last line, or None to hang up on it. Cancelled when the shim hangs up."""
+        known = self._opted.of(line.job)
+        if peer not in self._trusted and (line.uid != peer or (known is not None and known.uid != peer)):
+            log.warning("shim refused job=%d uid=%d why='not a job of this user'", line.job, peer)
+            return None
+        return self._note(line) if isinstance(line, OptedLine) else await self._ask(line)
+
+    def frames(self) -> tuple[Frame, ...]:
+        """What a head that we have just connected to must hear: every ask that still waits."""
+        return tuple(ask_frame(ask) for ask, _ in self._waiting.values())
+
+    def decide(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
+        """The head's word. One that comes too late, or makes no sense, changes nothing."""
+        if ask not in self._waiting:
+            return
+        waiting, decision = self._waiting[ask]
+        senseless = answer is Answer.RETRY and waiting.kind is AskKind.BATCH
+        if not decision.done():
+            decision.set_result(STOP if senseless else (answer, exclude))
+
+    def _note(self, line: OptedLine) -> bytes:
+        opted = OptedIn(job=line.job, uid=line.uid, mode=line.mode, restart=line.restart, at=self._clock.now())
+        if self._opted.add(opted):
+            log.info("opted job=%d uid=%d mode=%s restart=%d", line.job, line.uid, line.mode.text, line.restart)
+            self._head.post(opted_frame([opted]))
+        return OK
+
+    async def _ask(self, line: AskLine) -> bytes:
+        ask = self._ask_of(line)
+        decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self._waiting[ask.id] = (ask, decision)
+        log.info("ask id=%s kind=%s job=%d status=%d", ask.id, ask.kind.value, ask.job, ask.status)
+        self._head.post(ask_frame(ask))
+        try:
+            answer, exclude = await self._decided(ask, decision)
+        finally:
+            del self._waiting[ask.id]
+            if not decision.done():
+                self._head.post(withdraw_frame(ask.id))
+        log.info("answer id=%s job=%d answer=%s", ask.id, ask.job, answer.value)
+        return answer_line(answer, exclude)
+
+    def _ask_of(self, line: AskLine) -> Ask:
+        return Ask(
+            id=next(self._ids),
+            kind=line.kind,
+            job=line.job,
+            step=line.step,
+            node=self._node,
+            uid=line.uid,
+            mode=line.mode,
+            attempt=line.attempt,
+            restart=line.restart,
+            status=line.status,
+            at=self._clock.now(),
+        )
+
+    async def _decided(self, ask: Ask, decision: "asyncio.Future[Decision]") -> Decision:
+        """The head's word, or STOP when we must decide alone."""
+        while True:
+            await asyncio.wait((decision,), timeout=self._own_look_every_s)
+            if decision.done():
+                return decision.result()
+            if why := await self._why_stop(ask):
+                log.warning("stop id=%s job=%d why=%r", ask.id, ask.job, why)
+                return STOP
+
+    async def _why_stop(self, ask: Ask) -> str:
+        """Why we let go of it without the head; empty: hold on. With the head there, the decision is its own."""
+        since = self._head.away_since
+        if since is None:
+            return ""
+        if self._clock.now() - max(since, ask.at) >= self._hold_head_absent_s:
+            return f"the head has been away for {self._hold_head_absent_s:g} s"
+        try:
+            over = await self._own_look.is_over(ask.job, ask.restart)
+        except PortError as error:
+            log.info("hold id=%s why=%r", ask.id, str(error))
+            return ""
+        return "the job is over, says Slurm" if over else ""

@@ -1,0 +1,118 @@
+"""The one connection to the head: made, kept alive, watched, and made again."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from steward.adapters.handshake import Terms
+from steward.adapters.wire import BEAT, Channel, Frame, Gone, Malformed
+from steward.agent.together import together
+from steward.ports import Clock, PortError
+
+log = logging.getLogger(__name__)
+
+FIRST_BACKOFF_S = 0.1
+LAST_BACKOFF_S = 5.0
+STEADY_S = 5.0
+MAX_QUEUED = 1024
+
+Connect = Callable[[], Awaitable[tuple[Channel, Terms]]]
+"""Connects and shakes hands. Raises PortError."""
+
+
+class Listener(Protocol):
+    """Who gets what the head says."""
+
+    def greetings(self) -> tuple[Frame, ...]:
+        """Frames that every new connection begins with."""
+
+    def hear(self, frame: Frame) -> None:
+        """A frame that is no beat. Raises Malformed: then the connection is closed."""
+
+
+class Link:
+    """`away_since` and `skew_s` are for others to read; `post` never blocks."""
+
+    def __init__(self, connect: Connect, *, clock: Clock, rng: random.Random) -> None:
+        self._connect = connect
+        self._clock = clock
+        self._rng = rng
+        self._outbox: asyncio.Queue[Frame] | None = None
+        self.away_since: float | None = clock.now()
+        self.skew_s: float | None = None
+        """The head's clock minus ours, measured by the beats; None while away."""
+
+    def post(self, frame: Frame) -> None:
+        """Send it if there is a connection; a connection that cannot keep up is given up and made again."""
+        if self._outbox is None:
+            return
+        try:
+            self._outbox.put_nowait(frame)
+        except asyncio.QueueFull:
+            log.warning("head does not keep up: queue full")
+
+    async def run(self, listener: Listener) -> None:
+        """Until cancelled. Every fault of a connection ends in another try, after a growing, jittered wait."""
+        tries = 0
+        while True:
+            began = self._clock.now()
+            try:
+                await self._once(listener)
+            except PortError as error:
+                log.warning("head away why=%r try=%d", str(error), tries + 1)
+            tries = 0 if self._clock.now() - began > STEADY_S else tries + 1
+            await asyncio.sleep(backoff_s(tries, self._rng.random()))
+
+    async def _once(self, listener: Listener) -> None:
+        channel, terms = await self._connect()
+        log.info("head connected interval_s=%g", terms.interval_s)
+        self._outbox = asyncio.Queue(MAX_QUEUED)
+        for frame in listener.greetings():
+            self.post(frame)
+        self.away_since = None
+        try:
+            await self._serve(channel, terms, listener, self._outbox)
+        finally:
+            self.away_since = self._clock.now()
+            self._outbox = None
+            self.skew_s = None
+            channel.close()
+
+    async def _serve(self, channel: Channel, terms: Terms, listener: Listener, outbox: "asyncio.Queue[Frame]") -> None:
+        await together(self._beat(channel, terms), self._listen(channel, listener), self._speak(channel, outbox))
+
+    async def _beat(self, channel: Channel, terms: Terms) -> None:
+        while True:
+            await channel.beat(sent=self._clock.now())
+            await asyncio.sleep(terms.interval_s)
+
+    async def _listen(self, channel: Channel, listener: Listener) -> None:
+        """Ends with Gone when the head is silent for too long: it answers every beat."""
+        while True:
+            frame = await channel.receive()
+            if frame["t"] == BEAT:
+                self._measure(frame)
+            else:
+                listener.hear(frame)
+
+    async def _speak(self, channel: Channel, outbox: "asyncio.Queue[Frame]") -> None:
+        while True:
+            if outbox.full():
+                raise Gone("the head does not take what we send")
+            await channel.send(await outbox.get())
+
+    def _measure(self, frame: Frame) -> None:
+        echo, now = frame.get("echo"), frame.get("now")
+        if not isinstance(echo, int | float) or not isinstance(now, int | float):
+            raise Malformed("a beat without its times")
+        here = self._clock.now()
+        if 0 <= here - echo < 1.0:  # a slow round trip says little about the clocks
+            self.skew_s = now - (echo + here) / 2
+
+
+def backoff_s(tries: int, chance: float) -> float:
+    """Wait before the next try: 0.1 s doubled each time, 5 s at most, and somewhere in the upper half of that."""
+    full: float = min(FIRST_BACKOFF_S * 2 ** min(max(tries - 1, 0), 16), LAST_BACKOFF_S)
+    return full * (0.5 + chance / 2)

@@ -1,0 +1,64 @@
+"""The opted-in jobs that this node's slurmstepds told of; kept in a file, so that an agent's restart forgets none."""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from steward.adapters.jsonfile import read_json, write_json
+from steward.adapters.messages import MAX_OPTED, opted_of, opted_record
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId
+from steward.ports import PortError
+
+log = logging.getLogger(__name__)
+
+CROWDED = 64
+YOUNG_S = 600.0
+
+
+class OptedBook:
+    """At most `MAX_OPTED` jobs; the longest known go first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._jobs = {one.job: one for one in _read(path)}
+
+    def all(self) -> tuple[OptedIn, ...]:
+        return tuple(self._jobs.values())
+
+    def of(self, job: JobId) -> OptedIn | None:
+        return self._jobs.get(job)
+
+    def add(self, opted: OptedIn) -> bool:
+        """Remember; False when it was known already (each step of a job tells it again)."""
+        known = self._jobs.get(opted.job)
+        if known is not None and (known.uid, known.mode, known.restart) == (opted.uid, opted.mode, opted.restart):
+            return False
+        self._keep({**self._jobs, opted.job: opted})
+        return True
+
+    @property
+    def is_crowded(self) -> bool:
+        """So many that it is worth asking Slurm which of them are still here."""
+        return len(self._jobs) > CROWDED
+
+    def prune(self, here: frozenset[JobId], now: float) -> None:
+        """Forget jobs that are not on the node any more; the youngest stay, Slurm may not show them yet."""
+        self._keep({job: one for job, one in self._jobs.items() if job in here or now - one.at < YOUNG_S})
+
+    def _keep(self, jobs: dict[JobId, OptedIn]) -> None:
+        newest = sorted(jobs.values(), key=lambda one: one.at)[-MAX_OPTED:]
+        self._jobs = {one.job: one for one in newest}
+        try:
+            write_json(self._path, [opted_record(one) for one in newest])
+        except PortError as error:
+            log.warning("opted jobs not saved why=%r", str(error))
+
+
+def _read(path: Path) -> Iterable[OptedIn]:
+    records = read_json(path)
+    for record in records if isinstance(records, list) else []:
+        try:
+            yield opted_of(record)
+        except PortError as error:
+            log.warning("opted job dropped from=%s why=%r", path, str(error))

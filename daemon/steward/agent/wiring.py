@@ -1,0 +1,89 @@
+"""Which adapters the agent runs with: the only place that knows."""
+
+import os
+import pwd
+import random
+
+from steward import __version__
+from steward.adapters.agentsock import ShimSocket
+from steward.adapters.clock import SystemClock
+from steward.adapters.dial import dial
+from steward.adapters.handshake import Hello, Terms, greet_head
+from steward.adapters.identity import incarnation, node_name
+from steward.adapters.jobs_here import JobsHere
+from steward.adapters.munge import Munge
+from steward.adapters.offload import Threads
+from steward.adapters.seal import Sealer
+from steward.adapters.wire import Channel
+from steward.agent.agent import Agent
+from steward.agent.config import AgentConfig
+from steward.agent.desk import Desk
+from steward.agent.link import Link
+from steward.agent.opted import OptedBook
+from steward.agent.senses import Senses
+from steward.agent.slurm_look import SlurmLook
+from steward.model.health import Incarnation
+from steward.model.ids import NodeName
+from steward.ports import Permanent
+
+_MUNGE_THREADS = 4
+_LOOK_THREADS = 4
+
+
+async def run_agent(config: AgentConfig, *, node: str) -> None:
+    """Run the agent of this node until cancelled. Raises Permanent when it cannot even begin."""
+    name = node_name(node or config.agent.node_name)
+    who = incarnation(config.agent.instance_id_file, config.agent.boot_id_file)
+    clock = SystemClock()
+    opted = OptedBook(config.agent.state_dir / f"opted-{name}.json")
+    link = Link(_Connect(config, name, who, opted), clock=clock, rng=random.SystemRandom())
+    desk = Desk(
+        node=name,
+        incarnation=who,
+        clock=clock,
+        head=link,
+        opted=opted,
+        own_look=SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS)),
+        hold_head_absent_s=config.agent.hold_head_absent_s,
+        trusted=frozenset({0, os.geteuid()}),
+    )
+    agent = Agent(link=link, desk=desk, senses=Senses(post=link.post), notifier=_Quiet())
+    await agent.run(ShimSocket(config.socket_of(name), desk.serve).run())
+
+
+class _Quiet:
+    """No service manager."""
+
+    def ready(self) -> None: ...
+    def alive(self, status: str) -> None: ...
+    def stopping(self) -> None: ...
+
+
+class _Connect:
+    """How the link reaches the head: name, TCP, handshake."""
+
+    def __init__(self, config: AgentConfig, node: NodeName, who: Incarnation, opted: OptedBook) -> None:
+        munge = Munge(str(config.cluster.munge_socket or ""))
+        self._sealer = Sealer(munge, _trusted(config.cluster.slurm_user), Threads(_MUNGE_THREADS))
+        self._address = config.head_address
+        self._threads = Threads(1)
+        self._node = node
+        self._who = who
+        self._opted = opted
+
+    async def __call__(self) -> tuple[Channel, Terms]:
+        reader, writer = await dial(*self._address, self._threads)
+        hello = Hello(node=self._node, incarnation=self._who, version=__version__, opted=self._opted.all())
+        try:
+            return await greet_head(reader, writer, self._sealer, hello)
+        except BaseException:
+            writer.transport.abort()
+            raise
+
+
+def _trusted(slurm_user: str) -> frozenset[int]:
+    """Who may be the head: root or SlurmUser (and, where nothing runs as root, our own user)."""
+    try:
+        return frozenset({0, os.geteuid(), pwd.getpwnam(slurm_user).pw_uid})
+    except KeyError:
+        raise Permanent(f"cluster.slurm_user = {slurm_user!r}: no such user on this node") from None
