@@ -1,0 +1,77 @@
+"""Opens the database: SQLite in WAL mode by default, whatever SQLAlchemy knows by URL; migrated to today's tables.
+
+SQLite runs with `synchronous=FULL`: each commit reaches the disk before anything is done, so that not even a power cut
+can lose the intent of a launch. That costs one fsync a commit: measured 0.16 ms against 0.01 ms with NORMAL on an
+NVMe disk. Commits are one a cycle, so even a slow disk's 5 ms would not be felt.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.util.exc import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from steward.ports import Permanent, Retryable
+
+WRITES = {"steward_writes": True}
+"""Execution options of a connection that will write: SQLite then locks at once instead of failing half-way."""
+_BUSY_MS = 2000
+_MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def sqlite_url(file: Path) -> str:
+    return f"sqlite:///{file}"
+
+
+def open_engine(url: str) -> Engine:
+    """An engine whose database has today's tables. Permanent: bad URL or a newer Steward's database.
+
+    Retryable: it cannot be opened or written now.
+    """
+    try:
+        engine = create_engine(url)
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+        shown = url.split("@")[-1]
+        raise Permanent(f"database {shown!r}: {error}; use a SQLAlchemy URL and install its driver") from error
+    if engine.dialect.name == "sqlite":
+        _prepare_sqlite(engine)
+    migrate(engine)
+    return engine
+
+
+def migrate(engine: Engine, revision: str = "head") -> None:
+    """Bring the tables to `revision`; quiet when they are there."""
+    shown = make_url(str(engine.url)).render_as_string(hide_password=True)
+    try:
+        with engine.execution_options(**WRITES).begin() as connection:
+            command.upgrade(_config(connection), revision)
+    except CommandError as error:
+        raise Permanent(f"database {shown}: {error}; was it made by a newer Steward?") from error
+    except (SQLAlchemyError, OSError) as error:
+        raise Retryable(f"database {shown} cannot be opened: {getattr(error, 'orig', None) or error}") from error
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _prepare_sqlite(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def _connect(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None  # transactions begin and end where we say so
+        connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("steward_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,106 @@
+"""The statements: what is read from and written to each table, inside a transaction of the caller's."""
+
+import json
+from collections.abc import Sequence
+from itertools import takewhile
+
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, true, update
+
+from steward.adapters.store import sections
+from steward.adapters.store.codec import decode, encode
+from steward.adapters.store.tables import events as events_table
+from steward.adapters.store.tables import journal as journal_table
+from steward.adapters.store.tables import memory as memory_table
+from steward.model.action import Action
+from steward.model.events import Event
+from steward.model.ids import Key
+from steward.model.memory import Memory
+
+_PRUNE_ROWS = 5000
+
+
+def memory(connection: Connection) -> Memory:
+    """The memory as it was committed last. Raises Permanent when a row cannot be read."""
+    table = memory_table
+    return sections.memory(connection.execute(select(table.c.section, table.c.key, table.c.body)).tuples())
+
+
+def write(connection: Connection, changes: sections.Changes) -> None:
+    """A changed row is deleted and inserted: the same on every database."""
+    table = memory_table
+    old = [*changes.gone, *((section, key) for section, key, _ in changes.put)]
+    if old:
+        match = (table.c.section == bindparam("of_section")) & (table.c.key == bindparam("of_key"))
+        connection.execute(delete(table).where(match), [{"of_section": s, "of_key": k} for s, k in old])
+    if changes.put:
+        connection.execute(insert(table), [{"section": s, "key": k, "body": body} for s, k, body in changes.put])
+
+
+def add_intents(connection: Connection, intents: Sequence[Action], at: float) -> None:
+    if intents:
+        connection.execute(insert(journal_table), [_intent(action, at) for action in intents])
+
+
+def _intent(action: Action, at: float) -> dict[str, object]:
+    return {
+        "key": action.key,
+        "kind": type(action).__name__,
+        "body": json.dumps(encode(Action, action), ensure_ascii=False),
+        "why": str(action.why),
+        "asked_at": at,
+    }
+
+
+def open_keys(connection: Connection) -> frozenset[str]:
+    """Keys whose newest intent has no outcome: nobody knows whether it was done."""
+    table = journal_table
+    newest = select(func.max(table.c.seq)).group_by(table.c.key)
+    query = select(table.c.key).where(table.c.outcome_at.is_(None), table.c.seq.in_(newest))
+    return frozenset(connection.execute(query).scalars())
+
+
+def record_outcome(connection: Connection, key: Key, at: float, error: str) -> None:
+    """To the newest intent of the key; nothing when it was pruned."""
+    table = journal_table
+    newest = connection.execute(select(func.max(table.c.seq)).where(table.c.key == key)).scalar()
+    if newest is not None:
+        connection.execute(update(table).where(table.c.seq == newest).values(outcome_at=at, error=error))
+
+
+def last_outcomes(connection: Connection, *, since: float) -> dict[str, str]:
+    """key -> error (empty: done) of each key's newest outcome."""
+    table = journal_table
+    query = select(table.c.key, table.c.error).where(table.c.outcome_at >= since).order_by(table.c.seq)
+    return dict(connection.execute(query).tuples().all())
+
+
+def add_events(connection: Connection, events: Sequence[Event]) -> None:
+    if events:
+        connection.execute(insert(events_table), [_event(event) for event in events])
+
+
+def _event(event: Event) -> dict[str, object]:
+    body = json.dumps(encode(Event, event), ensure_ascii=False)
+    return {"at": event.at, "kind": event.kind, "node": event.node, "job": event.job, "body": body}
+
+
+def events(connection: Connection, *, after: int, limit: int, node: str, job: int) -> list[tuple[int, Event]]:
+    """(sequence number, event), oldest first: those that follow `after`, or the newest ones without it."""
+    table = events_table
+    wanted: list[ColumnElement[bool]] = [true()]
+    wanted += [table.c.seq > after] if after else []
+    wanted += [table.c.node == node] if node else []
+    wanted += [table.c.job == job] if job else []
+    order = table.c.seq.asc() if after else table.c.seq.desc()
+    query = select(table.c.seq, table.c.body).where(*wanted).order_by(order).limit(limit)
+    found = [(seq, decode(Event, json.loads(body))) for seq, body in connection.execute(query).tuples()]
+    return found if after else found[::-1]
+
+
+def prune(connection: Connection, *, before: float) -> None:
+    """The oldest rows of journal and events that are older than `before`, a bounded number of them."""
+    for table, at in ((events_table, events_table.c.at), (journal_table, journal_table.c.asked_at)):
+        oldest = connection.execute(select(table.c.seq, at).order_by(table.c.seq).limit(_PRUNE_ROWS)).tuples()
+        old = [seq for seq, _ in takewhile(lambda row: row[1] < before, oldest)]
+        if old:
+            connection.execute(delete(table).where(table.c.seq <= old[-1]))

@@ -1,0 +1,88 @@
+"""Memory as rows: one row for each case, job, incident, ... so that a commit writes only what changed."""
+
+import json
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from steward.adapters.store.codec import codec
+from steward.model.memory import Memory
+from steward.ports import Permanent
+
+_HINTS = typing.get_type_hints(Memory)
+_SECTIONS = tuple(field.name for field in fields(Memory))
+_WHOLE = ""
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What to write. `section` is a field of Memory; `key` the JSON text of a key in it, empty where it has none."""
+
+    put: tuple[tuple[str, str, str], ...]
+    gone: tuple[tuple[str, str], ...]
+
+
+def changes(before: Memory, after: Memory) -> Changes:
+    """From one memory to the next. Only what changed is encoded: unchanged values cost a comparison."""
+    put: list[tuple[str, str, str]] = []
+    gone: list[tuple[str, str]] = []
+    for section in _SECTIONS:
+        old, new = getattr(before, section), getattr(after, section)
+        if old is new or old == new:
+            continue
+        if not _is_mapping(section):
+            put.append((section, _WHOLE, _body(section, new)))
+            continue
+        encode_key = codec(_args(section)[0]).encode
+        differ = [(key, value) for key, value in new.items() if old.get(key, _ABSENT) != value]
+        put += [(section, _text(encode_key(key)), _body(section, value)) for key, value in differ]
+        gone += [(section, _text(encode_key(key))) for key in old if key not in new]
+    return Changes(put=tuple(put), gone=tuple(gone))
+
+
+def memory(stored: Iterable[tuple[str, str, str]]) -> Memory:
+    """From (section, key, body) rows. Raises Permanent when one cannot be read: by hand, or by an older Steward."""
+    parts: dict[str, Any] = {section: {} for section in _SECTIONS if _is_mapping(section)}
+    for section, key, text in stored:
+        if section not in _HINTS:
+            continue  # a newer Steward's
+        try:
+            value = codec(_value_type(section)).decode(json.loads(text))
+            if key == _WHOLE:
+                parts[section] = value
+            else:
+                parts[section][codec(_args(section)[0]).decode(json.loads(key))] = value
+        except (ValueError, TypeError, KeyError) as error:
+            where = f"memory row {section} {key}"
+            raise Permanent(f"{where} cannot be read: {error!r}; was it written by a newer Steward?") from error
+    return _made(parts)
+
+
+def _made(parts: Mapping[str, Any]) -> Memory:
+    frozen: dict[str, Any] = {
+        name: types.MappingProxyType(part) if isinstance(part, dict) else part for name, part in parts.items()
+    }
+    return Memory(**frozen)
+
+
+def _is_mapping(section: str) -> bool:
+    return typing.get_origin(_HINTS[section]) is Mapping
+
+
+def _args(section: str) -> tuple[Any, ...]:
+    return typing.get_args(_HINTS[section])
+
+
+def _value_type(section: str) -> Any:
+    return _args(section)[1] if _is_mapping(section) else _HINTS[section]
+
+
+def _body(section: str, value: Any) -> str:
+    return _text(codec(_value_type(section)).encode(value))
+
+
+def _text(encoded: Any) -> str:
+    return json.dumps(encoded, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,97 @@
+"""StorePort on SQL. One transaction a call; a commit writes only the rows that changed since the last one."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import MappingProxyType
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+
+from steward.adapters.store import rows, sections
+from steward.adapters.store.engine import WRITES
+from steward.model.action import Action
+from steward.model.events import Event
+from steward.model.ids import Key
+from steward.model.memory import Memory
+from steward.ports import Permanent, Retryable
+
+_FAILURES_S = 3600.0
+_KEEP_S = 30 * 86400.0
+_PRUNE_EVERY_S = 600.0
+
+
+class SqlStore:
+    """Safe to call from several threads. `now` is Unix seconds, for the journal's times and for pruning.
+
+    Outcomes and events are kept for `keep_s` seconds.
+    """
+
+    def __init__(self, engine: Engine, *, now: Callable[[], float] = time.time, keep_s: float = _KEEP_S) -> None:
+        self._engine = engine
+        self._now = now
+        self._keep_s = keep_s
+        self._writing = threading.Lock()
+        self._stored: Memory | None = None
+        self._prune_at = now()
+
+    def load(self) -> Memory:
+        """Raises Permanent when a row cannot be read."""
+        with self._transaction() as connection:
+            memory, open_keys = rows.memory(connection), rows.open_keys(connection)
+        asked = {key: at for key, at in memory.asked.items() if key not in open_keys}
+        return replace(memory, asked=MappingProxyType(asked))
+
+    def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
+        with self._writing:
+            now = self._now()
+            stored, self._stored = self._stored, None  # unknown until the commit is through
+            with self._transaction(writes=True) as connection:
+                rows.write(connection, sections.changes(stored or rows.memory(connection), memory))
+                rows.add_intents(connection, intents, now)
+                rows.add_events(connection, events)
+                self._prune(connection, now)
+            self._stored = memory
+
+    def record_outcome(self, key: Key, at: float, error: str) -> None:
+        with self._writing, self._transaction(writes=True) as connection:
+            rows.record_outcome(connection, key, at, error)
+
+    def failures(self) -> Mapping[str, str]:
+        with self._transaction() as connection:
+            last = rows.last_outcomes(connection, since=self._now() - _FAILURES_S)
+        return {key: error for key, error in last.items() if error}
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        with self._writing, self._transaction(writes=True) as connection:
+            rows.add_events(connection, events)
+
+    def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
+        with self._transaction() as connection:
+            return rows.events(connection, after=after, limit=limit, node=node, job=job)
+
+    def _prune(self, connection: Connection, now: float) -> None:
+        """Now and then a bounded number of old rows, so that no commit is slow for it."""
+        if now >= self._prune_at:
+            self._prune_at = now + _PRUNE_EVERY_S
+            rows.prune(connection, before=now - self._keep_s)
+
+    @contextmanager
+    def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
+        """Commits at the end. Raises Retryable for a locked, full or absent database, Permanent for a broken one."""
+        engine = self._engine.execution_options(**WRITES) if writes else self._engine
+        try:
+            with engine.begin() as connection:
+                yield connection
+        except OperationalError as error:
+            raise Retryable(f"database {_shown(self._engine)}: {error.orig}") from error
+        except DBAPIError as error:
+            raise Permanent(f"database {_shown(self._engine)}: {error.orig}") from error
+        except SQLAlchemyError as error:
+            raise Retryable(f"database {_shown(self._engine)}: {error}") from error
+
+
+def _shown(engine: Engine) -> str:
+    return engine.url.render_as_string(hide_password=True)

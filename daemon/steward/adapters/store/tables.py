@@ -1,0 +1,46 @@
+"""The tables. A change here needs a migration (`migrations/versions`); a test compares the two."""
+
+from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, String, Table, Text
+
+metadata = MetaData()
+
+# SQLite counts by itself only in a column that is called INTEGER.
+_SEQUENCE = BigInteger().with_variant(Integer(), "sqlite")
+
+memory = Table(
+    "memory",
+    metadata,
+    Column("section", String(40), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("body", Text, nullable=False),
+)
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("seq", _SEQUENCE, primary_key=True, autoincrement=True),
+    Column("key", String(255), nullable=False),
+    Column("kind", String(40), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("asked_at", Float(53), nullable=False),
+    Column("outcome_at", Float(53)),
+    Column("error", Text, nullable=False, default=""),
+    Index("journal_key", "key"),
+    Index("journal_outcome_at", "outcome_at"),
+    sqlite_autoincrement=True,
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", _SEQUENCE, primary_key=True, autoincrement=True),
+    Column("at", Float(53), nullable=False),
+    Column("kind", String(80), nullable=False),
+    Column("node", String(255)),
+    Column("job", BigInteger),
+    Column("body", Text, nullable=False),
+    Index("events_node", "node", "seq"),
+    Index("events_job", "job", "seq"),
+    sqlite_autoincrement=True,
+)
