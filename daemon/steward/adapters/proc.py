@@ -1,0 +1,89 @@
+"""Processes of this machine as /proc shows them, named so that a reused pid is never taken for its predecessor."""
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """`started` is its start in clock ticks since the machine's boot: together with the pid it names one process."""
+
+    pid: int
+    started: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One look at a process. A zombie is `dead`: it runs nothing any more and only waits to be collected."""
+
+    process: Process
+    parent: int
+    state: str
+
+    @property
+    def dead(self) -> bool:
+        return self.state in "ZX"
+
+    @property
+    def stopped(self) -> bool:
+        return self.state in "Tt"
+
+
+def look(pid: int) -> Seen | None:
+    """What runs under this pid now; None when nothing does."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The command is in parentheses and may hold anything, a `)` too; what follows the last one is plain.
+    fields = stat.rpartition(")")[2].split()
+    return Seen(process=Process(pid=pid, started=int(fields[19])), parent=int(fields[1]), state=fields[0])
+
+
+def is_alive(process: Process) -> bool:
+    """Whether this very process still runs (stopped counts as running, a zombie does not)."""
+    seen = look(process.pid)
+    return seen is not None and seen.process == process and not seen.dead
+
+
+def every() -> Iterator[Seen]:
+    """All processes; those that end while we look are left out."""
+    for entry in os.listdir(_PROC):
+        if entry.isdigit() and (seen := look(int(entry))) is not None:
+            yield seen
+
+
+def descendants(root: Process) -> list[Seen]:
+    """Live processes below `root`, nearest first; `root` itself is not among them."""
+    children: dict[int, list[Seen]] = {}
+    for seen in every():
+        children.setdefault(seen.parent, []).append(seen)
+    found: list[Seen] = []
+    parents = [root.pid] if is_alive(root) else []
+    while parents:
+        below = [seen for pid in parents for seen in children.get(pid, [])]
+        found += [seen for seen in below if not seen.dead]
+        parents = [seen.process.pid for seen in below]
+    return found
+
+
+def send(process: Process, number: signal.Signals) -> bool:
+    """Signal this very process; False when it is gone. Holds a pidfd, so the pid cannot change hands in between."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return False
+    try:
+        if not is_alive(process):
+            return False
+        signal.pidfd_send_signal(descriptor, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

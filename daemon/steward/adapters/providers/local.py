@@ -1,0 +1,138 @@
+"""Provider of the local test bed: an instance is a slurmd and its agent as processes of this machine.
+
+The bed writes `machines.json` into its directory: which programs a machine runs, `%n` standing for the node's name.
+"""
+
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from steward.adapters.providers.local_machine import Machine, Program, own_environment, power_off, power_on
+from steward.adapters.providers.local_records import Record, Records
+from steward.model.ids import InstanceId, NodeName
+from steward.model.instance import Instance, InstanceState, Slot
+from steward.ports import Permanent, Retryable
+
+MACHINES = "machines.json"
+INSTANCES = "instances"
+REFUSE_LAUNCH = "faults/refuse-launch"
+
+
+class LocalProvider:
+    """Every method is safe to call from several processes at once."""
+
+    def __init__(self, directory: Path) -> None:
+        self._dir = directory
+        self._records = Records(directory / INSTANCES)
+
+    def describe(self) -> str:
+        return f"local: processes of this machine, in {self._dir}"
+
+    def instances(self) -> Mapping[InstanceId, Instance]:
+        if not self._dir.is_dir():
+            raise Retryable(f"local provider: {self._dir} is not there; is the test bed up?")
+        return {record.id: self._instance(record) for record in self._records.every() if not record.terminated}
+
+    def launch(self, slot: Slot, token: str) -> Instance:
+        with self._records.locked():
+            record = self._records.by_token(token) or self._new(slot, token)
+            if self._records.machine(record) is None and not record.terminated:
+                shutil.rmtree(self._dir / "nodes" / record.node, ignore_errors=True)  # a new machine's disk is empty
+                self._switch_on(record, token)
+            return self._instance(record)
+
+    def terminate(self, instance: InstanceId) -> None:
+        with self._records.locked():
+            record = self._records.by_id(instance)
+            if record is None or record.terminated:
+                return
+            self._switch_off(record)
+            self._records.save(replace(record, terminated=True))
+
+    def reboot(self, instance: InstanceId, token: str) -> None:
+        with self._records.locked():
+            record = self._records.by_id(instance)
+            if record is None or record.terminated:
+                raise Permanent(f"no instance {instance} to reboot; `steward testbed status` lists them")
+            if token not in record.reboots:
+                self._reboot(record, token)
+
+    def machine(self, node: NodeName) -> Machine | None:
+        """The machine behind a node now, on or off; None when the node has none. For the test bed's faults."""
+        kept = [record for record in self._records.every() if record.node == node and not record.terminated]
+        return self._records.machine(kept[-1]) if kept else None
+
+    def _new(self, slot: Slot, token: str) -> Record:
+        """Written down before anything starts: whoever asks again with this token finds it."""
+        if (self._dir / REFUSE_LAUNCH).exists():
+            raise Retryable(f"capacity: no machine for {slot.node}: launches are refused (fault refuse-launch)")
+        for old in self._records.every():
+            if old.node == slot.node and not old.terminated and self._is_on(old):
+                raise Retryable(f"{slot.node}: instance {old.id} still has this name; terminate it first")
+        instance = InstanceId(f"i-{uuid.uuid4().hex[:17]}")
+        return self._records.save(
+            Record(id=instance, node=slot.node, group=slot.group, token=token, launched=time.time())
+        )
+
+    def _reboot(self, record: Record, token: str) -> None:
+        """A caller who died between the boot and the note of it asks again: the machine knows what booted it."""
+        machine = self._records.machine(record)
+        if machine is None or machine.cause != token or not machine.is_on:
+            self._switch_off(record)
+            self._switch_on(record, token)
+        self._records.save(replace(record, reboots=(*record.reboots, token)))
+
+    def _switch_on(self, record: Record, cause: str) -> None:
+        """A boot of its own each time. The id files are there before the agent reads them."""
+        home = self._dir / "nodes" / record.node
+        (home / "checks.d").mkdir(parents=True, exist_ok=True)
+        (home / "instance_id").write_text(f"{record.id}\n")
+        (home / "boot_id").write_text(f"{uuid.uuid4()}\n")
+        (home / "kernel.log").write_text("")
+        state = self._records.state_file(record)
+        power_on(record.node, self._programs(record.node), cwd=home, state=state, cause=cause)
+
+    def _programs(self, node: NodeName) -> tuple[Program, ...]:
+        try:
+            plan = json.loads((self._dir / MACHINES).read_text())
+        except (OSError, ValueError) as error:
+            raise Retryable(f"local provider: cannot read {self._dir / MACHINES}: {error}") from error
+        return tuple(
+            Program(
+                name=each["name"],
+                argv=tuple(word.replace("%n", node) for word in each["argv"]),
+                env=own_environment(each["env"]),
+                log=Path(each["log"].replace("%n", node)),
+            )
+            for each in plan["programs"]
+        )
+
+    def _switch_off(self, record: Record) -> None:
+        if machine := self._records.machine(record):
+            power_off(machine)
+
+    def _is_on(self, record: Record) -> bool:
+        machine = self._records.machine(record)
+        return machine is not None and machine.is_on
+
+    def _instance(self, record: Record) -> Instance:
+        return Instance(
+            id=record.id,
+            node=record.node,
+            state=self._state(record),
+            token=record.token,
+            launched=record.launched,
+            address="127.0.0.1",
+        )
+
+    def _state(self, record: Record) -> InstanceState:
+        if record.terminated:
+            return InstanceState.GONE
+        machine = self._records.machine(record)
+        if machine is None:
+            return InstanceState.PENDING
+        return InstanceState.RUNNING if machine.is_on else InstanceState.STOPPED

@@ -1,0 +1,126 @@
+"""The first process of a pretended machine: starts its programs and collects its orphans.
+
+Run as a file, never imported: `python -I -S local_init.py < SPEC`, so that it starts in milliseconds. SPEC is JSON:
+`{"cwd", "state", "cause", "keep_orphans", "programs": [{"name", "argv", "env", "log"}]}`. It detaches itself, and the
+caller gets one line, `{"pid", "started"}` or `{"error"}`. With `keep_orphans` it is a subreaper: everything a program
+leaves behind (slurmstepd detaches itself from slurmd) stays below it in the process tree and can be found, frozen or
+killed as one machine.
+
+SIGHUP starts again those programs that have ended; SIGKILL to the whole tree is the power switch. The file `state`
+always holds who runs: `{"cause", "init": {"pid", "started"}, "programs": {NAME: {"pid", "started"}}}`. Its lock is
+held for life, so that a caller who died while starting a machine and asks again cannot get it twice.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+_SIGNALS = {signal.SIGCHLD, signal.SIGHUP}
+Programs = dict[str, dict[str, int]]
+
+
+def _started(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+        return int(stat.read().rpartition(")")[2].split()[19])
+
+
+def _start(program: dict[str, Any]) -> dict[str, int]:
+    log = program["log"]
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    argv = program["argv"]
+    pid = os.posix_spawnp(argv[0], argv, program["env"], file_actions=actions, setsid=True, setsigmask=[])
+    return {"pid": pid, "started": _started(pid)}
+
+
+def _me() -> dict[str, int]:
+    return {"pid": os.getpid(), "started": _started(os.getpid())}
+
+
+def _save(spec: dict[str, Any], running: Programs) -> None:
+    path = spec["state"]
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump({"cause": spec["cause"], "init": _me(), "programs": running}, file)
+    os.rename(path + ".new", path)
+
+
+def _collect(running: Programs) -> None:
+    """Take in every child that has ended, ours or an orphan."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        for name in [name for name, process in running.items() if process["pid"] == pid]:
+            del running[name]
+
+
+def _detach(spec: dict[str, Any]) -> None:
+    os.setsid()
+    os.chdir(spec["cwd"])
+    fcntl.flock(os.open(spec["state"] + ".lock", os.O_RDWR | os.O_CREAT, 0o644), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if spec["keep_orphans"] and ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "this kernel cannot make a subreaper")
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+
+
+def _close_standard(log: str) -> None:
+    null, out = os.open("/dev/null", os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for source, target in ((null, 0), (out, 1), (out, 2)):
+        os.dup2(source, target)
+
+
+def _live(spec: dict[str, Any], answer: int) -> None:
+    running: Programs = {}
+    try:
+        _detach(spec)
+        _save(spec, running)
+        for program in spec["programs"]:
+            running[program["name"]] = _start(program)
+        _save(spec, running)
+    except OSError as error:
+        for process in running.values():
+            os.kill(process["pid"], signal.SIGKILL)
+        os.write(answer, json.dumps({"error": str(error)}).encode() + b"\n")
+        os._exit(1)
+    os.write(answer, json.dumps(_me()).encode() + b"\n")
+    os.close(answer)
+    _close_standard(spec["state"] + ".log")
+    _serve(spec, running)
+
+
+def _serve(spec: dict[str, Any], running: Programs) -> None:
+    while True:
+        number = signal.sigwait(_SIGNALS)
+        _collect(running)
+        if number == signal.SIGHUP:
+            for program in spec["programs"]:
+                if program["name"] not in running:
+                    running[program["name"]] = _start(program)
+        _save(spec, running)
+
+
+def main() -> None:
+    spec = json.load(sys.stdin)
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.close(reader)
+        _live(spec, writer)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        line = answer.readline()
+    sys.stdout.write(line or json.dumps({"error": "the machine's first process died"}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""What the local provider remembers: one JSON file an instance, replaced as a whole, never edited in place."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from steward.adapters.providers.local_machine import Machine, find
+from steward.model.ids import InstanceId, NodeName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One instance. `reboots` are the tokens of reboots already done; `launched` is Unix seconds."""
+
+    id: InstanceId
+    node: NodeName
+    group: str
+    token: str
+    launched: float
+    terminated: bool = False
+    reboots: tuple[str, ...] = ()
+
+
+class Records:
+    """The records below one directory. Writers hold `locked()`; readers need nothing, a file is always whole."""
+
+    def __init__(self, directory: Path) -> None:
+        self._dir = directory
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One writer at a time, over processes too: the head and a person's command may act at once."""
+        self._dir.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def every(self) -> list[Record]:
+        """All records, oldest launch first."""
+        found = [_load(path) for path in self._dir.glob("i-*.json")]
+        return sorted(found, key=lambda record: (record.launched, record.id))
+
+    def by_id(self, instance: InstanceId) -> Record | None:
+        return next((record for record in self.every() if record.id == instance), None)
+
+    def by_token(self, token: str) -> Record | None:
+        return next((record for record in self.every() if record.token == token), None)
+
+    def save(self, record: Record) -> Record:
+        """On disk before we return, so that no crash of the caller can make an instance be forgotten."""
+        path = self._dir / f"{record.id}.json"
+        new = path.with_suffix(".new")
+        with new.open("w", encoding="utf-8") as file:
+            json.dump(asdict(record), file)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+        return record
+
+    def machine(self, record: Record) -> Machine | None:
+        """The machine behind a record, on or off; None when it was never switched on."""
+        return find(self.state_file(record))
+
+    def state_file(self, record: Record) -> Path:
+        return self._dir / f"{record.id}.programs"
+
+
+def _load(path: Path) -> Record:
+    entry = json.loads(path.read_text(encoding="utf-8"))
+    return Record(**{**entry, "reboots": tuple(entry["reboots"])})

@@ -1,0 +1,1 @@
+"""Test beds: a whole cluster under Steward, on this machine, with faults at the push of a button."""

@@ -1,0 +1,125 @@
+"""What a test bed is, whatever it is made of. Tests and the demo know this file, not the backends."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+from steward.adapters.process import Completed
+from steward.model.ids import NodeName
+from steward.testbed.faults import Fault
+
+Say = Callable[[str], None]
+"""Takes one line of progress."""
+Overrides = Mapping[str, Mapping[str, object]]
+"""Section of steward.toml -> key -> value, laid over what the bed writes."""
+
+
+class BedError(Exception):
+    """One clear line: what was tried, what came back, what to do."""
+
+
+class Backend(Enum):
+    """What the bed is made of."""
+
+    LOCAL = "local"
+    DOCKER = "docker"
+
+
+class Power(Enum):
+    """What a node's machine does. MISSING: the node has no machine now."""
+
+    ON = "on"
+    FROZEN = "frozen"
+    OFF = "off"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BedSpec:
+    """What to bring up. Nodes are n1..nN in the default partition, spares s1..sM in the partition `spare`.
+
+    `slurm` is a version prefix such as "24.11" (empty: whatever is there); `steward` False brings up plain Slurm.
+    """
+
+    dir: Path
+    backend: Backend = Backend.LOCAL
+    nodes: int = 6
+    spares: int = 0
+    slurm: str = ""
+    steward: bool = True
+    settings: Overrides = field(default_factory=dict)
+
+    @property
+    def node_names(self) -> tuple[NodeName, ...]:
+        return tuple(NodeName(f"n{number}") for number in range(1, self.nodes + 1))
+
+    @property
+    def spare_names(self) -> tuple[NodeName, ...]:
+        return tuple(NodeName(f"s{number}") for number in range(1, self.spares + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatus:
+    """`slurm` is Slurm's own word for the state; empty when Slurm does not answer."""
+
+    name: NodeName
+    power: Power
+    instance: str
+    slurm: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BedStatus:
+    """`services` tells for each daemon of the controller whether it runs; `faults` names those in force."""
+
+    dir: Path
+    backend: Backend
+    slurm: str
+    nodes: tuple[NodeStatus, ...]
+    services: Mapping[str, bool]
+    faults: tuple[str, ...]
+    env: Mapping[str, str]
+
+    @property
+    def healthy(self) -> bool:
+        return all(self.services.values()) and all(node.power is Power.ON for node in self.nodes) and not self.faults
+
+
+class Bed(Protocol):
+    """One test bed. Everything raises BedError, with a remedy, when it cannot do what it promises."""
+
+    @property
+    def spec(self) -> BedSpec: ...
+
+    @property
+    def shared(self) -> Path:
+        """A directory under the same path here and on every node, writable for every user: scripts, output, data."""
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """What a shell needs so that Slurm's commands and `steward` speak to this bed."""
+
+    def up(self, say: Say) -> None:
+        """Bring it up; returns when every node is idle and, with Steward, every agent is connected."""
+
+    def down(self) -> None:
+        """Leave nothing behind: no process, no file, no container. Doing it again is success."""
+
+    def status(self) -> BedStatus: ...
+
+    def run(self, argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True, user: str = "") -> Completed:
+        """Run a program on the controller, in the bed's environment, as `user` (empty: who runs the bed).
+
+        Raises Failed (of adapters.process) as `process.run` does.
+        """
+
+    def inject(self, fault: Fault) -> None:
+        """Make the fault happen; returns when it has. Undoing one that is not in force is success."""
+
+    def restore(self) -> None:
+        """Undo every fault in force and switch on every machine that is off."""
+
+    def logs(self) -> Mapping[str, Path]:
+        """Name of a log ("slurmctld", "slurmd-n1", "steward-agent-n1", "stewardd") -> file here."""

@@ -1,0 +1,114 @@
+"""The faults a bed can make, by name, the same for every backend."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.ids import NodeName
+
+
+class FaultKind(Enum):
+    """The value is the name on the command line."""
+
+    KILL_NODE = "kill-node"
+    START_NODE = "start-node"
+    FREEZE_NODE = "freeze-node"
+    THAW_NODE = "thaw-node"
+    CUT_NODE = "cut-node"
+    JOIN_NODE = "join-node"
+    KILL_AGENT = "kill-agent"
+    START_AGENT = "start-agent"
+    KILL_HEAD = "kill-head"
+    START_HEAD = "start-head"
+    STOP_HEAD = "stop-head"
+    CONT_HEAD = "cont-head"
+    HANG_SCONTROL = "hang-scontrol"
+    GARBLE_SCONTROL = "garble-scontrol"
+    FAIL_SCONTROL = "fail-scontrol"
+    MEND_SCONTROL = "mend-scontrol"
+    FAIL_CHECK = "fail-check"
+    PASS_CHECK = "pass-check"
+    KERNEL_LOG = "kernel-log"
+    REFUSE_LAUNCH = "refuse-launch"
+    ALLOW_LAUNCH = "allow-launch"
+
+
+class Text(Enum):
+    """Whether a fault takes a text."""
+
+    NONE = "none"
+    OPTIONAL = "optional"
+    NEEDED = "needed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a fault takes, what undoes it and what it means."""
+
+    doc: str
+    node: bool = False
+    text: Text = Text.NONE
+    undo: FaultKind | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault, ready to be injected; made by `fault()`."""
+
+    kind: FaultKind
+    node: NodeName | None = None
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.kind.value if self.node is None else f"{self.kind.value} {self.node}"
+
+
+SHAPES: dict[FaultKind, Shape] = {
+    FaultKind.KILL_NODE: Shape(
+        doc="power cut: slurmd, agent and every job process die at once", node=True, undo=FaultKind.START_NODE
+    ),
+    FaultKind.START_NODE: Shape(doc="switch the same machine on again (new boot id)", node=True),
+    FaultKind.FREEZE_NODE: Shape(
+        doc="every process of the node stands still, connections stay", node=True, undo=FaultKind.THAW_NODE
+    ),
+    FaultKind.THAW_NODE: Shape(doc="a frozen node goes on", node=True),
+    FaultKind.CUT_NODE: Shape(
+        doc="the node's network is cut, its processes go on", node=True, undo=FaultKind.JOIN_NODE
+    ),
+    FaultKind.JOIN_NODE: Shape(doc="the node's network is back", node=True),
+    FaultKind.KILL_AGENT: Shape(
+        doc="the agent alone dies and stays dead; slurmd and jobs go on", node=True, undo=FaultKind.START_AGENT
+    ),
+    FaultKind.START_AGENT: Shape(doc="start the agent again", node=True),
+    FaultKind.KILL_HEAD: Shape(doc="kill -9 stewardd; it stays dead", undo=FaultKind.START_HEAD),
+    FaultKind.START_HEAD: Shape(doc="start stewardd again"),
+    FaultKind.STOP_HEAD: Shape(doc="SIGSTOP stewardd", undo=FaultKind.CONT_HEAD),
+    FaultKind.CONT_HEAD: Shape(doc="SIGCONT stewardd"),
+    FaultKind.HANG_SCONTROL: Shape(doc="stewardd's scontrol never ends", undo=FaultKind.MEND_SCONTROL),
+    FaultKind.GARBLE_SCONTROL: Shape(doc="stewardd's scontrol prints nonsense", undo=FaultKind.MEND_SCONTROL),
+    FaultKind.FAIL_SCONTROL: Shape(doc="stewardd's scontrol fails", undo=FaultKind.MEND_SCONTROL),
+    FaultKind.MEND_SCONTROL: Shape(doc="stewardd's scontrol is Slurm's again"),
+    FaultKind.FAIL_CHECK: Shape(
+        doc="a site check on the node fails, with this message",
+        node=True,
+        text=Text.OPTIONAL,
+        undo=FaultKind.PASS_CHECK,
+    ),
+    FaultKind.PASS_CHECK: Shape(doc="the site check passes again", node=True),
+    FaultKind.KERNEL_LOG: Shape(doc="the line appears in the node's kernel log", node=True, text=Text.NEEDED),
+    FaultKind.REFUSE_LAUNCH: Shape(doc="the provider has no capacity", undo=FaultKind.ALLOW_LAUNCH),
+    FaultKind.ALLOW_LAUNCH: Shape(doc="the provider has capacity again"),
+}
+
+
+def fault(kind: FaultKind, node: str = "", text: str = "") -> Fault:
+    """A fault with what it needs. Raises ValueError with what to write instead."""
+    shape = SHAPES[kind]
+    if shape.node and not node:
+        raise ValueError(f"{kind.value} needs a node, for example: inject {kind.value} n1")
+    if not shape.node and node:
+        raise ValueError(f"{kind.value} takes no node, but {node!r} was given")
+    if shape.text is Text.NEEDED and not text:
+        raise ValueError(f"{kind.value} needs a text, for example: inject {kind.value} n1 'a line'")
+    if shape.text is Text.NONE and text:
+        raise ValueError(f"{kind.value} takes no text, but {text!r} was given")
+    return Fault(kind=kind, node=NodeName(node) if node else None, text=text)

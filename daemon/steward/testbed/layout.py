@@ -1,0 +1,82 @@
+"""Where things lie in a local bed's directory."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from steward.adapters.providers import local
+from steward.model.ids import NodeName
+
+MANIFEST = "bed.json"
+LONGEST_DIR = 70
+"""A unix socket's path has at most 107 bytes, and ours end in `/run/agent-NODE.sock`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Paths below one directory; `%n` in a path stands for the node's name, as in slurm.conf."""
+
+    root: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.root / MANIFEST
+
+    @property
+    def machines(self) -> Path:
+        return self.root / local.MACHINES
+
+    @property
+    def refuse_launch(self) -> Path:
+        return self.root / local.REFUSE_LAUNCH
+
+    @property
+    def slurm_conf(self) -> Path:
+        return self.root / "etc" / "slurm.conf"
+
+    @property
+    def steward_toml(self) -> Path:
+        return self.root / "etc" / "steward.toml"
+
+    @property
+    def munge_key(self) -> Path:
+        return self.root / "private" / "munge.key"
+
+    @property
+    def munge_socket(self) -> Path:
+        return self.root / "run" / "munge.sock"
+
+    @property
+    def agent_socket(self) -> Path:
+        return self.root / "run" / "agent-%n.sock"
+
+    @property
+    def gpu_devices(self) -> Path:
+        return self.root / "dev"
+
+    @property
+    def controller(self) -> Path:
+        """State of slurmctld and stewardd, and who runs on the controller."""
+        return self.root / "controller"
+
+    @property
+    def shared(self) -> Path:
+        return self.root / "shared"
+
+    @property
+    def wrappers(self) -> Path:
+        """First in stewardd's search path; empty but for a fault."""
+        return self.root / "wrappers"
+
+    def node(self, name: NodeName | str = "%n") -> Path:
+        """The machine's own disk: empty on a new machine."""
+        return self.root / "nodes" / name
+
+    def log(self, name: str) -> Path:
+        return self.root / "log" / f"{name}.log"
+
+    def make(self) -> None:
+        """All directories, readable for every user as slurmd needs, but for the key's."""
+        for path in ("etc", "run", "log", "dev", "nodes", "faults", "wrappers", "controller", "private", "shared"):
+            (self.root / path).mkdir(exist_ok=True, mode=0o755)
+        (self.root / "private").chmod(0o700)
+        self.shared.chmod(0o1777)

@@ -1,0 +1,135 @@
+"""The controller of a local bed: munged, slurmctld and stewardd, each under a first process of its own."""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from steward.adapters import proc
+from steward.adapters.proc import Process
+from steward.adapters.providers import local_machine
+from steward.adapters.providers.local_machine import Machine, Program, own_environment
+from steward.testbed.bed import BedError
+from steward.testbed.layout import Layout
+from steward.testbed.local_setup import find_program, slurm_env
+from steward.testbed.wait import NotInTime, wait_until
+
+_READY_S = 10.0
+SERVICES = ("munged", "slurmctld", "stewardd")
+
+
+class Controller:
+    """Starts, finds and ends the three services; knows nothing of nodes."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+
+    def start_munged(self) -> None:
+        """Returns when credentials can be made."""
+        layout, private = self._layout, self._layout.munge_key.parent
+        flags = {
+            "key-file": layout.munge_key,
+            "socket": layout.munge_socket,
+            "pid-file": private / "munged.pid",
+            "seed-file": private / "munged.seed",
+            "num-threads": 2,
+        }
+        # --force: directories below /tmp count as unsafe for munged, and ours are created and owned by us alone.
+        options = [f"--{name}={value}" for name, value in flags.items()]
+        self._start("munged", [find_program("munged"), "--foreground", "--force", *options], {})
+        self._await("munged", lambda: _accepts_unix(layout.munge_socket))
+
+    def start_slurmctld(self, port: int) -> None:
+        """Returns when it listens."""
+        (self._layout.controller / "slurmctld").mkdir(exist_ok=True)
+        self._start("slurmctld", [find_program("slurmctld"), "-D", "-f", str(self._layout.slurm_conf)])
+        self._await("slurmctld", lambda: _accepts(port))
+
+    def start_stewardd(self, port: int) -> None:
+        """Returns when its HTTP port answers."""
+        (self._layout.controller / "stewardd").mkdir(exist_ok=True)
+        path = {"PATH": f"{self._layout.wrappers}:{os.environ.get('PATH', os.defpath)}"}
+        argv = [sys.executable, "-m", "steward.head", "--config", str(self._layout.steward_toml)]
+        self._start("stewardd", argv, {**slurm_env(self._layout), **path})
+        self._await("stewardd", lambda: _accepts(port))
+
+    def running(self, name: str) -> Process | None:
+        machine = self._machine(name)
+        return None if machine is None else machine.program(name)
+
+    def is_stopped(self, name: str) -> bool:
+        process = self.running(name)
+        seen = None if process is None else proc.look(process.pid)
+        return seen is not None and seen.stopped
+
+    def kill(self, name: str) -> None:
+        """kill -9; it stays dead until `restart`."""
+        if (machine := self._machine(name)) is not None:
+            local_machine.kill_program(machine, name)
+        wait_until(f"{name} is dead", lambda: self.running(name) is None, _READY_S, every_s=0.01)
+
+    def restart(self, name: str) -> None:
+        """Start it again if it is dead; returns when the process is there."""
+        if (machine := self._machine(name)) is None:
+            raise BedError(f"this bed has no {name}; it was brought up as plain Slurm")
+        local_machine.restart_programs(machine)
+        wait_until(f"{name} runs again", lambda: self.running(name) is not None, _READY_S, every_s=0.01)
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        process = self.running(name)
+        if process is None:
+            raise BedError(f"{name} does not run; look at {self._layout.log(name)}")
+        proc.send(process, number)
+
+    def stop_all(self) -> None:
+        for name in reversed(SERVICES):
+            if (machine := self._machine(name)) is not None:
+                local_machine.power_off(machine)
+
+    def _machine(self, name: str) -> Machine | None:
+        return local_machine.find(self._state(name))
+
+    def _state(self, name: str) -> Path:
+        return self._layout.controller / f"{name}.programs"
+
+    def _start(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
+        program = Program(
+            name=name,
+            argv=tuple(argv),
+            env=own_environment(slurm_env(self._layout) if env is None else env),
+            log=self._layout.log(f"{name}.out" if name == "slurmctld" else name),
+        )
+        # Machines that stewardd launches are no part of it: they must outlive it.
+        local_machine.power_on(
+            name, (program,), cwd=self._layout.controller, state=self._state(name), keep_orphans=False
+        )
+
+    def _await(self, name: str, ready: Callable[[], bool]) -> None:
+        """Raises BedError with the end of its log when it dies or is not ready in time."""
+        try:
+            wait_until(f"{name} is ready", lambda: ready() or self.running(name) is None, _READY_S, every_s=0.01)
+        except NotInTime as error:
+            raise BedError(f"{error}; {self._last_words(name)}") from error
+        if self.running(name) is None:
+            raise BedError(f"{name} ended at once; {self._last_words(name)}")
+
+    def _last_words(self, name: str) -> str:
+        """The end of its log."""
+        for log in (self._layout.log(name), self._layout.log(f"{name}.out")):
+            if log.exists() and (lines := log.read_text(errors="replace").splitlines()):
+                return f"{log} ends with: {' | '.join(lines[-3:])}"
+        return "it wrote no log"
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as trial:
+        trial.settimeout(1.0)
+        return trial.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _accepts_unix(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as trial:
+        trial.settimeout(1.0)
+        return trial.connect_ex(str(path)) == 0

@@ -1,0 +1,101 @@
+"""Faults of the local bed: signals to processes, and files that its parts look at."""
+
+import signal
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from steward.adapters.providers import local_machine
+from steward.adapters.providers.local import LocalProvider
+from steward.adapters.providers.local_machine import Machine
+from steward.model.ids import NodeName
+from steward.testbed.bed import BedError
+from steward.testbed.broken_scontrol import break_scontrol
+from steward.testbed.faults import Fault, FaultKind
+from steward.testbed.layout import Layout
+from steward.testbed.local_controller import Controller
+from steward.testbed.site_check import remove_failing_check, write_failing_check
+from steward.testbed.wait import wait_until
+
+_START_S = 10.0
+_HEAD = "stewardd"
+
+
+class LocalFaults:
+    """Makes faults happen; each returns when it has."""
+
+    def __init__(self, layout: Layout, controller: Controller, provider: LocalProvider) -> None:
+        self._layout = layout
+        self._provider = provider
+        self._on_node: dict[FaultKind, Callable[[NodeName, str], None]] = {
+            FaultKind.KILL_NODE: lambda node, _: local_machine.power_off(self._machine(node)),
+            FaultKind.START_NODE: lambda node, _: self._start_node(node),
+            FaultKind.FREEZE_NODE: lambda node, _: self._freeze(node),
+            FaultKind.THAW_NODE: lambda node, _: local_machine.thaw(self._machine(node)),
+            FaultKind.CUT_NODE: lambda node, _: _refuse(FaultKind.CUT_NODE),
+            FaultKind.JOIN_NODE: lambda node, _: _refuse(FaultKind.JOIN_NODE),
+            FaultKind.KILL_AGENT: lambda node, _: self._kill_agent(node),
+            FaultKind.START_AGENT: lambda node, _: self._start_agent(node),
+            FaultKind.FAIL_CHECK: lambda node, text: write_failing_check(self._checks(node), text),
+            FaultKind.PASS_CHECK: lambda node, _: remove_failing_check(self._checks(node)),
+            FaultKind.KERNEL_LOG: self._log_kernel_line,
+        }
+        self._on_bed: dict[FaultKind, Callable[[], None]] = {
+            FaultKind.KILL_HEAD: lambda: controller.kill(_HEAD),
+            FaultKind.START_HEAD: lambda: controller.restart(_HEAD),
+            FaultKind.STOP_HEAD: lambda: controller.signal(_HEAD, signal.SIGSTOP),
+            FaultKind.CONT_HEAD: lambda: controller.signal(_HEAD, signal.SIGCONT),
+            FaultKind.HANG_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
+            FaultKind.GARBLE_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
+            FaultKind.FAIL_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
+            FaultKind.MEND_SCONTROL: lambda: (layout.wrappers / "scontrol").unlink(missing_ok=True),
+            FaultKind.REFUSE_LAUNCH: layout.refuse_launch.touch,
+            FaultKind.ALLOW_LAUNCH: lambda: layout.refuse_launch.unlink(missing_ok=True),
+        }
+
+    def inject(self, fault: Fault) -> None:
+        if fault.node is None:
+            self._on_bed[fault.kind]()
+        else:
+            self._on_node[fault.kind](fault.node, fault.text)
+
+    def _machine(self, node: NodeName) -> Machine:
+        machine = self._provider.machine(node)
+        if machine is None:
+            raise BedError(f"{node} has no machine now; `steward testbed status` lists what there is")
+        return machine
+
+    def _start_node(self, node: NodeName) -> None:
+        if self._machine(node).is_on:
+            return
+        for instance in self._provider.instances().values():
+            if instance.node == node:
+                self._provider.reboot(instance.id, f"start-node-{uuid.uuid4()}")
+
+    def _freeze(self, node: NodeName) -> None:
+        machine = self._machine(node)
+        if not machine.is_on:
+            raise BedError(f"{node} is off, nothing to freeze; `inject start-node {node}` switches it on")
+        local_machine.freeze(machine)
+
+    def _kill_agent(self, node: NodeName) -> None:
+        machine = self._machine(node)
+        local_machine.kill_program(machine, "agent")
+        wait_until(f"the agent of {node} is dead", lambda: machine.program("agent") is None, _START_S, every_s=0.01)
+
+    def _start_agent(self, node: NodeName) -> None:
+        machine = self._machine(node)
+        local_machine.restart_programs(machine)
+        wait_until(f"the agent of {node} runs", lambda: machine.program("agent") is not None, _START_S, every_s=0.01)
+
+    def _log_kernel_line(self, node: NodeName, text: str) -> None:
+        self._machine(node)
+        with (self._layout.node(node) / "kernel.log").open("a", encoding="utf-8") as log:
+            log.write(text + "\n")
+
+    def _checks(self, node: NodeName) -> Path:
+        return self._layout.node(node) / "checks.d"
+
+
+def _refuse(kind: FaultKind) -> None:
+    raise BedError(f"{kind.value} is not possible locally, all nodes share one loopback network; use --backend docker")

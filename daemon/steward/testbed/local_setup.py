@@ -1,0 +1,119 @@
+"""Everything a local bed has on disk before its first process starts."""
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from steward.adapters.process import run
+from steward.testbed import slurm_versions
+from steward.testbed.bed import Backend, BedError, BedSpec
+from steward.testbed.free_ports import free_ports
+from steward.testbed.layout import LONGEST_DIR, Layout
+from steward.testbed.shim import find_shim
+from steward.testbed.slurm_conf import SlurmPlan, write_slurm_conf
+from steward.testbed.slurm_versions import SlurmVersion
+from steward.testbed.steward_toml import local_toml
+
+_SBIN = "/usr/sbin:/sbin:/usr/local/sbin"
+_PACKAGES = "on Debian: apt-get install slurm-wlm munge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a later command must know of a bed; lies in its directory from the start. The last three are ports."""
+
+    spec: BedSpec
+    slurm: str
+    slurmctld: int
+    listen: int
+    http: int
+
+    def save(self, layout: Layout) -> None:
+        entry = asdict(self)
+        entry["spec"] |= {"dir": str(self.spec.dir), "backend": self.spec.backend.value}
+        layout.manifest.write_text(json.dumps(entry, indent=1))
+
+
+def load(layout: Layout) -> Manifest:
+    entry = json.loads(layout.manifest.read_text())
+    spec = entry.pop("spec")
+    spec |= {"dir": Path(spec["dir"]), "backend": Backend(spec["backend"])}
+    return Manifest(**entry, spec=BedSpec(**spec))
+
+
+def prepare(layout: Layout, spec: BedSpec) -> Manifest:
+    """Directories, keys, ports and every configuration file."""
+    _check_place(layout)
+    version = installed_slurm()
+    if not str(version).startswith(spec.slurm):
+        raise BedError(f"Slurm {spec.slurm} was asked for, this machine has {version}; use --backend docker for others")
+    nodes = [*spec.node_names, *spec.spare_names]
+    controller, listen, http, *node_ports = free_ports(3 + len(nodes))
+    manifest = Manifest(spec=spec, slurm=str(version), slurmctld=controller, listen=listen, http=http)
+    layout.root.mkdir(parents=True, exist_ok=True)
+    layout.root.chmod(0o755)
+    manifest.save(layout)
+    layout.make()
+    shim = find_shim() if spec.steward else None
+    plan = SlurmPlan(spec=spec, version=version, controller_port=controller, node_ports=tuple(node_ports), shim=shim)
+    write_slurm_conf(layout, plan)
+    layout.steward_toml.write_text(local_toml(layout, spec, listen=listen, http=http))
+    layout.machines.write_text(json.dumps(_node_programs(layout, spec)))
+    layout.munge_key.write_bytes(secrets.token_bytes(128))
+    layout.munge_key.chmod(0o400)
+    return manifest
+
+
+def installed_slurm() -> SlurmVersion:
+    return slurm_versions.parse(run([find_program("slurmd"), "-V"], timeout_s=10).text)
+
+
+def find_program(name: str) -> str:
+    """Its path; daemons lie in sbin, which an ordinary user's search path lacks."""
+    found = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SBIN}")
+    if found is None:
+        raise BedError(f"{name} is not installed; {_PACKAGES}")
+    return found
+
+
+def slurm_env(layout: Layout) -> dict[str, str]:
+    return {"SLURM_CONF": str(layout.slurm_conf)}
+
+
+def steward_env(layout: Layout, manifest: Manifest) -> dict[str, str]:
+    if not manifest.spec.steward:
+        return {}
+    return {"STEWARD_CONFIG": str(layout.steward_toml), "STEWARD_URL": f"http://127.0.0.1:{manifest.http}"}
+
+
+def _check_place(layout: Layout) -> None:
+    if len(str(layout.root)) > LONGEST_DIR:
+        raise BedError(f"{layout.root} is longer than {LONGEST_DIR} characters, too long for sockets in it; use --dir")
+    if layout.root.exists() and any(layout.root.iterdir()):
+        raise BedError(f"{layout.root} is not empty; bring its bed down first, or choose another --dir")
+    try:
+        socket.gethostbyname(socket.gethostname())
+    except OSError as error:
+        name = socket.gethostname()
+        remedy = f"echo 127.0.1.1 {name} >> /etc/hosts"
+        raise BedError(f"the host name {name} does not resolve, Slurm needs it: {remedy}") from error
+
+
+def _node_programs(layout: Layout, spec: BedSpec) -> Mapping[str, object]:
+    """What the local provider starts on each machine."""
+    slurmd = [find_program("slurmd"), "-D", "-N", "%n", "-f", str(layout.slurm_conf)]
+    programs = [_program("slurmd", slurmd, slurm_env(layout), layout.log("slurmd-%n.out"))]
+    if spec.steward:
+        agent = [sys.executable, "-m", "steward.agent", "--config", str(layout.steward_toml), "--node", "%n"]
+        programs.append(_program("agent", agent, slurm_env(layout), layout.log("steward-agent-%n")))
+    return {"programs": programs}
+
+
+def _program(name: str, argv: list[str], env: Mapping[str, str], log: Path) -> Mapping[str, object]:
+    return {"name": name, "argv": argv, "env": dict(env), "log": str(log)}

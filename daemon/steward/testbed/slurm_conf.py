@@ -1,0 +1,111 @@
+"""Slurm's configuration of a local bed; scheduling and time-outs are Slurm's defaults: figures mean something."""
+
+import getpass
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steward.model.ids import NodeName
+from steward.testbed.bed import BedSpec
+from steward.testbed.layout import Layout
+from steward.testbed.slurm_versions import SlurmVersion, cgroup_conf
+
+GPUS = 8
+_CPUS = 8
+_MEMORY_MB = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmPlan:
+    """What slurm.conf is made from. `shim` None leaves SPANK out."""
+
+    spec: BedSpec
+    version: SlurmVersion
+    controller_port: int
+    node_ports: tuple[int, ...]
+    shim: Path | None
+
+
+def write_slurm_conf(layout: Layout, plan: SlurmPlan) -> None:
+    etc = layout.slurm_conf.parent
+    layout.slurm_conf.write_text(_slurm_conf(layout, plan))
+    (etc / "cgroup.conf").write_text(cgroup_conf(plan.version))
+    (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File={layout.gpu_devices}/gpu[0-{GPUS - 1}]\n")
+    shim = "" if plan.shim is None else f"optional {plan.shim} socket={layout.agent_socket} hold=120\n"
+    (etc / "plugstack.conf").write_text(shim)
+    _make_gpus(layout)
+
+
+def _make_gpus(layout: Layout) -> None:
+    """Slurm drops a GPU without a device file, and the file must be a device: eight other names of /dev/null."""
+    for number in range(GPUS):
+        (layout.gpu_devices / f"gpu{number}").symlink_to("/dev/null")
+
+
+def _slurm_conf(layout: Layout, plan: SlurmPlan) -> str:
+    spec = plan.spec
+    return "\n".join(
+        [
+            *_controller(layout, plan),
+            *_nodes([*spec.node_names, *spec.spare_names], plan.node_ports),
+            *_partitions(spec),
+            "",
+        ]
+    )
+
+
+def _controller(layout: Layout, plan: SlurmPlan) -> list[str]:
+    user = getpass.getuser()
+    return [
+        f"ClusterName=bed{plan.controller_port}",
+        f"SlurmctldHost={socket.gethostname()}(127.0.0.1)",
+        f"SlurmctldPort={plan.controller_port}",
+        f"SlurmUser={user}",
+        f"SlurmdUser={user}",
+        "AuthType=auth/munge",
+        "CredType=cred/munge",
+        f"AuthInfo=socket={layout.munge_socket}",
+        f"StateSaveLocation={layout.controller}/slurmctld",
+        f"SlurmdSpoolDir={layout.node()}/spool",
+        f"SlurmctldPidFile={layout.root}/run/slurmctld.pid",
+        f"SlurmdPidFile={layout.root}/run/slurmd-%n.pid",
+        f"SlurmctldLogFile={layout.log('slurmctld')}",
+        f"SlurmdLogFile={layout.log('slurmd-%n')}",
+        f"PlugStackConfig={layout.slurm_conf.parent}/plugstack.conf",
+        "ProctrackType=proctrack/linuxproc",
+        "TaskPlugin=task/none",
+        "JobAcctGatherType=jobacct_gather/none",
+        "SelectType=select/cons_tres",
+        "SelectTypeParameters=CR_Core_Memory",
+        "GresTypes=gpu",
+        "ReturnToService=2",
+        "MpiDefault=none",
+        "MailProg=/bin/true",
+        # The nodes pretend to have more than the machine they share.
+        "SlurmdParameters=config_overrides",
+    ]
+
+
+def _nodes(names: Sequence[NodeName], ports: Sequence[int]) -> list[str]:
+    host = socket.gethostname()
+    return [
+        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port}"
+        f" CPUs={_CPUS} RealMemory={memory_mb()} Gres=gpu:{GPUS} State=UNKNOWN"
+        for name, port in zip(names, ports, strict=True)
+    ]
+
+
+def _partitions(spec: BedSpec) -> list[str]:
+    options = f"MaxTime=INFINITE State=UP DefMemPerCPU={memory_mb() // _CPUS // 4}"
+    lines = [f"PartitionName=main Nodes={','.join(spec.node_names)} Default=YES {options}"]
+    if spec.spare_names:
+        lines.append(f"PartitionName=spare Nodes={','.join(spec.spare_names)} Default=NO {options}")
+    return lines
+
+
+def memory_mb() -> int:
+    """A node's memory: small enough that no health check finds less than Slurm was told."""
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    return min(_MEMORY_MB, there // 2)

@@ -1,0 +1,73 @@
+"""The steward.toml of a bed: short times, so that a test does not wait for what production should."""
+
+import getpass
+import json
+from collections.abc import Mapping
+
+from steward.testbed.bed import BedSpec, Overrides
+from steward.testbed.layout import Layout
+
+Table = Mapping[str, object]
+
+
+def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
+    """The one file that stewardd and every agent of a local bed read."""
+    node = layout.node()
+    tables: dict[str, Table] = {
+        "cluster": {
+            "name": layout.root.name,
+            "slurm_conf": str(layout.slurm_conf),
+            "slurm_user": getpass.getuser(),
+            "munge_socket": str(layout.munge_socket),
+        },
+        "head": {
+            "listen": f"127.0.0.1:{listen}",
+            "http": f"127.0.0.1:{http}",
+            "state_dir": str(layout.controller / "stewardd"),
+        },
+        "agent": {
+            "head": f"127.0.0.1:{listen}",
+            "socket": str(layout.agent_socket),
+            "state_dir": str(node / "agent"),
+            "instance_id_file": str(node / "instance_id"),
+            "boot_id_file": str(node / "boot_id"),
+            "site_checks_dir": str(node / "checks.d"),
+            "kernel_log": str(node / "kernel.log"),
+            "check_interval_s": 1.0,
+        },
+        "repair": {
+            "agents_grace_s": 3.0,
+            "concurrent_min": 2,
+            "release_deadline_h": 0.05,
+            "launch_timeout_s": 60.0,
+            "provision_timeout_s": 60.0,
+            "verify_timeout_s": 60.0,
+            "retry_s": 1.0,
+            "replacements_per_hour": 1000,
+        },
+        "provider.local": {"dir": str(layout.root)},
+    }
+    return render(merge(tables, spec.settings), groups(spec, "local"))
+
+
+def groups(spec: BedSpec, provider: str) -> list[Table]:
+    """One group of the nodes, and one of the spares if there are any."""
+    found: list[Table] = [{"name": "main", "nodes": ",".join(spec.node_names), "provider": provider}]
+    if spec.spare_names:
+        found.append({"name": "spare", "nodes": ",".join(spec.spare_names), "provider": provider})
+    return found
+
+
+def merge(tables: Mapping[str, Table], over: Overrides) -> dict[str, Table]:
+    """`over` wins key by key."""
+    return {name: {**tables.get(name, {}), **over.get(name, {})} for name in {**tables, **over}}
+
+
+def render(tables: Mapping[str, Table], groups: list[Table]) -> str:
+    """TOML. Strings, numbers, booleans and lists of them are written the same in JSON."""
+    parts = [_table(f"[{name}]", table) for name, table in tables.items()]
+    return "\n".join([*parts, *(_table("[[groups]]", group) for group in groups)])
+
+
+def _table(head: str, table: Table) -> str:
+    return "\n".join([head, *(f"{key} = {json.dumps(value)}" for key, value in table.items()), ""])

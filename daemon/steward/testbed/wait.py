@@ -1,0 +1,45 @@
+"""Waiting for a sentence to become true."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from steward.ports import PortError
+from steward.testbed.bed import BedError
+
+T = TypeVar("T")
+
+
+class NotInTime(BedError):
+    """The sentence did not become true in time; the message says what was seen last."""
+
+
+def wait_until(sentence: str, look: Callable[[], T], deadline_s: float, *, every_s: float = 0.05) -> T:
+    """Look until the answer is true, and return it.
+
+    A look that raises PortError or BedError counts as "not yet". Raises NotInTime after `deadline_s` seconds; its
+    message has the last answer or error.
+    """
+    return _look_until(sentence, look, bool, deadline_s, every_s)
+
+
+def wait_until_empty(sentence: str, look: Callable[[], T], deadline_s: float, *, every_s: float = 0.05) -> None:
+    """The same for what is still missing: the message of NotInTime then lists exactly that."""
+    _look_until(sentence, look, lambda answer: not answer, deadline_s, every_s)
+
+
+def _look_until(
+    sentence: str, look: Callable[[], T], good: Callable[[T], bool], deadline_s: float, every_s: float
+) -> T:
+    deadline = time.monotonic() + deadline_s
+    while True:
+        try:
+            answer = look()
+            if good(answer):
+                return answer
+            last = repr(answer)
+        except (PortError, BedError) as error:
+            last = str(error)
+        if time.monotonic() >= deadline:
+            raise NotInTime(f"not within {deadline_s:g} s: {sentence}; last seen: {last}")
+        time.sleep(every_s)
