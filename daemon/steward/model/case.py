@@ -40,7 +40,8 @@ class Case:
     `old` is the incarnation that was found bad; a return needs another one. `rung` is REBOOT or REPLACE.
     `old_slurmd` is Slurm's SlurmdStartTime then: another one proves that a new slurmd registered.
     `launches` counts the instances given up on (part of `token`, the provider's client token), `tries` the refused
-    calls for the present one. `command` is an admin's reason (`Action:Replace`) that stands in place of our mark.
+    calls for the present one, `refusals` those of them that were not for want of capacity. `command` is an admin's
+    reason (`Action:Replace`) that stands in place of our mark.
     """
 
     id: CaseId
@@ -59,6 +60,7 @@ class Case:
     command: str = ""
     launches: int = 0
     tries: int = 0
+    refusals: int = 0
     next_try: float = 0.0
     fault_at: float | None = None
     detected: float | None = None

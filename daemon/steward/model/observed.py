@@ -57,6 +57,14 @@ class AgentView:
     """When the agent last answered a `check now` (0: never in this incarnation)."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentDetail:
+    """What people want to know of an agent and no decision depends on. `skew_s`: its clock minus the head's."""
+
+    version: str
+    skew_s: float | None = None
+
+
 def _empty() -> Mapping[Any, Any]:
     return MappingProxyType({})
 

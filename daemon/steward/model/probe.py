@@ -19,25 +19,22 @@ class DiskUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgram:
-    """Run one program (argv, never a shell) with a time limit; stdout is cut at `max_bytes`."""
+    """Run one program (argv, never a shell) with a time limit; its output is cut at `max_bytes`.
+
+    `env` is laid over the agent's own environment.
+    """
 
     argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 10.0
     max_bytes: int = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectPort:
-    """Connect to a local TCP port, half-close, and see whether the process behind it answers or closes."""
-
-    host: str
-    port: int
-    timeout_s: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryGpus:
-    """Ask NVML for each GPU's identity and whether it answers."""
+    """Ask NVML for each GPU's identity and whether it answers; no GPU at all where there is no NVIDIA driver."""
+
+    timeout_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +42,7 @@ class HeadClock:
     """The head's clock against ours, measured on the connection."""
 
 
-Probe = ReadFiles | DiskUsage | RunProgram | ConnectPort | QueryGpus | HeadClock
+Probe = ReadFiles | DiskUsage | RunProgram | QueryGpus | HeadClock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +58,10 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU as NVML sees it; `error` is NVML's message where it does not answer."""
+    """One GPU as NVML sees it; `error` is NVML's message where it does not answer, `code` NVML's number for it."""
 
     index: int
+    code: int = 0
     uuid: str = ""
     name: str = ""
     error: str = ""
@@ -78,6 +76,6 @@ class Raw:
     disks: dict[str, Disk] = field(default_factory=dict)
     returncode: int | None = None
     output: str = ""
-    answered: bool | None = None
+    """stdout of the program, or stderr when it wrote nothing there."""
     gpus: tuple[Gpu, ...] | None = None
     skew_s: float | None = None

@@ -52,7 +52,9 @@ class JobMemory:
     nudges: int = 0
     last_nudge: float = 0.0
     nodes: frozenset[NodeName] = frozenset()
-    """Where it ran when last seen running."""
+    """Every node of its present run (of its last one while it is pending), lost ones included."""
+    started: float | None = None
+    """When that run began."""
     attempts: tuple[Attempt, ...] = ()
     ended: float | None = None
     end_text: str = ""

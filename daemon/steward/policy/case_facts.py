@@ -1,0 +1,205 @@
+"""What the picture says about a case: one small question for each fact of the table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from steward.model.case import Case, Step, Trigger
+from steward.model.health import Advice, Severity
+from steward.model.instance import Instance, InstanceState
+from steward.model.node import Node, NodeBase
+from steward.model.observed import AgentView
+from steward.policy.admin import command
+from steward.policy.budget import is_worn_out, must_wait, tripped
+from steward.policy.case_table import Fact, deadline
+from steward.policy.correlate import AGENTS, covers
+from steward.policy.draft import Draft
+from steward.policy.verdict import Standing, blocks_return, standing, worst
+
+HARD = (Trigger.LOST, Trigger.FATAL)
+"""Triggers that take the node down at once; the others drain it and wait for its jobs."""
+DEAD = (InstanceState.STOPPED, InstanceState.GONE)
+IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A case and what the picture shows around it."""
+
+    case: Case
+    node: Node
+    view: AgentView | None
+    draft: Draft
+
+    @property
+    def is_reborn(self) -> bool:
+        """An agent is connected from another incarnation than the one that was found bad."""
+        if self.view is None or not self.view.connected or self.view.incarnation is None:
+            return False
+        seen, old = self.view.incarnation, self.case.old
+        if self.case.rung is Advice.REBOOT:
+            return seen != old
+        if old is not None:
+            return seen.instance != old.instance
+        return self.case.new_instance is None or seen.instance == self.case.new_instance
+
+    @property
+    def instance(self) -> Instance | None:
+        """The instance that was launched for this try, when the provider lists it as alive."""
+        found = [i for i in self.draft.seen.instances.values() if i.token == self.case.token and i.state not in DEAD]
+        return min(found, key=lambda i: i.id) if found else None
+
+    @property
+    def is_late(self) -> bool:
+        limit = deadline(self.case.step, self.draft.want.repair)
+        self.draft.wake(None if limit is None else self.case.entered + limit)
+        return limit is not None and self.draft.now >= self.case.entered + limit
+
+
+def _cleared(scene: Scene) -> bool:
+    lost = scene.case.trigger is Trigger.LOST
+    return lost and standing(scene.node, scene.draft).standing not in (Standing.LOST, Standing.SILENT)
+
+
+def _incident(scene: Scene) -> bool:
+    return scene.case.trigger is Trigger.LOST and covers(AGENTS, scene.draft)
+
+
+def _confirmed(scene: Scene) -> bool:
+    if scene.case.trigger is Trigger.LOST and not is_lost(scene):
+        return False
+    return scene.case.trigger is Trigger.ADMIN or tripped(scene.node.name, scene.draft) is None
+
+
+def _commanded(scene: Scene) -> bool:
+    """Another command than the one this case follows; on a held case also the same one, given again."""
+    order = command(scene.node)
+    if order is None:
+        return False
+    return order.text != scene.case.command or (scene.case.step is Step.HELD and order.at > scene.case.entered)
+
+
+def _taken(scene: Scene) -> bool:
+    return scene.node.is_foreign and command(scene.node) is None
+
+
+def _freed(scene: Scene) -> bool:
+    node = scene.node
+    in_service = node.base in IN_SERVICE and not node.is_drain and node.mark is None
+    return in_service and scene.case.marked is not None
+
+
+def _worse(scene: Scene) -> bool:
+    if scene.case.trigger is not Trigger.DEGRADED:
+        return False
+    if is_lost(scene):
+        return not covers(AGENTS, scene.draft)
+    finding = worst(scene.view, scene.draft)
+    return finding is not None and finding.severity is Severity.FATAL
+
+
+def is_lost(scene: Scene) -> bool:
+    return standing(scene.node, scene.draft).standing is Standing.LOST
+
+
+def _out(scene: Scene) -> bool:
+    node, case = scene.node, scene.case
+    if case.command:
+        order = command(node)
+        return order is not None and order.text == case.command
+    marked = node.mark is not None and node.mark.id == case.id
+    return marked and (node.is_down if case.trigger in HARD else node.is_drain)
+
+
+def _unmanaged(scene: Scene) -> bool:
+    return scene.node.name not in scene.draft.want.slots
+
+
+def _ready(scene: Scene) -> bool:
+    is_dead = scene.case.trigger in HARD or is_lost(scene)
+    return (is_dead or not scene.node.is_busy) and not must_wait(scene.case, scene.draft)
+
+
+def _refused(scene: Scene) -> bool:
+    return scene.case.rung is Advice.REPLACE and scene.case.refusals >= scene.draft.want.repair.max_launches
+
+
+def _escalate(scene: Scene) -> bool:
+    if scene.case.rung is not Advice.REBOOT:
+        return False
+    return scene.is_late or scene.case.refusals >= scene.draft.want.repair.max_launches
+
+
+def _launched(scene: Scene) -> bool:
+    return scene.is_reborn if scene.case.rung is Advice.REBOOT else scene.instance is not None
+
+
+def _no_good(scene: Scene) -> bool:
+    """The present try failed: its instance is gone or broken, or the step took too long."""
+    if scene.case.step is Step.LAUNCH:
+        listed = scene.draft.seen.instances.values()
+        return any(i.token == scene.case.token and i.state in DEAD for i in listed) and scene.instance is None
+    if _is_gone(scene) or (scene.is_late and scene.case.step is not Step.RETURN):
+        return True
+    return scene.case.step is not Step.PROVISION and (_is_broken(scene) or _died(scene))
+
+
+def _is_gone(scene: Scene) -> bool:
+    known = scene.draft.provider_is_fresh and scene.case.rung is Advice.REPLACE
+    return known and scene.instance is None and not scene.is_reborn
+
+
+def _is_broken(scene: Scene) -> bool:
+    """An event on the new incarnation that no later sample can clear (a state may still become good)."""
+    findings = scene.view.findings if scene.view and scene.is_reborn else ()
+    return any(f.event and blocks_return(f, scene.draft) for f in findings)
+
+
+def _died(scene: Scene) -> bool:
+    verdict = standing(scene.node, scene.draft)
+    patience = scene.draft.want.repair.suspect_deadline_s
+    since = verdict.since if verdict.since is not None else scene.draft.now
+    return verdict.standing is Standing.LOST and scene.draft.now >= since + patience
+
+
+def _tries_left(scene: Scene) -> bool:
+    return scene.case.launches + 1 < scene.draft.want.repair.max_launches
+
+
+def _sound(scene: Scene) -> bool:
+    view = scene.view
+    if view is None or not scene.is_reborn or view.checked_at <= scene.case.entered:
+        return False
+    return is_registered(scene) and not any(blocks_return(f, scene.draft) for f in view.findings)
+
+
+def is_registered(scene: Scene) -> bool:
+    """Whether Slurm has heard of a new slurmd: another start time than the old one's."""
+    return scene.node.responding and scene.node.slurmd_started != scene.case.old_slurmd
+
+
+def _back(scene: Scene) -> bool:
+    return scene.node.is_schedulable and scene.node.mark is None
+
+
+QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
+    Fact.CLEARED: _cleared,
+    Fact.INCIDENT: _incident,
+    Fact.CONFIRMED: _confirmed,
+    Fact.COMMANDED: _commanded,
+    Fact.TAKEN: _taken,
+    Fact.FREED: _freed,
+    Fact.WORSE: _worse,
+    Fact.OUT: _out,
+    Fact.UNMANAGED: _unmanaged,
+    Fact.WORN_OUT: lambda scene: is_worn_out(scene.case, scene.draft),
+    Fact.READY: _ready,
+    Fact.REFUSED: _refused,
+    Fact.ESCALATE: _escalate,
+    Fact.LAUNCHED: _launched,
+    Fact.REBORN: lambda scene: scene.is_reborn,
+    Fact.DUD: lambda scene: _no_good(scene) and _tries_left(scene),
+    Fact.SPENT: lambda scene: _no_good(scene) and not _tries_left(scene),
+    Fact.SOUND: _sound,
+    Fact.BACK: _back,
+    Fact.LATE: lambda scene: scene.is_late,
+}

@@ -1,0 +1,107 @@
+"""The table of a case: (step, fact) -> step, and the deadline of each step. docs/case.md is made from it."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from steward.model.case import Step
+from steward.model.desired import RepairPolicy
+
+
+class Fact(Enum):
+    """What the picture says about a case. The value is the sentence that the diagram and the events show."""
+
+    CLEARED = "the agent is back, or slurmd answers"
+    INCIDENT = "many nodes at once: not this node's fault"
+    CONFIRMED = "the fault is certain and we may act"
+    COMMANDED = "an admin gave a new command"
+    TAKEN = "somebody else took the node out of service"
+    FREED = "a person gave the node back"
+    WORSE = "the node died or a fatal fault came"
+    OUT = "Slurm shows the node out of service"
+    UNMANAGED = "no provider for this node"
+    WORN_OUT = "too many repairs of this node lately"
+    READY = "no job on it, and it is its turn"
+    REFUSED = "the provider refused too often"
+    ESCALATE = "the reboot did not help"
+    LAUNCHED = "the new instance exists"
+    REBORN = "the agent of the new incarnation is connected"
+    DUD = "the new incarnation is no good, another is tried"
+    SPENT = "the new incarnation is no good, and no try is left"
+    SOUND = "all checks passed on the new incarnation and slurmd registered"
+    BACK = "Slurm starts jobs on the node again"
+    LATE = "the step's deadline passed"
+
+
+_TABLE: dict[tuple[Step, Fact], Step] = {
+    (Step.SUSPECT, Fact.INCIDENT): Step.CLOSED,
+    (Step.SUSPECT, Fact.TAKEN): Step.CLOSED,
+    (Step.SUSPECT, Fact.CLEARED): Step.CLOSED,
+    (Step.SUSPECT, Fact.CONFIRMED): Step.DRAIN,
+    (Step.SUSPECT, Fact.LATE): Step.CLOSED,
+    (Step.DRAIN, Fact.COMMANDED): Step.CLOSED,
+    (Step.DRAIN, Fact.TAKEN): Step.CLOSED,
+    (Step.DRAIN, Fact.WORSE): Step.DRAIN,
+    (Step.DRAIN, Fact.OUT): Step.RELEASE,
+    (Step.DRAIN, Fact.LATE): Step.HELD,
+    (Step.RELEASE, Fact.COMMANDED): Step.CLOSED,
+    (Step.RELEASE, Fact.TAKEN): Step.CLOSED,
+    (Step.RELEASE, Fact.FREED): Step.CLOSED,
+    (Step.RELEASE, Fact.WORSE): Step.DRAIN,
+    (Step.RELEASE, Fact.UNMANAGED): Step.HELD,
+    (Step.RELEASE, Fact.WORN_OUT): Step.HELD,
+    (Step.RELEASE, Fact.READY): Step.LAUNCH,
+    (Step.RELEASE, Fact.LATE): Step.HELD,
+    (Step.LAUNCH, Fact.TAKEN): Step.CLOSED,
+    (Step.LAUNCH, Fact.FREED): Step.CLOSED,
+    (Step.LAUNCH, Fact.LAUNCHED): Step.PROVISION,
+    (Step.LAUNCH, Fact.ESCALATE): Step.LAUNCH,
+    (Step.LAUNCH, Fact.DUD): Step.LAUNCH,
+    (Step.LAUNCH, Fact.SPENT): Step.HELD,
+    (Step.LAUNCH, Fact.REFUSED): Step.HELD,
+    (Step.LAUNCH, Fact.LATE): Step.HELD,
+    (Step.PROVISION, Fact.TAKEN): Step.CLOSED,
+    (Step.PROVISION, Fact.FREED): Step.CLOSED,
+    (Step.PROVISION, Fact.REBORN): Step.VERIFY,
+    (Step.PROVISION, Fact.DUD): Step.LAUNCH,
+    (Step.PROVISION, Fact.SPENT): Step.HELD,
+    (Step.VERIFY, Fact.TAKEN): Step.CLOSED,
+    (Step.VERIFY, Fact.FREED): Step.CLOSED,
+    (Step.VERIFY, Fact.SOUND): Step.RETURN,
+    (Step.VERIFY, Fact.DUD): Step.LAUNCH,
+    (Step.VERIFY, Fact.SPENT): Step.HELD,
+    (Step.RETURN, Fact.TAKEN): Step.CLOSED,
+    (Step.RETURN, Fact.BACK): Step.CLOSED,
+    (Step.RETURN, Fact.DUD): Step.LAUNCH,
+    (Step.RETURN, Fact.SPENT): Step.HELD,
+    (Step.RETURN, Fact.LATE): Step.HELD,
+    (Step.HELD, Fact.COMMANDED): Step.CLOSED,
+    (Step.HELD, Fact.TAKEN): Step.CLOSED,
+    (Step.HELD, Fact.FREED): Step.CLOSED,
+}
+TABLE: Mapping[tuple[Step, Fact], Step] = MappingProxyType(_TABLE)
+"""In each step the facts are tried in this order; the first that is true decides."""
+
+_FACTS = {step: tuple(fact for at, fact in _TABLE if at is step) for step in Step}
+
+
+def facts_of(step: Step) -> tuple[Fact, ...]:
+    """The facts that can end a step, the most urgent first."""
+    return _FACTS[step]
+
+
+_DEADLINES: dict[Step, Callable[[RepairPolicy], float]] = {
+    Step.SUSPECT: lambda rules: rules.suspect_deadline_s,
+    Step.DRAIN: lambda rules: rules.drain_deadline_s,
+    Step.RELEASE: lambda rules: rules.release_deadline_s,
+    Step.LAUNCH: lambda rules: rules.launch_timeout_s,
+    Step.PROVISION: lambda rules: rules.provision_timeout_s,
+    Step.VERIFY: lambda rules: rules.verify_timeout_s,
+    Step.RETURN: lambda rules: rules.return_timeout_s,
+}
+
+
+def deadline(step: Step, rules: RepairPolicy) -> float | None:
+    """Seconds that a case may stay in a step; None: until a person acts (HELD) or for ever (CLOSED)."""
+    of = _DEADLINES.get(step)
+    return of(rules) if of else None

@@ -1,0 +1,89 @@
+"""Move every open case as far as the picture lets it."""
+
+from dataclasses import replace
+
+from steward.model.case import Case, Step
+from steward.model.events import Level
+from steward.model.why import Why
+from steward.policy.case_facts import QUESTIONS, Scene
+from steward.policy.case_steps import entered, note_failures, wish_for
+from steward.policy.case_table import TABLE, Fact, facts_of
+from steward.policy.draft import Draft
+from steward.policy.suspicion import fault_of
+
+MOST_MOVES = 2 * len(Step)
+"""Moves of one case in one plan; each needs a fact of its own, so more would be a loop in the table."""
+BY_PERSON = frozenset({Fact.FREED, Fact.TAKEN, Fact.COMMANDED})
+BLIND_S = 15.0
+"""Longer without a fresh picture, and the time does not count against any step's deadline."""
+
+
+def forgive_blind_time(draft: Draft) -> None:
+    """After a time without fresh pictures (the head was away, Slurm did not answer) the steps get that time back."""
+    gap = draft.now - draft.looked
+    if draft.looked and gap > BLIND_S:
+        for case in [c for c in draft.cases.values() if c.is_open]:
+            draft.keep(replace(case, entered=case.entered + gap))
+    if not any(case.is_open and case.step is not Step.HELD for case in draft.cases.values()):
+        draft.looked = 0.0
+    elif not draft.looked or gap > BLIND_S / 2:
+        draft.looked = draft.now
+
+
+def move_cases(draft: Draft) -> None:
+    """Move every open case by the facts, oldest first, and ask for what its step needs."""
+    if not draft.may_touch_nodes:
+        return
+    for case in sorted(draft.cases.values(), key=lambda c: (c.opened, c.id)):
+        if case.is_open:
+            _move(case, draft)
+
+
+def _move(case: Case, draft: Draft) -> None:
+    node = draft.seen.nodes.get(case.node)
+    if node is None:
+        _close_without_node(case, draft)
+        return
+    scene = Scene(
+        case=draft.keep(note_failures(case, draft)), node=node, view=draft.seen.agents.get(case.node), draft=draft
+    )
+    for _ in range(MOST_MOVES):
+        fact = next((f for f in facts_of(scene.case.step) if QUESTIONS[f](scene)), None)
+        if fact is None:
+            break
+        moved = _enter(scene, fact)
+        scene = replace(scene, case=moved)
+        if not moved.is_open:
+            return
+    wish_for(scene)
+
+
+def _enter(scene: Scene, fact: Fact) -> Case:
+    draft, before = scene.draft, scene.case
+    step = TABLE[before.step, fact]
+    case = entered(before, fact, step, scene)
+    if fact in BY_PERSON:
+        case = replace(case, why=Why(rule="case.by_person", text=fact.value, evidence=(str(before.why),)))
+    if before.step is Step.SUSPECT and step is Step.CLOSED:
+        draft.forget(case.id)
+        draft.tell("node.cleared", f"{case.node}: {fact.value}", node=case.node, case=case.id)
+        return case
+    if before.step is Step.SUSPECT:
+        case = _confirm(case, scene)
+    level = Level.WARNING if step is Step.HELD else Level.INFO
+    text = f"{case.node}: {before.step.value} -> {step.value}: {fact.value}"
+    draft.tell(f"case.{step.value}", text, level=level, node=case.node, case=case.id)
+    return draft.keep(case)
+
+
+def _confirm(case: Case, scene: Scene) -> Case:
+    fault = fault_of(scene.node, scene.draft)
+    why = fault.why if fault and fault.trigger is case.trigger else case.why
+    scene.draft.tell("case.opened", f"{case.node}: {why}", level=Level.WARNING, node=case.node, case=case.id)
+    return replace(case, why=why, detected=scene.draft.now)
+
+
+def _close_without_node(case: Case, draft: Draft) -> None:
+    why = Why(rule="case.no_node", text=f"Slurm does not know {case.node} any more", evidence=(str(case.why),))
+    draft.keep(replace(case, step=Step.CLOSED, entered=draft.now, closed=draft.now, why=why))
+    draft.tell("case.closed", why.text, level=Level.WARNING, node=case.node, case=case.id)

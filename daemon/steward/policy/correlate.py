@@ -1,0 +1,122 @@
+"""Faults with a cause in common: many nodes at once are one incident of the cluster, and no node is touched for it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from steward.model.events import Level
+from steward.model.health import Severity
+from steward.model.ids import NodeName
+from steward.model.memory import Incident
+from steward.policy.draft import Draft
+from steward.policy.verdict import missed_since, mode_of
+
+AGENTS = "agents"
+"""The incident of many agents that are late or lost at once."""
+
+
+def find_incidents(draft: Draft) -> None:
+    """Open, extend and end incidents."""
+    _update(AGENTS, away(draft), draft)
+    for check in sorted(_checks(draft)):
+        _update(f"check:{check}", failing(check, draft), draft)
+
+
+def in_incident(node: NodeName, kind: str, draft: Draft) -> bool:
+    incident = draft.incidents.get(kind)
+    return incident is not None and incident.over is None and node in incident.nodes
+
+
+def covers(kind: str, draft: Draft) -> bool:
+    """Whether an incident of this kind goes on: no new node is touched for its cause meanwhile."""
+    incident = draft.incidents.get(kind)
+    return incident is not None and incident.over is None
+
+
+def limit(draft: Draft) -> int:
+    """How many nodes at once are too many to be faults of their own."""
+    rules = draft.want.repair
+    return max(rules.correlated_min, int(rules.correlated_fraction * max(len(draft.seen.nodes), len(draft.agents))))
+
+
+def away(draft: Draft) -> dict[NodeName, float]:
+    """Nodes whose agent is late or lost and that are under no repair -> when it was last heard."""
+    found = {}
+    for node in draft.seen.nodes:
+        view = draft.seen.agents.get(node)
+        missed = missed_since(node, draft)
+        late = view is not None and view.connected and view.late
+        if (missed is None and not late) or draft.case_in_work(node) is not None:
+            continue
+        found[node] = view.last_heard if view is not None and view.last_heard else missed or draft.now
+    return _without_acknowledged(AGENTS, found, draft)
+
+
+def failing(check: str, draft: Draft) -> dict[NodeName, float]:
+    """Nodes that fail this check now -> since when."""
+    found = {}
+    for node, view in draft.seen.agents.items():
+        times = [f.at for f in view.findings if f.check == check and f.is_bad and _acts(f.severity)]
+        if times and mode_of(check, draft) == "drain":
+            found[node] = min(times)
+    return _without_acknowledged(f"check:{check}", found, draft)
+
+
+def _without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
+    """A person who reset the actions took note of these nodes: each is judged on its own from then on."""
+    incident = draft.incidents.get(kind)
+    if incident is None or incident.over is None:
+        return found
+    return {n: at for n, at in found.items() if n not in incident.nodes or at > incident.over}
+
+
+def _acts(severity: Severity) -> bool:
+    return severity in (Severity.FATAL, Severity.DEGRADED)
+
+
+def _checks(draft: Draft) -> set[str]:
+    failed = {f.check for v in draft.seen.agents.values() for f in v.findings if f.is_bad and _acts(f.severity)}
+    open_kinds = {kind for kind, incident in draft.incidents.items() if incident.over is None}
+    return failed | {kind.removeprefix("check:") for kind in open_kinds if kind.startswith("check:")}
+
+
+def _span(kind: str, draft: Draft) -> float:
+    rules = draft.want.repair
+    return rules.correlated_span_s if kind == AGENTS else rules.correlated_window_s
+
+
+def crowd(times: Iterable[float], span: float) -> int:
+    """The most events that lie within any `span` seconds."""
+    ordered = sorted(times)
+    most = start = 0
+    for end, at in enumerate(ordered):
+        while at - ordered[start] > span:
+            start += 1
+        most = max(most, end - start + 1)
+    return most
+
+
+def _update(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
+    incident = draft.incidents.get(kind)
+    if incident is None or incident.over is not None:
+        if crowd(found.values(), _span(kind, draft)) >= limit(draft):
+            _begin(kind, found, draft)
+        return
+    nodes = incident.nodes | set(found)
+    if len(found) >= limit(draft):
+        draft.incidents[kind] = replace(incident, nodes=nodes, easing=None)
+        return
+    easing = incident.easing if incident.easing is not None else draft.now
+    until = easing if not found else easing + draft.want.repair.agents_grace_s
+    draft.wake(until)
+    ended = replace(incident, nodes=nodes, easing=easing, over=draft.now if draft.now >= until else None)
+    draft.incidents[kind] = ended
+    if ended.over is not None:
+        draft.tell("incident.over", f"{kind}: over after {draft.now - incident.since:.0f} s; {len(found)} still away")
+        draft.incidents[kind] = replace(ended, nodes=nodes - set(found))
+
+
+def _begin(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
+    what = "agents went silent" if kind == AGENTS else f"nodes fail {kind.removeprefix('check:')}"
+    text = f"{len(found)} of {len(draft.seen.nodes)} {what} at once: one cause in common, no node is touched for it"
+    draft.incidents[kind] = Incident(kind=kind, since=draft.now, nodes=frozenset(found), text=text)
+    draft.tell("incident.opened", text + f" ({', '.join(sorted(found)[:20])})", level=Level.ERROR)

@@ -1,0 +1,134 @@
+"""A plan in the making: the picture and the memory that it starts from, and what is decided so far.
+
+The only mutable thing in the policy, and it lives for one call of `plan`. Each named step reads it and adds to it.
+"""
+
+from types import MappingProxyType
+
+from steward.model.action import Action
+from steward.model.case import Case, Step
+from steward.model.desired import Desired
+from steward.model.events import Event, Level
+from steward.model.ids import CaseId, JobId, Key, NodeName
+from steward.model.memory import Memory
+from steward.model.node import Node
+from steward.model.observed import Freshness, Observed
+from steward.model.plan import Plan
+
+TIDY = (Step.SUSPECT, Step.CLOSED)
+"""Steps in which nothing was done to the node (yet, or any more)."""
+
+
+class Draft:
+    """Everything a step of the plan may read, and the doors through which it adds wishes, events and memory."""
+
+    def __init__(self, seen: Observed, want: Desired, memory: Memory, now: float) -> None:
+        self.seen = seen
+        self.want = want
+        self.now = now
+        self.paused = memory.paused
+        self.next_case = memory.next_case
+        self.looked = memory.looked
+        self.breakers_reset = memory.breakers_reset
+        self.cases = dict(memory.cases)
+        self.jobs = dict(memory.jobs)
+        self.incidents = dict(memory.incidents)
+        self.breakers = dict(memory.breakers)
+        self.asked = dict(memory.asked)
+        self.noted = dict(memory.noted)
+        self.history = dict(memory.history)
+        self.agents = dict(memory.agents)
+        self._actions: list[Action] = []
+        self._events: list[Event] = []
+        self._wake: float | None = None
+
+    @property
+    def slurm_is_fresh(self) -> bool:
+        return self.seen.slurm is Freshness.FRESH
+
+    @property
+    def provider_is_fresh(self) -> bool:
+        return self.seen.provider is Freshness.FRESH
+
+    @property
+    def may_touch_nodes(self) -> bool:
+        """False while a person paused us or the site only wants reports."""
+        return self.want.repair.act and not self.paused
+
+    def open_case(self, node: NodeName) -> Case | None:
+        """The node's open case (there is at most one)."""
+        return next((case for case in self.cases.values() if case.node == node and case.is_open), None)
+
+    def case_in_work(self, node: NodeName) -> Case | None:
+        """The node's open case when it is past suspicion."""
+        case = self.open_case(node)
+        return case if case and case.step not in TIDY else None
+
+    def sorted_nodes(self) -> list[Node]:
+        return [self.seen.nodes[name] for name in sorted(self.seen.nodes)]
+
+    def keep(self, case: Case) -> Case:
+        self.cases[case.id] = case
+        return case
+
+    def forget(self, case: CaseId) -> None:
+        self.cases.pop(case, None)
+
+    def wish(self, action: Action, every: float | None = None) -> bool:
+        """Ask for an action unless the same wish is younger than `every` seconds (None: ask only once)."""
+        last = self.asked.get(action.key)
+        if last is not None and (every is None or self.now < last + every):
+            self.wake(None if every is None else last + every)
+            return False
+        self.asked[action.key] = self.now
+        self._actions.append(action)
+        self.wake(None if every is None else self.now + every)
+        return True
+
+    def tell(
+        self,
+        kind: str,
+        text: str,
+        *,
+        once: str = "",
+        level: Level = Level.INFO,
+        node: NodeName | None = None,
+        job: JobId | None = None,
+        case: CaseId | None = None,
+    ) -> None:
+        """Write an event; with `once`, only when no event of this key was written before."""
+        if once and once in self.noted:
+            return
+        if once:
+            self.noted[once] = self.now
+        self._events.append(Event(at=self.now, kind=kind, text=text, level=level, node=node, job=job, case=case))
+
+    def first_seen(self, key: str) -> float:
+        """When `key` came up first, on our own clock."""
+        return self.noted.setdefault(key, self.now)
+
+    def asked_at(self, key: Key) -> float | None:
+        return self.asked.get(key)
+
+    def wake(self, at: float | None) -> None:
+        """Look again at `at`; a time that has passed means nothing more is due."""
+        if at is not None and at > self.now and (self._wake is None or at < self._wake):
+            self._wake = at
+
+    def plan(self) -> Plan:
+        """The finished plan, frozen."""
+        memory = Memory(
+            cases=MappingProxyType(self.cases),
+            jobs=MappingProxyType(self.jobs),
+            incidents=MappingProxyType(self.incidents),
+            breakers=MappingProxyType(self.breakers),
+            asked=MappingProxyType(self.asked),
+            noted=MappingProxyType(self.noted),
+            history=MappingProxyType(self.history),
+            agents=MappingProxyType(self.agents),
+            paused=self.paused,
+            next_case=self.next_case,
+            breakers_reset=self.breakers_reset,
+            looked=self.looked,
+        )
+        return Plan(actions=tuple(self._actions), memory=memory, events=tuple(self._events), wake_at=self._wake)

@@ -1,0 +1,93 @@
+"""What speaks for a fault of the machines when a job fails. Without it a failure is the user's own."""
+
+from dataclasses import dataclass
+
+from steward.model.case import Case, Step
+from steward.model.health import Severity
+from steward.model.ids import NodeName
+from steward.model.job import Job
+from steward.model.resume import JobMemory
+from steward.policy.draft import Draft
+from steward.policy.verdict import Standing, mode_of, standing
+
+START_SLACK_S = 60.0
+"""A fault shortly before a run began may have gone unnoticed until it hit the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One fact against one node; `at` is when the fault was known (Unix s)."""
+
+    node: NodeName
+    text: str
+    at: float
+
+
+def evidence(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
+    """Everything that speaks against the nodes of this run around `failed_at`; `held` are those it had to the end."""
+    found = [item for node in sorted(held | mem.nodes) for item in _against(node, held, mem, failed_at, draft)]
+    rules = draft.want.resume
+    first = failed_at - rules.evidence_before_s
+    if mem.started is not None:
+        first = max(first, mem.started - START_SLACK_S)
+    return tuple(item for item in found if first <= item.at <= failed_at + rules.evidence_after_s)
+
+
+def _against(
+    node: NodeName, held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft
+) -> list[Evidence]:
+    in_slurm = _in_slurm(node, failed_at, draft) if node in held else []
+    cases = _in_case(node, node in held, mem, failed_at, draft)
+    return [*_lost(node, failed_at, draft), *cases, *_findings(node, draft), *in_slurm]
+
+
+def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
+    known = draft.seen.nodes.get(node)
+    verdict = standing(known, draft) if known else None
+    if verdict is None or verdict.standing is not Standing.LOST:
+        return []
+    at = verdict.since if verdict.since is not None else failed_at
+    return [Evidence(node=node, text=f"{node}: {verdict.why.text} ({'; '.join(verdict.why.evidence)})", at=at)]
+
+
+def _in_case(node: NodeName, held: bool, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
+    """Cases of the node; one that is still open speaks for as long as the job holds the node, however old it is."""
+    earliest = failed_at - draft.want.resume.evidence_before_s
+    found = []
+    for case in sorted(draft.cases.values(), key=lambda c: (c.opened, c.id)):
+        if case.node != node or case.step is Step.SUSPECT or _is_history(case, mem):
+            continue
+        at = case.detected if case.detected is not None else case.opened
+        at = max(at, earliest) if held and case.is_open else at
+        found.append(Evidence(node=node, text=f"{node}: case {case.id}, {case.why.text}", at=at))
+    return found
+
+
+def _is_history(case: Case, mem: JobMemory) -> bool:
+    """The node was repaired and back before this run began."""
+    return case.closed is not None and mem.started is not None and case.closed <= mem.started
+
+
+def _findings(node: NodeName, draft: Draft) -> list[Evidence]:
+    view = draft.seen.agents.get(node)
+    bad = [f for f in view.findings if f.is_bad and f.severity is Severity.FATAL] if view else []
+    return [
+        Evidence(node=node, text=f"{node}: check {f.check} failed: {f.text}", at=f.at)
+        for f in sorted(bad, key=lambda f: (f.at, f.check, f.text))
+        if mode_of(f.check, draft) != "off"
+    ]
+
+
+def _in_slurm(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
+    known = draft.seen.nodes.get(node)
+    if known is not None and known.is_down:
+        return [Evidence(node=node, text=f"{node}: Slurm has it DOWN", at=failed_at)]
+    if known is not None and not known.responding:
+        return [Evidence(node=node, text=f"{node}: does not respond to Slurm", at=failed_at)]
+    return []
+
+
+def may_still_turn_up(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """Nodes of the job that nobody can speak for yet: late, or silent with the second witness still out."""
+    nodes = [draft.seen.nodes[n] for n in sorted(job.nodes) if n in draft.seen.nodes]
+    return frozenset(n.name for n in nodes if standing(n, draft).standing in (Standing.LATE, Standing.SILENT))

@@ -1,0 +1,40 @@
+"""Which nodes a job should not get again: the culprits of its last failures, until they are sound again."""
+
+from steward.model.ids import NodeName
+from steward.model.job import Job
+from steward.model.resume import JobMemory
+from steward.policy.draft import Draft
+from steward.policy.verdict import Standing, standing, worst
+
+
+def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+    """The job's whole exclude list: the user's own, and the culprits as long as enough other nodes exist.
+
+    Slurm holds a job whose constraints no set of nodes can meet, so a culprit is left out of the list rather than
+    that: out of service by our mark it is not used anyway, and repaired it may serve.
+    """
+    user = users_own(job, mem)
+    ours = culprits(mem, draft)
+    named = {p for p in job.partition.split(",") if p}
+    usable = {n.name for n in draft.seen.nodes.values() if not named or named & n.partitions}
+    return user | ours if len(usable - user - ours) >= max(1, job.node_count) else user
+
+
+def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
+    """What the user excluded himself, also when he changed it since; ours are known by memory."""
+    return (job.excluded - mem.excluded) | (mem.excluded_by_user & job.excluded)
+
+
+def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+    """Nodes blamed within `exclude_culprits_s` that have not proved sound since."""
+    since = draft.now - draft.want.resume.exclude_culprits_s
+    blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
+    return frozenset(node for node in blamed if not _is_sound(node, draft))
+
+
+def _is_sound(node: NodeName, draft: Draft) -> bool:
+    known = draft.seen.nodes.get(node)
+    if known is None or not known.is_schedulable or draft.open_case(node) is not None:
+        return False
+    fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
+    return fine and worst(draft.seen.agents.get(node), draft) is None

@@ -1,0 +1,51 @@
+"""Look further: ask the second witness about silent nodes, and tell people what they would ask about."""
+
+from steward.model.action import ProbeNode
+from steward.model.case import Step
+from steward.model.events import Level
+from steward.model.ids import Key
+from steward.model.node import Node
+from steward.policy.admin import near_miss
+from steward.policy.draft import Draft
+from steward.policy.verdict import Standing, standing
+
+PROBE_OFTEN_S = 60.0
+"""After this long without its agent a node is looked at ten times less often."""
+
+
+def note_foreign(draft: Draft) -> None:
+    """Say once what an operator would ask about: reasons that nearly are commands, and marks without a case."""
+    for node in draft.sorted_nodes():
+        meant = near_miss(node)
+        text = node.reason.text if node.reason else ""
+        if meant:
+            said = f"{node.name}: the reason {text[:80]!r} is not a command; write exactly {meant} to have it done"
+            draft.tell("node.near_miss", said, once=f"near:{node.name}:{text}", level=Level.WARNING, node=node.name)
+        if node.mark is not None and draft.open_case(node.name) is None and (node.is_drain or node.is_down):
+            said = f"{node.name}: carries our mark {text[:80]!r}, but no case is open for it; give it back by hand"
+            draft.tell("node.orphan", said, once=f"orphan:{node.name}:{text}", level=Level.WARNING, node=node.name)
+
+
+def probe_silent(draft: Draft) -> None:
+    """Ask the second witness about every node whose agent is gone and that nobody has judged lately."""
+    for node in draft.sorted_nodes():
+        _probe(node, draft)
+
+
+def _probe(node: Node, draft: Draft) -> None:
+    verdict = standing(node, draft)
+    case = draft.case_in_work(node.name)
+    given_up = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
+    if verdict.standing not in (Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY) or given_up:
+        return
+    since = verdict.since if verdict.since is not None else draft.now
+    every = draft.want.repair.witness_fresh_s * (1 if draft.now - since < PROBE_OFTEN_S else 10)
+    draft.wish(ProbeNode(key=Key(f"probe:{node.name}"), why=verdict.why, node=node.name), every)
+
+
+def remember_agents(draft: Draft) -> None:
+    """Keep which machine stands behind each node: it is missed when it does not come back after the head's start."""
+    for name, view in draft.seen.agents.items():
+        if view.connected and view.incarnation is not None:
+            draft.agents[name] = view.incarnation
+    draft.agents = {name: who for name, who in draft.agents.items() if name in draft.seen.nodes}

@@ -1,0 +1,41 @@
+"""The decision: everything seen, wanted and remembered in; what to do, remember and tell out. Pure."""
+
+from steward.model.desired import Desired
+from steward.model.memory import Memory
+from steward.model.observed import Observed
+from steward.model.plan import Plan
+from steward.policy.ask import answer_asks
+from steward.policy.cases import forgive_blind_time, move_cases
+from steward.policy.correlate import find_incidents
+from steward.policy.draft import Draft
+from steward.policy.lookout import note_foreign, probe_silent, remember_agents
+from steward.policy.prune import prune
+from steward.policy.resume import follow_jobs, remember_jobs
+from steward.policy.suspicion import open_cases
+
+STEPS = (
+    remember_agents,
+    forgive_blind_time,
+    find_incidents,
+    probe_silent,
+    move_cases,
+    open_cases,
+    move_cases,
+    note_foreign,
+    remember_jobs,
+    follow_jobs,
+    answer_asks,
+    prune,
+)
+"""On a fresh picture, in this order: nodes before jobs, so that a bad node is out before its job is brought back."""
+
+
+def plan(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+    """What to do now. The same picture again, with the memory of the first answer, gives no action.
+
+    On an old picture of Slurm nothing is decided but that shims past their deadline stop waiting.
+    """
+    draft = Draft(seen, want, memory, now)
+    for step in STEPS if draft.slurm_is_fresh else (answer_asks,):
+        step(draft)
+    return draft.plan()

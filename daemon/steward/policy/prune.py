@@ -1,0 +1,45 @@
+"""Keep the memory bounded: what nobody will ask about any more is forgotten."""
+
+from typing import TypeVar
+
+from steward.model.case import Case
+from steward.policy.draft import Draft
+
+CASES_KEPT_S = 7 * 86400.0
+CASES_KEPT = 1000
+DAY_S = 86400.0
+WEEK_S = 7 * 86400.0
+WISHES_KEPT = 20_000
+
+K = TypeVar("K")
+
+
+def prune(draft: Draft) -> None:
+    """Closed cases after 7 days or beyond 1000, ended jobs, incidents, wishes and notes after a day."""
+    _prune_cases(draft)
+    now = draft.now
+    draft.jobs = {id: mem for id, mem in draft.jobs.items() if mem.ended is None or now < mem.ended + DAY_S}
+    draft.incidents = {k: i for k, i in draft.incidents.items() if i.over is None or now < i.over + DAY_S}
+    draft.asked = _newest(draft.asked, now)
+    draft.noted = _newest(draft.noted, now)
+    keep = max(WEEK_S, draft.want.repair.node_repairs_window_s)
+    recent = {node: tuple(at for at in times if at > now - keep) for node, times in draft.history.items()}
+    draft.history = {node: times for node, times in recent.items() if times}
+
+
+def _prune_cases(draft: Draft) -> None:
+    closed = sorted((c for c in draft.cases.values() if not c.is_open), key=_closed_at, reverse=True)
+    old = [c for c in closed if draft.now >= _closed_at(c) + CASES_KEPT_S] + closed[CASES_KEPT:]
+    for case in old:
+        draft.forget(case.id)
+
+
+def _closed_at(case: Case) -> float:
+    return case.closed if case.closed is not None else case.entered
+
+
+def _newest(times: dict[K, float], now: float) -> dict[K, float]:
+    kept = {key: at for key, at in times.items() if now < at + DAY_S}
+    if len(kept) <= WISHES_KEPT:
+        return kept
+    return dict(sorted(kept.items(), key=lambda item: item[1])[-WISHES_KEPT:])

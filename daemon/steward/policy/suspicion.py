@@ -1,0 +1,126 @@
+"""Open a case where a node needs one; where nothing may be done, say so once."""
+
+from dataclasses import replace
+
+from steward.model.case import Case, Step, Trigger
+from steward.model.events import Level
+from steward.model.health import Advice, Severity
+from steward.model.ids import CaseId, NodeName
+from steward.model.node import Node
+from steward.model.why import Why
+from steward.policy.admin import command
+from steward.policy.budget import tripped
+from steward.policy.case_steps import old_instance
+from steward.policy.correlate import AGENTS, covers, in_incident
+from steward.policy.draft import Draft
+from steward.policy.verdict import Fault, Standing, incarnation_of, standing, worst
+
+
+def open_cases(draft: Draft) -> None:
+    """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
+    for node in draft.sorted_nodes():
+        fault = fault_of(node, draft)
+        if fault is None or not _needs_case(node, fault, draft):
+            continue
+        withheld = why_withheld(node, fault, draft)
+        if withheld and not _is_unsure(fault):
+            text = f"{node.name}: would be repaired ({fault.why.text}), but {withheld}"
+            once = f"withheld:{node.name}:{fault.trigger.value}:{withheld}"
+            draft.tell("case.withheld", text, once=once, level=Level.WARNING, node=node.name)
+        elif not withheld:
+            _open(node, fault, draft)
+
+
+def _is_unsure(fault: Fault) -> bool:
+    """The second witness has not spoken yet."""
+    return fault.why.rule == "node.silent"
+
+
+def _needs_case(node: Node, fault: Fault, draft: Draft) -> bool:
+    """No second case; a command closes the first one by its own fact. A verdict that a person overruled is done."""
+    return draft.open_case(node.name) is None and not _overruled(node, fault, draft)
+
+
+def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
+    """A person gave the node back or took it over although this incarnation failed this check: his word stands."""
+    if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
+        return False
+    for case in draft.cases.values():
+        by_person = case.node == node.name and case.step is Step.CLOSED and case.why.rule == "case.by_person"
+        same = case.check == fault.check and case.old == incarnation_of(node.name, draft)
+        if by_person and same and (not fault.is_event or fault.at <= (case.closed or 0.0)):
+            return True
+    return False
+
+
+def fault_of(node: Node, draft: Draft) -> Fault | None:
+    """The most urgent reason to repair this node."""
+    order = command(node)
+    if order is not None:
+        why = Why(rule="node.command", text=f"an admin asked for {order.text}", evidence=(str(node.reason),))
+        check = "admin"
+        return Fault(trigger=Trigger.ADMIN, check=check, rung=order.rung, why=why, at=order.at, command=order.text)
+    verdict = standing(node, draft)
+    if verdict.standing in (Standing.LOST, Standing.SILENT):
+        at = verdict.since if verdict.since is not None else draft.now
+        return Fault(trigger=Trigger.LOST, check="agent", rung=Advice.REPLACE, why=verdict.why, at=at)
+    return _finding_fault(node.name, draft)
+
+
+def _finding_fault(node: NodeName, draft: Draft) -> Fault | None:
+    finding = worst(draft.seen.agents.get(node), draft)
+    if finding is None:
+        return None
+    fatal = finding.severity is Severity.FATAL
+    rung = Advice.REBOOT if finding.advice is Advice.REBOOT else Advice.REPLACE
+    evidence = (f"{finding.check}: {finding.text}",)
+    why = Why(rule=f"node.{finding.severity.value}", text=f"check {finding.check} failed on {node}", evidence=evidence)
+    trigger = Trigger.FATAL if fatal else Trigger.DEGRADED
+    return Fault(trigger=trigger, check=finding.check, rung=rung, why=why, at=finding.at, is_event=finding.event)
+
+
+def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
+    """Why nothing is done about a fault; empty when we may act."""
+    if not draft.want.repair.act:
+        return "repairs are set to report only"
+    if draft.paused:
+        return "actions are paused"
+    if fault.trigger is Trigger.ADMIN:
+        return ""
+    if node.is_foreign:
+        return f"somebody else took the node out of service ({node.reason.text if node.reason else 'no reason given'})"
+    if fault.trigger is Trigger.LOST and covers(AGENTS, draft):
+        return "many nodes went silent at once"
+    if fault.trigger is not Trigger.LOST and in_incident(node.name, f"check:{fault.check}", draft):
+        return f"many nodes fail {fault.check} at once"
+    breaker = None if _is_unsure(fault) else tripped(node.name, draft)
+    return breaker.text if breaker else ""
+
+
+def _open(node: Node, fault: Fault, draft: Draft) -> None:
+    case = Case(
+        id=CaseId(f"c{draft.next_case}-{int(draft.now):x}"),
+        node=node.name,
+        trigger=fault.trigger,
+        check=_mark_word(fault.check),
+        step=Step.SUSPECT,
+        entered=draft.now,
+        opened=draft.now,
+        why=fault.why,
+        rung=fault.rung,
+        old=incarnation_of(node.name, draft),
+        old_slurmd=node.slurmd_started,
+        command=fault.command,
+        fault_at=fault.at,
+        detected=draft.now,
+    )
+    draft.next_case += 1
+    draft.keep(replace(case, old_instance=old_instance(case, draft)))
+    kind = "node.suspect" if _is_unsure(fault) else "node.fault"
+    draft.tell(kind, f"{node.name}: {fault.why}", level=Level.WARNING, node=node.name, case=case.id)
+
+
+def _mark_word(check: str) -> str:
+    """A check's id as our mark can carry it (Slurm's reason is read by people and by our own parser)."""
+    kept = "".join(c if c.isascii() and (c.islower() or c.isdigit() or c in "_.-") else "_" for c in check.lower())
+    return kept[:40] or "check"

@@ -1,0 +1,160 @@
+"""What is known of one node right now: is it there, is it sound, does an admin want it repaired."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.case import Trigger
+from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
+from steward.model.ids import NodeName
+from steward.model.instance import InstanceState
+from steward.model.node import Node
+from steward.model.observed import AgentView, Witness
+from steward.model.why import Why
+from steward.policy.draft import Draft
+
+PLANNED_ABSENCE = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "REBOOT_ISSUED", "MAINTENANCE"})
+"""Slurm's own flags for a node that somebody takes away on purpose: its silence says nothing."""
+
+
+class Standing(Enum):
+    FINE = "fine"
+    UNKNOWN = "unknown"
+    """No agent ever connected, or it is expected to be away: no judgement."""
+    LATE = "late"
+    """A heartbeat is overdue."""
+    SILENT = "silent"
+    """The agent is gone; nobody else was asked yet, or not long enough ago."""
+    LOST = "lost"
+    """The agent is gone and somebody else says that the node is, too."""
+    AGENT_ONLY = "agent only"
+    """The agent is gone, but slurmd answers: nothing is wrong with the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`since` is when the agent was lost (or is missed); `why` tells what the standing rests on."""
+
+    standing: Standing
+    since: float | None = None
+    why: Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """An admin's order in a node's reason: his exact words and what they ask for."""
+
+    text: str
+    rung: Advice
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why a node should be repaired: trigger, the check that says so, and the first rung of the ladder."""
+
+    trigger: Trigger
+    check: str
+    rung: Advice
+    why: Why
+    at: float
+    """When the fault was first known (Unix s)."""
+    command: str = ""
+    is_event: bool = False
+    """An event stays true of its incarnation; only a newer one says more."""
+
+
+def standing(node: Node, draft: Draft) -> Verdict:
+    """Whether the node is there, from its agent, the second witness, the provider and Slurm."""
+    view = draft.seen.agents.get(node.name)
+    lost_at = missed_since(node.name, draft)
+    if view is not None and view.connected:
+        return _connected(view)
+    if lost_at is None or PLANNED_ABSENCE & node.flags:
+        return Verdict(standing=Standing.UNKNOWN, why=Why(rule="node.unknown", text="no agent is expected here now"))
+    return _away(node, view, lost_at, draft)
+
+
+def _connected(view: AgentView) -> Verdict:
+    if view.late:
+        why = Why(rule="node.late", text="the agent's heartbeat is overdue")
+        return Verdict(standing=Standing.LATE, since=view.last_heard, why=why)
+    return Verdict(standing=Standing.FINE, why=Why(rule="node.fine", text="the agent is connected"))
+
+
+def missed_since(node: NodeName, draft: Draft) -> float | None:
+    """When the agent was lost; after the head's start, an agent known from before is missed when its grace is over."""
+    view = draft.seen.agents.get(node)
+    if view is not None and view.connected:
+        return None
+    if view is not None and view.lost_at is not None:
+        return view.lost_at
+    due = draft.seen.agents_since + draft.want.repair.agents_grace_s
+    if node not in draft.agents:
+        return None
+    draft.wake(due)
+    return due if draft.now >= due else None
+
+
+def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
+    reason = (view.lost_why or "connection ended") if view else "it did not come back after the head's start"
+    facts = (f"agent lost {draft.now - lost_at:.1f} s ago: {reason}",)
+    witness = view.witness if view else None
+    after_loss = witness if witness and witness.at >= lost_at else None
+    if after_loss and after_loss.result is Witness.ALIVE:
+        why = Why(rule="node.agent_only", text="the agent is gone but slurmd answers", evidence=facts)
+        return Verdict(standing=Standing.AGENT_ONLY, since=lost_at, why=why)
+    second = _second_witness(node, after_loss is not None, draft)
+    if second and draft.now >= lost_at + draft.want.repair.settle_s:
+        why = Why(rule="node.lost", text="the agent is gone and a second witness agrees", evidence=(*facts, second))
+        return Verdict(standing=Standing.LOST, since=lost_at, why=why)
+    draft.wake(lost_at + draft.want.repair.settle_s)
+    why = Why(rule="node.silent", text="the agent is gone, a second witness is awaited", evidence=facts)
+    return Verdict(standing=Standing.SILENT, since=lost_at, why=why)
+
+
+def _second_witness(node: Node, looked_after_loss: bool, draft: Draft) -> str:
+    """Who else says that the node is gone; empty when nobody does."""
+    view = draft.seen.agents.get(node.name)
+    if view and view.witness and looked_after_loss and is_fresh(view, draft):
+        return f"slurmd's port at {node.address or node.name}:{node.port}: {view.witness.result.value}"
+    instance = draft.seen.instances.get(view.incarnation.instance) if view and view.incarnation else None
+    if instance and draft.provider_is_fresh and instance.state in (InstanceState.GONE, InstanceState.STOPPED):
+        return f"provider: instance {instance.id} is {instance.state.value}"
+    if not node.responding or (node.is_down and node.reason and node.reason.is_slurms_own):
+        return "Slurm: the node does not respond"
+    return ""
+
+
+def is_fresh(view: AgentView, draft: Draft) -> bool:
+    """Whether the second witness looked recently enough to act on."""
+    return view.witness is not None and draft.now <= view.witness.at + draft.want.repair.witness_fresh_s
+
+
+def incarnation_of(node: NodeName, draft: Draft) -> Incarnation | None:
+    """The machine behind the node as its agent told, now or before the head's start."""
+    view = draft.seen.agents.get(node)
+    return (view.incarnation if view else None) or draft.agents.get(node)
+
+
+def mode_of(check: str, draft: Draft) -> str:
+    """off, report or drain; a check that the settings do not name drains."""
+    return draft.want.modes.get(check, "drain")
+
+
+def worst(view: AgentView | None, draft: Draft) -> Finding | None:
+    """The finding that takes the node out, worst and oldest first; None when nothing does."""
+    bad = [f for f in view.findings if f.is_bad and mode_of(f.check, draft) == "drain"] if view else []
+    for severity in (Severity.FATAL, Severity.DEGRADED):
+        ranked = sorted((f for f in bad if f.severity is severity), key=lambda f: (f.at, f.check, f.text))
+        if ranked:
+            return ranked[0]
+    return None
+
+
+def blocks_return(finding: Finding, draft: Draft) -> bool:
+    """Whether a node with this finding may not go back: it would be taken out again, or nothing is known."""
+    if mode_of(finding.check, draft) != "drain":
+        return False
+    if finding.outcome is Outcome.UNKNOWN:
+        return finding.severity is Severity.FATAL
+    return finding.is_bad and finding.severity in (Severity.FATAL, Severity.DEGRADED)
