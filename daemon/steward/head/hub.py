@@ -13,13 +13,13 @@ from steward.adapters.messages import answer_frame, ask_of, check_now_frame, num
 from steward.adapters.seal import Sealer
 from steward.adapters.wire import BEAT, Frame, Malformed
 from steward.head.link import Link
-from steward.head.roster import AgentDetail, Roster, Superseded
+from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.wheel import Wheel
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event, Level
 from steward.model.ids import AskId, JobId, NodeName
-from steward.model.observed import AgentView, WitnessSeen
+from steward.model.observed import AgentDetail, AgentView, WitnessSeen
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)

@@ -3,25 +3,17 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from steward.model.health import Finding, Incarnation
 from steward.model.ids import NodeName
-from steward.model.observed import AgentView, WitnessSeen
+from steward.model.observed import AgentDetail, AgentView, WitnessSeen
 
 _SUPERSEDED_KEPT = 8
 
 
 class Superseded(Exception):
     """A machine that was replaced as this node speaks again; the newer one keeps the name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentDetail:
-    """What people want to know of an agent and no decision depends on. `skew_s`: its clock minus ours."""
-
-    version: str
-    skew_s: float | None = None
 
 
 class Roster:

@@ -1,7 +1,7 @@
-"""Actions become calls of ports. Every action is idempotent by its key: it may be tried again after any failure or crash.
+"""Actions become calls of ports. Each is idempotent by its key: it may be tried again after any failure or crash.
 
-What is quick is done at once and in order. What may be slow (machines, the second witness) is done in a pool; its outcome
-rings the bell. An answer is a promise that what came before it was done: it is withheld when that failed.
+What is quick is done at once and in order. What may be slow (machines, the second witness) is done in a pool; its
+outcome rings the bell. An answer is a promise that what came before it was done: it is withheld when that failed.
 """
 
 import logging
@@ -27,23 +27,18 @@ from steward.model.action import (
     ReturnNode,
     TerminateInstance,
 )
-from steward.model.ask import Answer
-from steward.model.ids import JobId, Key, NodeName
+from steward.model.ids import Key
 from steward.model.observed import Observed
 from steward.ports import AgentPort, Permanent, PortError, ProviderPort, Retryable, SlurmPort, Stale, WitnessPort
 from steward.workflows.journal import Journal
 from steward.workflows.pool import Pool
+from steward.workflows.promises import Batch, Promises, SlurmAction
 from steward.workflows.subject import kind_of
 
 log = logging.getLogger(__name__)
 
 Slow = ProbeNode | LaunchInstance | TerminateInstance | RebootInstance
-SlurmAction = DrainNode | DownNode | ReturnNode | RequeueJob | NudgeJob | AllowRequeue
-Batch = tuple[Action, ...]
-"""One action, or drains (or downs) that carry the very same mark."""
-
 _SLOW_AT_ONCE = 8
-_TOO_SLOW_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +72,7 @@ class Applier:
 
     def apply(self, actions: Sequence[Action], seen: Observed, alive: Callable[[], None]) -> None:
         """Do all of it; never raises for a port's failure. After a Slurm command that hung, no other is tried."""
-        kept = _Kept()
+        kept = Promises()
         for batch in batches(actions):
             first = batch[0]
             if isinstance(first, Slow):
@@ -94,18 +89,6 @@ class Applier:
     def _do(self, batch: Batch) -> None:
         first = batch[0]
         match first:
-            case DrainNode():
-                self._ports.slurm.drain([one.node for one in batch if isinstance(one, DrainNode)], first.mark)
-            case DownNode():
-                self._ports.slurm.down([one.node for one in batch if isinstance(one, DownNode)], first.mark)
-            case ReturnNode():
-                self._ports.slurm.give_back(first.node, first.mark, first.command)
-            case RequeueJob():
-                self._ports.slurm.requeue(first.job, first.exclude)
-            case NudgeJob():
-                self._ports.slurm.nudge(first.job, first.exclude, release=first.release)
-            case AllowRequeue():
-                self._ports.slurm.allow_requeue(first.job)
             case AnswerAsk():
                 self._ports.agents.answer(first.ask, first.answer, first.exclude)
             case CheckNow():
@@ -113,9 +96,28 @@ class Applier:
             case ProbeNode() | LaunchInstance() | TerminateInstance() | RebootInstance():
                 raise AssertionError(f"{kind_of(first)} is for the pool")
             case _:
+                try:
+                    self._do_in_slurm(first, batch)
+                finally:
+                    self._changed()
+
+    def _do_in_slurm(self, first: SlurmAction, batch: Batch) -> None:
+        slurm = self._ports.slurm
+        match first:
+            case DrainNode():
+                slurm.drain([one.node for one in batch if isinstance(one, DrainNode)], first.mark)
+            case DownNode():
+                slurm.down([one.node for one in batch if isinstance(one, DownNode)], first.mark)
+            case ReturnNode():
+                slurm.give_back(first.node, first.mark, first.command)
+            case RequeueJob():
+                slurm.requeue(first.job, first.exclude)
+            case NudgeJob():
+                slurm.nudge(first.job, first.exclude, release=first.release)
+            case AllowRequeue():
+                slurm.allow_requeue(first.job)
+            case _:
                 assert_never(first)
-        if isinstance(first, SlurmAction):
-            self._changed()
 
     def _start(self, action: Slow, seen: Observed) -> None:
         """In the pool, unless the same wish is under way."""
@@ -170,35 +172,6 @@ class Applier:
         for action in batch:
             self._journal.outcome(action, outcome, error)
         return outcome
-
-
-class _Kept:
-    """Which promises of this plan were kept so far. What is already as wished (`stale`) counts as kept."""
-
-    def __init__(self) -> None:
-        self._jobs: set[JobId] = set()
-        self._nodes: set[NodeName] = set()
-        self._slurm_hangs = False
-
-    def refusal(self, action: Action) -> str:
-        """Why `action` must not be tried now; empty when it may."""
-        if self._slurm_hangs and isinstance(action, SlurmAction):
-            return "not tried: the Slurm command before it did not come back"
-        promises = isinstance(action, AnswerAsk) and action.answer is not Answer.STOP
-        if promises and (action.job in self._jobs or action.exclude & self._nodes):
-            return "not answered: what the answer promises could not be done"
-        return ""
-
-    def note(self, batch: Batch, outcome: str, took_s: float) -> None:
-        if outcome in ("done", "stale"):
-            return
-        for action in batch:
-            if isinstance(action, RequeueJob | NudgeJob | AllowRequeue):
-                self._jobs.add(action.job)
-            elif isinstance(action, DrainNode | DownNode):
-                self._nodes.add(action.node)
-            if isinstance(action, SlurmAction) and took_s > _TOO_SLOW_S:
-                self._slurm_hangs = True
 
 
 def batches(actions: Sequence[Action]) -> Iterator[Batch]:

@@ -1,0 +1,47 @@
+"""Who may change things: a MUNGE credential that was made for this very request, by root, SlurmUser or an admin."""
+
+import hashlib
+import pwd
+
+from steward.ports import MungePort, Permanent
+
+SCHEME = "MUNGE"
+
+
+class Refused(Exception):
+    """Not this caller, or not proved; the text says what to do."""
+
+
+def payload(method: str, path: str, body: bytes) -> bytes:
+    """What a credential must carry to be good for one request and no other."""
+    return f"{method} {path} {hashlib.sha256(body).hexdigest()}".encode()
+
+
+class Gatekeeper:
+    """Believes munged and nothing else. A credential is good once: munged refuses a replay."""
+
+    def __init__(self, munge: MungePort, allowed: frozenset[int]) -> None:
+        self._munge, self._allowed = munge, allowed
+
+    def admit(self, authorization: str, method: str, path: str, body: bytes) -> str:
+        """The caller's login name. Raises Refused, or Retryable when munged does not answer."""
+        scheme, _, credential = authorization.partition(" ")
+        if scheme != SCHEME or not credential:
+            raise Refused("this needs proof of who you are: use the `steward` command, as root or SlurmUser")
+        try:
+            uid, carried = self._munge.decode(credential.strip())
+        except Permanent as error:
+            raise Refused(f"the MUNGE credential is not good: {error}") from error
+        if carried != payload(method, path, body):
+            raise Refused("the MUNGE credential was made for another request")
+        if uid not in self._allowed:
+            raise Refused(f"{login(uid)} may not do this: root, SlurmUser and `api.admins` may")
+        return login(uid)
+
+
+def login(uid: int) -> str:
+    """The login name, or the number where there is none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"

@@ -1,0 +1,206 @@
+"""The HTTP API: reads are open on loopback, changes need proof (see `auth`). All is JSON; errors: `{"error": ...}`."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from steward.api.auth import Gatekeeper, Refused
+from steward.api.shapes import event_shape, shape
+from steward.api.source import Source
+from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, status_view
+from steward.model.ids import JobId, NodeName
+from steward.model.text import printable
+from steward.policy.explain import explain_job, explain_node
+from steward.ports import PortError
+from steward.workflows.commands import Command, Pause, ResumeActions
+from steward.workflows.cycle import dry_run
+from steward.workflows.snapshot import Snapshot
+
+_MAX_BODY = 65536
+_MAX_EVENTS = 5000
+_MAX_WAIT_S = 30.0
+_MAX_WAITERS = 64
+_MAX_WHY = 400
+
+
+class News:
+    """Tells waiting readers that a cycle ended. Waited for in the loop, told from the cycle's thread."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._event = asyncio.Event()
+        self.waiters = 0
+
+    def came(self, _snapshot: Snapshot) -> None:
+        if self._loop is not None and self.waiters:
+            self._loop.call_soon_threadsafe(self._wake)
+
+    async def wait(self, timeout_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.waiters += 1
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._event.wait()
+        finally:
+            self.waiters -= 1
+
+    def _wake(self) -> None:
+        self._event.set()
+        self._event = asyncio.Event()
+
+
+class Pages:
+    """One method a page. Those that are not `async` run in a thread: a big cluster's page does not hold up beats."""
+
+    def __init__(self, source: Source, gatekeeper: Gatekeeper, news: News) -> None:
+        self._source, self._gatekeeper, self._news = source, gatekeeper, news
+
+    def status(self, _request: Request) -> Response:
+        return JSONResponse(status_view(self._source, self._snapshot()))
+
+    def nodes(self, _request: Request) -> Response:
+        return JSONResponse(nodes_view(self._source, self._snapshot()))
+
+    def cases(self, _request: Request) -> Response:
+        return JSONResponse(cases_view(self._snapshot()))
+
+    def jobs(self, _request: Request) -> Response:
+        return JSONResponse(jobs_view(self._snapshot()))
+
+    def plan(self, _request: Request) -> Response:
+        snapshot, now = self._snapshot(), self._source.clock.now()
+        plan = dry_run(self._source.plan, snapshot, self._source.want, now)
+        return JSONResponse(plan_view(plan, snapshot, now))
+
+    def doctor(self, _request: Request) -> Response:
+        return JSONResponse([shape(line) for line in self._source.doctor()])
+
+    def metrics(self, _request: Request) -> Response:
+        return Response(self._source.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    def explain_node(self, request: Request) -> Response:
+        snapshot, name = self._snapshot(), NodeName(request.path_params["name"])
+        if name not in snapshot.seen.nodes and name not in snapshot.seen.agents:
+            raise HTTPException(404, f"{name} is not a node of this cluster")
+        text = explain_node(name, snapshot.seen, self._source.want, snapshot.memory, self._source.clock.now())
+        events = self._source.store.events(node=name, limit=50)
+        return JSONResponse({"lines": list(text), "events": [event_shape(*one) for one in events]})
+
+    def explain_job(self, request: Request) -> Response:
+        snapshot, job = self._snapshot(), JobId(request.path_params["job"])
+        if job not in snapshot.seen.jobs and job not in snapshot.memory.jobs:
+            raise HTTPException(404, f"job {job} is not known to Slurm (any more), and never opted in")
+        text = explain_job(job, snapshot.seen, self._source.want, snapshot.memory, self._source.clock.now())
+        events = self._source.store.events(job=job, limit=50)
+        return JSONResponse({"lines": list(text), "events": [event_shape(*one) for one in events]})
+
+    async def events(self, request: Request) -> Response:
+        """`after` and `wait_s` follow: the answer comes with the first new event, or empty after `wait_s`."""
+        after = _number(request, "after", 0, 2**62)
+        limit = _number(request, "limit", 100, _MAX_EVENTS)
+        wait_s = _number(request, "wait_s", 0, _MAX_WAIT_S)
+        until = asyncio.get_running_loop().time() + wait_s
+        while True:
+            found = await run_in_threadpool(self._source.store.events, after=int(after), limit=int(limit))
+            left = until - asyncio.get_running_loop().time()
+            if found or left <= 0 or self._news.waiters >= _MAX_WAITERS:
+                return JSONResponse([event_shape(*one) for one in found])
+            await self._news.wait(min(left, 1.0))
+
+    async def pause(self, request: Request) -> Response:
+        return await self._order(request, lambda who, why: Pause(who=who, why=why))
+
+    async def resume_actions(self, request: Request) -> Response:
+        return await self._order(request, lambda who, _why: ResumeActions(who=who))
+
+    async def _order(self, request: Request, command: Callable[[str, str], Command]) -> Response:
+        body = await _body(request)
+        who = await run_in_threadpool(
+            self._gatekeeper.admit, request.headers.get("authorization", ""), request.method, request.url.path, body
+        )
+        await run_in_threadpool(self._source.commands.give, command(who, _why(body)))
+        return JSONResponse({"done": True, "by": who})
+
+    def _snapshot(self) -> Snapshot:
+        snapshot = self._source.latest()
+        if snapshot is None:
+            raise HTTPException(503, "the head has not finished its first look at the cluster; see its log")
+        return snapshot
+
+
+def build(source: Source, gatekeeper: Gatekeeper, news: News) -> Starlette:
+    """The application."""
+    pages = Pages(source, gatekeeper, news)
+    routes = [
+        Route("/v1/status", pages.status),
+        Route("/v1/nodes", pages.nodes),
+        Route("/v1/cases", pages.cases),
+        Route("/v1/jobs", pages.jobs),
+        Route("/v1/events", pages.events),
+        Route("/v1/explain/node/{name}", pages.explain_node),
+        Route("/v1/explain/job/{job:int}", pages.explain_job),
+        Route("/v1/plan", pages.plan),
+        Route("/v1/doctor", pages.doctor),
+        Route("/v1/pause", pages.pause, methods=["POST"]),
+        Route("/v1/resume-actions", pages.resume_actions, methods=["POST"]),
+        Route("/metrics", pages.metrics),
+    ]
+    return Starlette(
+        routes=routes, exception_handlers={HTTPException: _http_error, Refused: _refused, PortError: _port_error}
+    )
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY:
+            raise HTTPException(413, f"a body of more than {_MAX_BODY} bytes")
+    return bytes(body)
+
+
+def _why(body: bytes) -> str:
+    """The `why` of a body `{"why": "..."}`; an empty body has none."""
+    try:
+        given = json.loads(body) if body else {}
+    except ValueError as error:
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
+    why = given.get("why", "") if isinstance(given, dict) else None
+    if not isinstance(why, str):
+        raise HTTPException(400, 'the body is not {"why": TEXT}')
+    return printable(why, _MAX_WHY)
+
+
+def _number(request: Request, name: str, default: float, highest: float) -> float:
+    text = request.query_params.get(name)
+    try:
+        value = default if text is None else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= highest:
+        raise HTTPException(400, f"{name}={text}: use a number from 0 to {highest:g}")
+    return value
+
+
+def _http_error(_request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail: Any = error.detail if isinstance(error, HTTPException) else str(error)
+    return JSONResponse({"error": detail}, status_code=status)
+
+
+def _refused(_request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, status_code=403)
+
+
+def _port_error(_request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, status_code=503)

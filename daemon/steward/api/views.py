@@ -1,0 +1,134 @@
+"""What the read-only pages say, from one snapshot."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from steward.api.metrics import node_state
+from steward.api.shapes import action_shape, shape
+from steward.api.source import Source
+from steward.model.case import Case
+from steward.model.ids import NodeName
+from steward.model.node import Node
+from steward.model.observed import AgentDetail, AgentView
+from steward.model.plan import Plan
+from steward.workflows.snapshot import Snapshot
+
+Json = dict[str, Any]
+
+
+def status_view(source: Source, snapshot: Snapshot) -> Json:
+    """The cluster at a glance."""
+    seen, memory = snapshot.seen, snapshot.memory
+    return {
+        "cluster": source.cluster,
+        "version": source.version,
+        "started": source.started,
+        "at": snapshot.at,
+        "cycle": snapshot.number,
+        "cycle_ms": round(snapshot.phases.total_s * 1e3, 1),
+        "paused": memory.paused,
+        "acts": source.want.repair.act,
+        "slurm": seen.slurm.value,
+        "provider": seen.provider.value,
+        "nodes": dict(Counter(node_state(node) for node in seen.nodes.values())),
+        "agents": {"connected": sum(view.connected for view in seen.agents.values()), "expected": len(seen.nodes)},
+        "open_cases": sum(case.is_open for case in memory.cases.values()),
+        "jobs_watched": sum(job.ended is None for job in memory.jobs.values()),
+        "jobs_coming_back": sum(job.pending_from is not None for job in memory.jobs.values()),
+        "asks_waiting": len(seen.asks),
+        "incidents": [shape(one) for one in memory.incidents.values() if one.over is None],
+        "breakers": [shape(one) for one in memory.breakers.values()],
+    }
+
+
+def nodes_view(source: Source, snapshot: Snapshot) -> list[Json]:
+    """Every node of Slurm with its agent and its open case."""
+    details = source.details()
+    cases = {case.node: case for case in snapshot.memory.cases.values() if case.is_open}
+    agents = snapshot.seen.agents
+    return [
+        _node_view(node, agents.get(name), details.get(name), cases.get(name), name in source.want.slots)
+        for name, node in sorted(snapshot.seen.nodes.items(), key=lambda pair: natural(pair[0]))
+    ]
+
+
+def _node_view(
+    node: Node, agent: AgentView | None, detail: AgentDetail | None, case: Case | None, repairable: bool
+) -> Json:
+    return {
+        "name": node.name,
+        "state": node_state(node),
+        "slurm_state": "+".join([node.base.value, *sorted(node.flags)]),
+        "reason": node.reason.text if node.reason else "",
+        "reason_user": node.reason.user if node.reason else "",
+        "ours": node.is_ours,
+        "partitions": sorted(node.partitions),
+        "repairable": repairable,
+        "agent": _agent_view(agent, detail),
+        "case": case.id if case else None,
+        "step": case.step.value if case else None,
+    }
+
+
+def _agent_view(agent: AgentView | None, detail: AgentDetail | None) -> Json | None:
+    if agent is None:
+        return None
+    bad = [shape(finding) for finding in agent.findings if finding.is_bad]
+    return {
+        "connected": agent.connected,
+        "late": agent.late,
+        "last_heard": agent.last_heard,
+        "lost_at": agent.lost_at,
+        "lost_why": agent.lost_why,
+        "instance": agent.incarnation.instance if agent.incarnation else None,
+        "boot": agent.incarnation.boot if agent.incarnation else None,
+        "version": detail.version if detail else None,
+        "skew_s": detail.skew_s if detail else None,
+        "findings": len(agent.findings),
+        "bad": bad,
+    }
+
+
+def cases_view(snapshot: Snapshot) -> list[Json]:
+    """All remembered repairs, open ones first, then the newest."""
+    cases = sorted(snapshot.memory.cases.values(), key=lambda case: (not case.is_open, -case.opened))
+    return [{**shape(case), "open": case.is_open, "token": case.token} for case in cases]
+
+
+def jobs_view(snapshot: Snapshot) -> list[Json]:
+    """All remembered jobs with `--auto-resume`, those not ended first."""
+    jobs = sorted(snapshot.memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
+    return [{**shape(job), **_slurm_of(snapshot, job.id)} for job in jobs]
+
+
+def _slurm_of(snapshot: Snapshot, job: int) -> Json:
+    seen: Mapping[Any, Any] = snapshot.seen.jobs
+    known = seen.get(job)
+    if known is None:
+        return {"name": None, "state": None, "reason": None, "running_on": []}
+    return {
+        "name": known.name,
+        "state": known.state.value,
+        "reason": known.reason,
+        "running_on": sorted(known.nodes, key=natural),
+    }
+
+
+def plan_view(plan: Plan, snapshot: Snapshot, now: float) -> Json:
+    """What would be done at `now`, and what stands in the way of doing it."""
+    return {
+        "at": now,
+        "picture_at": snapshot.at,
+        "slurm": snapshot.seen.slurm.value,
+        "paused": snapshot.memory.paused,
+        "actions": [action_shape(action) for action in plan.actions],
+        "events": [shape(event) for event in plan.events],
+        "wake_at": plan.wake_at,
+    }
+
+
+def natural(name: NodeName | str) -> tuple[Any, ...]:
+    """Sort key that puts n2 before n10."""
+    digits = "".join(char if char.isdigit() else " " for char in name).split()
+    return ("".join(char for char in name if not char.isdigit()), [int(number) for number in digits], name)

@@ -1,0 +1,85 @@
+"""What `steward doctor` says of the head's own surroundings: shim, agents, clocks."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from steward.model.ids import NodeName
+from steward.model.observed import AgentDetail, AgentView
+from steward.workflows.doctor import Line, bad, ok, warn
+
+_SKEW_S = 1.0
+_NAMES_SHOWN = 8
+
+
+def judge_shim(path: Path, text: str | None) -> list[Line]:
+    """`text`: plugstack.conf, None where it cannot be read."""
+    remedy = f"add `optional steward.so socket=/run/steward/agent.sock hold=120` to {path}, on every node"
+    if text is None:
+        return [bad("shim", f"{path} cannot be read", remedy)]
+    active = [line.split("#")[0] for line in text.splitlines()]
+    ours = [line.split() for line in active if "steward" in line]
+    if not ours:
+        included = any(line.strip().startswith("include") for line in active)
+        if included:
+            return [warn("shim", f"{path} names no steward.so itself, but includes other files", remedy)]
+        return [bad("shim", f"{path} does not name steward.so: --auto-resume is not known to Slurm", remedy)]
+    words = ours[0]
+    plugin = Path(words[1]) if len(words) > 1 else Path()
+    if plugin.is_absolute() and not plugin.exists():
+        return [bad("shim", f"{path} names {plugin}, which is not there", "install the shim (make -C spank install)")]
+    if words[0] == "required":
+        return [warn("shim", f"{path}: the shim is `required`", "make it `optional`: it must never hold up a job")]
+    return [ok("shim", f"{path}: {' '.join(words)}")]
+
+
+def judge_agents(
+    nodes: Collection[NodeName],
+    views: Mapping[NodeName, AgentView],
+    details: Mapping[NodeName, AgentDetail],
+    version: str,
+) -> list[Line]:
+    """`nodes`: those of Slurm; `version`: the head's."""
+    connected = {name for name, view in views.items() if view.connected}
+    missing = sorted(set(nodes) - connected)
+    strangers = sorted(connected - set(nodes))
+    others = sorted(name for name in connected if name in details and details[name].version != version)
+    skewed = sorted(name for name in connected if name in details and abs(details[name].skew_s or 0.0) > _SKEW_S)
+    return [
+        _missing(missing, len(nodes)),
+        *([_strangers(strangers)] if strangers else []),
+        _versions(others, version),
+        _clocks(skewed),
+    ]
+
+
+def _missing(missing: list[NodeName], nodes: int) -> Line:
+    if not missing:
+        return ok("agents", f"all {nodes} agents are connected")
+    remedy = "start steward-agent there; `systemctl status steward-agent` on the node says what is wrong"
+    text = f"{len(missing)} of {nodes} nodes have no agent: {_names(missing)}"
+    return bad("agents", text, remedy) if len(missing) == nodes else warn("agents", text, remedy)
+
+
+def _strangers(strangers: list[NodeName]) -> Line:
+    return warn(
+        "agents",
+        f"agents of nodes that Slurm does not know: {_names(strangers)}",
+        "set agent.node_name to Slurm's NodeName there",
+    )
+
+
+def _versions(others: list[NodeName], version: str) -> Line:
+    if not others:
+        return ok("versions", f"head and agents are {version}")
+    return warn("versions", f"the head is {version}, other agents: {_names(others)}", "install the same release there")
+
+
+def _clocks(skewed: list[NodeName]) -> Line:
+    if not skewed:
+        return ok("clocks", f"all agents' clocks are within {_SKEW_S:g} s of the head's")
+    return warn("clocks", f"clocks off by more than {_SKEW_S:g} s: {_names(skewed)}", "run an NTP client there")
+
+
+def _names(names: list[NodeName]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN} more"

@@ -1,0 +1,51 @@
+"""An answer tells a shim that its job was requeued or its bad nodes taken out: it must not go out when that failed."""
+
+from steward.model.action import (
+    Action,
+    AllowRequeue,
+    AnswerAsk,
+    DownNode,
+    DrainNode,
+    NudgeJob,
+    RequeueJob,
+    ReturnNode,
+)
+from steward.model.ask import Answer
+from steward.model.ids import JobId, NodeName
+
+SlurmAction = DrainNode | DownNode | ReturnNode | RequeueJob | NudgeJob | AllowRequeue
+Batch = tuple[Action, ...]
+"""One action, or drains (or downs) that carry the very same mark."""
+
+_TOO_SLOW_S = 5.0
+
+
+class Promises:
+    """Which promises of this plan were kept so far. What is already as wished (`stale`) counts as kept."""
+
+    def __init__(self) -> None:
+        self._jobs: set[JobId] = set()
+        self._nodes: set[NodeName] = set()
+        self._slurm_hangs = False
+
+    def refusal(self, action: Action) -> str:
+        """Why `action` must not be tried now; empty when it may."""
+        if self._slurm_hangs and isinstance(action, SlurmAction):
+            return "not tried: the Slurm command before it did not come back"
+        if isinstance(action, AnswerAsk) and action.answer is not Answer.STOP and self._is_broken(action):
+            return "not answered: what the answer promises could not be done"
+        return ""
+
+    def _is_broken(self, answer: AnswerAsk) -> bool:
+        return answer.job in self._jobs or bool(answer.exclude & self._nodes)
+
+    def note(self, batch: Batch, outcome: str, took_s: float) -> None:
+        if outcome in ("done", "stale"):
+            return
+        for action in batch:
+            if isinstance(action, RequeueJob | NudgeJob | AllowRequeue):
+                self._jobs.add(action.job)
+            elif isinstance(action, DrainNode | DownNode):
+                self._nodes.add(action.node)
+            if isinstance(action, SlurmAction) and took_s > _TOO_SLOW_S:
+                self._slurm_hangs = True
