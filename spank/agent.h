@@ -1,0 +1,44 @@
+/*
+ * The way to the node's agent: a unix socket, with a deadline on everything.
+ * Whatever goes wrong is "no answer", and the caller goes on as if the shim
+ * were not there.
+ */
+#ifndef STEWARD_AGENT_H
+#define STEWARD_AGENT_H
+
+#include <stdbool.h>
+
+#include "config.h"
+#include "wire.h"
+
+/* To connect and send. */
+#define AGENT_SEND_MS 200
+/* Between two lines of a waiting agent. */
+#define AGENT_SILENCE_MS 3000
+
+/*
+ * Something else to watch while waiting: when fd becomes readable, abandon() is
+ * called, and true ends the wait.
+ */
+struct agent_watch {
+	int fd;
+	bool (*abandon)(void *arg);
+	void *arg;
+};
+
+/* Say that a step of an opted-in job starts. Returns within AGENT_SEND_MS; does
+ * not wait for the answer. False when it could not be sent. */
+bool agent_tell(const struct config *config, const struct wire_ask *ask);
+
+/*
+ * Ask what shall become of a failed script or step, and wait for the decision:
+ * true with a verb of WIRE_RETRY (steps only), WIRE_REQUEUE or WIRE_STOP.
+ * False after config->hold_s, after AGENT_SILENCE_MS without a line, when the
+ * agent is not there, leaves, or talks nonsense, and when watch (may be NULL)
+ * says so; *why then says which.
+ */
+bool agent_ask(const struct config *config, const struct wire_ask *ask,
+	       const struct agent_watch *watch, struct wire_answer *answer,
+	       const char **why);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * What the site wrote after the plugin's path in plugstack.conf.
+ *
+ *   optional /usr/lib/steward/steward.so socket=/run/steward/agent.sock hold=120
+ */
+#ifndef STEWARD_CONFIG_H
+#define STEWARD_CONFIG_H
+
+#include <sys/un.h>
+
+#define CONFIG_SOCKET "/run/steward/agent.sock"
+#define CONFIG_HOLD_S 120
+#define CONFIG_HOLD_MAX_S 3600
+
+struct config {
+	/* Path of the agent's socket, "%n" already replaced by the node. */
+	char socket[sizeof(((struct sockaddr_un *) 0)->sun_path)];
+	/* Longest time, in seconds, that one end of a script or step waits for
+	 * the agent's decision. 0: never ask. */
+	unsigned int hold_s;
+};
+
+/*
+ * Read the arguments into *config. A word that makes no sense is reported in
+ * the log, once each, and the default stands: a typing error of the site must
+ * not cost a user his job.
+ */
+void config_read(struct config *config, int ac, char **av);
+
+#endif

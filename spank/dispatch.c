@@ -1,0 +1,67 @@
+/*
+ * What Slurm calls, and where each call goes. Every function returns success
+ * unless a user's own mistake is to be told to him: nothing of ours may fail a
+ * job.
+ */
+#include <slurm/spank.h>
+
+#include "attempt.h"
+#include "config.h"
+#include "node.h"
+#include "options.h"
+#include "submit.h"
+
+SPANK_PLUGIN(steward, 1)
+
+static struct config config;
+
+int slurm_spank_init(spank_t spank, int ac, char **av)
+{
+	switch (spank_context()) {
+	case S_CTX_ALLOCATOR:
+		submit_forget_outer_job();
+		break;
+	case S_CTX_LOCAL:
+		attempt_adopt();
+		break;
+	case S_CTX_REMOTE:
+		break;
+	default:
+		return 0;
+	}
+	config_read(&config, ac, av);
+	return options_register(spank);
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
+{
+	(void) ac;
+	(void) av;
+	switch (spank_context()) {
+	case S_CTX_ALLOCATOR:
+		return submit_allocator(spank);
+	case S_CTX_LOCAL:
+		return submit_srun(spank, &config);
+	case S_CTX_REMOTE:
+		node_start(spank, &config);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int slurm_spank_local_user_init(spank_t spank, int ac, char **av)
+{
+	(void) ac;
+	(void) av;
+	attempt_report_step(spank);
+	return 0;
+}
+
+int slurm_spank_task_exit(spank_t spank, int ac, char **av)
+{
+	(void) ac;
+	(void) av;
+	node_task_exit(spank, &config);
+	return 0;
+}

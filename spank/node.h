@@ -1,0 +1,21 @@
+/*
+ * On the node, in slurmstepd.
+ */
+#ifndef STEWARD_NODE_H
+#define STEWARD_NODE_H
+
+#include <slurm/spank.h>
+
+#include "config.h"
+
+/* slurm_spank_init_post_opt: tell the agent that a step of an opted-in job
+ * starts, and the step's tasks which mode holds. Never delays the start by
+ * more than AGENT_SEND_MS, never fails it. */
+void node_start(spank_t spank, const struct config *config);
+
+/* slurm_spank_task_exit: when the script of an opted-in job has failed, hold
+ * it until the agent has decided. Slurm knows nothing of the end yet: the job
+ * is running and has its nodes. */
+void node_task_exit(spank_t spank, const struct config *config);
+
+#endif

@@ -1,0 +1,181 @@
+#include "relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct arrival {
+	int signo;
+	int code;
+	pid_t sender;
+};
+
+static const int caught[] = {SIGINT,  SIGTERM, SIGHUP,	SIGQUIT,  SIGUSR1,
+			     SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH, SIGCHLD};
+/* What srun blocks for its own threads before plugins see the light. */
+static const int blocked_by_srun[] = {SIGINT,  SIGQUIT, SIGCONT, SIGTERM,
+				      SIGHUP,  SIGALRM, SIGUSR1, SIGUSR2,
+				      SIGPIPE, SIGWINCH};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static int pipe_ends[2] = {-1, -1};
+static struct sigaction before[COUNT(caught)];
+static struct sigaction pipe_before;
+static sigset_t mask_before;
+
+/* A full pipe has 4096 signals nobody has read: one more does not matter. */
+static void _on_signal(int signo, siginfo_t *info, void *context)
+{
+	struct arrival arrival = {signo, info->si_code, info->si_pid};
+	int saved = errno;
+
+	(void) context;
+	(void) !write(pipe_ends[1], &arrival, sizeof(arrival));
+	errno = saved;
+}
+
+static bool _is_stepd(pid_t pid)
+{
+	char path[32];
+	char name[16] = "";
+	ssize_t got;
+	int fd;
+
+	if (snprintf(path, sizeof(path), "/proc/%d/comm", (int) pid) >=
+	    (int) sizeof(path))
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	got = read(fd, name, sizeof(name) - 1);
+	close(fd);
+	return got > 0 && !strncmp(name, "slurmstepd", 10);
+}
+
+static bool _has_terminal(void)
+{
+	int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static void _catch_all(struct relay *relay)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigaction action = {.sa_sigaction = _on_signal,
+				   .sa_flags = SA_SIGINFO | SA_RESTART};
+
+	sigfillset(&action.sa_mask);
+	for (size_t i = 0; i < COUNT(caught); i++) {
+		(void) sigaction(caught[i], &action, &before[i]);
+		if (before[i].sa_handler == SIG_IGN)
+			sigaddset(&relay->ignored, caught[i]);
+	}
+	/* A reader of our one line of log that has gone must not end us. */
+	(void) sigaction(SIGPIPE, &ignore, &pipe_before);
+	if (pipe_before.sa_handler == SIG_IGN)
+		sigaddset(&relay->ignored, SIGPIPE);
+}
+
+bool relay_begin(struct relay *relay)
+{
+	*relay = (struct relay){.fd = -1};
+	sigemptyset(&relay->ignored);
+	if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK))
+		return false;
+	relay->fd = pipe_ends[0];
+	relay->own_group = !_has_terminal();
+	relay->parent_is_stepd = _is_stepd(getppid());
+	sigprocmask(SIG_SETMASK, NULL, &mask_before);
+	relay->mask = mask_before;
+	for (size_t i = 0; i < COUNT(blocked_by_srun); i++)
+		sigdelset(&relay->mask, blocked_by_srun[i]);
+	relay_close();
+	_catch_all(relay);
+	return true;
+}
+
+void relay_open(const struct relay *relay)
+{
+	sigset_t mask = relay->mask;
+
+	for (size_t i = 0; i < COUNT(caught); i++)
+		sigdelset(&mask, caught[i]);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
+void relay_close(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
+static bool _child_has_it(const struct relay *relay,
+			  const struct arrival *arrival)
+{
+	if (arrival->code == SI_KERNEL)
+		return !relay->own_group;
+	/* With "exec srun" we are the script: it may be for us alone. */
+	return !relay->parent_is_stepd && _is_stepd(arrival->sender);
+}
+
+/* Stop as if never caught; returns when continued. */
+static void _stop_self(void)
+{
+	struct sigaction standard = {.sa_handler = SIG_DFL};
+	struct sigaction ours;
+
+	if (sigaction(SIGTSTP, &standard, &ours))
+		return;
+	(void) raise(SIGTSTP);
+	(void) sigaction(SIGTSTP, &ours, NULL);
+}
+
+static void _forward_one(struct relay *relay, const struct arrival *arrival,
+			 pid_t child)
+{
+	switch (arrival->signo) {
+	case SIGCHLD:
+		relay->child_changed = true;
+		return;
+	case SIGINT:
+	case SIGTERM:
+	case SIGHUP:
+	case SIGQUIT:
+		relay->told_to_end = true;
+		break;
+	default:
+		break;
+	}
+	if (child > 0 && !_child_has_it(relay, arrival))
+		(void) kill(child, arrival->signo);
+	if (arrival->signo == SIGTSTP)
+		_stop_self();
+}
+
+void relay_forward(struct relay *relay, pid_t child)
+{
+	struct arrival arrival;
+
+	while (read(relay->fd, &arrival, sizeof(arrival)) ==
+	       (ssize_t) sizeof(arrival))
+		_forward_one(relay, &arrival, child);
+}
+
+void relay_end(struct relay *relay)
+{
+	for (size_t i = 0; i < COUNT(caught); i++)
+		(void) sigaction(caught[i], &before[i], NULL);
+	(void) sigaction(SIGPIPE, &pipe_before, NULL);
+	pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+	close(pipe_ends[0]);
+	close(pipe_ends[1]);
+	relay->fd = -1;
+}

@@ -1,0 +1,40 @@
+/*
+ * Signals of a supervisor: to its srun, once each.
+ *
+ * srun takes two interrupts within a second as "kill it", so none may arrive
+ * twice. A signal from the terminal's keys reaches every process of the
+ * foreground group, one from slurmstepd every process of the job: those the
+ * child has already. All others were meant for "the srun that the user sees",
+ * which is the supervisor, and are passed on.
+ */
+#ifndef STEWARD_RELAY_H
+#define STEWARD_RELAY_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct relay {
+	int fd; /* readable when a signal has come */
+	bool own_group; /* the child is not in our process group */
+	bool parent_is_stepd; /* this srun is a task itself */
+	bool told_to_end; /* somebody wants this srun to end */
+	bool child_changed; /* the child may have ended */
+	sigset_t mask; /* as srun had it, less what srun blocks */
+	sigset_t ignored; /* dispositions that the child inherits */
+};
+
+/* Catch the signals; all are blocked on return, in this thread. */
+bool relay_begin(struct relay *relay);
+
+/* Let them in, or keep them out while a child is made. */
+void relay_open(const struct relay *relay);
+void relay_close(void);
+
+/* Pass on what has come; child is 0 when none runs. */
+void relay_forward(struct relay *relay, pid_t child);
+
+/* Back to how srun had it. */
+void relay_end(struct relay *relay);
+
+#endif

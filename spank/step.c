@@ -1,0 +1,210 @@
+#include "step.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "attempt.h"
+#include "relay.h"
+
+/* What the step reads, and whether it can be given to it again. */
+struct input {
+	bool is_file;
+	bool can_replay;
+	off_t start;
+};
+
+struct supervisor {
+	const struct config *config;
+	struct command command;
+	struct relay relay;
+	struct input input;
+	struct wire_ask ask;
+	struct wire_answer answer;
+};
+
+/* A terminal or a device gives on what comes; a file is wound back; what has
+ * gone through a pipe is gone. */
+static struct input _input(void)
+{
+	struct input input = {.can_replay = true};
+	struct stat status;
+
+	if (fstat(STDIN_FILENO, &status) || S_ISCHR(status.st_mode))
+		return input;
+	input.is_file = S_ISREG(status.st_mode);
+	input.start = input.is_file ? lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
+	input.can_replay = input.start >= 0;
+	return input;
+}
+
+static bool _rewind(const struct input *input)
+{
+	if (!input->is_file)
+		return input->can_replay;
+	return lseek(STDIN_FILENO, input->start, SEEK_SET) == input->start;
+}
+
+static uint32_t _number(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? (uint32_t) strtoul(text, NULL, 10) : 0;
+}
+
+/* End the way the child has ended. */
+static void _leave(int status)
+{
+	struct rlimit no_core = {0};
+	sigset_t none;
+
+	if (WIFSIGNALED(status)) {
+		/* The child has dumped core already, if anyone wants it. */
+		(void) setrlimit(RLIMIT_CORE, &no_core);
+		(void) signal(WTERMSIG(status), SIG_DFL);
+		sigemptyset(&none);
+		(void) sigprocmask(SIG_SETMASK, &none, NULL);
+		(void) raise(WTERMSIG(status));
+		_exit(128 + WTERMSIG(status));
+	}
+	_exit(WEXITSTATUS(status));
+}
+
+static int _wait_for(struct relay *relay, pid_t child)
+{
+	struct pollfd ready = {.fd = relay->fd, .events = POLLIN};
+	int status;
+
+	for (;;) {
+		pid_t ended;
+
+		(void) poll(&ready, 1, -1);
+		relay_forward(relay, child);
+		if (!relay->child_changed)
+			continue;
+		relay->child_changed = false;
+		ended = waitpid(child, &status, WNOHANG);
+		if (ended == child)
+			return status;
+	}
+}
+
+/* One attempt from start to end; false when there was none. */
+static bool _attempt(struct supervisor *self)
+{
+	struct attempt attempt;
+	int status;
+	struct attempt_setup setup = {
+		.number = self->ask.attempt,
+		.exclude = self->answer.exclude,
+		.own_group = self->relay.own_group,
+		.mask = &self->relay.mask,
+		.ignored = &self->relay.ignored,
+	};
+
+	self->ask.job = _number("SLURM_JOB_ID");
+	self->ask.step = WIRE_STEP_UNKNOWN;
+	if (!attempt_start(&self->command, &setup, &attempt))
+		return false;
+	relay_open(&self->relay);
+	status = _wait_for(&self->relay, attempt.pid);
+	relay_close();
+	if (!attempt_finish(&attempt, &self->ask.job, &self->ask.step))
+		return false;
+	self->ask.status = status;
+	return true;
+}
+
+static bool _told_to_end(void *arg)
+{
+	struct relay *relay = arg;
+
+	relay_forward(relay, 0);
+	return relay->told_to_end;
+}
+
+static bool _may_go_on(struct supervisor *self)
+{
+	struct agent_watch watch = {.fd = self->relay.fd,
+				    .abandon = _told_to_end,
+				    .arg = &self->relay};
+	const char *why;
+	bool decided;
+
+	if (!self->ask.status || _told_to_end(&self->relay))
+		return false;
+	relay_open(&self->relay);
+	decided = agent_ask(self->config, &self->ask, &watch, &self->answer,
+			    &why);
+	relay_close();
+	if (!decided)
+		slurm_debug("steward: step not run again: %s", why);
+	return decided && self->answer.verb == WIRE_RETRY;
+}
+
+static bool _prepare_next(struct supervisor *self)
+{
+	if (self->ask.attempt >= STEP_ATTEMPTS_MAX)
+		return false;
+	if (!_rewind(&self->input)) {
+		slurm_error("steward: step not run again: its standard input "
+			    "is gone; let it read a file or /dev/null");
+		return false;
+	}
+	self->ask.attempt++;
+	slurm_info("steward: step failed, running it again (attempt %u)%s%s",
+		   self->ask.attempt,
+		   self->answer.exclude[0] ? " without " : "",
+		   self->answer.exclude);
+	return true;
+}
+
+static void _run(struct supervisor *self)
+{
+	while (_attempt(self)) {
+		if (!_may_go_on(self) || !_prepare_next(self))
+			_leave(self->ask.status);
+	}
+	/* A step that has run once ends as it ended, whatever failed since. */
+	if (self->ask.attempt > 1)
+		_leave(self->ask.status);
+}
+
+void step_supervise(const struct config *config, const struct resume_mode *mode)
+{
+	struct supervisor self = {
+		.config = config,
+		.input = _input(),
+		.ask = {.kind = WIRE_KIND_STEP,
+			.uid = getuid(),
+			.mode = *mode,
+			.attempt = 1,
+			.restart = _number("SLURM_RESTART_COUNT")},
+	};
+
+	self.ask.replay = self.input.can_replay;
+	if (!command_read(&self.command)) {
+		slurm_error("steward: /proc does not show this command; the "
+			    "step runs without supervision");
+		return;
+	}
+	if (command_wants_pty(&self.command)) {
+		command_free(&self.command);
+		return;
+	}
+	if (relay_begin(&self.relay)) {
+		_run(&self);
+		relay_end(&self.relay);
+	}
+	command_free(&self.command);
+	slurm_error("steward: no second srun could be started; the step runs "
+		    "without supervision");
+}

@@ -1,0 +1,60 @@
+/*
+ * Lines of the protocol between shim and agent, and nothing else: no socket, no
+ * clock, no memory of its own. docs/architecture.md has the whole protocol.
+ */
+#ifndef STEWARD_WIRE_H
+#define STEWARD_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "options.h"
+
+/* Longest line, its LF included. */
+#define WIRE_LINE_MAX 1024
+
+enum wire_verb {
+	WIRE_MALFORMED, /* not a line of ours: do as if there were no agent */
+	WIRE_WAIT, /* undecided, still there */
+	WIRE_OK, /* noted */
+	WIRE_RETRY, /* run the step again */
+	WIRE_REQUEUE, /* the job is requeued: leave */
+	WIRE_STOP, /* leave */
+};
+
+struct wire_answer {
+	enum wire_verb verb;
+	/* Comma separated nodes to leave out; empty unless WIRE_RETRY. */
+	char exclude[WIRE_LINE_MAX];
+};
+
+enum wire_kind { WIRE_KIND_BATCH, WIRE_KIND_STEP };
+
+#define WIRE_STEP_UNKNOWN UINT32_MAX
+
+/* Who asks, and what happened. */
+struct wire_ask {
+	enum wire_kind kind;
+	uint32_t job;
+	uint32_t step; /* WIRE_STEP_UNKNOWN: it never got an id */
+	uid_t uid;
+	struct resume_mode mode;
+	unsigned int attempt; /* 1 for the first */
+	uint32_t restart; /* Slurm's count of requeues */
+	int status; /* as from waitpid(2) */
+	bool replay; /* false: its input is gone, it cannot run again */
+};
+
+/* Read one line, given without its LF. Never fails: what is not right is
+ * WIRE_MALFORMED. */
+void wire_parse(const char *line, size_t len, struct wire_answer *answer);
+
+/* Write one line, LF included; its length, or 0 when it does not fit. */
+size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
+
+/* The same for "opted", which tells that a step of an opted-in job starts. */
+size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
+
+#endif
