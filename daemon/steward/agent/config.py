@@ -61,8 +61,12 @@ class AgentConfig:
         host, _, port = self.agent.head.rpartition(":")
         return host.strip("[]"), int(port)
 
-    def socket_of(self, node: str) -> Path:
-        return Path(str(self.agent.socket).replace("%n", node))
+    def for_node(self, node: str) -> "AgentConfig":
+        """The same with `%n` replaced by the node's name in every path of `[agent]`."""
+        table = self.agent
+        paths = {name: value for name in _fields(AgentTable) if isinstance(value := getattr(table, name), Path)}
+        own = {name: Path(str(path).replace("%n", node)) for name, path in paths.items()}
+        return dataclasses.replace(self, agent=dataclasses.replace(table, **own))  # type: ignore[arg-type]  # all paths
 
 
 LENIENT = frozenset({"cluster"})

@@ -33,6 +33,7 @@ _LOOK_THREADS = 4
 async def run_agent(config: AgentConfig, *, node: str) -> None:
     """Run the agent of this node until cancelled. Raises Permanent when it cannot even begin."""
     name = node_name(node or config.agent.node_name)
+    config = config.for_node(name)
     who = incarnation(config.agent.instance_id_file, config.agent.boot_id_file)
     clock = SystemClock()
     opted = OptedBook(config.agent.state_dir / f"opted-{name}.json")
@@ -48,7 +49,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         trusted=frozenset({0, os.geteuid()}),
     )
     agent = Agent(link=link, desk=desk, senses=Senses(post=link.post), notifier=_Quiet())
-    await agent.run(ShimSocket(config.socket_of(name), desk.serve).run())
+    await agent.run(ShimSocket(config.agent.socket, desk.serve).run())
 
 
 class _Quiet:

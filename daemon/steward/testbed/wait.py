@@ -14,13 +14,23 @@ class NotInTime(BedError):
     """The sentence did not become true in time; the message says what was seen last."""
 
 
-def wait_until(sentence: str, look: Callable[[], T], deadline_s: float, *, every_s: float = 0.05) -> T:
+def wait_until(
+    sentence: str,
+    look: Callable[[], T],
+    deadline_s: float,
+    *,
+    every_s: float = 0.05,
+    seen: Callable[[], object] | None = None,
+) -> T:
     """Look until the answer is true, and return it.
 
     A look that raises PortError or BedError counts as "not yet". Raises NotInTime after `deadline_s` seconds; its
-    message has the last answer or error.
+    message has the last answer or error, and what `seen` tells then.
     """
-    return _look_until(sentence, look, bool, deadline_s, every_s)
+    try:
+        return _look_until(sentence, look, bool, deadline_s, every_s)
+    except NotInTime as error:
+        raise error if seen is None else NotInTime(f"{error}\n{seen()}") from None
 
 
 def wait_until_empty(sentence: str, look: Callable[[], T], deadline_s: float, *, every_s: float = 0.05) -> None:

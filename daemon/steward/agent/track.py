@@ -1,0 +1,61 @@
+"""One state check as it runs on this node: its looks, one at a time, and its standing."""
+
+import asyncio
+import logging
+
+from steward.adapters.offload import Threads
+from steward.checks.check import Check, Facts, Verdict, unknown
+from steward.checks.samples import Rule, Standing, settle
+from steward.model.health import Finding
+from steward.model.probe import Raw
+from steward.ports import Clock, PortError, ProbePort
+
+log = logging.getLogger(__name__)
+
+
+class Track:
+    """`due` is when it looks next (Unix s)."""
+
+    def __init__(
+        self, check: Check, *, facts: Facts, probes: ProbePort, clock: Clock, rule: Rule, interval_s: float
+    ) -> None:
+        self.check = check
+        self.due = clock.now()
+        self.standing = Standing()
+        self._facts = facts
+        self._probes = probes
+        self._clock = clock
+        self._rule = rule
+        self._every_s = check.every_s or interval_s
+        self._thread = Threads(1)  # a look that hangs keeps its place: no second one is started beside it
+
+    @property
+    def finding(self) -> Finding | None:
+        return self.standing.finding(self.check.id)
+
+    async def look(self) -> None:
+        """One look and what follows from it. Never raises: a check that crashes says unknown."""
+        verdict = await self._verdict()
+        now = self._clock.now()
+        self.standing = settle(self.standing, verdict, now, self._rule)
+        self.due = now + (self.check.confirm_s if self.standing.is_unsure else self._every_s)
+
+    async def look_until_sure(self, deadline: float) -> None:
+        """Look, and look again while a bad look is not confirmed and there is time until `deadline` (Unix s)."""
+        await self.look()
+        while self.standing.is_unsure and self._clock.now() + self.check.confirm_s < deadline:
+            await asyncio.sleep(self.check.confirm_s)
+            await self.look()
+
+    async def _verdict(self) -> Verdict:
+        try:
+            raws = await self._thread.call(self._look, name=self.check.id, timeout_s=self.check.timeout_s)
+            return self.check.verdict(raws, self._facts, was_bad=self.standing.is_bad)
+        except PortError as error:
+            return unknown(str(error))
+        except Exception as error:
+            log.exception("check crashed check=%s", self.check.id)
+            return unknown(f"the check crashed: {type(error).__name__}: {error}")
+
+    def _look(self) -> tuple[Raw, ...]:
+        return tuple(self._probes.look(probe) for probe in self.check.probes(self._facts))
