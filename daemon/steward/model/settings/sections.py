@@ -60,14 +60,14 @@ class ApiSettings(Section):
 
 
 class AgentSettings(Section):
-    """The daemon `steward-agent` on every node."""
+    """The daemon `steward-agent` on every node. `%n` in a path here is replaced by the node's name."""
 
     head: HostPort = Field(
         default="localhost:6861", description="Where stewardd listens (`head.listen` as seen from a node)."
     )
     node_name: str = Field(default="", max_length=253, description="Slurm's name of this node; empty: `hostname -s`.")
     socket: Path = Field(
-        default=Path("/run/steward/agent.sock"), description="Socket for the shim; `%n` is replaced by the node's name."
+        default=Path("/run/steward/agent.sock"), description="Socket for the shim."
     )
     state_dir: Path = Field(default=Path("/run/steward"), description="What the agent keeps while the machine is up.")
     instance_id_file: Path | None = Field(
