@@ -23,7 +23,7 @@ _SAVE_EVERY_S = 10.0
 
 
 class KernelWatch:
-    """`changed` is called after each new event; `lost` when lines were lost, so that every check looks again."""
+    """Follows the log at `path` and keeps what it told in the file `state`."""
 
     def __init__(
         self,
@@ -32,15 +32,11 @@ class KernelWatch:
         state: Path,
         incarnation: Incarnation,
         clock: Clock,
-        changed: Callable[[], None],
-        lost: Callable[[], None],
     ) -> None:
         self._path = path
         self._state = state
         self._whose = [incarnation.instance, incarnation.boot]
         self._clock = clock
-        self._changed = changed
-        self._lost = lost
         self._trouble = ""
         self._position: int | None = None
         self._inode = 0
@@ -54,43 +50,42 @@ class KernelWatch:
         text = self._trouble or f"follows {self._path}"
         return (Finding(check=CHECK, outcome=outcome, text=text), *(event.finding for event in self._events))
 
-    async def run(self) -> None:
-        """Until cancelled. A log that cannot be read is tried again, and said to be unknown meanwhile."""
+    async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
+        """Until cancelled. `changed` is called after each new finding, `look_again` when lines were lost. A log that
+        cannot be read is tried again, and said to be unknown meanwhile."""
         while True:
             try:
-                await self._follow()
+                source = kernel_log(self._path, clock=self._clock, position=self._position, inode=self._inode)
+                async for batch in source.batches():
+                    if self._take(batch):
+                        changed()
+                    if batch.lost:
+                        look_again()
             except PortError as error:
-                self._say(str(error))
+                if self._say(str(error)):
+                    changed()
             await asyncio.sleep(_RETRY_S)
 
-    async def _follow(self) -> None:
-        source = kernel_log(self._path, clock=self._clock, position=self._position, inode=self._inode)
-        async for batch in source.batches():
-            self._take(batch)
-
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: Batch) -> bool:
+        """Judge and keep; True when there is a new finding."""
         self._position, self._inode = batch.position, batch.inode
         before = self._events
         for line in batch.lines:
             if (sign := judge(line.text)) is not None:
                 log.warning("kernel check=%s text=%r", sign.check, sign.verdict.text)
                 self._events = remember(self._events, sign, line.at)
-        if batch.lost:
-            self._say("lines were lost: the kernel wrote faster than we read")
-            self._lost()
-        else:
-            self._say("")
-        if self._events != before:
+        is_news = self._events != before
+        if is_news or self._clock.now() - self._saved_at > _SAVE_EVERY_S:
             self._save()
-            self._changed()
-        elif self._clock.now() - self._saved_at > _SAVE_EVERY_S:
-            self._save()
+        return self._say("lines were lost: the kernel wrote faster than we read" if batch.lost else "") or is_news
 
-    def _say(self, trouble: str) -> None:
-        if trouble != self._trouble:
-            self._trouble = trouble
-            log.log(logging.WARNING if trouble else logging.INFO, "kernel log %s", trouble or "followed")
-            self._changed()
+    def _say(self, trouble: str) -> bool:
+        """Note how the following goes; True when that is news."""
+        if trouble == self._trouble:
+            return False
+        self._trouble = trouble
+        log.log(logging.WARNING if trouble else logging.INFO, "kernel log %s", trouble or "followed")
+        return True
 
     def _restore(self) -> None:
         """What this very incarnation has saved; a state of another boot or machine is nothing to us."""
@@ -119,8 +114,6 @@ def _kept_record(event: Kept) -> dict[str, Any]:
 
 def _kept_of(record: Any) -> Kept:
     finding = finding_of(record["finding"])
-    verdict = Verdict(
-        outcome=finding.outcome, severity=finding.severity, advice=finding.advice, text=finding.text
-    )
+    verdict = Verdict(outcome=finding.outcome, severity=finding.severity, advice=finding.advice, text=finding.text)
     times = tuple(float(time) for time in record["times"]) or (finding.at,)
     return Kept(check=finding.check, subject=str(record["subject"]), verdict=verdict, times=times)

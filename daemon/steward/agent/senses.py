@@ -1,7 +1,7 @@
 """The checks of this node: when each looks, what stands, and what the head is told."""
 
 import asyncio
-import logging
+import contextlib
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
@@ -13,13 +13,10 @@ from steward.checks.check import Check
 from steward.model.health import Finding
 from steward.ports import Clock
 
-log = logging.getLogger(__name__)
-
 FIRST_REPORT_S = 10.0
 TRAVEL_S = 0.2
 """Of a check-now's budget, kept for the way back."""
 MAX_BUDGET_S = 60.0
-_REFRESH_S = 5.0
 
 
 class Watch(Protocol):
@@ -27,31 +24,132 @@ class Watch(Protocol):
 
     def findings(self) -> tuple[Finding, ...]: ...
 
-    async def run(self) -> None: ...
+    async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
+        """Until cancelled; calls `changed` when there is something new, `look_again` when it may have missed some."""
+
+
+class Catalogue(Protocol):
+    def __call__(self) -> tuple[tuple[Check, ...], tuple[Finding, ...]]:
+        """The checks that shall run now, and a finding for each that cannot. Site checks come and go."""
 
 
 class Senses:
-    """`catalogue` gives the checks that shall run now, and a finding for each that cannot; it is asked again and again
-    (site checks come and go). `track` makes the runner of one."""
+    """`track` makes the runner of one check."""
 
     def __init__(
         self,
         *,
-        catalogue: Callable[[], tuple[tuple[Check, ...], tuple[Finding, ...]]],
+        catalogue: Catalogue,
         track: Callable[[Check], Track],
         watches: Iterable[Watch],
         clock: Clock,
         post: Callable[[Frame], None],
+        refresh_s: float,
     ) -> None:
         self._catalogue = catalogue
         self._track = track
         self._watches = tuple(watches)
         self._clock = clock
         self._post = post
+        self._refresh_s = refresh_s
         self._tracks: dict[str, Track] = {}
         self._refused: tuple[Finding, ...] = ()
-        self._looking: dict[str, asyncio.Task[None]] = {}
-        self._answers: set[asyncio.Task[None]] = set()
+        self._refresh_due = self._started = clock.now()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._bell = asyncio.Event()
         self._reported: object = None
-        self._started = clock.now()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What stands now."""
+        states = tuple(track.finding for track in self._tracks.values())
+        return (*states, *self._refused, *(one for watch in self._watches for one in watch.findings()))
+
+    def frames(self) -> tuple[Frame, ...]:
+        """The report that a new connection begins with."""
+        return (report_frame(self.findings(), None),) if self._is_ready() else ()
+
+    def check_now(self, request: str, budget_s: float) -> None:
+        """Look with every quick check and post the report that answers `request` within the budget."""
+        budget = min(max(budget_s, 2 * TRAVEL_S), MAX_BUDGET_S) - TRAVEL_S
+        self._start(f"now {request}", self._check_now(request, budget))
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            await together(self._schedule(), *(one.run(self._tell, self._look_again) for one in self._watches))
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+
+    async def _schedule(self) -> None:
+        while True:
+            self._bell.clear()
+            now = self._clock.now()
+            self._refresh(now)
+            for name, track in self._tracks.items():
+                if track.due <= now and name not in self._tasks:
+                    self._start(name, track.look())
+            self._tell()
+            waiting = [track.due for name, track in self._tracks.items() if name not in self._tasks]
+            await self._pause(min([*waiting, self._refresh_due]) - now)
+
+    async def _pause(self, seconds: float) -> None:
+        """Until then, or until the bell rings."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0.01)):
+                await self._bell.wait()
+
+    def _refresh(self, now: float) -> None:
+        """Take in checks that are new, and let go of those that are not there any more."""
+        if now < self._refresh_due:
+            return
+        self._refresh_due = now + self._refresh_s
+        checks, self._refused = self._catalogue()
+        self._tracks = {check.id: self._tracks.get(check.id) or self._track(check) for check in checks}
+
+    def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[name] = task
+        task.add_done_callback(lambda _: self._ended(name))
+
+    def _ended(self, name: str) -> None:
+        del self._tasks[name]
+        self._bell.set()
+
+    def _look_again(self) -> None:
+        for track in self._tracks.values():
+            track.due = min(track.due, self._clock.now())
+        self._bell.set()
+
+    async def _check_now(self, request: str, budget_s: float) -> None:
+        deadline = self._clock.now() + budget_s
+        quick = [track for track in self._tracks.values() if track.check.is_quick]
+        looks = [asyncio.ensure_future(track.look_until_sure(deadline)) for track in quick]
+        if looks:
+            _, late = await asyncio.wait(looks, timeout=budget_s)
+            for look in late:
+                look.cancel()
+        findings = self.findings()
+        self._reported = _essence(findings)
+        self._post(report_frame(findings, request))
+
+    def _tell(self) -> None:
+        """Report what changed since the last report."""
+        findings = self.findings()
+        essence = _essence(findings)
+        if essence != self._reported and self._is_ready():
+            self._reported = essence
+            self._post(report_frame(findings, None))
+
+    def _is_ready(self) -> bool:
+        """The first report waits until every check has a sure result: a node must not be taken for sound before."""
+        sure = self._tracks and all(track.is_sure for track in self._tracks.values())
+        return bool(sure) or self._clock.now() - self._started > FIRST_REPORT_S
+
+
+def _essence(findings: Iterable[Finding]) -> object:
+    """What makes a report news: not the wording of a state, which changes with every look."""
+    return frozenset(
+        (one.check, one.outcome, one.severity, one.advice, (one.text, one.at) if one.event else None)
+        for one in findings
+    )

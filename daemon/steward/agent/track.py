@@ -6,7 +6,7 @@ import logging
 from steward.adapters.offload import Threads
 from steward.checks.check import Check, Facts, Verdict, unknown
 from steward.checks.samples import Rule, Standing, settle
-from steward.model.health import Finding
+from steward.model.health import Finding, Outcome
 from steward.model.probe import Raw
 from steward.ports import Clock, PortError, ProbePort
 
@@ -30,8 +30,15 @@ class Track:
         self._thread = Threads(1)  # a look that hangs keeps its place: no second one is started beside it
 
     @property
-    def finding(self) -> Finding | None:
-        return self.standing.finding(self.check.id)
+    def finding(self) -> Finding:
+        """What stands; unknown before the first result."""
+        return self.standing.finding(self.check.id) or Finding(
+            check=self.check.id, outcome=Outcome.UNKNOWN, text="no result yet"
+        )
+
+    @property
+    def is_sure(self) -> bool:
+        return self.standing.told is not None and not self.standing.is_unsure
 
     async def look(self) -> None:
         """One look and what follows from it. Never raises: a check that crashes says unknown."""

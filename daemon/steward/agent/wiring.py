@@ -13,18 +13,24 @@ from steward.adapters.identity import incarnation, node_name
 from steward.adapters.jobs_here import JobsHere
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
+from steward.adapters.probe import LocalProbes
 from steward.adapters.seal import Sealer
 from steward.adapters.wire import Channel
 from steward.agent.agent import Agent
+from steward.agent.catalogue import NodeCatalogue
 from steward.agent.config import AgentConfig
 from steward.agent.desk import Desk
+from steward.agent.kernel_watch import KernelWatch
 from steward.agent.link import Link
 from steward.agent.opted import OptedBook
 from steward.agent.senses import Senses
 from steward.agent.slurm_look import SlurmLook
+from steward.agent.track import Track
+from steward.checks.check import Check, Facts
+from steward.checks.samples import Rule
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
-from steward.ports import Permanent
+from steward.ports import Clock, Permanent
 
 _MUNGE_THREADS = 4
 _LOOK_THREADS = 4
@@ -48,8 +54,36 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         hold_head_absent_s=config.agent.hold_head_absent_s,
         trusted=frozenset({0, os.geteuid()}),
     )
-    agent = Agent(link=link, desk=desk, senses=Senses(post=link.post), notifier=_Quiet())
+    senses = _senses(config, name, who, link, clock)
+    agent = Agent(link=link, desk=desk, senses=senses, notifier=_Quiet())
     await agent.run(ShimSocket(config.agent.socket, desk.serve).run())
+
+
+def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> Senses:
+    limits, health = config.checks, config.health
+    facts = Facts(node=node, limits=limits, slurm_conf=str(config.cluster.slurm_conf))
+    probes = LocalProbes(skew_s=lambda: link.skew_s)
+    state = config.agent.state_dir / f"kernel-{node}.json"
+    kernel = KernelWatch(config.agent.kernel_log, state=state, incarnation=who, clock=clock)
+
+    def track(check: Check) -> Track:
+        rule = Rule(
+            bad_samples=health.bad_samples,
+            last_samples=health.last_samples,
+            clear_after_s=health.clear_after_s,
+            bad_for_s=check.bad_for_s,
+        )
+        interval_s = config.agent.check_interval_s
+        return Track(check, facts=facts, probes=probes, clock=clock, rule=rule, interval_s=interval_s)
+
+    return Senses(
+        catalogue=NodeCatalogue(limits, config.agent.site_checks_dir),
+        track=track,
+        watches=() if limits.kernel_log.mode == "off" else (kernel,),
+        clock=clock,
+        post=link.post,
+        refresh_s=config.agent.check_interval_s,
+    )
 
 
 class _Quiet:

@@ -1,0 +1,6 @@
+"""Health checks: a declaration (probes as data) and a pure judge each. A new one is a file here and a row below."""
+
+from steward.checks import clock, disk, gpu, memory, mounts, slurmd
+from steward.checks.check import Check
+
+CHECKS: tuple[Check, ...] = (slurmd.CHECK, disk.CHECK, mounts.CHECK, memory.CHECK, gpu.CHECK, clock.CHECK)

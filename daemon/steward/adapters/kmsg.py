@@ -1,0 +1,198 @@
+"""The kernel log, followed: /dev/kmsg, or a plain file where a test bed (or a container) has no kernel log of its own.
+
+Only lines of the kernel itself count: what a user writes to /dev/kmsg carries another facility.
+"""
+
+import asyncio
+import errno
+import os
+import re
+import stat
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from steward.ports import Clock, Retryable
+
+MAX_LINE = 1000
+BATCH = 256
+_RECORD_SIZE = 16384
+_RECORD = re.compile(r"^(?P<priority>\d{1,6}),(?P<seq>\d{1,20}),(?P<usec>\d{1,20}),[^;]*;(?P<text>[^\n]*)")
+_PRINTED = re.compile(r"^(?:<\d{1,3}>)?(?:\[\s*\d+\.\d+\]\s*)?")
+_KERNEL = 0
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of the kernel's own; `at` is Unix seconds."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Lines in order, how far the log is read with them, and how many reads found that lines were lost."""
+
+    lines: tuple[Line, ...]
+    position: int
+    inode: int = 0
+    lost: int = 0
+
+
+class KernelLog(Protocol):
+    def batches(self) -> AsyncIterator[Batch]:
+        """Endless. Raises Retryable when the log cannot be read."""
+
+
+def kernel_log(path: Path, *, clock: Clock, position: int | None, inode: int) -> "DeviceLog | FileLog":
+    """The follower for `path`, going on after `position`; None when this boot's log was never read."""
+    try:
+        is_device = stat.S_ISCHR(path.stat().st_mode)
+    except FileNotFoundError:
+        is_device = False
+    except OSError as error:
+        raise Retryable(f"the kernel log {path} cannot be read: {error}") from error
+    if is_device:
+        return DeviceLog(path, clock=clock, position=-1 if position is None else position)
+    return FileLog(path, clock=clock, position=position, inode=inode)
+
+
+class DeviceLog:
+    """/dev/kmsg. Looks back to the start of the ring, which is this boot's, or to `position` (a sequence number)."""
+
+    def __init__(self, path: Path, *, clock: Clock, position: int) -> None:
+        self._path = path
+        self._clock = clock
+        self._position = position
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        loop = asyncio.get_running_loop()
+        readable = asyncio.Event()
+        fd = _open(self._path)
+        try:
+            loop.add_reader(fd, readable.set)
+            while True:
+                await readable.wait()
+                readable.clear()
+                while (batch := self._read(fd)) is not None:
+                    yield batch
+                    await asyncio.sleep(0)  # a flood of lines must not starve the heartbeat
+        finally:
+            loop.remove_reader(fd)
+            os.close(fd)
+
+    def _read(self, fd: int) -> Batch | None:
+        """What is there now, at most `BATCH` records; None when there is nothing."""
+        lines: list[Line] = []
+        lost = count = 0
+        while count < BATCH:
+            try:
+                record = os.read(fd, _RECORD_SIZE)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno != errno.EPIPE:
+                    raise Retryable(f"the kernel log {self._path} cannot be read: {error}") from error
+                lost += 1  # the ring went round before we read it; the next read finds its oldest record
+            else:
+                lines += self._line(record)
+            count += 1
+        return Batch(lines=tuple(lines), position=self._position, lost=lost) if count else None
+
+    def _line(self, record: bytes) -> list[Line]:
+        match = _RECORD.match(record.decode("utf-8", "replace"))
+        if match is None or int(match["seq"]) <= self._position:
+            return []
+        self._position = int(match["seq"])
+        return [_kernel_line(match, self._clock.now())] if _is_kernels(match) else []
+
+
+class FileLog:
+    """A plain file, by name: it may appear later, be replaced or cut. Lines look like /dev/kmsg's or like dmesg's.
+
+    Without a position it begins at the file's present end: who knows whose boot the older lines are from.
+    """
+
+    def __init__(
+        self, path: Path, *, clock: Clock, position: int | None, inode: int = 0, poll_s: float = _POLL_S
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._position = position
+        self._inode = inode
+        self._poll_s = poll_s
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        if self._position is None:
+            self._position, self._inode = self._end()
+            yield Batch(lines=(), position=self._position, inode=self._inode)
+        while True:
+            if (batch := self._read()) is not None:
+                yield batch
+            await asyncio.sleep(self._poll_s)
+
+    def _end(self) -> tuple[int, int]:
+        seen = self._seen()
+        return (seen.st_size, seen.st_ino) if seen else (0, 0)
+
+    def _seen(self) -> os.stat_result | None:
+        try:
+            return self._path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Retryable(f"the kernel log {self._path} cannot be read: {error}") from error
+
+    def _read(self) -> Batch | None:
+        seen = self._seen()
+        if seen is None:
+            return None
+        if seen.st_ino != self._inode or seen.st_size < (self._position or 0):
+            self._inode, self._position = seen.st_ino, 0
+        if seen.st_size == self._position:
+            return None
+        return self._whole_lines()
+
+    def _whole_lines(self) -> Batch | None:
+        """Complete lines after the position; the rest waits for its end."""
+        start = self._position or 0
+        try:
+            with self._path.open("rb") as file:
+                file.seek(start)
+                data = file.read(1 << 16)
+        except OSError as error:
+            raise Retryable(f"the kernel log {self._path} cannot be read: {error}") from error
+        whole = data[: data.rfind(b"\n") + 1] or (data if len(data) == 1 << 16 else b"")
+        if not whole:
+            return None
+        self._position = start + len(whole)
+        lines = [line for text in whole.decode("utf-8", "replace").split("\n") for line in self._line(text)]
+        return Batch(lines=tuple(lines), position=self._position, inode=self._inode)
+
+    def _line(self, text: str) -> list[Line]:
+        match = _RECORD.match(text)
+        if match is not None and not _is_kernels(match):
+            return []
+        plain = match["text"] if match is not None else _PRINTED.sub("", text)
+        return [Line(at=self._clock.now(), text=plain[:MAX_LINE])] if plain else []
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise Retryable(f"the kernel log {path} cannot be read: {error}") from error
+
+
+def _is_kernels(match: "re.Match[str]") -> bool:
+    return int(match["priority"]) >> 3 == _KERNEL
+
+
+def _kernel_line(match: "re.Match[str]", now: float) -> Line:
+    """The record's own time: microseconds on the kernel's monotonic clock."""
+    age = max(0.0, time.monotonic() - int(match["usec"]) / 1e6)
+    return Line(at=now - age, text=match["text"][:MAX_LINE])

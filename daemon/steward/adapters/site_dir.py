@@ -1,0 +1,60 @@
+"""The site's own checks: which files of the directory may be run, and why others may not."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from steward.checks.site import is_name
+
+MAX_CHECKS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteDir:
+    """`programs` are paths that may be run; `refused` has a line for each file that may not."""
+
+    programs: tuple[Path, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+def look(folder: Path) -> SiteDir:
+    """What lies in `folder`; nothing when it does not exist. Hidden files and backups (`~`) are not looked at."""
+    try:
+        why = _why_unsafe(folder.stat(), "directory")
+        names = sorted(name for name in os.listdir(folder) if not name.startswith(".") and not name.endswith("~"))
+    except FileNotFoundError:
+        return SiteDir()
+    except OSError as error:
+        return SiteDir(refused=(str(error),))
+    if why:
+        return SiteDir(refused=(f"{folder}: {why}",))
+    reasons = {folder / name: _why_not(folder / name) for name in names}
+    programs = tuple(path for path, reason in reasons.items() if not reason)
+    refused = tuple(f"{path.name}: {reason}" for path, reason in reasons.items() if reason)
+    over = tuple(f"{path.name}: more than {MAX_CHECKS} checks" for path in programs[MAX_CHECKS:])
+    return SiteDir(programs=programs[:MAX_CHECKS], refused=(*refused, *over))
+
+
+def _why_not(path: Path) -> str:
+    """Why the agent (root) must not run this file; empty when it may."""
+    if not is_name(path.name):
+        return "its name is not made of a-z, 0-9, '_', '.' and '-' (35 at most)"
+    try:
+        real = path.resolve(strict=True)
+        seen = real.stat()
+        if not stat.S_ISREG(seen.st_mode):
+            return "not a file"
+        if not seen.st_mode & 0o111:
+            return "not executable (chmod 755)"
+        return _why_unsafe(seen, "file") or _why_unsafe(real.parent.stat(), "directory")
+    except (OSError, RuntimeError) as error:
+        return str(error)
+
+
+def _why_unsafe(seen: os.stat_result, what: str) -> str:
+    if seen.st_uid not in (0, os.geteuid()):
+        return f"its {what} belongs to uid {seen.st_uid}, not to root (chown root)"
+    if seen.st_mode & 0o002 or (seen.st_mode & 0o020 and seen.st_gid != 0):
+        return f"its {what} can be written by others (chmod go-w)"
+    return ""

@@ -1,0 +1,88 @@
+"""From single looks to a standing: a state counts as bad when it was bad in some of the last looks, and as good again
+when it has been good for a while. A look that failed counts neither way."""
+
+from dataclasses import dataclass, replace
+
+from steward.checks.check import Verdict
+from steward.model.health import Finding, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Bad: `bad_samples` of the last `last_samples` looks, over at least `bad_for_s` seconds. Good again: nothing bad
+    for `clear_after_s` seconds."""
+
+    bad_samples: int = 2
+    last_samples: int = 3
+    clear_after_s: float = 600.0
+    bad_for_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is held of one check. `told` is what others may know; None before the first look.
+
+    `is_unsure`: bad looks that are not enough yet; look again soon.
+    """
+
+    told: Verdict | None = None
+    since: float = 0.0
+    is_bad: bool = False
+    is_unsure: bool = False
+    recent: tuple[bool, ...] = ()
+    """The last looks, newest last; True is bad."""
+    bad_since: float | None = None
+    good_since: float | None = None
+
+    def finding(self, check: str) -> Finding | None:
+        if self.told is None:
+            return None
+        told = self.told
+        return Finding(
+            check=check,
+            outcome=told.outcome,
+            severity=told.severity,
+            advice=told.advice,
+            text=told.text,
+            at=self.since,
+        )
+
+
+def settle(old: Standing, look: Verdict, now: float, rule: Rule) -> Standing:
+    """The standing after one more look."""
+    match look.outcome:
+        case Outcome.FAILED:
+            return _after_bad(old, look, now, rule)
+        case Outcome.PASSED:
+            return _after_good(old, look, now, rule)
+        case Outcome.UNKNOWN:
+            return old if old.is_bad or old.is_unsure else _tell(old, look, now)
+        case Outcome.SKIPPED:
+            return _tell(Standing(told=old.told, since=old.since), look, now)
+
+
+def _after_bad(old: Standing, look: Verdict, now: float, rule: Rule) -> Standing:
+    since = now if old.bad_since is None else old.bad_since
+    seen = replace(old, recent=(*old.recent, True)[-rule.last_samples :], bad_since=since, good_since=None)
+    enough = sum(seen.recent) >= rule.bad_samples and now - since >= rule.bad_for_s
+    if old.is_bad or enough:
+        return replace(seen, told=look, since=since, is_bad=True, is_unsure=False)
+    text = f"{sum(seen.recent)} bad of {len(seen.recent)} looks, not enough yet: {look.text}"
+    doubt = replace(look, outcome=Outcome.UNKNOWN, text=text)
+    return replace(seen, told=doubt, since=since, is_unsure=True)
+
+
+def _after_good(old: Standing, look: Verdict, now: float, rule: Rule) -> Standing:
+    recent = (*old.recent, False)[-rule.last_samples :]
+    good_since = now if old.good_since is None else old.good_since
+    if old.is_bad and now - good_since < rule.clear_after_s:
+        return replace(old, recent=recent, good_since=good_since)
+    bad_since = old.bad_since if any(recent) and not old.is_bad else None
+    seen = replace(old, recent=recent, bad_since=bad_since, good_since=good_since, is_bad=False, is_unsure=False)
+    return _tell(seen, look, now)
+
+
+def _tell(old: Standing, look: Verdict, now: float) -> Standing:
+    """`since` stays while the outcome does."""
+    same = old.told is not None and old.told.outcome is look.outcome
+    return replace(old, told=look, since=old.since if same else now)

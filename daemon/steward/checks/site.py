@@ -1,0 +1,75 @@
+"""The site's own executables: one line of text, or Nagios exit codes, in; a verdict out."""
+
+import re
+from collections.abc import Callable
+
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.limits import Limits
+from steward.model.health import Advice, Severity
+from steward.model.probe import Raw, RunProgram
+
+MAX_OUTPUT = 4096
+_RESULT = re.compile(
+    r"^HEALTH_CHECK_RESULT:(?P<host>[^:]*):(?P<word>Passed|Failed|Skipped):(?P<advice>none|reboot|replace):(?P<why>.*)$",
+    re.MULTILINE,
+)
+_ADVICE = {"none": Advice.NONE, "reboot": Advice.REBOOT, "replace": Advice.REPLACE}
+_NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,34}$")
+
+
+def is_name(file_name: str) -> bool:
+    """Whether a file's name can be part of a check id: a-z, 0-9, `_`, `.` and `-`, 35 characters at most."""
+    return _NAME.match(file_name) is not None
+
+
+def site_id(file_name: str) -> str:
+    return f"site.{file_name}"
+
+
+def site_mode(file_name: str) -> Callable[[Limits], str]:
+    return lambda limits: limits.site.modes.get(file_name, limits.site.mode)
+
+
+def judge(raws: tuple[Raw, ...], facts: Facts, was_bad: bool) -> Verdict:
+    """The last `HEALTH_CHECK_RESULT:` line counts; without one, the exit status as Nagios plugins use it."""
+    (raw,) = raws
+    results = list(_RESULT.finditer(raw.output))
+    if results:
+        return _told(results[-1])
+    first = raw.output.strip().split("\n", 1)[0]
+    match raw.returncode:
+        case 0:
+            return passed(first)
+        case 1:
+            return failed(first or "warning", Severity.SUSPECT, Advice.NONE)
+        case 2:
+            return failed(first or "critical", Severity.DEGRADED, Advice.NONE)
+        case code:
+            return unknown(f"exit status {code}: {first}")
+
+
+def _told(result: "re.Match[str]") -> Verdict:
+    why = result["why"].strip()
+    match result["word"]:
+        case "Passed":
+            return passed(why)
+        case "Skipped":
+            return skipped(why)
+        case _:
+            return failed(why or "failed", Severity.DEGRADED, _ADVICE[result["advice"]])
+
+
+def site_check(path: str, file_name: str, limits: Limits) -> Check:
+    """The check that runs the executable at `path`."""
+    program = RunProgram(argv=(path,), timeout_s=limits.site.timeout_s, max_bytes=MAX_OUTPUT)
+
+    def probes(facts: Facts) -> tuple[RunProgram, ...]:
+        return (program,)
+
+    return Check(
+        id=site_id(file_name),
+        probes=probes,
+        judge=judge,
+        mode=site_mode(file_name),
+        timeout_s=limits.site.timeout_s + 2,
+    )
