@@ -6,6 +6,7 @@ outcome rings the bell. An answer is a promise that what came before it was done
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -62,10 +63,9 @@ class Applier:
         changed: Callable[[], None],
         listing: Callable[[], None],
         ring: Callable[[], None],
-        monotonic: Callable[[], float],
     ) -> None:
         self._ports, self._journal = ports, journal
-        self._changed, self._listing, self._ring, self._monotonic = changed, listing, ring, monotonic
+        self._changed, self._listing, self._ring = changed, listing, ring
         self._pool = Pool(_SLOW_AT_ONCE, "slow")
         self._lock = threading.Lock()
         self._under_way: set[Key] = set()
@@ -81,9 +81,9 @@ class Applier:
                 self._finish(batch, "not tried", refusal)
                 kept.note(batch, "not tried", 0.0)
             else:
-                began = self._monotonic()
+                began = time.monotonic()
                 outcome = self._try(batch, partial(self._do, batch))
-                kept.note(batch, outcome, self._monotonic() - began)
+                kept.note(batch, outcome, time.monotonic() - began)
             alive()
 
     def _do(self, batch: Batch) -> None:

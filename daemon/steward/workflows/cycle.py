@@ -34,7 +34,6 @@ _REST_SHARE = 0.25
 _REST_MIN_S = 0.01
 _AFTER_FAILURE_S = 1.0
 _SHIM_LIMIT_S = 60.0
-_MAX_TOLD = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +59,8 @@ class Parts:
     notifier: Notifier
     want: Desired
     sweeps: Sweeps
+    told: deque[Event]
+    """Events from outside a plan (of agents' connections); stored with the next commit."""
 
 
 class Cycle:
@@ -67,15 +68,9 @@ class Cycle:
 
     def __init__(self, parts: Parts, watchers: Sequence[Callable[[Snapshot], None]] = ()) -> None:
         self._parts, self._watchers = parts, watchers
-        self._told: deque[Event] = deque(maxlen=_MAX_TOLD)
         self._stopping = threading.Event()
         self._memory: Memory | None = None
         self.latest: Snapshot | None = None
-
-    def tell(self, event: Event) -> None:
-        """An event from outside a plan; stored with the next commit."""
-        self._told.append(event)
-        self._parts.bell.ring()
 
     def stop(self) -> None:
         self._stopping.set()
@@ -135,13 +130,13 @@ class Cycle:
 
     def _commit(self, before: Memory, plan: Plan, ordered: list[Event]) -> None:
         """A plan that changes nothing is not written: a quiet cluster costs no disk."""
-        told = [self._told.popleft() for _ in range(len(self._told))]
+        told = [self._parts.told.popleft() for _ in range(len(self._parts.told))]
         events = [*told, *ordered, *plan.events]
         if plan.actions or events or plan.memory != before:
             try:
                 self._parts.journal.begin(plan.memory, plan.actions, events)
             except Exception:
-                self._told.extendleft(reversed(told))
+                self._parts.told.extendleft(reversed(told))
                 raise
         self._memory = plan.memory
         self._parts.commands.committed()

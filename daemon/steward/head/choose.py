@@ -1,0 +1,89 @@
+"""Which adapter is used where there is a choice."""
+
+import os
+import pwd
+
+from steward.adapters.logs import log_to, log_to_stderr
+from steward.adapters.providers.local import LocalProvider
+from steward.adapters.service import NoNotifier
+from steward.adapters.store.engine import open_engine, sqlite_url
+from steward.adapters.store.sql import SqlStore
+from steward.head.fleet import Fleet
+from steward.model.settings import ProviderKind, Settings
+from steward.ports import Notifier, Permanent, ProviderPort
+
+try:
+    from steward.adapters.systemd import JournalHandler, SystemdNotifier
+except ImportError:  # systemd-python is not installed
+    JournalHandler = SystemdNotifier = None  # type: ignore[assignment, misc]
+
+try:
+    from steward.adapters.providers.docker import DockerProvider
+except ImportError:  # the docker SDK is not installed
+    DockerProvider = None  # type: ignore[assignment, misc]
+
+
+def notifier() -> Notifier:
+    """systemd where it started us, nobody else."""
+    return SystemdNotifier() if SystemdNotifier is not None and os.environ.get("NOTIFY_SOCKET") else NoNotifier()
+
+
+def start_logging(level: int) -> None:
+    """To the journal, with fields, where stderr is the journal's; otherwise key=value lines on stderr."""
+    if JournalHandler is not None and _stderr_is_the_journals():
+        log_to(JournalHandler(), level)
+    else:
+        log_to_stderr(level)
+
+
+def _stderr_is_the_journals() -> bool:
+    """systemd names the device and inode of its stream; a redirected stderr is another one."""
+    stat = os.fstat(2)
+    return os.environ.get("JOURNAL_STREAM") == f"{stat.st_dev}:{stat.st_ino}"
+
+
+def fleet(settings: Settings) -> Fleet | None:
+    """The providers that the groups name; None without groups. Raises Permanent for one that cannot be used here."""
+    kinds = {group.provider for group in settings.groups}
+    made = {kind: _provider(kind, settings) for kind in sorted(kinds, key=lambda kind: kind.value)}
+    return Fleet({group.name: made[group.provider] for group in settings.groups}) if made else None
+
+
+def _provider(kind: ProviderKind, settings: Settings) -> ProviderPort:
+    table = settings.provider
+    if kind is ProviderKind.LOCAL and table.local is not None:
+        return LocalProvider(table.local.dir)
+    if kind is ProviderKind.DOCKER and table.docker is not None:
+        if DockerProvider is None:
+            raise Permanent("provider docker: install the SDK with `pip install steward-slurm[docker]`")
+        return DockerProvider(table.docker)
+    raise Permanent(f"a group names provider {kind.value!r}, but there is no [provider.{kind.value}] table")
+
+
+def store(settings: Settings) -> SqlStore:
+    """Opened and migrated. Raises Retryable or Permanent when it cannot be."""
+    if settings.head.database:
+        return SqlStore(open_engine(settings.head.database))
+    directory = settings.head.state_dir
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error
+    return SqlStore(open_engine(sqlite_url(directory / "steward.db")))
+
+
+def trusted(settings: Settings) -> frozenset[int]:
+    """Whose word counts as a daemon's: root and SlurmUser. Raises Permanent when SlurmUser is not known here."""
+    return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
+
+
+def admins(settings: Settings) -> frozenset[int]:
+    """Who may change things over HTTP."""
+    return trusted(settings) | {_uid(name, "api.admins") for name in settings.api.admins}
+
+
+def _uid(name: str, key: str) -> int:
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        raise Permanent(f"{key}: there is no user {name!r} on this machine; correct the settings") from None

@@ -1,0 +1,90 @@
+"""Gathers the facts for `steward doctor`; nothing here may raise: a look that fails is a line."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from steward.adapters.slurm.config import SlurmConfig
+from steward.model.events import Event
+from steward.model.ids import NodeName
+from steward.model.observed import AgentDetail, AgentView, Freshness
+from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
+from steward.workflows.doctor import Line, bad, ok, warn
+from steward.workflows.doctor_head import judge_agents, judge_shim
+from steward.workflows.doctor_slurm import judge_slurm
+from steward.workflows.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doctor:
+    """`examine` may take as long as Slurm's commands do."""
+
+    version: str
+    clock: Clock
+    slurm: SlurmPort
+    config: SlurmConfig
+    munge: MungePort
+    store: StorePort
+    provider: ProviderPort | None
+    latest: Callable[[], Snapshot | None]
+    views: Callable[[], Mapping[NodeName, AgentView]]
+    details: Callable[[], Mapping[NodeName, AgentDetail]]
+
+    def examine(self) -> list[Line]:
+        """One line or more for each topic."""
+        looks: tuple[tuple[str, str, Callable[[], list[Line]]], ...] = (
+            ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
+            ("picture", "see the head's log", self._picture),
+            ("munge", "start munged; cluster.munge_socket must be its socket", self._munge),
+            ("store", "make head.state_dir writable for SlurmUser, with free space", self._store),
+            ("provider", "check the [provider.*] table of the settings", self._provider),
+            ("agents", "see the head's log", self._agents),
+            ("slurm.conf", "check that slurmctld runs", self._slurm_conf),
+        )
+        return [line for topic, remedy, look in looks for line in _safely(topic, remedy, look)]
+
+    def _slurm(self) -> list[Line]:
+        return [ok("slurm", self.slurm.describe())]
+
+    def _picture(self) -> list[Line]:
+        latest = self.latest()
+        if latest is None:
+            return [bad("picture", "the head has not finished its first look", "see the head's log")]
+        age = self.clock.now() - latest.at
+        if latest.seen.slurm is not Freshness.FRESH:
+            return [bad("picture", f"the picture of Slurm is {latest.seen.slurm.value}", "is slurmctld up?")]
+        paused = [warn("actions", "paused by a person", "`steward resume-actions` when done")]
+        return [ok("picture", f"{age:.1f} s old, taken in {latest.phases.observe_s * 1e3:.0f} ms")] + (
+            paused if latest.memory.paused else []
+        )
+
+    def _munge(self) -> list[Line]:
+        uid, payload = self.munge.decode(self.munge.encode(b"steward doctor"))
+        if payload != b"steward doctor":
+            return [bad("munge", "a credential came back with other contents", "restart munged")]
+        return [ok("munge", f"credentials can be made and read, as uid {uid}")]
+
+    def _store(self) -> list[Line]:
+        self.store.add_events([Event(at=self.clock.now(), kind="head.examined", text="steward doctor was asked")])
+        return [ok("store", "can be written")]
+
+    def _provider(self) -> list[Line]:
+        if self.provider is None:
+            return [warn("provider", "no group of nodes is configured: nothing is repaired", "add a [[groups]] table")]
+        found = self.provider.instances()
+        return [ok("provider", f"{self.provider.describe()}; {len(found)} instances")]
+
+    def _agents(self) -> list[Line]:
+        latest = self.latest()
+        nodes = latest.seen.nodes if latest else {}
+        return judge_agents(nodes.keys(), self.views(), self.details(), self.version)
+
+    def _slurm_conf(self) -> list[Line]:
+        config = self.config.config()
+        return [*judge_shim(*self.config.plugstack(config)), *judge_slurm(config)]
+
+
+def _safely(topic: str, remedy: str, look: Callable[[], list[Line]]) -> list[Line]:
+    try:
+        return look()
+    except Exception as error:
+        return [bad(topic, str(error) or type(error).__name__, remedy)]

@@ -1,0 +1,88 @@
+"""Runs the head: the loop with agents and HTTP in this thread, the cycle in one of its own, until told to stop."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.applications import Starlette
+
+from steward import __version__
+from steward.head.wiring import Head
+from steward.model.settings import Settings, split_host_port
+
+log = logging.getLogger(__name__)
+
+_CYCLE_ENDS_S = 15.0
+_HTTP_ENDS_S = 1
+
+
+class _Http(uvicorn.Server):
+    """uvicorn without its own idea of signals: the daemon has one, for all of its parts."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def serve(head: Head, settings: Settings) -> int:
+    """Until SIGTERM or SIGINT. Raises OSError when a port cannot be had."""
+    return asyncio.run(_serve(head, settings))
+
+
+async def _serve(head: Head, settings: Settings) -> int:
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    await head.hub.start(*split_host_port(settings.head.listen))
+    http = _http(head.app)
+    serving = asyncio.create_task(http.serve([_listen(*split_host_port(settings.head.http))]))
+    thread = threading.Thread(target=head.cycle.run, name="cycle", daemon=True)
+    thread.start()
+    head.notifier.ready()
+    log.info("stewardd %s is up; agents at %s, HTTP at %s", __version__, settings.head.listen, settings.head.http)
+    await _until(told, serving)
+    head.notifier.stopping()
+    failed = serving.done()
+    await _stop(head, http, serving, thread)
+    return 1 if failed else 0
+
+
+async def _until(told: asyncio.Event, serving: "asyncio.Task[None]") -> None:
+    """Told to stop, or HTTP ended by itself."""
+    waiting = asyncio.create_task(told.wait())
+    await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+
+
+async def _stop(head: Head, http: _Http, serving: "asyncio.Task[None]", thread: threading.Thread) -> None:
+    """The cycle finishes its turn first: what it began is recorded. What is cut off is done again by the next head."""
+    log.info("stewardd stops")
+    head.cycle.stop()
+    await asyncio.to_thread(thread.join, _CYCLE_ENDS_S)
+    await head.hub.close()
+    http.should_exit = True
+    await serving
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Raises OSError when the port cannot be had."""
+    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+
+
+def _http(app: Starlette) -> _Http:
+    return _Http(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            limit_concurrency=256,
+            timeout_graceful_shutdown=_HTTP_ENDS_S,
+        )
+    )

@@ -1,0 +1,169 @@
+"""How the head is put together; `choose` picks among adapters, here all of them meet."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+
+from steward import __version__
+from steward.adapters.clock import SystemClock
+from steward.adapters.munge import Munge
+from steward.adapters.offload import Threads
+from steward.adapters.seal import Sealer
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.config import SlurmConfig
+from steward.adapters.witness import PortWitness
+from steward.api.auth import Gatekeeper
+from steward.api.metrics import Metrics
+from steward.api.server import News, build
+from steward.api.source import Source
+from steward.head import choose
+from steward.head.doctor import Doctor
+from steward.head.hub import Hub
+from steward.model.events import Event
+from steward.model.observed import Freshness
+from steward.model.settings import Settings
+from steward.policy.plan import plan
+from steward.ports import Notifier, ProviderPort, SlurmPort, StorePort
+from steward.workflows.apply import Applier, Ports
+from steward.workflows.bell import Bell
+from steward.workflows.commands import Commands
+from steward.workflows.cycle import Cycle, Parts, Sweeps
+from steward.workflows.journal import Journal
+from steward.workflows.observe import Observer, Patience
+from steward.workflows.snapshot import Snapshot
+
+_MUNGE_THREADS = 8
+_MAX_TOLD = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """Everything that the daemon starts and stops."""
+
+    cycle: Cycle
+    hub: Hub
+    app: Starlette
+    notifier: Notifier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """What most parts need."""
+
+    settings: Settings
+    clock: SystemClock
+    bell: Bell
+    told: deque[Event]
+    munge: Munge
+    slurm: SlurmPort
+    config: SlurmConfig
+    provider: ProviderPort | None
+    store: StorePort
+    metrics: Metrics
+    commands: Commands
+    notifier: Notifier
+
+
+def wire(settings: Settings) -> Head:
+    """Raises Permanent or Retryable, with one clear line, when the head cannot run like this."""
+    base = _base(settings)
+    hub = Hub(
+        sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
+        clock=base.clock,
+        ring=base.bell.ring,
+        tell=base.told.append,
+        heartbeat_s=settings.head.heartbeat_s,
+    )
+    news = News()
+    cycle = Cycle(_parts(base, hub), (base.metrics.watch, _sized(hub), news.came))
+    app = build(_source(base, hub, cycle), Gatekeeper(base.munge, choose.admins(settings)), news)
+    return Head(cycle=cycle, hub=hub, app=app, notifier=base.notifier)
+
+
+def _base(settings: Settings) -> _Base:
+    bell = Bell()
+    conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
+    return _Base(
+        settings=settings,
+        clock=SystemClock(),
+        bell=bell,
+        told=deque(maxlen=_MAX_TOLD),
+        munge=Munge(str(settings.cluster.munge_socket or "")),
+        slurm=CommandLineSlurm(conf=str(conf), timeout_s=limit_s),
+        config=SlurmConfig(conf=conf, timeout_s=limit_s),
+        provider=choose.fleet(settings),
+        store=choose.store(settings),
+        metrics=Metrics(),
+        commands=Commands(bell.ring),
+        notifier=choose.notifier(),
+    )
+
+
+def _parts(base: _Base, hub: Hub) -> Parts:
+    head = base.settings.head
+    observer = Observer(
+        slurm=base.slurm,
+        provider=base.provider,
+        agents=hub,
+        clock=base.clock,
+        bell=base.bell,
+        patience=Patience(usual=base.settings.cluster.command_timeout_s + 1.0),
+    )
+    journal = Journal(base.store, base.clock, base.metrics.count)
+    ports = Ports(slurm=base.slurm, provider=base.provider, agents=hub, witness=PortWitness(now=base.clock.now))
+    return Parts(
+        observer=observer,
+        plan=plan,
+        journal=journal,
+        applier=Applier(ports, journal, changed=observer.changed, listing=observer.listing_needed, ring=base.bell.ring),
+        agents=hub,
+        commands=base.commands,
+        bell=base.bell,
+        clock=base.clock,
+        notifier=base.notifier,
+        want=base.settings.desired(),
+        sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=head.busy_sweep_s),
+        told=base.told,
+    )
+
+
+def _sized(hub: Hub) -> Callable[[Snapshot], None]:
+    """Tells the hub how large the cluster is and which jobs Slurm still knows."""
+
+    def watch(snapshot: Snapshot) -> None:
+        if snapshot.seen.slurm is Freshness.FRESH:
+            hub.expect(len(snapshot.seen.nodes))
+            hub.forget_jobs(snapshot.seen.jobs.keys())
+
+    return watch
+
+
+def _source(base: _Base, hub: Hub, cycle: Cycle) -> Source:
+    doctor = Doctor(
+        version=__version__,
+        clock=base.clock,
+        slurm=base.slurm,
+        config=base.config,
+        munge=base.munge,
+        store=base.store,
+        provider=base.provider,
+        latest=lambda: cycle.latest,
+        views=hub.views,
+        details=hub.details,
+    )
+    return Source(
+        cluster=base.settings.cluster.name,
+        version=__version__,
+        started=base.clock.now(),
+        clock=base.clock,
+        latest=lambda: cycle.latest,
+        details=hub.details,
+        want=base.settings.desired(),
+        plan=plan,
+        store=base.store,
+        commands=base.commands,
+        metrics=base.metrics,
+        doctor=doctor.examine,
+    )
