@@ -69,7 +69,7 @@ def train(run: Run) -> str:
     with np.load(run.folder / "digits.npz") as digits:
         pictures, labels = digits["pictures"], digits["labels"]
     step, weights, momentum = begin(run, star)
-    progress.tell("begun", step=step, attempt=os.environ.get("STEWARD_ATTEMPT", "1"), node=node(), restart=restarts())
+    progress.tell("begun", step=step, attempt=os.environ.get("STEWARD_ATTEMPT", "1"), **where())
     while step < run.steps:
         until = time.monotonic() + run.step_s
         rows = rows_of(step, run, len(labels))
@@ -99,12 +99,25 @@ def begin(run: Run, star: Star) -> tuple[int, model.Array, model.Array]:
     return int(state[0]), weights, momentum
 
 
+def where() -> dict[str, object]:
+    """What a reader of the log wants to know of this start."""
+    return {
+        "born": born(),
+        "node": node(),
+        "nodes": os.environ.get("SLURM_STEP_NODELIST", ""),
+        "restart": int(os.environ.get("SLURM_RESTART_COUNT", "0")),
+    }
+
+
+def born() -> float:
+    """When the kernel started this process (Unix s): the task runs since then, imports included."""
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return time.time() - age
+
+
 def node() -> str:
     return os.environ.get("SLURMD_NODENAME", "")
-
-
-def restarts() -> int:
-    return int(os.environ.get("SLURM_RESTART_COUNT", "0"))
 
 
 def asked(words: list[str]) -> Run:

@@ -1,0 +1,100 @@
+"""Figures of one fault: from its making to the training's next step and the node's return. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.demo.progress import Happening
+
+
+class FaultStory(Enum):
+    """The demo's three faults."""
+
+    SPARE_INSIDE = "node-killed-spare-inside"
+    SPARE_OUTSIDE = "node-killed-spare-outside"
+    BATCH_HOST = "batch-host-killed"
+
+    @property
+    def text(self) -> str:
+        return _TEXTS[self]
+
+
+_TEXTS = {
+    FaultStory.SPARE_INSIDE: "node killed, spare inside the allocation",
+    FaultStory.SPARE_OUTSIDE: "node killed, spare outside",
+    FaultStory.BATCH_HOST: "batch host killed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A fault that was made: when its making began (Unix s), and on which node."""
+
+    story: FaultStory
+    node: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTimes:
+    """When the repair of the node reached what (Unix s); None where it has not."""
+
+    detected: float | None = None
+    marked: float | None = None
+    replaced: float | None = None
+    returned: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Seconds after the fault. `steps_lost` were done before it and had to be done again."""
+
+    kind: FaultStory
+    node: str
+    detected_s: float | None
+    marked_s: float | None
+    running_s: float
+    first_step_s: float
+    replaced_s: float | None
+    returned_s: float | None
+    steps_lost: int
+
+
+def recovery(made: Made, log: Sequence[Happening]) -> tuple[Happening, Happening] | None:
+    """The training's start after the fault and its first step from there; None until both are there.
+
+    Starts that made no step (they were ended at once) do not count.
+    """
+    begun: Happening | None = None
+    for each in log:
+        if each.at <= made.at:
+            continue
+        if each.what == "begun":
+            begun = each
+        elif each.what == "step" and begun is not None:
+            return begun, each
+    return None
+
+
+def figures(made: Made, log: Sequence[Happening], case: CaseTimes) -> Figures:
+    """Raises ValueError when the training has not come back."""
+    back = recovery(made, log)
+    if back is None:
+        raise ValueError(f"no step after the fault on {made.node}")
+    begun, first = back
+    done = max((each.step for each in log if each.what == "step" and each.at < begun.born), default=begun.step)
+    return Figures(
+        kind=made.story,
+        node=made.node,
+        detected_s=_after(made, case.detected),
+        marked_s=_after(made, case.marked),
+        running_s=begun.born - made.at,
+        first_step_s=first.at - made.at,
+        replaced_s=_after(made, case.replaced),
+        returned_s=_after(made, case.returned),
+        steps_lost=done - begun.step,
+    )
+
+
+def _after(made: Made, at: float | None) -> float | None:
+    return None if at is None else at - made.at
