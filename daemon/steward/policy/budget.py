@@ -65,14 +65,14 @@ def must_wait(case: Case, draft: Draft) -> str:
 
 
 def _for_turn(case: Case, draft: Draft) -> str:
+    """Repairs run side by side only up to a share of the node's own group."""
     rules = draft.want.repair
-    most = max(rules.concurrent_min, int(rules.concurrent_fraction * len(draft.seen.nodes)))
-    running = sorted(c.node for c in draft.cases.values() if c.step in REPLACING)
-    return (
-        f"waits for its turn: {len(running)} of {most} repairs run ({', '.join(running)})"
-        if len(running) >= most
-        else ""
-    )
+    group = scopes(case.node, draft)[0]
+    most = max(rules.concurrent_min, int(rules.concurrent_fraction * members(group, draft)))
+    busy = [c.node for c in draft.cases.values() if c.step in REPLACING and scopes(c.node, draft)[0] == group]
+    if len(busy) < most:
+        return ""
+    return f"waits for its turn: {len(busy)} of at most {most} repairs run ({', '.join(sorted(busy)[:10])})"
 
 
 def _for_the_hour(case: Case, draft: Draft) -> str:

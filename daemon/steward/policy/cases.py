@@ -19,7 +19,9 @@ BLIND_S = 15.0
 
 
 def forgive_blind_time(draft: Draft) -> None:
-    """After a time without fresh pictures (the head was away, Slurm did not answer) the steps get that time back."""
+    """Time in which nothing could be done (head away, Slurm silent, paused) counts against no step's deadline."""
+    if not draft.may_touch_nodes:
+        return
     gap = draft.now - draft.looked
     if draft.looked and gap > BLIND_S:
         for case in [c for c in draft.cases.values() if c.is_open]:

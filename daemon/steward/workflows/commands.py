@@ -3,11 +3,11 @@
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from steward.model.events import Event, Level
 from steward.model.memory import Memory
+from steward.policy.controls import pause, resume_actions
 from steward.ports import Retryable
 
 
@@ -73,9 +73,9 @@ def _carry_out(command: Command, memory: Memory, now: float) -> tuple[Memory, Ev
         case Pause():
             text = f"{command.who} paused all actions: {command.why or 'no reason given'}"
             event = Event(at=now, kind="head.paused", level=Level.WARNING, text=text)
-            return replace(memory, paused=True), event
+            return pause(memory), event
         case ResumeActions():
             reset = ", ".join(sorted(memory.breakers)) or "none was tripped"
             text = f"{command.who} resumed actions; breakers reset: {reset}"
             event = Event(at=now, kind="head.resumed", text=text)
-            return replace(memory, paused=False, breakers=MappingProxyType({}), breakers_reset=now), event
+            return resume_actions(memory, now), event

@@ -1,0 +1,171 @@
+"""What is known of a node or a job, what was decided about it and why, and what happens next: lines for people."""
+
+from steward.model.case import Case, Step
+from steward.model.desired import Desired
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.memory import Memory
+from steward.model.node import Node
+from steward.model.observed import Freshness, Observed
+from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.text import printable
+from steward.policy.budget import must_wait, scopes
+from steward.policy.case_table import deadline, facts_of
+from steward.policy.correlate import AGENTS
+from steward.policy.draft import Draft
+from steward.policy.exclude import culprits
+from steward.policy.suspicion import fault_of, why_withheld
+from steward.policy.verdict import standing
+
+_LINE = 500
+
+
+def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
+    """Everything that bears on a node now, most important first. Pure; decides nothing."""
+    draft = Draft(seen, want, memory, now)
+    node = seen.nodes.get(name)
+    lines = [*_stale(draft), *_known_of_node(name, node, draft), *_agent(name, node, draft)]
+    case = draft.open_case(name)
+    lines += _case(case, draft) if case else _no_case(node, draft)
+    lines += [_past_case(c, now) for c in _closed(name, memory)[:3]]
+    return _clean(lines)
+
+
+def explain_job(id: JobId, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
+    """Everything that bears on a job now: what Slurm says, what it asked for, each decision with its evidence."""
+    draft = Draft(seen, want, memory, now)
+    job, mem = seen.jobs.get(id), memory.jobs.get(id)
+    lines = [*_stale(draft), _known_of_job(id, job)]
+    if mem is None:
+        lines.append("It did not ask to be resumed (--auto-resume=1), so Steward never touches it.")
+        return _clean(lines)
+    limit = want.resume.max_resumes
+    lines.append(f"It asked to be resumed (--auto-resume={mem.mode.text}); {mem.resumes} of {limit} resumes are used.")
+    lines += [line for attempt in mem.attempts for line in _attempt(attempt, now)]
+    return _clean([*lines, *_next_of_job(job, mem, draft)])
+
+
+def _stale(draft: Draft) -> list[str]:
+    if draft.seen.slurm is Freshness.FRESH:
+        return []
+    return ["Slurm cannot be read now: this is the last good picture, and nothing is done on it."]
+
+
+def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]:
+    if node is None:
+        return [f"{name}: Slurm does not know this node."]
+    state = "+".join([node.base.value, *sorted(node.flags)])
+    reason = f', reason "{node.reason.text}" by {node.reason.user or "?"}' if node.reason else ""
+    lines = [f"{name}: Slurm says {state}{reason}."]
+    if node.mark is not None:
+        lines.append("Out of service by our own mark; it is given back when its new incarnation passed all checks.")
+    elif node.is_foreign:
+        lines.append("Taken out of service by somebody else: Steward leaves it alone.")
+    if name not in draft.want.slots:
+        lines.append("No provider can replace it: Steward only takes it out of service and then needs a person.")
+    return lines
+
+
+def _agent(name: NodeName, node: Node | None, draft: Draft) -> list[str]:
+    view = draft.seen.agents.get(name)
+    lines = [f"Agent: {_sentence(standing(node, draft).why.text, standing(node, draft).why.evidence)}"] if node else []
+    if view is not None and view.incarnation is not None:
+        lines.append(f"Machine: instance {view.incarnation.instance}, boot {view.incarnation.boot}.")
+    bad = [f for f in view.findings if f.is_bad] if view else []
+    return lines + [f"Check {f.check} failed ({f.severity.value}): {f.text}" for f in bad]
+
+
+def _case(case: Case, draft: Draft) -> list[str]:
+    lines = [
+        f"Case {case.id}, opened {_ago(case.opened, draft.now)}: {case.why}",
+        f"It is at step {case.step.value} since {_ago(case.entered, draft.now)}.",
+    ]
+    if case.step is Step.RELEASE and (wait := must_wait(case, draft)):
+        lines.append(f"It {wait}.")
+    if case.tries:
+        lines.append(f"The provider refused {case.tries} times; next try {_in(case.next_try, draft.now)}.")
+    ends = ", or ".join(f'"{fact.value}"' for fact in facts_of(case.step))
+    limit = deadline(case.step, draft.want.repair)
+    by = f", at the latest {_in(case.entered + limit, draft.now)}" if limit is not None else ""
+    return [*lines, f"Next{by}: {ends}."]
+
+
+def _no_case(node: Node | None, draft: Draft) -> list[str]:
+    fault = fault_of(node, draft) if node else None
+    if node is None or fault is None:
+        return ["Nothing speaks against it: no case is open."]
+    scope = next((s for s in scopes(node.name, draft) if s in draft.breakers), None)
+    withheld = draft.breakers[scope].text if scope else why_withheld(node, fault, draft)
+    lines = [f"It has a fault: {fault.why}"]
+    incident = draft.incidents.get(AGENTS)
+    if incident is not None and incident.over is None and node.name in incident.nodes:
+        lines.append(f"Part of an incident of the cluster: {incident.text}.")
+    return [*lines, f"Nothing is done about it: {withheld}." if withheld else "A case is about to be opened."]
+
+
+def _closed(name: NodeName, memory: Memory) -> list[Case]:
+    past = [case for case in memory.cases.values() if case.node == name and not case.is_open]
+    return sorted(past, key=lambda c: (c.closed or 0.0, c.id), reverse=True)
+
+
+def _past_case(case: Case, now: float) -> str:
+    took = f", back after {case.returned - case.opened:.0f} s" if case.returned is not None else ""
+    return f"Earlier: case {case.id}, closed {_ago(case.closed or case.entered, now)}{took}: {case.why}"
+
+
+def _known_of_job(id: JobId, job: Job | None) -> str:
+    if job is None:
+        return f"Job {id}: Slurm does not know it any more."
+    where = f" on {','.join(sorted(job.nodes))}" if job.nodes else ""
+    reason = f" ({job.reason})" if job.reason and job.is_pending else ""
+    return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, restarted {job.restarts} times.'
+
+
+def _attempt(attempt: Attempt, now: float) -> list[str]:
+    did = {
+        Decision.RETRY: "retried inside its allocation",
+        Decision.REQUEUE: "requeued",
+        Decision.STOP: "not resumed",
+    }[attempt.decision]
+    line = f"{_ago(attempt.at, now)}: {did}: {attempt.why.text} [{attempt.why.rule}]."
+    facts = [f"  because {fact}" for fact in attempt.why.evidence]
+    if attempt.running is not None:
+        facts.append(f"  it ran again {attempt.running - attempt.at:.1f} s later")
+    return [line, *facts]
+
+
+def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
+    lines = []
+    bad = culprits(mem, draft)
+    if bad:
+        lines.append(f"It is kept off {', '.join(sorted(bad))} until they are repaired.")
+    if mem.ended is not None:
+        return [*lines, f"It is over: {mem.end_text}."]
+    if job is not None and mem.pending_from is not None:
+        lines.append(f"It waits to run again since {_ago(mem.pending_from, draft.now)}; nudged {mem.nudges} times.")
+    waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
+    return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
+
+
+def _sentence(text: str, evidence: tuple[str, ...]) -> str:
+    return text + (f" ({'; '.join(evidence)})." if evidence else ".")
+
+
+def _ago(at: float, now: float) -> str:
+    return f"{_span(now - at)} ago"
+
+
+def _in(at: float, now: float) -> str:
+    return f"in {_span(at - now)}" if at > now else "now"
+
+
+def _span(seconds: float) -> str:
+    seconds = max(0.0, seconds)
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def _clean(lines: list[str]) -> tuple[str, ...]:
+    """Reasons, names and check texts are hostile: one printable line each."""
+    return tuple(printable(line, _LINE) for line in lines)
