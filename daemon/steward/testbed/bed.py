@@ -41,6 +41,7 @@ class BedSpec:
     """What to bring up. Nodes are n1..nN in the default partition, spares s1..sM in the partition `spare`.
 
     `slurm` is a version prefix such as "24.11" (empty: whatever is there); `steward` False brings up plain Slurm.
+    `contain`: jobs live in cgroups (PrologFlags=Alloc,Contain and task/cgroup); the docker backend only.
     """
 
     dir: Path
@@ -49,6 +50,7 @@ class BedSpec:
     spares: int = 0
     slurm: str = ""
     steward: bool = True
+    contain: bool = False
     settings: Overrides = field(default_factory=dict)
 
     @property

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from steward.testbed.bed import Backend, Bed, BedError, BedSpec
+from steward.testbed.docker import DockerBed
 from steward.testbed.layout import MANIFEST
 from steward.testbed.local import LocalBed
 
@@ -12,7 +13,7 @@ def make(spec: BedSpec) -> Bed:
     """A bed that is not up yet."""
     if spec.backend is Backend.LOCAL:
         return LocalBed(spec)
-    raise BedError(f"no backend {spec.backend.value}")
+    return DockerBed(spec)
 
 
 def find(directory: Path) -> Bed:

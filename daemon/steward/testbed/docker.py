@@ -1,0 +1,165 @@
+"""The docker bed: a controller and nodes as containers with systemd, on a bridge of their own."""
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from steward.adapters.process import Completed, Failed, run
+from steward.adapters.providers.docker import DockerProvider, instance_id
+from steward.model.ids import NodeName
+from steward.model.instance import Slot
+from steward.ports import PortError
+from steward.testbed import docker_setup
+from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say
+from steward.testbed.docker_engine import engine, remove_all
+from steward.testbed.docker_faults import DockerFaults
+from steward.testbed.docker_files import HTTP_PORT, MOUNT, Plan
+from steward.testbed.docker_layout import DockerLayout
+from steward.testbed.docker_symptoms import faults_in_force, is_active, machines, power
+from steward.testbed.faults import SHAPES, Fault
+from steward.testbed.ready import await_ready, node_states
+from steward.testbed.wait import NotInTime
+
+_TIMED_OUT = 124
+_GRACE_S = 10.0
+_AT_ONCE = 4
+_CLEAN_S = 60.0
+
+
+class DockerBed:
+    """A Bed (see bed.py) of containers; any Slurm version that has an image."""
+
+    def __init__(self, spec: BedSpec) -> None:
+        self._given = spec
+        self._layout = DockerLayout(root=spec.dir)
+
+    @property
+    def spec(self) -> BedSpec:
+        return self._plan.spec if self._layout.manifest.exists() else self._given
+
+    @property
+    def shared(self) -> Path:
+        return self._layout.shared
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The commands in `bin` enter the controller's container: this machine needs no Slurm and no MUNGE key."""
+        plan, layout = self._plan, self._layout
+        own = {"SLURM_CONF": str(layout.slurm_conf), "STEWARD_TESTBED": str(layout.root)}
+        own["PATH"] = f"{layout.commands}:{os.environ.get('PATH', os.defpath)}"
+        if plan.spec.steward:
+            own["STEWARD_CONFIG"] = str(layout.steward_toml)
+            own["STEWARD_URL"] = f"http://{plan.hosts['head']}:{HTTP_PORT}"
+        return own
+
+    def up(self, say: Say) -> None:
+        try:
+            with engine() as client:
+                plan = docker_setup.prepare(client, self._layout, self._given, say)
+                say(f"Slurm {plan.slurm} in {self._layout.root}")
+                docker_setup.start_head(client, self._layout, plan)
+            self._launch_nodes(plan)
+            say(f"{len(self._names)} nodes started")
+            await_ready(self)
+            say("every node is idle")
+        except (PortError, NotInTime) as error:
+            raise BedError(f"the docker bed did not come up: {error}; logs in {self._layout.root}/log") from error
+
+    def down(self) -> None:
+        root = self._layout.root
+        if not root.exists():
+            return
+        if any(root.iterdir()) and not self._layout.manifest.exists():
+            raise BedError(f"{root} holds no bed; nothing was touched")
+        with engine() as client:
+            remove_all(client, self._layout.cluster)
+        self._remove_files(root)
+
+    def status(self) -> BedStatus:
+        plan = self._plan
+        return BedStatus(
+            dir=self._layout.root,
+            backend=plan.spec.backend,
+            slurm=plan.slurm,
+            nodes=self._nodes(plan),
+            services=self._services(plan),
+            faults=tuple(_words(fault) for fault in faults_in_force(self._layout, plan)),
+            env=self.env,
+        )
+
+    def run(self, argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True, user: str = "") -> Completed:
+        who = ["--user", user, "--env", f"USER={user}", "--env", "HOME=/"] if user else []
+        enter = ["docker", "exec", "--workdir", str(self.shared), *who, self._layout.head]
+        # The client's end does not end what it started over there: a time limit of its own does.
+        limited = ["timeout", "--signal=KILL", f"{timeout_s:g}", *argv]
+        done = run([*enter, *limited], timeout_s=timeout_s + _GRACE_S, check=False)
+        if done.returncode in (_TIMED_OUT, 128 + 9) and done.seconds >= timeout_s:
+            raise Failed(f"no end within {timeout_s:g} s, killed: {done.line()}", done)
+        if check and done.returncode != 0:
+            raise Failed(done.line(), done)
+        return done
+
+    def inject(self, fault: Fault) -> None:
+        try:
+            DockerFaults(self._layout, self._plan).inject(fault)
+        except PortError as error:
+            raise BedError(f"{fault.kind.value}: {error}") from error
+
+    def restore(self) -> None:
+        for fault in list(faults_in_force(self._layout, self._plan)):
+            undo = SHAPES[fault.kind].undo
+            if undo is not None:
+                self.inject(Fault(kind=undo, node=fault.node))
+
+    def logs(self) -> Mapping[str, Path]:
+        return {path.stem: path for path in sorted((self._layout.root / "log").glob("*.log"))}
+
+    @property
+    def _plan(self) -> Plan:
+        return docker_setup.load(self._layout)
+
+    @property
+    def _names(self) -> tuple[NodeName, ...]:
+        return (*self.spec.node_names, *self.spec.spare_names)
+
+    def _launch_nodes(self, plan: Plan) -> None:
+        provider = DockerProvider(docker_setup.provider_settings(plan))
+        slots = [Slot(node=node, group="main") for node in plan.spec.node_names]
+        slots += [Slot(node=node, group="spare") for node in plan.spec.spare_names]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(lambda slot: provider.launch(slot, f"bed-{slot.node}"), slots))
+
+    def _nodes(self, plan: Plan) -> tuple[NodeStatus, ...]:
+        try:
+            states = node_states(self)
+        except Failed:
+            states = {}
+        found = machines(plan.cluster)
+        ids = {node: instance_id(str(container.id)) for node, container in found.items()}
+        return tuple(
+            NodeStatus(name=name, power=power(found.get(name)), instance=ids.get(name, ""), slurm=states.get(name, ""))
+            for name in self._names
+        )
+
+    def _services(self, plan: Plan) -> Mapping[str, bool]:
+        wanted: Iterable[str] = ["munge", "mariadb", "slurmdbd", "slurmctld"]
+        wanted = [*wanted, "stewardd"] if plan.spec.steward else wanted
+        with engine() as client:
+            head = client.containers.get(self._layout.head)
+            return {name: is_active(head, name) for name in wanted}
+
+    def _remove_files(self, root: Path) -> None:
+        """What containers wrote belongs to their users: who is not root removes it through a container."""
+        try:
+            shutil.rmtree(root)
+        except PermissionError:
+            image = self._plan.image
+            clean = ["docker", "run", "--rm", "--volume", f"{root}:{MOUNT}", "--entrypoint", "find", image]
+            run([*clean, str(MOUNT), "-mindepth", "1", "-delete"], timeout_s=_CLEAN_S)
+            root.rmdir()
+
+
+def _words(fault: Fault) -> str:
+    return f"{fault.kind.value} {fault.node}" if fault.node else fault.kind.value

@@ -1,0 +1,125 @@
+"""Faults of the docker bed: power, pause and network cable of a container, units in it, and files its parts look at."""
+
+from collections.abc import Callable
+
+from docker.models.containers import Container
+from docker.models.networks import Network
+
+from steward.adapters.providers.docker_machine import NODE
+from steward.model.ids import NodeName
+from steward.testbed.bed import BedError
+from steward.testbed.broken_scontrol import break_scontrol
+from steward.testbed.docker_engine import engine
+from steward.testbed.docker_files import Plan
+from steward.testbed.docker_layout import DockerLayout
+from steward.testbed.docker_symptoms import AGENT, HEAD, is_active, is_on_network, machines
+from steward.testbed.faults import Fault, FaultKind
+from steward.testbed.site_check import remove_failing_check, write_failing_check
+from steward.testbed.wait import wait_until
+
+_START_S = 20.0
+
+
+class DockerFaults:
+    """Makes faults; docker_symptoms tells which are in force."""
+
+    def __init__(self, layout: DockerLayout, plan: Plan) -> None:
+        self._layout = layout
+        self._plan = plan
+        self._on_node: dict[FaultKind, Callable[[NodeName, str], None]] = {
+            FaultKind.KILL_NODE: lambda node, _: self._on_container(node, _kill),
+            FaultKind.START_NODE: lambda node, _: self._on_container(node, Container.start),
+            FaultKind.FREEZE_NODE: lambda node, _: self._on_container(node, _freeze),
+            FaultKind.THAW_NODE: lambda node, _: self._on_container(node, _thaw),
+            FaultKind.CUT_NODE: lambda node, _: self._on_container(node, self._cut),
+            FaultKind.JOIN_NODE: lambda node, _: self._on_container(node, self._join),
+            FaultKind.KILL_AGENT: lambda node, _: self._on_container(node, lambda each: _kill_unit(each, AGENT)),
+            FaultKind.START_AGENT: lambda node, _: self._on_container(node, lambda each: _start_unit(each, AGENT)),
+            FaultKind.FAIL_CHECK: lambda node, text: write_failing_check(layout.checks(node), text),
+            FaultKind.PASS_CHECK: lambda node, _: remove_failing_check(layout.checks(node)),
+            FaultKind.KERNEL_LOG: self._log_kernel_line,
+        }
+        self._on_bed: dict[FaultKind, Callable[[], None]] = {
+            FaultKind.KILL_HEAD: lambda: self._on_head(lambda each: _kill_unit(each, HEAD)),
+            FaultKind.START_HEAD: lambda: self._on_head(lambda each: _start_unit(each, HEAD)),
+            FaultKind.STOP_HEAD: lambda: self._on_head(lambda each: _signal_unit(each, HEAD, "STOP")),
+            FaultKind.CONT_HEAD: lambda: self._on_head(lambda each: _signal_unit(each, HEAD, "CONT")),
+            FaultKind.HANG_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
+            FaultKind.GARBLE_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
+            FaultKind.FAIL_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
+            FaultKind.MEND_SCONTROL: lambda: (layout.wrappers / "scontrol").unlink(missing_ok=True),
+            FaultKind.REFUSE_LAUNCH: layout.refuse_launch.touch,
+            FaultKind.ALLOW_LAUNCH: lambda: layout.refuse_launch.unlink(missing_ok=True),
+        }
+
+    def inject(self, fault: Fault) -> None:
+        if fault.node is None:
+            self._on_bed[fault.kind]()
+        else:
+            self._on_node[fault.kind](fault.node, fault.text)
+
+    def _on_container(self, node: NodeName, act: Callable[[Container], None]) -> None:
+        container = machines(self._plan.cluster).get(node)
+        if container is None:
+            raise BedError(f"{node} has no machine now; `steward testbed status` lists the nodes")
+        with engine() as client:
+            act(client.containers.get(str(container.id)))
+
+    def _on_head(self, act: Callable[[Container], None]) -> None:
+        with engine() as client:
+            act(client.containers.get(self._layout.head))
+
+    def _cut(self, container: Container) -> None:
+        if is_on_network(container):
+            self._network().disconnect(container, force=True)
+
+    def _join(self, container: Container) -> None:
+        if not is_on_network(container):
+            self._network().connect(container, ipv4_address=self._plan.hosts[container.labels[NODE]])
+
+    def _network(self) -> Network:
+        with engine() as client:
+            return client.networks.get(self._plan.network)
+
+    def _log_kernel_line(self, node: NodeName, line: str) -> None:
+        with self._layout.kernel_log(node).open("a") as log:
+            log.write(f"{line}\n")
+
+
+def _kill(container: Container) -> None:
+    if container.status in ("running", "paused"):
+        container.kill()
+        container.wait(timeout=_START_S)
+
+
+def _freeze(container: Container) -> None:
+    if container.status == "running":
+        container.pause()
+
+
+def _thaw(container: Container) -> None:
+    if container.status == "paused":
+        container.unpause()
+
+
+def _kill_unit(container: Container, unit: str) -> None:
+    """systemd would start it again after a second; stopping the unit in that second keeps it dead."""
+    _systemctl(container, "kill", "--signal=KILL", "--kill-whom=main", unit)
+    _systemctl(container, "stop", unit)
+    wait_until(f"{unit} is dead", lambda: not is_active(container, unit), _START_S)
+
+
+def _start_unit(container: Container, unit: str) -> None:
+    _systemctl(container, "start", "--no-block", unit)
+    wait_until(f"{unit} runs again", lambda: is_active(container, unit), _START_S)
+
+
+def _signal_unit(container: Container, unit: str, signal: str) -> None:
+    _systemctl(container, "kill", f"--signal={signal}", "--kill-whom=main", unit)
+
+
+def _systemctl(container: Container, *words: str) -> None:
+    answer = container.exec_run(["systemctl", *words])
+    if answer.exit_code != 0:
+        said = answer.output.decode("utf-8", "replace").strip() if isinstance(answer.output, bytes) else ""
+        raise BedError(f"{container.name}: systemctl {' '.join(words)}: {said}; look at its journal")

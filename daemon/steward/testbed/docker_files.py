@@ -1,0 +1,215 @@
+"""Every configuration file of a docker bed; all containers see them in /bed/etc.
+
+The backend calls `write_files` on the host. A bed brought up by hand (docker/compose.yml) has no backend: its
+head runs this module once, with the plan in its environment.
+"""
+
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from steward.adapters.process import run
+from steward.testbed import slurm_versions
+from steward.testbed.bed import Backend, BedSpec
+from steward.testbed.slurm_conf import GPUS, memory_mb
+from steward.testbed.steward_toml import groups, merge, render
+
+MOUNT = Path("/bed")
+ENGINE_SOCKET = "/docker.sock"
+HTTP_PORT = 6860
+AGENT_PORT = 6861
+READY = "ready"
+_HEAD_HOST = 2
+_FIRST_NODE_HOST = 11
+_CPUS = 8
+_CGROUP1 = Path("/run/cgroup1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the files are made from.
+
+    `cgroup1`: the host has its controllers in cgroup v1. `mounts`: what every container gets, SOURCE:TARGET.
+    """
+
+    spec: BedSpec
+    cluster: str
+    image: str
+    network: str
+    subnet: IPv4Network
+    slurm: str
+    cgroup1: bool
+    accounting: bool
+    mounts: tuple[str, ...]
+
+    @property
+    def hosts(self) -> Mapping[str, str]:
+        """Name -> address of every machine; a node keeps its address when its instance changes."""
+        names = [*self.spec.node_names, *self.spec.spare_names]
+        nodes = {str(name): str(self.subnet[_FIRST_NODE_HOST + index]) for index, name in enumerate(names)}
+        return {"head": str(self.subnet[_HEAD_HOST]), **nodes}
+
+    @property
+    def host_words(self) -> tuple[str, ...]:
+        return tuple(f"{name}={address}" for name, address in self.hosts.items())
+
+    def environment(self, role: str) -> tuple[str, ...]:
+        """What the first process of a container is told; docker/README.md explains the words."""
+        flags = {"BED_STEWARD": self.spec.steward, "BED_ACCOUNTING": self.accounting}
+        return (f"BED_ROLE={role}", *(f"{name}={int(value)}" for name, value in flags.items()))
+
+
+def write_files(plan: Plan, root: Path) -> None:
+    """Write below `root`, which the containers mount; the last file tells them that all others are there."""
+    etc = root / "etc"
+    for name in ("etc", "log", "shared", "faults", "wrappers", "nodes"):
+        (root / name).mkdir(exist_ok=True, mode=0o755)
+    (root / "shared").chmod(0o1777)
+    (root / "log").chmod(0o1777)
+    (etc / "slurm.conf").write_text(_slurm_conf(plan))
+    (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File=/dev/bed-gpu[0-{GPUS - 1}]\n")
+    (etc / "cgroup.conf").write_text(_cgroup_conf(plan))
+    shim = "optional /opt/steward/lib/steward.so socket=/run/steward/agent.sock hold=120\n"
+    (etc / "plugstack.conf").write_text(shim if plan.spec.steward else "")
+    (etc / "slurmdbd.conf").write_text(_SLURMDBD_CONF)
+    (etc / "steward.toml").write_text(_steward_toml(plan))
+    (etc / "munge.key").write_bytes(secrets.token_bytes(128))
+    (etc / "munge.key").chmod(0o400)
+    (etc / READY).touch()
+
+
+def _slurm_conf(plan: Plan) -> str:
+    spares = ",".join(plan.spec.spare_names)
+    options = f"MaxTime=INFINITE State=UP DefMemPerCPU={memory_mb() // _CPUS // 4}"
+    lines = [
+        *_CONTROLLER,
+        f"SlurmctldHost=head({plan.hosts['head']})",
+        *(_CONTAIN if plan.spec.contain else _FREE),
+        *(_ACCOUNTING if plan.accounting else ("JobAcctGatherType=jobacct_gather/none",)),
+        *(_node(plan, name, address) for name, address in plan.hosts.items() if name != "head"),
+        f"PartitionName=main Nodes={','.join(plan.spec.node_names)} Default=YES {options}",
+        *([f"PartitionName=spare Nodes={spares} Default=NO {options}"] if spares else []),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _node(plan: Plan, name: str, address: str) -> str:
+    # A node that is to bind tasks to cores must have those that are there.
+    cpus = os.cpu_count() if plan.spec.contain else _CPUS
+    return f"NodeName={name} NodeAddr={address} CPUs={cpus} RealMemory={memory_mb()} Gres=gpu:{GPUS} State=UNKNOWN"
+
+
+def _cgroup_conf(plan: Plan) -> str:
+    if not plan.spec.contain:
+        return slurm_versions.cgroup_conf(slurm_versions.parse(f"slurm {plan.slurm}"))
+    # Under v2 slurmd would ask systemd for a scope of its own over D-Bus; its unit's delegated cgroup is enough.
+    where = ["CgroupPlugin=cgroup/v1", f"CgroupMountpoint={_CGROUP1}"] if plan.cgroup1 else ["IgnoreSystemd=yes"]
+    return "\n".join([*where, "ConstrainCores=yes", "ConstrainRAMSpace=yes", ""])
+
+
+def _steward_toml(plan: Plan) -> str:
+    tables: dict[str, Mapping[str, object]] = {
+        "cluster": {"name": plan.cluster},
+        "head": {"listen": f"0.0.0.0:{AGENT_PORT}", "http": f"0.0.0.0:{HTTP_PORT}"},
+        "agent": {
+            "head": f"head:{AGENT_PORT}",
+            "instance_id_file": "/etc/steward/instance-id",
+            "site_checks_dir": "/etc/steward/own/checks.d",
+            "kernel_log": "/etc/steward/own/kernel.log",
+            "check_interval_s": 1.0,
+        },
+        "repair": QUICK_REPAIR,
+        "provider.docker": {
+            "image": plan.image,
+            "network": plan.network,
+            "cluster": plan.cluster,
+            "engine": f"unix://{ENGINE_SOCKET}",
+            "mounts": plan.mounts,
+            "hosts": plan.host_words,
+            "environment": plan.environment("node"),
+            "faults": str(MOUNT / "faults"),
+        },
+    }
+    return render(merge(tables, plan.spec.settings), groups(plan.spec, "docker"))
+
+
+def plan_from_environment(environ: Mapping[str, str]) -> Plan:
+    """The plan of a bed brought up by hand. Raises KeyError or ValueError for a missing or wrong word."""
+    spec = BedSpec(
+        dir=MOUNT,
+        backend=Backend.DOCKER,
+        nodes=int(environ["BED_NODES"]),
+        steward=environ["BED_STEWARD"] == "1",
+        contain=environ["BED_CONTAIN"] == "1",
+    )
+    return Plan(
+        spec=spec,
+        cluster=environ["BED_NAME"],
+        image=environ["BED_IMAGE"],
+        network=environ["BED_NETWORK"],
+        subnet=IPv4Network(environ["BED_SUBNET"]),
+        slurm=run(["slurmctld", "-V"], timeout_s=10).text.split()[1],
+        cgroup1=_CGROUP1.is_dir(),
+        accounting=environ["BED_ACCOUNTING"] == "1",
+        mounts=(f"{environ['BED_VOLUME']}:{MOUNT}",),
+    )
+
+
+QUICK_REPAIR: Mapping[str, object] = {
+    "agents_grace_s": 3.0,
+    "concurrent_min": 2,
+    "release_deadline_h": 0.05,
+    "launch_timeout_s": 60.0,
+    "provision_timeout_s": 60.0,
+    "verify_timeout_s": 60.0,
+    "retry_s": 1.0,
+    "replacements_per_hour": 1000,
+}
+
+# Scheduling and time-outs are Slurm's own defaults, so that figures mean something.
+_CONTROLLER = (
+    "ClusterName=steward",
+    "SlurmUser=slurm",
+    "AuthType=auth/munge",
+    "CredType=cred/munge",
+    "StateSaveLocation=/var/lib/slurm/slurmctld",
+    "SlurmdSpoolDir=/var/lib/slurm/slurmd",
+    f"SlurmctldLogFile={MOUNT}/log/slurmctld.log",
+    f"SlurmdLogFile={MOUNT}/log/slurmd-%n.log",
+    "SelectType=select/cons_tres",
+    "SelectTypeParameters=CR_Core_Memory",
+    "GresTypes=gpu",
+    "AccountingStorageTRES=gres/gpu",
+    "ReturnToService=2",
+    "MpiDefault=none",
+    "MailProg=/bin/true",
+    # The nodes pretend to have more than the machine they share.
+    "SlurmdParameters=config_overrides",
+)
+_FREE = ("ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none")
+_CONTAIN = ("ProctrackType=proctrack/cgroup", "TaskPlugin=task/cgroup,task/affinity", "PrologFlags=Alloc,Contain")
+_ACCOUNTING = (
+    "AccountingStorageType=accounting_storage/slurmdbd",
+    "AccountingStorageHost=head",
+    "JobAcctGatherType=jobacct_gather/linux",
+)
+_SLURMDBD_CONF = f"""AuthType=auth/munge
+DbdHost=head
+SlurmUser=slurm
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=slurm
+StorageLoc=slurm_acct_db
+LogFile={MOUNT}/log/slurmdbd.log
+"""
+
+
+if __name__ == "__main__":
+    try:
+        write_files(plan_from_environment(os.environ), MOUNT)
+    except (KeyError, ValueError) as error:
+        sys.exit(f"bed: the environment lacks or garbles {error}; docker/README.md lists the words")

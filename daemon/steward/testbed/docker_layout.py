@@ -1,0 +1,63 @@
+"""Where things lie in a docker bed's directory, which all its containers mount at /bed."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from steward.adapters.providers.docker import REFUSE_LAUNCH
+from steward.model.ids import NodeName
+
+MANIFEST = "bed.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockerLayout:
+    """Paths below one directory. `nodes/NAME` is what faults reach of a machine; a new machine empties it."""
+
+    root: Path
+
+    @property
+    def cluster(self) -> str:
+        """The name of the bed's network and the label of its containers: the same for the same directory."""
+        return f"bed-{hashlib.sha256(str(self.root).encode()).hexdigest()[:10]}"
+
+    @property
+    def head(self) -> str:
+        """The name of the controller's container."""
+        return f"{self.cluster}-head"
+
+    @property
+    def manifest(self) -> Path:
+        return self.root / MANIFEST
+
+    @property
+    def slurm_conf(self) -> Path:
+        return self.root / "etc" / "slurm.conf"
+
+    @property
+    def steward_toml(self) -> Path:
+        return self.root / "etc" / "steward.toml"
+
+    @property
+    def shared(self) -> Path:
+        return self.root / "shared"
+
+    @property
+    def wrappers(self) -> Path:
+        """First in stewardd's search path; empty but for a fault."""
+        return self.root / "wrappers"
+
+    @property
+    def commands(self) -> Path:
+        """For a person's search path: Slurm's commands and `steward`, each run in the controller's container."""
+        return self.root / "bin"
+
+    @property
+    def refuse_launch(self) -> Path:
+        return self.root / "faults" / REFUSE_LAUNCH
+
+    def checks(self, node: NodeName) -> Path:
+        return self.root / "nodes" / node / "checks.d"
+
+    def kernel_log(self, node: NodeName) -> Path:
+        return self.root / "nodes" / node / "kernel.log"

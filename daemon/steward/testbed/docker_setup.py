@@ -1,0 +1,94 @@
+"""What a docker bed is made of before its first container starts, and what later commands must know of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from steward.adapters.providers.docker_machine import BED, Machine, create
+from steward.model.settings.providers import DockerProvider as DockerSettings
+from steward.testbed.bed import Backend, BedError, BedSpec, Say
+from steward.testbed.docker_commands import write_commands
+from steward.testbed.docker_engine import DEFAULT_SLURM, engine_url, image_for, make_network, slurm_of
+from steward.testbed.docker_files import ENGINE_SOCKET, MOUNT, Plan, write_files
+from steward.testbed.docker_layout import DockerLayout
+
+
+def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, say: Say) -> Plan:
+    """Image, network, directory and every file. Raises BedError."""
+    if layout.root.exists() and any(layout.root.iterdir()):
+        raise BedError(f"{layout.root} is not empty; bring its bed down first, or choose another --dir")
+    image = image_for(spec.slurm or DEFAULT_SLURM, say)
+    plan = Plan(
+        spec=spec,
+        cluster=layout.cluster,
+        image=image,
+        network=layout.cluster,
+        subnet=make_network(client, layout.cluster),
+        slurm=slurm_of(client, image),
+        cgroup1=client.info()["CgroupVersion"] == "1",
+        accounting=True,
+        mounts=(f"{layout.root}:{MOUNT}", f"{layout.shared}:{layout.shared}"),
+    )
+    layout.root.mkdir(parents=True, exist_ok=True)
+    layout.root.chmod(0o755)
+    _save(layout, plan)
+    write_commands(layout)
+    for node in (*spec.node_names, *spec.spare_names):
+        layout.checks(node).mkdir(parents=True)
+        layout.kernel_log(node).touch()
+    write_files(plan, layout.root)
+    return plan
+
+
+def start_head(client: docker.DockerClient, layout: DockerLayout, plan: Plan) -> None:
+    """The controller's machine; it may speak to the engine, because there Steward makes the nodes."""
+    socket = engine_url().removeprefix("unix://")
+    machine = Machine(
+        name=layout.head,
+        hostname="head",
+        image=plan.image,
+        network=plan.network,
+        address=plan.hosts["head"],
+        hosts=plan.hosts,
+        environment=plan.environment("head"),
+        mounts=(*plan.mounts, f"{socket}:{ENGINE_SOCKET}"),
+        labels={BED: plan.cluster},
+    )
+    create(client, machine).start()
+
+
+def provider_settings(plan: Plan) -> DockerSettings:
+    """The provider that stewardd has, as seen from here."""
+    return DockerSettings(
+        image=plan.image,
+        network=plan.network,
+        cluster=plan.cluster,
+        engine=engine_url(),
+        mounts=plan.mounts,
+        hosts=plan.host_words,
+        environment=plan.environment("node"),
+    )
+
+
+def load(layout: DockerLayout) -> Plan:
+    """The plan of a bed that was brought up here. Raises BedError when there is none."""
+    try:
+        entry: dict[str, Any] = json.loads(layout.manifest.read_text())
+    except FileNotFoundError:
+        remedy = f"`steward testbed up --backend docker --dir {layout.root}` makes one"
+        raise BedError(f"no bed in {layout.root}; {remedy}") from None
+    spec = entry.pop("spec")
+    where: dict[str, Any] = {"dir": Path(spec.pop("dir")), "backend": Backend(spec.pop("backend"))}
+    subnet, mounts = IPv4Network(entry.pop("subnet")), tuple(entry.pop("mounts"))
+    return Plan(**entry, spec=BedSpec(**spec, **where), subnet=subnet, mounts=mounts)
+
+
+def _save(layout: DockerLayout, plan: Plan) -> None:
+    entry: Mapping[str, Any] = asdict(plan)
+    entry["spec"]["backend"] = plan.spec.backend.value
+    layout.manifest.write_text(json.dumps(entry, indent=1, default=str))
