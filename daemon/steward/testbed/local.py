@@ -17,7 +17,7 @@ from steward.testbed.local_faults import LocalFaults
 from steward.testbed.local_setup import Manifest, slurm_env, steward_env
 from steward.testbed.local_symptoms import faults_in_force, power
 from steward.testbed.local_user import as_user
-from steward.testbed.ready import await_nodes, node_states
+from steward.testbed.ready import await_ready, node_states
 
 
 class LocalBed:
@@ -117,8 +117,8 @@ class LocalBed:
         if spec.steward:
             self._controller.start_stewardd(manifest.http)
         say("controller and nodes are started")
-        await_nodes(self)
-        say("every node is idle")
+        await_ready(self)
+        say("every node is idle" + (", every agent connected" if spec.steward else ""))
 
     def _nodes(self, manifest: Manifest) -> tuple[NodeStatus, ...]:
         try:

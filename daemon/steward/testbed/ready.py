@@ -1,12 +1,17 @@
 """When a bed is up, whatever it is made of."""
 
 from collections.abc import Mapping
+from typing import Any
+
+import requests
 
 from steward.model.ids import NodeName
-from steward.testbed.bed import Bed
+from steward.testbed.bed import Bed, BedError
 from steward.testbed.wait import wait_until_empty
 
 _NODES_S = 30.0
+_AGENTS_S = 30.0
+_HTTP_S = 5.0
 
 
 def node_states(bed: Bed) -> Mapping[NodeName, str]:
@@ -15,12 +20,47 @@ def node_states(bed: Bed) -> Mapping[NodeName, str]:
     return {NodeName(name): state for name, state in (line.split() for line in lines)}
 
 
-def await_nodes(bed: Bed, deadline_s: float = _NODES_S) -> None:
+def await_ready(bed: Bed) -> None:
+    """Returns when Slurm calls every node idle and, with Steward, every agent is connected to the head."""
+    await_nodes(bed)
+    if bed.spec.steward:
+        await_agents(bed)
+
+
+def await_nodes(bed: Bed) -> None:
     """Returns when Slurm calls every node idle."""
-    names = [*bed.spec.node_names, *bed.spec.spare_names]
 
     def not_idle() -> dict[NodeName, str]:
         states = node_states(bed)
-        return {name: states.get(name, "unknown") for name in names if states.get(name) != "idle"}
+        return {name: states.get(name, "unknown") for name in _names(bed) if states.get(name) != "idle"}
 
-    wait_until_empty("every node is idle in Slurm", not_idle, deadline_s)
+    wait_until_empty("every node is idle in Slurm", not_idle, _NODES_S)
+
+
+def await_agents(bed: Bed) -> None:
+    """Returns when every agent is connected to the head."""
+
+    def not_connected() -> list[NodeName]:
+        nodes = {node["name"]: node["agent"] for node in ask_head(bed, "/v1/nodes")}
+        return [name for name in _names(bed) if not (nodes.get(name) or {}).get("connected")]
+
+    wait_until_empty("every agent is connected to the head", not_connected, _AGENTS_S)
+
+
+def open_cases(bed: Bed) -> list[str]:
+    """ "n3 at drain" for each repair under way."""
+    return [f"{case['node']} at {case['step']}" for case in ask_head(bed, "/v1/cases") if case["open"]]
+
+
+def ask_head(bed: Bed, path: str) -> Any:
+    """A page of stewardd's HTTP API. Raises BedError when there is no good answer."""
+    try:
+        answer = requests.get(bed.env["STEWARD_URL"] + path, timeout=_HTTP_S)
+        answer.raise_for_status()
+        return answer.json()
+    except requests.RequestException as error:
+        raise BedError(f"stewardd does not answer {path}: {error}") from error
+
+
+def _names(bed: Bed) -> tuple[NodeName, ...]:
+    return (*bed.spec.node_names, *bed.spec.spare_names)

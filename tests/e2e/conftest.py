@@ -1,0 +1,89 @@
+"""The cluster of the end-to-end tests: one for the whole session, put back in order before each test.
+
+What it is made of, its Slurm and so on are options (tests/conftest.py). A failed test's report ends with the cluster's
+logs.
+"""
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from steward.testbed import beds
+from steward.testbed.bed import Backend, Bed, BedSpec
+from steward.testbed.reset import reset
+from tests.e2e.story import Story
+
+NODES = 6
+_LOG_LINES = 40
+_REPORT = pytest.StashKey[pytest.TestReport]()
+
+
+@pytest.fixture(scope="session")
+def bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
+    """A cluster of n1..n6 with Steward. What a test does to it stays: most tests want `story`, which resets it."""
+    if given := request.config.getoption("--bed"):
+        yield beds.find(Path(given))
+        return
+    yield from _brought_up(request, nodes=NODES, steward=True)
+
+
+@pytest.fixture(scope="module")
+def plain_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
+    """A cluster of n1..n3 without Steward: nobody repairs what a test breaks."""
+    yield from _brought_up(request, nodes=3, steward=False)
+
+
+@pytest.fixture
+def story(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
+    """A cluster in order, and a directory of the test's own that every node and user can reach."""
+    reset(bed)
+    place = Path(tempfile.mkdtemp(prefix=re.sub(r"\W+", "-", request.node.name) + "-", dir=bed.shared))
+    place.chmod(0o1777)
+    yield Story(bed, place)
+    if (report := request.node.stash.get(_REPORT, None)) is not None and report.failed:
+        for name, path in bed.logs().items():
+            request.node.add_report_section("teardown", name, _tail(path))
+    shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Leaves the test's outcome where its fixtures find it."""
+    report = yield
+    if report.when == "call":
+        item.stash[_REPORT] = report
+    return report
+
+
+def _brought_up(request: pytest.FixtureRequest, *, nodes: int, steward: bool) -> Iterator[Bed]:
+    option = request.config.getoption
+    spec = BedSpec(
+        dir=Path(tempfile.mkdtemp(prefix="steward-e2e-", dir="/tmp")),
+        backend=Backend(option("--backend")),
+        slurm=option("--slurm"),
+        nodes=nodes,
+        steward=steward,
+    )
+    bed = beds.make(spec)
+    try:
+        bed.up(lambda line: print(line, file=sys.stderr))
+        yield bed
+    finally:
+        if keep := option("--keep-logs"):
+            _keep(bed, Path(keep))
+        bed.down()
+
+
+def _keep(bed: Bed, where: Path) -> None:
+    where.mkdir(parents=True, exist_ok=True)
+    for name, path in bed.logs().items():
+        shutil.copy(path, where / f"{name}.log")
+
+
+def _tail(path: Path) -> str:
+    return "\n".join(path.read_text(errors="replace").splitlines()[-_LOG_LINES:])
