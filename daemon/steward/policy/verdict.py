@@ -137,8 +137,9 @@ def incarnation_of(node: NodeName, draft: Draft) -> Incarnation | None:
 
 
 def mode_of(check: str, draft: Draft) -> str:
-    """off, report or drain; a check that the settings do not name drains."""
-    return draft.want.modes.get(check, "drain")
+    """off, report or drain: the check's own, else its family's (`site.scratch` is of `site`); unnamed ones drain."""
+    modes = draft.want.modes
+    return modes.get(check) or modes.get(check.split(".", 1)[0], "drain")
 
 
 def worst(view: AgentView | None, draft: Draft) -> Finding | None:

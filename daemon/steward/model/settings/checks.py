@@ -8,7 +8,7 @@ from steward.model.settings.types import CheckMode, Section, Words
 
 
 class SlurmdCheck(Section):
-    """slurmd's port answers."""
+    """slurmd answers, as `scontrol show slurmd` asks it."""
 
     mode: CheckMode = Field(default=CheckMode.DRAIN, description="What a failure does.")
     timeout_s: float = Field(default=1.0, ge=0.1, le=60, description="How long slurmd has to answer.")
@@ -22,8 +22,9 @@ class DiskCheck(Section):
         default=("/", "/tmp", "/var"), description="Mount points to look at; an absent one is skipped."
     )
     full_percent: float = Field(
-        default=95.0, gt=0, le=100, description="Bad from this share of space or inodes in use."
+        default=90.0, gt=0, le=100, description="Bad from this share of space or inodes in use ..."
     )
+    clear_percent: float = Field(default=80.0, gt=0, le=100, description="... until less than this is in use.")
 
 
 class MountsCheck(Section):
@@ -53,7 +54,7 @@ class GpuCheck(Section):
 
     mode: CheckMode = Field(default=CheckMode.DRAIN, description="What a failure does.")
     expected_count: int | None = Field(
-        default=None, ge=0, le=1024, description="GPUs that must be there; none: as many as at the first look."
+        default=None, ge=0, le=1024, description="GPUs that must be there; none: as many as the driver lists."
     )
 
 

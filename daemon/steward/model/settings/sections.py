@@ -66,9 +66,7 @@ class AgentSettings(Section):
         default="localhost:6861", description="Where stewardd listens (`head.listen` as seen from a node)."
     )
     node_name: str = Field(default="", max_length=253, description="Slurm's name of this node; empty: `hostname -s`.")
-    socket: Path = Field(
-        default=Path("/run/steward/agent.sock"), description="Socket for the shim."
-    )
+    socket: Path = Field(default=Path("/run/steward/agent.sock"), description="Socket for the shim.")
     state_dir: Path = Field(default=Path("/run/steward"), description="What the agent keeps while the machine is up.")
     instance_id_file: Path | None = Field(
         default=None,
@@ -95,3 +93,6 @@ class HealthSettings(Section):
 
     bad_samples: int = Field(default=2, ge=1, le=20, description="This many bad samples ...")
     last_samples: int = Field(default=3, ge=1, le=20, description="... of the last so many make a state finding bad.")
+    clear_after_s: float = Field(
+        default=600.0, ge=0, le=86400, description="A bad state must have been good again for this long to be over."
+    )
