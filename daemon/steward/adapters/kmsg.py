@@ -9,7 +9,6 @@ import os
 import re
 import stat
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -44,18 +43,28 @@ class Batch:
 
 
 class KernelLog(Protocol):
-    def batches(self) -> AsyncIterator[Batch]:
-        """Endless. Raises Retryable when the log cannot be read."""
+    """A log that is open for reading. `read` and `wait` raise Retryable when it cannot be read any more."""
+
+    def read(self) -> Batch | None:
+        """What is there now, bounded; None when there is nothing new."""
+
+    async def wait(self) -> None:
+        """Until there may be more."""
+
+    def close(self) -> None: ...
 
 
-def kernel_log(path: Path, *, clock: Clock, position: int | None, inode: int) -> "DeviceLog | FileLog":
-    """The follower for `path`, going on after `position`; None when this boot's log was never read."""
+def open_log(path: Path, *, clock: Clock, position: int | None, inode: int) -> KernelLog:
+    """The log at `path`, going on after `position`; None when this boot's log was never read.
+
+    Raises Retryable when it cannot be read. A file that does not exist may appear later.
+    """
     try:
         is_device = stat.S_ISCHR(path.stat().st_mode)
     except FileNotFoundError:
         is_device = False
     except OSError as error:
-        raise Retryable(f"the kernel log {path} cannot be read: {error}") from error
+        raise _unreadable(path, error) from error
     if is_device:
         return DeviceLog(path, clock=clock, position=-1 if position is None else position)
     return FileLog(path, clock=clock, position=position, inode=inode)
@@ -68,35 +77,35 @@ class DeviceLog:
         self._path = path
         self._clock = clock
         self._position = position
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise _unreadable(path, error) from error
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def wait(self) -> None:
         loop = asyncio.get_running_loop()
         readable = asyncio.Event()
-        fd = _open(self._path)
+        loop.add_reader(self._fd, readable.set)
         try:
-            loop.add_reader(fd, readable.set)
-            while True:
-                await readable.wait()
-                readable.clear()
-                while (batch := self._read(fd)) is not None:
-                    yield batch
-                    await asyncio.sleep(0)  # a flood of lines must not starve the heartbeat
+            await readable.wait()
         finally:
-            loop.remove_reader(fd)
-            os.close(fd)
+            loop.remove_reader(self._fd)
 
-    def _read(self, fd: int) -> Batch | None:
-        """What is there now, at most `BATCH` records; None when there is nothing."""
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def read(self) -> Batch | None:
+        """At most `BATCH` records at once."""
         lines: list[Line] = []
         lost = count = 0
         while count < BATCH:
             try:
-                record = os.read(fd, _RECORD_SIZE)
+                record = os.read(self._fd, _RECORD_SIZE)
             except BlockingIOError:
                 break
             except OSError as error:
                 if error.errno != errno.EPIPE:
-                    raise Retryable(f"the kernel log {self._path} cannot be read: {error}") from error
+                    raise _unreadable(self._path, error) from error
                 lost += 1  # the ring went round before we read it; the next read finds its oldest record
             else:
                 lines += self._line(record)
@@ -126,18 +135,22 @@ class FileLog:
         self._inode = inode
         self._poll_s = poll_s
 
-    async def batches(self) -> AsyncIterator[Batch]:
-        if self._position is None:
-            self._position, self._inode = self._end()
-            yield Batch(lines=(), position=self._position, inode=self._inode)
-        while True:
-            if (batch := self._read()) is not None:
-                yield batch
-            await asyncio.sleep(self._poll_s)
+    async def wait(self) -> None:
+        await asyncio.sleep(self._poll_s)
 
-    def _end(self) -> tuple[int, int]:
+    def close(self) -> None:
+        """Nothing is open between two reads."""
+
+    def read(self) -> Batch | None:
         seen = self._seen()
-        return (seen.st_size, seen.st_ino) if seen else (0, 0)
+        if self._position is None:
+            self._position, self._inode = (seen.st_size, seen.st_ino) if seen else (0, 0)
+            return Batch(lines=(), position=self._position, inode=self._inode)
+        if seen is None:
+            return None
+        if seen.st_ino != self._inode or seen.st_size < self._position:
+            self._inode, self._position = seen.st_ino, 0
+        return self._whole_lines(self._position) if seen.st_size > self._position else None
 
     def _seen(self) -> os.stat_result | None:
         try:
@@ -145,27 +158,16 @@ class FileLog:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise Retryable(f"the kernel log {self._path} cannot be read: {error}") from error
+            raise _unreadable(self._path, error) from error
 
-    def _read(self) -> Batch | None:
-        seen = self._seen()
-        if seen is None:
-            return None
-        if seen.st_ino != self._inode or seen.st_size < (self._position or 0):
-            self._inode, self._position = seen.st_ino, 0
-        if seen.st_size == self._position:
-            return None
-        return self._whole_lines()
-
-    def _whole_lines(self) -> Batch | None:
-        """Complete lines after the position; the rest waits for its end."""
-        start = self._position or 0
+    def _whole_lines(self, start: int) -> Batch | None:
+        """Complete lines from `start` on; the rest waits for its end."""
         try:
             with self._path.open("rb") as file:
                 file.seek(start)
                 data = file.read(1 << 16)
         except OSError as error:
-            raise Retryable(f"the kernel log {self._path} cannot be read: {error}") from error
+            raise _unreadable(self._path, error) from error
         whole = data[: data.rfind(b"\n") + 1] or (data if len(data) == 1 << 16 else b"")
         if not whole:
             return None
@@ -181,11 +183,8 @@ class FileLog:
         return [Line(at=self._clock.now(), text=plain[:MAX_LINE])] if plain else []
 
 
-def _open(path: Path) -> int:
-    try:
-        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise Retryable(f"the kernel log {path} cannot be read: {error}") from error
+def _unreadable(path: Path, error: OSError) -> Retryable:
+    return Retryable(f"the kernel log {path} cannot be read: {error}")
 
 
 def _is_kernels(match: "re.Match[str]") -> bool:

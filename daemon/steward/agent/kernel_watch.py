@@ -1,13 +1,14 @@
 """The kernel log, judged line by line; what it told stays over a restart of the agent, and goes with the boot."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from steward.adapters.jsonfile import read_json, write_json
-from steward.adapters.kmsg import Batch, kernel_log
+from steward.adapters.kmsg import Batch, KernelLog, open_log
 from steward.adapters.messages import finding_of, finding_record
 from steward.checks.check import Verdict
 from steward.checks.kernel_events import Kept, remember
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 CHECK = "kernel_log"
 _RETRY_S = 30.0
 _SAVE_EVERY_S = 10.0
+_CATCH_UP_BATCHES = 16
 
 
 class KernelWatch:
@@ -37,6 +39,7 @@ class KernelWatch:
         self._state = state
         self._whose = [incarnation.instance, incarnation.boot]
         self._clock = clock
+        self._source: KernelLog | None = None
         self._trouble = ""
         self._position: int | None = None
         self._inode = 0
@@ -55,16 +58,35 @@ class KernelWatch:
         cannot be read is tried again, and said to be unknown meanwhile."""
         while True:
             try:
-                source = kernel_log(self._path, clock=self._clock, position=self._position, inode=self._inode)
-                async for batch in source.batches():
-                    if self._take(batch):
-                        changed()
-                    if batch.lost:
-                        look_again()
+                await self._follow(changed, look_again)
             except PortError as error:
                 if self._say(str(error)):
                     changed()
             await asyncio.sleep(_RETRY_S)
+
+    def catch_up(self) -> None:
+        """Take in what lies there already, so that a report which is due now has it."""
+        with contextlib.suppress(PortError):  # `run` sees it, too, and says so
+            for _ in range(_CATCH_UP_BATCHES):
+                if self._source is None or (batch := self._source.read()) is None:
+                    return
+                self._take(batch)
+
+    async def _follow(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
+        source = open_log(self._path, clock=self._clock, position=self._position, inode=self._inode)
+        self._source = source
+        try:
+            while True:
+                while (batch := source.read()) is not None:
+                    if self._take(batch):
+                        changed()
+                    if batch.lost:
+                        look_again()
+                    await asyncio.sleep(0)  # a flood of lines must not starve the heartbeat
+                await source.wait()
+        finally:
+            self._source = None
+            source.close()
 
     def _take(self, batch: Batch) -> bool:
         """Judge and keep; True when there is a new finding."""

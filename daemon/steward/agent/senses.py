@@ -24,6 +24,9 @@ class Watch(Protocol):
 
     def findings(self) -> tuple[Finding, ...]: ...
 
+    def catch_up(self) -> None:
+        """Take in what lies there already."""
+
     async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
         """Until cancelled; calls `changed` when there is something new, `look_again` when it may have missed some."""
 
@@ -123,12 +126,15 @@ class Senses:
 
     async def _check_now(self, request: str, budget_s: float) -> None:
         deadline = self._clock.now() + budget_s
-        quick = [track for track in self._tracks.values() if track.check.is_quick]
-        looks = [asyncio.ensure_future(track.look_until_sure(deadline)) for track in quick]
+        self._refresh(self._clock.now())
+        wanted = [one for one in self._tracks.values() if one.check.is_quick or one.standing.told is None]
+        looks = [asyncio.ensure_future(track.look_until_sure(deadline)) for track in wanted]
         if looks:
             _, late = await asyncio.wait(looks, timeout=budget_s)
             for look in late:
                 look.cancel()
+        for watch in self._watches:
+            watch.catch_up()
         findings = self.findings()
         self._reported = _essence(findings)
         self._post(report_frame(findings, request))
