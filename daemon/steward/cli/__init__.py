@@ -1,0 +1,5 @@
+"""`steward`: what people type."""
+
+from steward.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,227 @@
+"""Commands that only look."""
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.show import ago, line, span, styled, table, when
+
+
+@click.command()
+@JSON
+@click.pass_obj
+@one_line_errors
+def status(context: Context, as_json: bool) -> None:
+    """The cluster at a glance."""
+    found = context.client().status()
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    agents = found["agents"]
+    nodes = ", ".join(f"{count} {state}" for state, count in sorted(found["nodes"].items())) or "none"
+    line(f"{found['cluster'] or 'cluster'}: Steward {found['version']}, up {ago(found['started'])}", "bold")
+    line(f"nodes     {nodes}")
+    line(f"agents    {agents['connected']} of {agents['expected']} connected")
+    line(f"cases     {found['open_cases']} open")
+    coming = f", {found['jobs_coming_back']} coming back" if found["jobs_coming_back"] else ""
+    line(
+        f"jobs      {found['jobs_watched']} with --auto-resume{coming}, {found['asks_waiting']} waiting for a decision"
+    )
+    for text, style in _troubles(found):
+        line(text, style)
+
+
+def _troubles(found: dict[str, Any]) -> list[tuple[str, str]]:
+    lines = []
+    if found["slurm"] != "fresh":
+        lines.append((f"slurm     cannot be read now ({found['slurm']} picture): nothing is decided on it", "bold red"))
+    if found["paused"]:
+        lines.append(("paused    by a person: `steward resume-actions` when done", "yellow"))
+    if not found["acts"]:
+        lines.append(('mode      report only (repair.mode = "report")', "yellow"))
+    lines += [(f"incident  {one['text']}", "bold red") for one in found["incidents"]]
+    lines += [(f"breaker   {one['scope']}: {one['text']}", "bold red") for one in found["breakers"]]
+    return lines
+
+
+@click.command()
+@JSON
+@click.pass_obj
+@one_line_errors
+def nodes(context: Context, as_json: bool) -> None:
+    """Every node, its agent and its repair."""
+    found = context.client().nodes()
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    rows = [
+        (
+            node["name"],
+            node["state"],
+            _agent_word(node["agent"]),
+            (node["agent"] or {}).get("instance"),
+            f"{node['case']} {node['step']}" if node["case"] else None,
+            "; ".join(f"{bad['check']}: {bad['text']}" for bad in (node["agent"] or {}).get("bad", [])),
+            node["reason"],
+        )
+        for node in found
+    ]
+    table(("NODE", "STATE", "AGENT", "INSTANCE", "CASE", "FINDINGS", "REASON"), rows, empty="Slurm has no nodes.")
+
+
+def _agent_word(agent: dict[str, Any] | None) -> str:
+    if agent is None:
+        return "never seen"
+    if not agent["connected"]:
+        return "lost"
+    return "late" if agent["late"] else "ok"
+
+
+@click.command()
+@JSON
+@click.option("--all", "closed", is_flag=True, help="Closed ones, too.")
+@click.pass_obj
+@one_line_errors
+def cases(context: Context, as_json: bool, closed: bool) -> None:
+    """Repairs of nodes."""
+    found = [case for case in context.client().cases() if closed or case["open"]]
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    rows = [
+        (
+            case["id"],
+            case["node"],
+            case["step"],
+            when(case["opened"]),
+            span(case["fault_at"], case["detected"]),
+            span(case["fault_at"], case["marked"]),
+            span(case["fault_at"], case["replaced"]),
+            span(case["fault_at"], case["returned"]),
+            case["why"]["text"],
+        )
+        for case in found
+    ]
+    columns = ("CASE", "NODE", "STEP", "OPENED", "DETECTED", "MARKED", "REPLACED", "RETURNED", "WHY")
+    table(columns, rows, empty="No case." if closed else "No open case (--all shows closed ones).")
+
+
+@click.command()
+@JSON
+@click.pass_obj
+@one_line_errors
+def jobs(context: Context, as_json: bool) -> None:
+    """Jobs that asked to be resumed."""
+    found = context.client().jobs()
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    rows = [
+        (
+            job["id"],
+            job["name"],
+            job["state"],
+            job["mode"]["text"],
+            job["resumes"],
+            ",".join(job["running_on"]),
+            ",".join(job["excluded"]),
+            _last_decision(job),
+        )
+        for job in found
+    ]
+    columns = ("JOB", "NAME", "STATE", "RESUME", "RESUMED", "NODES", "EXCLUDED", "LAST DECISION")
+    table(columns, rows, empty="No job with --auto-resume is known.")
+
+
+def _last_decision(job: dict[str, Any]) -> str:
+    if not job["attempts"]:
+        return ""
+    last = job["attempts"][-1]
+    return f"{when(last['at'])} {last['decision']}: {last['why']['text']}"
+
+
+@click.command()
+@JSON
+@click.option("-f", "--follow", is_flag=True, help="Go on until interrupted.")
+@click.option("-n", "--lines", type=click.IntRange(1, 5000), default=50, show_default=True, help="So many old ones.")
+@click.pass_obj
+@one_line_errors
+def events(context: Context, as_json: bool, follow: bool, lines: int) -> None:
+    """What happened, oldest first."""
+    client = context.client()
+    for event in client.follow(lines) if follow else client.events(limit=lines):
+        if wants_json(context, as_json):
+            click.echo(json.dumps(event))
+        else:
+            _show_event(event)
+
+
+def _show_event(event: dict[str, Any]) -> None:
+    about = " ".join(f"{key}={event[key]}" for key in ("node", "job", "case") if event[key] is not None)
+    line(f"{when(event['at'])} {event['kind']} {about} {event['text']}".replace("  ", " "), styled(event["level"]))
+
+
+@click.command()
+@click.argument("subject", metavar="NODE|JOB")
+@JSON
+@click.pass_obj
+@one_line_errors
+def explain(context: Context, subject: str, as_json: bool) -> None:
+    """Why a node or job is as it is, what was decided, and what happens next."""
+    client = context.client()
+    found = client.explain_job(int(subject)) if subject.isdigit() else client.explain_node(subject)
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    for text in found["lines"]:
+        line(text)
+    if found["events"]:
+        line("")
+        for event in found["events"]:
+            _show_event(event)
+
+
+@click.command()
+@JSON
+@click.pass_obj
+@one_line_errors
+def doctor(context: Context, as_json: bool) -> None:
+    """Is all in order? Exit status 1 when something is bad."""
+    found = context.client().doctor()
+    if wants_json(context, as_json):
+        print_json(found)
+    else:
+        rows = [(one["health"], one["topic"], one["text"], one["remedy"]) for one in found]
+        table(("", "TOPIC", "FOUND", "REMEDY"), rows, empty="Nothing was looked at.")
+    if any(one["health"] == "bad" for one in found):
+        sys.exit(1)
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, required=True, help="Required: this command changes nothing.")
+@JSON
+@click.pass_obj
+@one_line_errors
+def plan(context: Context, dry_run: bool, as_json: bool) -> None:
+    """What the head would do now if nothing held it back, and why."""
+    found = context.client().plan()
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    if found["paused"]:
+        line("Actions are paused: nothing of this is done.", "yellow")
+    if found["slurm"] != "fresh":
+        line(f"Slurm cannot be read now: planned on the picture of {when(found['picture_at'])}.", "bold red")
+    rows = [(one["action"], _object_of(one), one["why"]["text"], one["why"]["rule"]) for one in found["actions"]]
+    table(("ACTION", "ON", "WHY", "RULE"), rows, empty="Nothing to do.")
+
+
+def _object_of(action: dict[str, Any]) -> str:
+    slot = action.get("slot") or {}
+    for key in ("node", "job"):
+        if action.get(key) is not None:
+            return str(action[key])
+    return str(slot.get("node") or ",".join(action.get("nodes", [])))

@@ -1,0 +1,30 @@
+"""The `steward` command: all its parts."""
+
+from pathlib import Path
+
+import click
+
+from steward import __version__
+from steward.cli.config import config
+from steward.cli.context import context_for
+from steward.cli.look import cases, doctor, events, explain, jobs, nodes, plan, status
+from steward.cli.order import pause, resume_actions
+from steward.testbed.cli import testbed
+
+_NO_HEAD = ("config", "testbed", "demo")
+
+
+@click.group()
+@click.version_option(__version__)
+@click.option("--url", default=None, help="Where the head is (else STEWARD_URL, else head.http of the settings).")
+@click.option("--config", "file", type=click.Path(path_type=Path), default=None, help="Settings file.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def main(context: click.Context, url: str | None, file: Path | None, as_json: bool) -> None:
+    """Faulty Slurm nodes found, taken out and replaced; jobs that resume by themselves."""
+    if context.invoked_subcommand not in _NO_HEAD:
+        context.obj = context_for(url, file, as_json)
+
+
+for command in (status, nodes, cases, jobs, events, explain, doctor, plan, pause, resume_actions, config, testbed):
+    main.add_command(command)

@@ -1,0 +1,32 @@
+"""Commands that change something; they need root, SlurmUser or a name in `api.admins`."""
+
+import click
+
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.show import line
+
+
+@click.command()
+@click.argument("why", required=False, default="")
+@JSON
+@click.pass_obj
+@one_line_errors
+def pause(context: Context, why: str, as_json: bool) -> None:
+    """Take no action on nodes or jobs until `resume-actions`; survives restarts of the head."""
+    _done(context, as_json, context.client().pause(why), "Paused. `steward plan --dry-run` shows what is held back.")
+
+
+@click.command("resume-actions")
+@JSON
+@click.pass_obj
+@one_line_errors
+def resume_actions(context: Context, as_json: bool) -> None:
+    """Act again after `pause`, and reset tripped breakers."""
+    _done(context, as_json, context.client().resume_actions(), "Actions are resumed; breakers are reset.")
+
+
+def _done(context: Context, as_json: bool, answer: dict[str, object], text: str) -> None:
+    if wants_json(context, as_json):
+        print_json(answer)
+    else:
+        line(text)

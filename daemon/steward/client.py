@@ -1,0 +1,132 @@
+"""The head's HTTP API for Python. Answers are the JSON documents of docs/api.md, errors one clear line."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import requests
+
+Json = dict[str, Any]
+
+_CONNECT_S = 2.0
+_READ_S = 30.0
+_EXAMINE_S = 120.0
+_FOLLOW_S = 20
+
+
+class HeadError(Exception):
+    """The head refused or could not do it; the text is its own."""
+
+
+class Unreachable(HeadError):
+    """No head answers; the text says where it was looked for and what to do."""
+
+
+class Client:
+    """Stateless but for its connection. `prove` makes a MUNGE credential over a payload; only changes need it."""
+
+    def __init__(self, url: str, prove: Callable[[bytes], str] | None = None) -> None:
+        self._url, self._prove = url.rstrip("/"), prove
+        self._session = requests.Session()
+        self._session.trust_env = False  # a proxy of the site has no business between us and loopback
+
+    def status(self) -> Json:
+        return self._object("/v1/status")
+
+    def nodes(self) -> list[Json]:
+        return self._list("/v1/nodes")
+
+    def cases(self) -> list[Json]:
+        return self._list("/v1/cases")
+
+    def jobs(self) -> list[Json]:
+        return self._list("/v1/jobs")
+
+    def plan(self) -> Json:
+        return self._object("/v1/plan")
+
+    def doctor(self) -> list[Json]:
+        return self._list("/v1/doctor", read_s=_EXAMINE_S)
+
+    def explain_node(self, node: str) -> Json:
+        return self._object(f"/v1/explain/node/{quote(node, safe='')}")
+
+    def explain_job(self, job: int) -> Json:
+        return self._object(f"/v1/explain/job/{job}")
+
+    def events(self, *, after: int = 0, limit: int = 100, wait_s: float = 0) -> list[Json]:
+        """Oldest first; without `after` the newest `limit` ones. `wait_s`: wait that long for the first."""
+        query = f"/v1/events?after={after}&limit={limit}&wait_s={wait_s:g}"
+        return self._list(query, read_s=_READ_S + wait_s)
+
+    def follow(self, limit: int) -> Iterator[Json]:
+        """The newest `limit` events, then each as it happens, for ever."""
+        events = self.events(limit=limit)
+        after = 0
+        while True:
+            yield from events
+            after = max([after, *(int(event["seq"]) for event in events)])
+            events = self.events(after=after, limit=1000, wait_s=_FOLLOW_S) if after else self.events(limit=1)
+
+    def pause(self, why: str) -> Json:
+        """Act on nothing until `resume_actions`."""
+        return self._post("/v1/pause", {"why": why})
+
+    def resume_actions(self) -> Json:
+        """Act again, and reset tripped breakers."""
+        return self._post("/v1/resume-actions", {})
+
+    def _object(self, path: str) -> Json:
+        answer = self._ask("GET", path, b"", {}, _READ_S)
+        if not isinstance(answer, dict):
+            raise HeadError(f"{self._url}{path} answered with something else than an object: is it a Steward head?")
+        return answer
+
+    def _list(self, path: str, read_s: float = _READ_S) -> list[Json]:
+        answer = self._ask("GET", path, b"", {}, read_s)
+        if not isinstance(answer, list):
+            raise HeadError(f"{self._url}{path} answered with something else than a list: is it a Steward head?")
+        return answer
+
+    def _post(self, path: str, document: Json) -> Json:
+        if self._prove is None:
+            raise HeadError("no MUNGE on this machine: run this where munged runs, as root or SlurmUser")
+        body = json.dumps(document).encode()
+        proof = self._prove(payload("POST", urlsplit(self._url + path).path, body))
+        answer = self._ask("POST", path, body, {"Authorization": f"MUNGE {proof}"}, _READ_S)
+        return answer if isinstance(answer, dict) else {}
+
+    def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str], read_s: float) -> Any:
+        try:
+            answer = self._session.request(
+                method, self._url + path, data=body or None, headers=headers, timeout=(_CONNECT_S, read_s)
+            )
+        except requests.Timeout as error:
+            raise Unreachable(f"the head at {self._url} does not answer in time: {_REMEDY}") from error
+        except requests.RequestException as error:
+            raise Unreachable(f"no head answers at {self._url}: {_REMEDY}") from error
+        return _read(answer, self._url + path)
+
+
+_REMEDY = (
+    "is stewardd running (`systemctl status stewardd`)? "
+    "Another place is named with --url, STEWARD_URL or head.http of the settings"
+)
+
+
+def payload(method: str, path: str, body: bytes) -> bytes:
+    """What the credential of a change must carry (the head checks the same)."""
+    return f"{method} {path} {hashlib.sha256(body).hexdigest()}".encode()
+
+
+def _read(answer: requests.Response, url: str) -> Any:
+    try:
+        document = answer.json()
+    except ValueError as error:
+        raise HeadError(f"{url} answered {answer.status_code} without JSON: is it a Steward head?") from error
+    if answer.ok:
+        return document
+    text = document.get("error") if isinstance(document, dict) else None
+    raise HeadError(str(text or f"{url} answered {answer.status_code}"))
