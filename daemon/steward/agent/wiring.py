@@ -15,6 +15,7 @@ from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.probe import LocalProbes
 from steward.adapters.seal import Sealer
+from steward.adapters.service import NoNotifier
 from steward.adapters.wire import Channel
 from steward.agent.agent import Agent
 from steward.agent.catalogue import NodeCatalogue
@@ -30,7 +31,12 @@ from steward.checks.check import Check, Facts
 from steward.checks.samples import Rule
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
-from steward.ports import Clock, Permanent
+from steward.ports import Clock, Notifier, Permanent
+
+try:
+    from steward.adapters.systemd import SystemdNotifier
+except ImportError:  # systemd-python is not installed
+    SystemdNotifier = None  # type: ignore[assignment, misc]
 
 _MUNGE_THREADS = 4
 _LOOK_THREADS = 4
@@ -55,7 +61,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         trusted=frozenset({0, os.geteuid()}),
     )
     senses = _senses(config, name, who, link, clock)
-    agent = Agent(link=link, desk=desk, senses=senses, notifier=_Quiet())
+    agent = Agent(link=link, desk=desk, senses=senses, notifier=_notifier())
     await agent.run(ShimSocket(config.agent.socket, desk.serve).run())
 
 
@@ -86,12 +92,9 @@ def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, c
     )
 
 
-class _Quiet:
-    """No service manager."""
-
-    def ready(self) -> None: ...
-    def alive(self, status: str) -> None: ...
-    def stopping(self) -> None: ...
+def _notifier() -> Notifier:
+    """systemd where it started us, nobody else."""
+    return SystemdNotifier() if SystemdNotifier is not None and os.environ.get("NOTIFY_SOCKET") else NoNotifier()
 
 
 class _Connect:
