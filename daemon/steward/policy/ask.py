@@ -7,7 +7,7 @@ from steward.model.ask import Answer, Ask, AskKind
 from steward.model.case import Step
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -15,6 +15,8 @@ from steward.policy.evidence import Evidence, evidence, may_still_turn_up
 from steward.policy.exclude import exclude_list, users_own
 
 ANSWER_AGAIN_S = 2.0
+UNKNOWN_AGAIN_S = 0.2
+"""Slurm 22.05 hides a job's state while it cleans up: look again soon."""
 LEAVE_S = 3.0
 """How long after a node is DOWN Slurm may still show it in a job."""
 MOST_ATTEMPTS = 20
@@ -37,6 +39,9 @@ def _answer(ask: Ask, draft: Draft) -> None:
     job, mem = draft.seen.jobs.get(ask.job), draft.jobs.get(ask.job)
     if job is None or mem is None:
         _stop_unknown(ask, job, failed_at, draft)
+        return
+    if job.state is JobState.UNKNOWN and not too_late:
+        draft.wake(draft.now + UNKNOWN_AGAIN_S)
         return
     prior = next((a for a in mem.attempts if a.decided_for == ask.id), None)
     refusal = _refusal(ask, job, draft)

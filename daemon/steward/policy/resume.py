@@ -57,7 +57,7 @@ def follow_jobs(draft: Draft) -> None:
             _follow_running(job, draft)
         elif job.is_pending:
             _follow_pending(job, draft)
-        elif draft.jobs[id].ended is None:
+        elif job.state is not JobState.UNKNOWN and draft.jobs[id].ended is None:
             _follow_ended(job, draft)
 
 
