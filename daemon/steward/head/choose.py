@@ -1,5 +1,6 @@
 """Which adapter is used where there is a choice."""
 
+import logging
 import os
 import pwd
 
@@ -30,6 +31,7 @@ def notifier() -> Notifier:
 
 def start_logging(level: int) -> None:
     """To the journal, with fields, where stderr is the journal's; otherwise key=value lines on stderr."""
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     if JournalHandler is not None and _stderr_is_the_journals():
         log_to(JournalHandler(), level)
     else:

@@ -24,6 +24,7 @@ from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
+from steward.workflows.promises import SlurmAction
 from steward.workflows.snapshot import Phases, Snapshot
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ Planner = Callable[[Observed, Desired, Memory, float], Plan]
 _REST_SHARE = 0.25
 _REST_MIN_S = 0.01
 _AFTER_FAILURE_S = 1.0
+_SOON_S = 0.05
 _SHIM_LIMIT_S = 60.0
 
 
@@ -70,6 +72,7 @@ class Cycle:
         self._parts, self._watchers = parts, watchers
         self._stopping = threading.Event()
         self._memory: Memory | None = None
+        self._acted = 0.0
         self.latest: Snapshot | None = None
 
     def stop(self) -> None:
@@ -164,9 +167,14 @@ class Cycle:
                 log.exception("a watcher of the cycle failed")
 
     def _due_in(self, snapshot: Snapshot) -> float:
+        """What was done shows in Slurm soon: after an action the looks come quickly, then ever slower."""
+        now = self._parts.clock.now()
+        if any(isinstance(action, SlurmAction) for action in snapshot.plan.actions):
+            self._acted = now
         sweep = self._parts.sweeps.busy_s if self._is_busy() else self._parts.sweeps.quiet_s
+        soon = max(_SOON_S, (now - self._acted) / 2)
         wake = snapshot.plan.wake_at
-        return sweep if wake is None else min(sweep, max(wake - self._parts.clock.now(), 0.0))
+        return min(sweep, soon, sweep if wake is None else max(wake - now, 0.0))
 
     def _is_busy(self) -> bool:
         memory = self._memory
