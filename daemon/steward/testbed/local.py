@@ -109,13 +109,13 @@ class LocalBed:
 
     def _start(self, manifest: Manifest, say: Say) -> None:
         spec = manifest.spec
+        # The head first: an agent that finds it at once need not try again.
         self._controller.start_munged()
-        self._controller.start_slurmctld(manifest.slurmctld)
+        ports = {"slurmctld": manifest.slurmctld} | ({"stewardd": manifest.http} if spec.steward else {})
+        self._controller.start(ports)
         for group, names in (("main", spec.node_names), ("spare", spec.spare_names)):
             for name in names:
                 self._provider.launch(Slot(node=name, group=group), f"bed-{name}")
-        if spec.steward:
-            self._controller.start_stewardd(manifest.http)
         say("controller and nodes are started")
         await_ready(self)
         say("every node is idle" + (", every agent connected" if spec.steward else ""))

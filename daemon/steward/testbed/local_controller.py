@@ -4,7 +4,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from steward.adapters import proc
@@ -41,19 +42,22 @@ class Controller:
         self._start("munged", [find_program("munged"), "--foreground", "--force", *options], {})
         self._await("munged", lambda: _accepts_unix(layout.munge_socket))
 
-    def start_slurmctld(self, port: int) -> None:
-        """Returns when it listens."""
-        (self._layout.controller / "slurmctld").mkdir(exist_ok=True)
-        self._start("slurmctld", [find_program("slurmctld"), "-D", "-f", str(self._layout.slurm_conf)])
-        self._await("slurmctld", lambda: _accepts(port))
-
-    def start_stewardd(self, port: int) -> None:
-        """Returns when its HTTP port answers."""
-        (self._layout.controller / "stewardd").mkdir(exist_ok=True)
+    def start(self, ports: Mapping[str, int]) -> None:
+        """Start slurmctld and stewardd, those of them that are named; returns when each listens on its port."""
+        env = slurm_env(self._layout)
         path = {"PATH": f"{self._layout.wrappers}:{os.environ.get('PATH', os.defpath)}"}
-        argv = [sys.executable, "-m", "steward.head", "--config", str(self._layout.steward_toml)]
-        self._start("stewardd", argv, {**slurm_env(self._layout), **path})
-        self._await("stewardd", lambda: _accepts(port))
+        programs = {
+            "slurmctld": ([find_program("slurmctld"), "-D", "-f", str(self._layout.slurm_conf)], env),
+            "stewardd": (
+                [sys.executable, "-m", "steward.head", "--config", str(self._layout.steward_toml)],
+                env | path,
+            ),
+        }
+        for name in ports:
+            (self._layout.controller / name).mkdir(exist_ok=True)
+            self._start(name, *programs[name])
+        for name, port in ports.items():
+            self._await(name, partial(_accepts, port))
 
     def running(self, name: str) -> Process | None:
         machine = self._machine(name)
@@ -94,11 +98,11 @@ class Controller:
     def _state(self, name: str) -> Path:
         return self._layout.controller / f"{name}.programs"
 
-    def _start(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:
+    def _start(self, name: str, argv: list[str], env: Mapping[str, str]) -> None:
         program = Program(
             name=name,
             argv=tuple(argv),
-            env=own_environment(slurm_env(self._layout) if env is None else env),
+            env=own_environment(env),
             log=self._layout.log(f"{name}.out" if name == "slurmctld" else name),
         )
         # Machines that stewardd launches are no part of it: they must outlive it.
