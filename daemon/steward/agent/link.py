@@ -17,6 +17,7 @@ FIRST_BACKOFF_S = 0.1
 LAST_BACKOFF_S = 5.0
 STEADY_S = 5.0
 MAX_QUEUED = 1024
+SAY_EVERY = 100
 
 Connect = Callable[[], Awaitable[tuple[Channel, Terms]]]
 """Connects and shakes hands. Raises PortError."""
@@ -61,7 +62,8 @@ class Link:
             try:
                 await self._once(listener)
             except PortError as error:
-                log.warning("head away why=%r try=%d", str(error), tries + 1)
+                level = logging.WARNING if tries % SAY_EVERY == 0 else logging.DEBUG
+                log.log(level, "head away why=%r try=%d", str(error), tries + 1)
             tries = 0 if self._clock.now() - began > STEADY_S else tries + 1
             await asyncio.sleep(backoff_s(tries, self._rng.random()))
 

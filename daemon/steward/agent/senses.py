@@ -148,9 +148,12 @@ class Senses:
             self._post(report_frame(findings, None))
 
     def _is_ready(self) -> bool:
-        """The first report waits until every check has a sure result: a node must not be taken for sound before."""
-        sure = self._tracks and all(track.is_sure for track in self._tracks.values())
-        return bool(sure) or self._clock.now() - self._started > FIRST_REPORT_S
+        """The first report waits until every check has a sure result, but not for bad news."""
+        if self._reported is not None or self._clock.now() - self._started > FIRST_REPORT_S:
+            return True
+        if any(one.is_bad for one in self.findings()):
+            return True
+        return bool(self._tracks) and all(track.is_sure for track in self._tracks.values())
 
 
 def _essence(findings: Iterable[Finding]) -> object:
