@@ -55,8 +55,11 @@ class DockerFaults:
     def inject(self, fault: Fault) -> None:
         if fault.node is None:
             self._on_bed[fault.kind]()
-        else:
-            self._on_node[fault.kind](fault.node, fault.text)
+            return
+        nodes = (*self._plan.spec.node_names, *self._plan.spec.spare_names)
+        if fault.node not in nodes:
+            raise BedError(f"no node {fault.node} in this bed; it has {', '.join(nodes)}")
+        self._on_node[fault.kind](fault.node, fault.text)
 
     def _on_container(self, node: NodeName, act: Callable[[Container], None]) -> None:
         container = machines(self._plan.cluster).get(node)
