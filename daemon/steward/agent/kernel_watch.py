@@ -41,6 +41,7 @@ class KernelWatch:
         self._clock = clock
         self._source: KernelLog | None = None
         self._trouble = ""
+        self._since = clock.now()
         self._position: int | None = None
         self._inode = 0
         self._events: tuple[Kept, ...] = ()
@@ -51,7 +52,10 @@ class KernelWatch:
         """One for the log itself, and one for each event."""
         outcome = Outcome.UNKNOWN if self._trouble else Outcome.PASSED
         text = self._trouble or f"follows {self._path}"
-        return (Finding(check=CHECK, outcome=outcome, text=text), *(event.finding for event in self._events))
+        return (
+            Finding(check=CHECK, outcome=outcome, text=text, at=self._since),
+            *(event.finding for event in self._events),
+        )
 
     async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
         """Until cancelled. `changed` is called after each new finding, `look_again` when lines were lost. A log that
@@ -105,7 +109,7 @@ class KernelWatch:
         """Note how the following goes; True when that is news."""
         if trouble == self._trouble:
             return False
-        self._trouble = trouble
+        self._trouble, self._since = trouble, self._clock.now()
         log.log(logging.WARNING if trouble else logging.INFO, "kernel log %s", trouble or "followed")
         return True
 

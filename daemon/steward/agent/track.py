@@ -12,6 +12,9 @@ from steward.ports import Clock, PortError, ProbePort
 
 log = logging.getLogger(__name__)
 
+AFTER_UNKNOWN_S = 60.0
+"""A rare check whose look failed (Slurm was away) is not left without an answer until its next turn."""
+
 
 class Track:
     """`due` is when it looks next (Unix s)."""
@@ -45,7 +48,12 @@ class Track:
         verdict = await self._verdict()
         now = self._clock.now()
         self.standing = settle(self.standing, verdict, now, self._rule)
-        self.due = now + (self.check.confirm_s if self.standing.is_unsure else self._every_s)
+        self.due = now + self._pause_s(verdict)
+
+    def _pause_s(self, verdict: Verdict) -> float:
+        if self.standing.is_unsure:
+            return self.check.confirm_s
+        return min(self._every_s, AFTER_UNKNOWN_S) if verdict.outcome is Outcome.UNKNOWN else self._every_s
 
     async def look_until_sure(self, deadline: float) -> None:
         """Look, and look again while a bad look is not confirmed and there is time until `deadline` (Unix s)."""

@@ -26,6 +26,7 @@ from steward.agent.link import Link
 from steward.agent.opted import OptedBook
 from steward.agent.senses import Senses
 from steward.agent.slurm_look import SlurmLook
+from steward.agent.tidy import keep_tidy
 from steward.agent.track import Track
 from steward.checks.check import Check, Facts
 from steward.checks.samples import Rule
@@ -50,19 +51,21 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     clock = SystemClock()
     opted = OptedBook(config.agent.state_dir / f"opted-{name}.json")
     link = Link(_Connect(config, name, who, opted), clock=clock, rng=random.SystemRandom())
+    slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     desk = Desk(
         node=name,
         incarnation=who,
         clock=clock,
         head=link,
         opted=opted,
-        own_look=SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS)),
+        own_look=slurm,
         hold_head_absent_s=config.agent.hold_head_absent_s,
         trusted=frozenset({0, os.geteuid()}),
     )
     senses = _senses(config, name, who, link, clock)
     agent = Agent(link=link, desk=desk, senses=senses, notifier=_notifier())
-    await agent.run(ShimSocket(config.agent.socket, desk.serve).run())
+    shims = ShimSocket(config.agent.socket, desk.serve)
+    await agent.run(shims.run(), keep_tidy(opted, slurm, name, clock))
 
 
 def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> Senses:
