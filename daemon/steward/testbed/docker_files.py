@@ -16,7 +16,7 @@ from steward.adapters.process import run
 from steward.testbed import slurm_versions
 from steward.testbed.bed import Backend, BedSpec
 from steward.testbed.slurm_conf import GPUS, memory_mb
-from steward.testbed.steward_toml import groups, merge, render
+from steward.testbed.steward_toml import FOR_TESTS, groups, merge, render
 
 MOUNT = Path("/bed")
 ENGINE_SOCKET = "/docker.sock"
@@ -122,7 +122,7 @@ def _steward_toml(plan: Plan) -> str:
             "kernel_log": "/etc/steward/own/kernel.log",
             "check_interval_s": 1.0,
         },
-        "repair": QUICK_REPAIR,
+        **FOR_TESTS,
         "provider.docker": {
             "image": plan.image,
             "network": plan.network,
@@ -158,17 +158,6 @@ def plan_from_environment(environ: Mapping[str, str]) -> Plan:
         mounts=(f"{environ['BED_VOLUME']}:{MOUNT}",),
     )
 
-
-QUICK_REPAIR: Mapping[str, object] = {
-    "agents_grace_s": 3.0,
-    "concurrent_min": 2,
-    "release_deadline_h": 0.05,
-    "launch_timeout_s": 60.0,
-    "provision_timeout_s": 60.0,
-    "verify_timeout_s": 60.0,
-    "retry_s": 1.0,
-    "replacements_per_hour": 1000,
-}
 
 # Scheduling and time-outs are Slurm's own defaults, so that figures mean something.
 _CONTROLLER = (

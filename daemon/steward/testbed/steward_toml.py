@@ -9,6 +9,21 @@ from steward.testbed.layout import Layout
 
 Table = Mapping[str, object]
 
+FOR_TESTS: Mapping[str, Table] = {
+    "repair": {
+        "agents_grace_s": 3.0,
+        "concurrent_min": 2,
+        "release_deadline_h": 0.05,
+        "launch_timeout_s": 60.0,
+        "provision_timeout_s": 60.0,
+        "verify_timeout_s": 60.0,
+        "retry_s": 1.0,
+        "replacements_per_hour": 1000,
+    },
+    "checks.site": {"mode": "drain"},
+}
+"""What every backend's file says: short times, and a site check that counts, for the fault `fail-check`."""
+
 
 def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
     """The one file that stewardd and every agent of a local bed read."""
@@ -35,16 +50,7 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
             "kernel_log": str(node / "kernel.log"),
             "check_interval_s": 1.0,
         },
-        "repair": {
-            "agents_grace_s": 3.0,
-            "concurrent_min": 2,
-            "release_deadline_h": 0.05,
-            "launch_timeout_s": 60.0,
-            "provision_timeout_s": 60.0,
-            "verify_timeout_s": 60.0,
-            "retry_s": 1.0,
-            "replacements_per_hour": 1000,
-        },
+        **FOR_TESTS,
         "provider.local": {"dir": str(layout.root)},
     }
     return render(merge(tables, spec.settings), groups(spec, "local"))
