@@ -170,9 +170,9 @@ static enum step_result _wait(struct conversation *talk,
 			      const struct agent_watch *watch,
 			      struct wire_answer *answer)
 {
-	struct pollfd fds[] = {{.fd = talk->fd, .events = POLLIN},
-			       {.fd = watch ? watch->fd : -1,
-				.events = POLLIN}};
+	struct pollfd fds[] = {
+		{.fd = talk->fd, .events = POLLIN},
+		{.fd = watch ? watch->fd : -1, .events = POLLIN}};
 	int64_t silent_ms = talk->last_line_ms + AGENT_SILENCE_MS;
 
 	if (!_left_ms(talk->end_ms))
@@ -182,7 +182,8 @@ static enum step_result _wait(struct conversation *talk,
 	if (poll(fds, 2,
 		 _left_ms(silent_ms < talk->end_ms ? silent_ms
 						   : talk->end_ms)) < 0)
-		return errno == EINTR ? GOING_ON : _give_up(talk, "poll failed");
+		return errno == EINTR ? GOING_ON
+				      : _give_up(talk, "poll failed");
 	if (fds[1].revents && watch->abandon(watch->arg))
 		return _give_up(talk, "told to leave");
 	return fds[0].revents ? _receive(talk, answer) : GOING_ON;

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 /* "PID FD" of the supervisor: whose child this is, and where to report. */
-#define ENV_MARK "STEWARD_SUPERVISOR"
+#define ENV_MARK    "STEWARD_SUPERVISOR"
 #define ENV_ATTEMPT "STEWARD_ATTEMPT"
-#define SELF "/proc/self/exe"
+#define SELF	    "/proc/self/exe"
 #define EXEC_FAILED "exec\n"
 
 #define VARIABLE_MAX 64

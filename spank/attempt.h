@@ -16,7 +16,7 @@
 #include <slurm/spank.h>
 
 struct words {
-	char *text; /* one block, NUL after each word */
+	char *text;  /* one block, NUL after each word */
 	char **list; /* pointers into it, NULL at the end */
 	size_t count;
 };
@@ -34,10 +34,10 @@ struct attempt {
 
 /* How the child is set up between fork and exec. */
 struct attempt_setup {
-	unsigned int number; /* 1 for the first */
-	const char *exclude; /* nodes to leave out, or "" */
-	bool own_group; /* give it a process group of its own */
-	const sigset_t *mask; /* signals it starts with blocked */
+	unsigned int number;	 /* 1 for the first */
+	const char *exclude;	 /* nodes to leave out, or "" */
+	bool own_group;		 /* give it a process group of its own */
+	const sigset_t *mask;	 /* signals it starts with blocked */
 	const sigset_t *ignored; /* signals it starts with ignored */
 };
 

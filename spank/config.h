@@ -1,15 +1,16 @@
 /*
  * What the site wrote after the plugin's path in plugstack.conf.
  *
- *   optional /usr/lib/steward/steward.so socket=/run/steward/agent.sock hold=120
+ *   optional /usr/lib/steward/steward.so socket=/run/steward/agent.sock
+ * hold=120
  */
 #ifndef STEWARD_CONFIG_H
 #define STEWARD_CONFIG_H
 
 #include <sys/un.h>
 
-#define CONFIG_SOCKET "/run/steward/agent.sock"
-#define CONFIG_HOLD_S 120
+#define CONFIG_SOCKET	  "/run/steward/agent.sock"
+#define CONFIG_HOLD_S	  120
 #define CONFIG_HOLD_MAX_S 3600
 
 struct config {

@@ -12,9 +12,9 @@
 #define OPTIONS_LIMIT_MAX 1000
 
 enum resume_kind {
-	RESUME_OFF, /* 0: this job is not ours */
+	RESUME_OFF,	 /* 0: this job is not ours */
 	RESUME_EVIDENCE, /* 1: resume when something shows a fault */
-	RESUME_ANY, /* any:N: up to N times without evidence too */
+	RESUME_ANY,	 /* any:N: up to N times without evidence too */
 };
 
 struct resume_mode {

@@ -15,13 +15,13 @@
 #include <sys/types.h>
 
 struct relay {
-	int fd; /* readable when a signal has come */
-	bool own_group; /* the child is not in our process group */
+	int fd;		      /* readable when a signal has come */
+	bool own_group;	      /* the child is not in our process group */
 	bool parent_is_stepd; /* this srun is a task itself */
-	bool told_to_end; /* somebody wants this srun to end */
-	bool child_changed; /* the child may have ended */
-	sigset_t mask; /* as srun had it, less what srun blocks */
-	sigset_t ignored; /* dispositions that the child inherits */
+	bool told_to_end;     /* somebody wants this srun to end */
+	bool child_changed;   /* the child may have ended */
+	sigset_t mask;	      /* as srun had it, less what srun blocks */
+	sigset_t ignored;     /* dispositions that the child inherits */
 };
 
 /* Catch the signals; all are blocked on return, in this thread. */

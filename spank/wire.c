@@ -21,7 +21,8 @@ static const struct {
 
 static bool _is(const struct word *word, const char *text)
 {
-	return word->len == strlen(text) && !memcmp(word->text, text, word->len);
+	return word->len == strlen(text) &&
+	       !memcmp(word->text, text, word->len);
 }
 
 static bool _is_printable(const char *line, size_t len)
@@ -182,6 +183,5 @@ size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 					 " uid=%u mode=%s restart=%" PRIu32
 					 " batch=%d\n",
 				 ask->job, (unsigned int) ask->uid, mode,
-				 ask->restart,
-				 ask->kind == WIRE_KIND_BATCH));
+				 ask->restart, ask->kind == WIRE_KIND_BATCH));
 }

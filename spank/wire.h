@@ -17,11 +17,11 @@
 
 enum wire_verb {
 	WIRE_MALFORMED, /* not a line of ours: do as if there were no agent */
-	WIRE_WAIT, /* undecided, still there */
-	WIRE_OK, /* noted */
-	WIRE_RETRY, /* run the step again */
-	WIRE_REQUEUE, /* the job is requeued: leave */
-	WIRE_STOP, /* leave */
+	WIRE_WAIT,	/* undecided, still there */
+	WIRE_OK,	/* noted */
+	WIRE_RETRY,	/* run the step again */
+	WIRE_REQUEUE,	/* the job is requeued: leave */
+	WIRE_STOP,	/* leave */
 };
 
 struct wire_answer {
@@ -42,8 +42,8 @@ struct wire_ask {
 	uid_t uid;
 	struct resume_mode mode;
 	unsigned int attempt; /* 1 for the first */
-	uint32_t restart; /* Slurm's count of requeues */
-	int status; /* as from waitpid(2) */
+	uint32_t restart;     /* Slurm's count of requeues */
+	int status;	      /* as from waitpid(2) */
 	bool replay; /* false: its input is gone, it cannot run again */
 };
 

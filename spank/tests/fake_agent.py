@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""An agent that says what it is told to, for trials of the shim.
+"""An agent that says what it is told to, for tests and trials of the shim.
 
     fake_agent.py SOCKET ANSWERS
 
 ANSWERS is one script for each `ask`, separated by ";" (the last one repeats); a script is a list of steps separated by
-",": `wait` (say so, then sleep a second), `stop`, `requeue`, `retry`, `retry=NODES`, `ok`, `garbage`, `long`, `close`,
-`silent` (say nothing more, keep the connection), `sleep=SECONDS`, `run=COMMAND ...` ({job} is replaced, not waited for
-longer than 10 s). `opted` is always answered by `ok`. Each line received is printed with the time and the peer's uid.
+",": `wait` (say so, then sleep a second), `stop`, `requeue`, `retry`, `retry=n3+n4`, `ok`, `garbage`, `long`, `dribble`
+(bytes for ever, never a line), `silent` (say nothing more, keep the connection), `sleep=SECONDS`, `run=COMMAND ...`
+({job} is replaced). At its end the connection is closed. `opted` is always answered by `ok`. Each line received is
+printed with the time and the peer's uid.
 """
 
 import os
@@ -19,7 +20,8 @@ import threading
 import time
 from collections.abc import Iterator
 
-PLAIN = {"stop", "requeue", "retry", "ok"}
+PLAIN = {"stop", "requeue", "retry", "ok", "wait"}
+NOISE = {"garbage": b"\x00\xff what?\n", "long": b"steward/1 wait k=" + b"x" * 2000 + b"\n"}
 
 
 def fields(line: str) -> dict[str, str]:
@@ -27,42 +29,13 @@ def fields(line: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
 
-def line_for(step: str) -> bytes:
+def line_for(name: str, value: str) -> bytes:
     """The bytes that one step of a script sends at once."""
-    name, _, value = step.partition("=")
     if name == "retry" and value:
-        return f"steward/1 retry exclude={value}\n".encode()
-    if name in PLAIN or name == "wait":
+        return f"steward/1 retry exclude={value.replace('+', ',')}\n".encode()
+    if name in PLAIN:
         return f"steward/1 {name}\n".encode()
-    return {"garbage": b"\x00\xff what?\n", "long": b"steward/1 wait " + b"x" * 2000 + b"\n"}.get(name, b"")
-
-
-def play(connection: socket.socket, script: str, job: str) -> None:
-    """Send a whole script over a connection."""
-    for step in script.split(","):
-        name, _, value = step.partition("=")
-        if name == "run":
-            subprocess.run(shlex.split(value.replace("{job}", job)), timeout=10, check=False)
-        connection.sendall(line_for(step))
-        if name in {"wait", "sleep"}:
-            time.sleep(float(value or 1))
-        if name == "silent":
-            connection.recv(1)
-
-
-def converse(connection: socket.socket, scripts: Iterator[str]) -> None:
-    """Answer one connection's one request."""
-    with connection:
-        line = connection.makefile().readline().rstrip("\n")
-        _, uid, _ = struct.unpack("iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        print(f"{time.time():.3f} peer={uid} {line}", flush=True)
-        try:
-            if line.startswith("steward/1 opted"):
-                connection.sendall(b"steward/1 ok\n")
-            else:
-                play(connection, next(scripts), fields(line).get("job", "0"))
-        except (BrokenPipeError, ConnectionResetError):
-            print(f"{time.time():.3f} left", flush=True)
+    return NOISE.get(name, b"")
 
 
 def in_turn(scripts: list[str]) -> Iterator[str]:
@@ -72,19 +45,70 @@ def in_turn(scripts: list[str]) -> Iterator[str]:
         yield scripts[-1]
 
 
-def main(path: str, answers: str) -> None:
-    """Serve until killed."""
-    if os.path.exists(path):
-        os.unlink(path)
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(path)
-    os.chmod(path, 0o666)
-    server.listen(64)
-    scripts = in_turn(answers.split(";"))
-    while True:
-        connection, _ = server.accept()
-        threading.Thread(target=converse, args=(connection, scripts), daemon=True).start()
+class FakeAgent:
+    """Serves `path` from construction to `close`; `lines` has what it was told."""
+
+    def __init__(self, path: str, answers: str) -> None:
+        self.lines: list[str] = []
+        self._scripts = in_turn(answers.split(";"))
+        self._closing = threading.Event()
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(path)
+        os.chmod(path, 0o666)
+        self._server.listen(64)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving (once); conversations under way end by themselves."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self._thread.join()
+
+    def asked(self) -> list[dict[str, str]]:
+        """The fields of each `ask` so far."""
+        return [fields(line) for line in self.lines if line.startswith("steward/1 ask")]
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+
+    def _converse(self, connection: socket.socket) -> None:
+        with connection, connection.makefile() as reader:
+            line = reader.readline().rstrip("\n")
+            _, uid, _ = struct.unpack("iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            self.lines.append(line)
+            print(f"{time.time():.3f} peer={uid} {line}", flush=True)
+            try:
+                script = "ok" if line.startswith("steward/1 opted") else next(self._scripts)
+                for step in script.split(","):
+                    self._play(connection, step, fields(line).get("job", "0"))
+            except (BrokenPipeError, ConnectionResetError):
+                print(f"{time.time():.3f} peer left", flush=True)
+
+    def _play(self, connection: socket.socket, step: str, job: str) -> None:
+        name, _, value = step.partition("=")
+        if name == "run":
+            subprocess.run(shlex.split(value.replace("{job}", job)), timeout=10, check=False)
+        connection.sendall(line_for(name, value))
+        while name == "dribble":
+            connection.sendall(b"s")
+            self._closing.wait(0.1)
+        if name in {"wait", "sleep"}:
+            self._closing.wait(float(value or 1))
+        if name == "silent":
+            self._closing.wait()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    if os.path.exists(sys.argv[1]):
+        os.unlink(sys.argv[1])
+    FakeAgent(sys.argv[1], sys.argv[2])
+    threading.Event().wait()

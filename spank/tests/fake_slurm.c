@@ -1,0 +1,234 @@
+/*
+ * srun, sbatch, salloc or slurmstepd, as its own name says, with nothing of
+ * Slurm but the calls it makes to a plugin, in its order.
+ *
+ * The plugin's arguments come from FAKE_PLUGSTACK, one word each. What srun's
+ * "task" does is told by the words after the options; see _task_word().
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake_spank.h"
+#include "../submit.h"
+
+#define ARGS_MAX     8
+#define BATCH_SCRIPT 0xfffffffbU
+#define EXTERN_STEP  0xfffffffcU
+
+static const struct {
+	const char *name;
+	int signo;
+} signals[] = {{"INT", SIGINT},	  {"TERM", SIGTERM}, {"HUP", SIGHUP},
+	       {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2},
+	       {"CONT", SIGCONT}, {"KILL", SIGKILL}, {"WINCH", SIGWINCH},
+	       {"TSTP", SIGTSTP}};
+
+static char *plugin_args[ARGS_MAX];
+static int plugin_arg_count;
+static char exclude[FAKE_TEXT] = "-";
+
+static void _read_plugstack(void)
+{
+	static char text[1024];
+	char *word;
+
+	snprintf(text, sizeof(text), "%s",
+		 getenv("FAKE_PLUGSTACK") ? getenv("FAKE_PLUGSTACK") : "");
+	for (word = strtok(text, " "); word && plugin_arg_count < ARGS_MAX;
+	     word = strtok(NULL, " "))
+		plugin_args[plugin_arg_count++] = word;
+}
+
+static int _attempt(void)
+{
+	const char *text = getenv("STEWARD_ATTEMPT");
+
+	return text ? atoi(text) : 0;
+}
+
+static const char *_env(const char *name)
+{
+	return getenv(name) ? getenv(name) : "-";
+}
+
+static void _print_state(void)
+{
+	printf("attempt=%d mode=%s exclude=%s mark=%s group=%s hup=%s\n",
+	       _attempt(), _env("STEWARD_AUTO_RESUME"), exclude,
+	       _env("STEWARD_SUPERVISOR"),
+	       getpgrp() == getpid() ? "own" : "shared",
+	       signal(SIGHUP, SIG_DFL) == SIG_IGN ? "ignored" : "default");
+}
+
+static int _signal_number(const char *name)
+{
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		if (!strcmp(signals[i].name, name))
+			return signals[i].signo;
+	}
+	abort();
+}
+
+/* Say each signal, as srun's own thread does; end after TERM. */
+static void _watch_signals(void)
+{
+	sigset_t set;
+	int signo;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		if (signals[i].signo != SIGTSTP)
+			sigaddset(&set, signals[i].signo);
+	}
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	printf("ready %d\n", (int) getpid());
+	do {
+		if (sigwait(&set, &signo))
+			abort();
+		printf("got %d\n", signo);
+	} while (signo != SIGTERM);
+}
+
+static void _copy_input(void)
+{
+	char text[4096];
+	ssize_t got;
+
+	while ((got = read(STDIN_FILENO, text, sizeof(text))) > 0)
+		printf("read %.*s\n", (int) got, text);
+}
+
+static void _task_word(const char *word)
+{
+	int attempts;
+	int value;
+
+	if (!strcmp(word, "print"))
+		_print_state();
+	else if (!strcmp(word, "signals"))
+		_watch_signals();
+	else if (!strcmp(word, "cat"))
+		_copy_input();
+	else if (sscanf(word, "exit=%d", &value) == 1)
+		exit(value);
+	else if (sscanf(word, "fail=%d:%d", &attempts, &value) == 2) {
+		if (_attempt() <= attempts)
+			exit(value);
+	} else if (!strncmp(word, "kill=", 5))
+		raise(_signal_number(word + 5));
+	else if (sscanf(word, "sleep=%d", &value) == 1)
+		sleep((unsigned int) value);
+	else
+		abort();
+}
+
+static int _give_options(int ac, char **av)
+{
+	int at = 1;
+
+	for (; at < ac && !strncmp(av[at], "--", 2); at++) {
+		if (!strncmp(av[at], "--auto-resume=", 14) &&
+		    fake_give_option(av[at] + 14))
+			exit(255);
+		if (!strncmp(av[at], "--exclude=", 10))
+			snprintf(exclude, sizeof(exclude), "%s", av[at] + 10);
+	}
+	return at;
+}
+
+static int _run_srun(int ac, char **av)
+{
+	sigset_t blocked;
+	int at;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGTERM);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	fake.context = S_CTX_LOCAL;
+	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
+	at = _give_options(ac, av);
+	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);
+	fake.has_items = true;
+	fake.job = (uint32_t) atoi(_env("SLURM_JOB_ID"));
+	fake.step = (uint32_t) (getenv("FAKE_STEP") ? atoi(_env("FAKE_STEP"))
+						    : _attempt() + 40);
+	if (!getenv("FAKE_NO_STEP"))
+		slurm_spank_local_user_init(fake_handle(), plugin_arg_count,
+					    plugin_args);
+	sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+	for (; at < ac; at++)
+		_task_word(av[at]);
+	return 0;
+}
+
+static int _run_allocator(int ac, char **av)
+{
+	const char *told;
+	int rc;
+
+	fake.context = S_CTX_ALLOCATOR;
+	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
+	_give_options(ac, av);
+	rc = slurm_spank_init_post_opt(fake_handle(), plugin_arg_count,
+				       plugin_args);
+	told = fake_env_get(&fake.control_env, SUBMIT_ENV_MODE);
+	printf("mode=%s control=%s inherited=%s\n", _env(SUBMIT_ENV_MODE),
+	       told ? told : "-",
+	       _env("SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume"));
+	return rc;
+}
+
+static uint32_t _step_id(const char *name)
+{
+	if (!strcmp(name, "batch"))
+		return BATCH_SCRIPT;
+	if (!strcmp(name, "extern"))
+		return EXTERN_STEP;
+	return (uint32_t) atoi(name);
+}
+
+/* slurmstepd STEP STATUS [--auto-resume=MODE]; FAKE_JOB_MODE and
+ * FAKE_CONTROL_MODE are the job's environment. */
+static int _run_stepd(int ac, char **av)
+{
+	const char *mode;
+
+	if (ac < 3)
+		abort();
+	fake.context = S_CTX_REMOTE;
+	fake.has_items = true;
+	fake.job = 12;
+	fake.uid = 1000;
+	fake.restart = 2;
+	fake.step = _step_id(av[1]);
+	fake.exit_status = atoi(av[2]);
+	if (getenv("FAKE_JOB_MODE"))
+		fake_env_set(&fake.job_env, SUBMIT_ENV_MODE,
+			     getenv("FAKE_JOB_MODE"));
+	if (getenv("FAKE_CONTROL_MODE"))
+		fake_env_set(&fake.job_env, SUBMIT_ENV_CONTROL,
+			     getenv("FAKE_CONTROL_MODE"));
+	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
+	_give_options(ac - 2, av + 2);
+	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);
+	slurm_spank_task_exit(fake_handle(), plugin_arg_count, plugin_args);
+	mode = fake_env_get(&fake.job_env, SUBMIT_ENV_MODE);
+	printf("job mode=%s\n", mode ? mode : "-");
+	return 0;
+}
+
+int main(int ac, char **av)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	_read_plugstack();
+	if (!strcmp(av[0], "srun"))
+		return _run_srun(ac, av);
+	if (!strcmp(av[0], "slurmstepd"))
+		return _run_stepd(ac, av);
+	return _run_allocator(ac, av);
+}

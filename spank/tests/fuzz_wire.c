@@ -1,0 +1,57 @@
+/*
+ * Whatever bytes come, wire_parse() stays inside its memory, is sure of its
+ * answer, and lets through no node list that srun could take for anything else.
+ * With libFuzzer as it is; with WITH_MAIN it replays the files it is given.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct wire_answer answer;
+	struct wire_answer again;
+
+	memset(&answer, 0xa5, sizeof(answer));
+	memset(&again, 0x5a, sizeof(again));
+	wire_parse((const char *) data, size, &answer);
+	wire_parse((const char *) data, size, &again);
+	if (answer.verb != again.verb || strcmp(answer.exclude, again.exclude))
+		abort();
+	if (answer.verb != WIRE_RETRY && answer.exclude[0])
+		abort();
+	if (answer.exclude[0] == '-' || strpbrk(answer.exclude, "/ =;$`'\"\\"))
+		abort();
+	if (answer.verb != WIRE_MALFORMED &&
+	    (size >= WIRE_LINE_MAX || size < 12 ||
+	     memcmp(data, "steward/1 ", 10)))
+		abort();
+	return 0;
+}
+
+#ifdef WITH_MAIN
+int main(int ac, char **av)
+{
+	static uint8_t data[65536];
+
+	for (int i = 1; i < ac; i++) {
+		FILE *file = fopen(av[i], "rb");
+		size_t size;
+
+		if (!file) {
+			perror(av[i]);
+			return EXIT_FAILURE;
+		}
+		size = fread(data, 1, sizeof(data), file);
+		fclose(file);
+		LLVMFuzzerTestOneInput(data, size);
+	}
+	printf("replayed %d inputs\n", ac - 1);
+	return EXIT_SUCCESS;
+}
+#endif

@@ -1,0 +1,176 @@
+"""The shim in sbatch, salloc and slurmstepd: what it hands on, and that it never holds longer than it says."""
+
+import socket
+import subprocess
+import unittest
+from pathlib import Path
+
+from bed import FAKE_SLURM, ShimTest
+
+LIBRARY = Path(FAKE_SLURM).parent / "steward.so"
+
+
+class Submission(ShimTest):
+    """sbatch and salloc."""
+
+    def submit(self, *argv: str, **env: str) -> str:
+        """What sbatch hands on."""
+        status, output, _ = self.run_slurm("sbatch", *argv, **{"SLURM_JOB_ID": "", **env})
+        assert status == 0, output
+        return output.strip()
+
+    def test_the_mode_reaches_the_job_and_the_controllers_scripts(self) -> None:
+        assert self.submit("--auto-resume=any:3") == "mode=any:3 control=any:3 inherited=-"
+
+    def test_a_bad_value_refuses_the_submission(self) -> None:
+        for command in ("sbatch", "salloc", "srun"):
+            status, output, _ = self.run_slurm(command, "--auto-resume=maybe")
+            assert status != 0
+            assert len(output.splitlines()) == 1, output
+
+    def test_a_job_without_the_option_is_not_opted_in_by_a_stray_variable(self) -> None:
+        assert self.submit(STEWARD_AUTO_RESUME="1") == "mode=- control=- inherited=-"
+
+    def test_a_job_submitted_inside_an_opted_in_job_inherits_nothing(self) -> None:
+        variable = "SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume"
+        inside = self.submit(SLURM_JOB_ID="12", STEWARD_AUTO_RESUME="1", **{variable: "1"})
+        assert inside == "mode=- control=- inherited=-"
+        assert self.submit(**{variable: "1"}).endswith("inherited=1"), "outside it is the user's own wish"
+
+
+class Start(ShimTest):
+    """slurmstepd, when a step starts."""
+
+    def told(self, *argv: str, **env: str) -> list[str]:
+        """The lines an agent got about a step that ends well."""
+        agent = self.agent("stop")
+        status, output, _ = self.run_slurm("slurmstepd", *argv, **env)
+        assert status == 0, output
+        agent.close()
+        return agent.lines
+
+    def test_the_script_of_an_opted_in_job_is_told(self) -> None:
+        opted = ["steward/1 opted job=12 uid=1000 mode=1 restart=2 batch=1"]
+        assert self.told("batch", "0", FAKE_JOB_MODE="1") == opted
+
+    def test_a_step_with_the_option_is_told(self) -> None:
+        opted = ["steward/1 opted job=12 uid=1000 mode=any:2 restart=2 batch=0"]
+        assert self.told("3", "0", "--auto-resume=any:2") == opted
+
+    def test_a_script_that_lost_its_environment_is_told_and_gets_it_back(self) -> None:
+        self.agent("stop")
+        _, output, _ = self.run_slurm("slurmstepd", "batch", "0", FAKE_CONTROL_MODE="1")
+        assert "job mode=1" in output
+
+    def test_a_step_that_opts_out_is_not_told(self) -> None:
+        assert self.told("3", "0", "--auto-resume=0", FAKE_JOB_MODE="1") == []
+
+    def test_a_job_without_the_option_is_not_told(self) -> None:
+        assert self.told("batch", "256") == []
+
+    def test_the_extern_step_is_not_told(self) -> None:
+        assert self.told("extern", "0", FAKE_JOB_MODE="1") == []
+
+    def test_an_agent_that_does_not_accept_delays_the_start_by_a_fifth_of_a_second_at_most(self) -> None:
+        with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as first:
+            server.bind(self.socket)
+            server.listen(0)
+            first.connect(self.socket)
+            status, _, seconds = self.run_slurm("slurmstepd", "3", "0", FAKE_JOB_MODE="1")
+        assert status == 0
+        assert seconds < 0.8
+
+
+class Hold(ShimTest):
+    """slurmstepd, when the script has failed."""
+
+    def hold(self, answers: str | None, status: str = "768") -> tuple[str, float]:
+        """The log of the hold and its length."""
+        if answers is not None:
+            self.asking = self.agent(answers)
+        _, output, seconds = self.run_slurm("slurmstepd", "batch", status, FAKE_JOB_MODE="1")
+        return output, seconds
+
+    def test_the_agent_is_asked_with_all_it_needs(self) -> None:
+        self.hold("stop")
+        line = "steward/1 ask kind=batch job=12 step=batch uid=1000 mode=1 attempt=1 restart=2 status=768"
+        assert line in self.asking.lines
+
+    def test_a_script_that_ends_well_is_not_held(self) -> None:
+        self.hold("wait,wait,wait", status="0")
+        assert self.asking.asked() == []
+
+    def test_a_failing_step_that_is_no_script_is_not_held(self) -> None:
+        agent = self.agent("wait,wait,wait")
+        self.run_slurm("slurmstepd", "3", "768", FAKE_JOB_MODE="1")
+        assert agent.asked() == []
+
+    def test_stop_and_requeue_end_the_hold_at_once(self) -> None:
+        for answer, said in (("stop", "not resumed"), ("requeue", "requeued")):
+            with self.subTest(answer):
+                self.socket = str(self.folder / answer)
+                output, seconds = self.hold(f"wait,{answer}")
+                assert f"job 12: {said}" in output
+                assert 1 <= seconds < 1.8, seconds
+
+    def test_an_answer_that_makes_no_sense_ends_the_hold_at_once(self) -> None:
+        for answer in ("garbage,silent", "long,silent", "retry,silent", "ok,silent"):
+            with self.subTest(answer):
+                self.socket = str(self.folder / answer)
+                output, seconds = self.hold(answer)
+                assert "let go: the agent's answer is" in output
+                assert seconds < 0.8
+
+    def test_an_agent_that_leaves_ends_the_hold_at_once(self) -> None:
+        output, seconds = self.hold("wait,sleep=0.1")
+        assert "let go: the agent closed" in output
+        assert seconds < 1.9
+
+    def test_three_seconds_without_a_line_end_the_hold(self) -> None:
+        for answer in ("silent", "dribble"):
+            with self.subTest(answer):
+                self.socket = str(self.folder / answer)
+                output, seconds = self.hold(answer)
+                assert "let go: the agent fell silent" in output
+                assert 3 <= seconds < 3.8, seconds
+
+    def test_a_frozen_agent_ends_the_hold_after_three_seconds(self) -> None:
+        with socket.socket(socket.AF_UNIX) as frozen:
+            frozen.bind(self.socket)
+            frozen.listen(8)
+            output, seconds = self.hold(None)
+        assert "let go: the agent fell silent" in output
+        assert 3 <= seconds < 3.8, seconds
+
+    def test_an_agent_that_waits_for_ever_holds_no_longer_than_the_site_allows(self) -> None:
+        self.hold_s = 2
+        output, seconds = self.hold("wait,wait,wait,wait")
+        assert "let go: the agent did not decide in time" in output
+        assert 2 <= seconds < 2.8, seconds
+
+    def test_without_an_agent_there_is_no_hold(self) -> None:
+        output, seconds = self.hold(None)
+        assert "let go: no agent there" in output
+        assert seconds < 0.8
+
+    def test_a_site_may_forbid_the_hold(self) -> None:
+        self.hold_s = 0
+        output, _ = self.hold("wait")
+        assert "let go: hold=0" in output
+        assert self.asking.asked() == []
+
+
+class Library(unittest.TestCase):
+    """The file that Slurm loads."""
+
+    def test_only_what_slurm_looks_for_is_exported(self) -> None:
+        command = ["nm", "--dynamic", "--defined-only", "--format=posix", str(LIBRARY)]
+        symbols = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.splitlines()
+        names = {line.split()[0] for line in symbols}
+        variables = {"plugin_name", "plugin_type", "plugin_version", "spank_plugin_version"}
+        calls = {"init", "init_post_opt", "local_user_init", "task_exit"}
+        assert names == variables | {f"slurm_spank_{call}" for call in calls}
+
+
+if __name__ == "__main__":
+    unittest.main()

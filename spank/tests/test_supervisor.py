@@ -1,0 +1,254 @@
+"""The supervised srun: the same as srun to everyone who looks, and once more when the agent says so."""
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+import time
+import unittest
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from bed import DEADLINE_S, FAKE_SLURM, ShimTest, await_condition
+
+ON = "--auto-resume=1"
+
+
+def parent_of(pid: int) -> int:
+    """The parent's process id."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("PPid:")[1].split()[0])
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process exists and is not a zombie."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def ready(stream: IO[str]) -> int:
+    """The process id of a task that watches its signals."""
+    for line in stream:
+        if line.startswith("ready "):
+            return int(line.split()[1])
+    raise AssertionError("the task never was ready")
+
+
+class WhoIsSupervised(ShimTest):
+    """And who is left alone."""
+
+    def state(self, *argv: str, **env: str) -> str:
+        """What the step's task sees."""
+        status, output, _ = self.run_slurm("srun", *argv, "print", **env)
+        assert status == 0, output
+        return output
+
+    def test_a_step_with_the_option_in_an_allocation(self) -> None:
+        assert "attempt=1 mode=1 exclude=- mark=- " in self.state(ON)
+
+    def test_a_step_of_an_opted_in_job(self) -> None:
+        assert "attempt=1 mode=any:4 " in self.state(STEWARD_AUTO_RESUME="any:4")
+
+    def test_not_a_step_without_the_option(self) -> None:
+        assert "attempt=0 mode=- " in self.state()
+
+    def test_not_a_step_that_opts_out(self) -> None:
+        assert "attempt=0 mode=0 " in self.state("--auto-resume=0", STEWARD_AUTO_RESUME="1")
+
+    def test_not_an_srun_that_makes_its_own_allocation(self) -> None:
+        assert "attempt=0 mode=1 " in self.state(ON, SLURM_JOB_ID="")
+
+    def test_a_stray_variable_outside_a_job_opts_nothing_in(self) -> None:
+        assert "attempt=0 mode=- " in self.state(SLURM_JOB_ID="", STEWARD_AUTO_RESUME="1")
+
+    def test_not_a_step_with_a_terminal_of_its_own(self) -> None:
+        assert "attempt=0 mode=1 " in self.state(ON, "--pty")
+
+    def test_an_srun_inside_a_task_is_not_taken_for_an_attempt(self) -> None:
+        assert "attempt=1 mode=1 exclude=- mark=- " in self.state(ON, STEWARD_SUPERVISOR="1 2")
+
+
+class Endings(ShimTest):
+    """How it ends, and what is asked."""
+
+    def test_exit_codes_are_the_steps(self) -> None:
+        self.agent("stop")
+        for code in (0, 1, 3, 255):
+            with self.subTest(code):
+                assert self.run_slurm("srun", ON, f"exit={code}")[0] == code
+
+    def test_a_step_killed_by_a_signal_looks_so(self) -> None:
+        self.agent("stop")
+        assert self.run_slurm("srun", ON, "kill=KILL")[0] == -signal.SIGKILL
+        assert self.run_slurm("srun", ON, "kill=USR1")[0] == -signal.SIGUSR1
+
+    def test_success_is_not_asked_about(self) -> None:
+        agent = self.agent("stop")
+        self.run_slurm("srun", ON, "exit=0")
+        assert agent.lines == []
+
+    def test_failure_is_asked_about_with_the_steps_id(self) -> None:
+        agent = self.agent("retry;stop")
+        self.run_slurm("srun", "--auto-resume=any:2", "exit=3", SLURM_RESTART_COUNT="5")
+        first = f"kind=step job=12 step=41 uid={os.getuid()} mode=any:2 attempt=1 restart=5 status=768"
+        second = f"kind=step job=12 step=42 uid={os.getuid()} mode=any:2 attempt=2 restart=5 status=768"
+        assert agent.lines == [f"steward/1 ask {first}", f"steward/1 ask {second}"]
+
+    def test_a_step_that_could_not_be_made_has_no_id(self) -> None:
+        agent = self.agent("stop")
+        self.run_slurm("srun", ON, "exit=1", FAKE_NO_STEP="1")
+        assert agent.asked()[0]["step"] == "unknown"
+
+    def test_retry_runs_the_step_again_without_the_bad_nodes(self) -> None:
+        self.agent("retry=n3+n4;retry")
+        status, output, _ = self.run_slurm("srun", ON, "print", "fail=2:7")
+        assert status == 0
+        seen = [line.split(" mark")[0] for line in output.splitlines() if line.startswith("attempt=")]
+        expected = ["1 mode=1 exclude=-", "2 mode=1 exclude=n3,n4", "3 mode=1 exclude=-"]
+        assert seen == [f"attempt={text}" for text in expected]
+
+    def test_without_a_retry_the_status_is_true_and_the_step_runs_once(self) -> None:
+        for answer in ("stop", "requeue", "garbage", "ok", "sleep=0"):
+            with self.subTest(answer):
+                self.socket = str(self.folder / answer)
+                self.agent(answer)
+                status, output, seconds = self.run_slurm("srun", ON, "print", "exit=9")
+                assert (status, output.count("attempt=")) == (9, 1)
+                assert seconds < 1.5
+
+    def test_without_an_agent_it_ends_at_once(self) -> None:
+        status, output, seconds = self.run_slurm("srun", ON, "print", "exit=9")
+        assert (status, len(output.splitlines())) == (9, 2)
+        assert seconds < 1
+
+
+class Input(ShimTest):
+    """A step run again must read what it read before."""
+
+    def test_a_file_is_read_again_from_where_it_stood(self) -> None:
+        self.agent("retry")
+        path = self.folder / "input"
+        path.write_text("skipped kept")
+        with path.open("rb") as file:
+            file.seek(len("skipped "))
+            process = self.start(["srun", ON, "cat", "fail=1:5"], stdin=file.fileno())
+            output, _ = process.communicate(timeout=DEADLINE_S)
+        assert output.count("read kept") == 2, output
+
+    def test_what_went_through_a_pipe_is_gone(self) -> None:
+        agent = self.agent("retry")
+        process = self.start(["srun", ON, "cat", "exit=5"], stdin=subprocess.PIPE)
+        output, _ = process.communicate("once", timeout=DEADLINE_S)
+        assert (process.returncode, output.count("read once")) == (5, 1)
+        assert "standard input is gone" in output
+        assert agent.asked()[0]["replay"] == "no"
+
+
+class Signals(ShimTest):
+    """Each reaches the step once; the user's will ends everything."""
+
+    def test_without_a_terminal_each_signal_is_passed_on_once(self) -> None:
+        agent = self.agent("retry")
+        process = self.start(["srun", ON, "signals", "exit=1"])
+        assert process.stdout
+        ready(process.stdout)
+        sent = [signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH]
+        got = []
+        for signo in [*sent, signal.SIGCONT, signal.SIGTERM]:
+            process.send_signal(signo)
+            got.append(process.stdout.readline())
+        rest, _ = process.communicate(timeout=DEADLINE_S)
+        assert got == [f"got {int(signo)}\n" for signo in [*sent, signal.SIGCONT, signal.SIGTERM]]
+        assert (rest, process.returncode, agent.lines) == ("", 1, []), "and the agent was not asked"
+
+    def test_the_child_has_a_group_of_its_own_without_a_terminal(self) -> None:
+        assert "group=own" in self.run_slurm("srun", ON, "print")[1]
+
+    def test_an_interrupt_while_the_agent_thinks_ends_it_with_the_true_status(self) -> None:
+        agent = self.agent("wait,wait,wait,wait,retry")
+        process = self.start(["srun", ON, "exit=6"])
+        await_condition(agent.asked, "the agent is asked")
+        begin = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=DEADLINE_S) == 6
+        assert time.monotonic() - begin < 0.8
+
+    def test_a_supervisor_that_is_killed_leaves_no_child(self) -> None:
+        process = self.start(["srun", ON, "signals"])
+        assert process.stdout
+        child = ready(process.stdout)
+        process.kill()
+        await_condition(lambda: not is_alive(child), "the child is gone")
+
+    def test_a_signal_ignored_from_the_start_is_ignored_by_the_step(self) -> None:
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGHUP, before)
+        assert "hup=ignored" in self.run_slurm("srun", ON, "print")[1]
+
+
+class Terminal(ShimTest):
+    """With a terminal the kernel signals supervisor and child alike."""
+
+    def open(self, program: str, *argv: str) -> BinaryIO:
+        """Run a program in a new terminal and give the terminal's other side."""
+        env = self.env(FAKE=FAKE_SLURM)
+        pid, master = pty.fork()
+        if pid == 0:
+            os.execve(program, list(argv), env)
+        self.pid = pid
+        settings = termios.tcgetattr(master)
+        settings[3] &= ~termios.ECHO
+        termios.tcsetattr(master, termios.TCSANOW, settings)
+        terminal = cast(BinaryIO, os.fdopen(master, "r+b", buffering=0))
+        self.addCleanup(self._end, terminal)
+        return terminal
+
+    def _end(self, terminal: BinaryIO) -> None:
+        terminal.close()
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+    def until(self, terminal: BinaryIO, text: str) -> str:
+        """Read until text has come; what came."""
+        seen = ""
+        end = time.monotonic() + DEADLINE_S
+        while text not in seen:
+            assert time.monotonic() < end, seen
+            seen += terminal.read(1).decode()
+        return seen
+
+    def test_keys_and_window_changes_reach_the_step_once(self) -> None:
+        terminal = self.open(FAKE_SLURM, "srun", ON, "print", "signals")
+        assert "group=shared" in self.until(terminal, "ready ")
+        self.until(terminal, "\n")
+        terminal.write(b"\x03")
+        seen = self.until(terminal, f"got {int(signal.SIGINT)}\r\n")
+        fcntl.ioctl(terminal.fileno(), termios.TIOCSWINSZ, struct.pack("HHHH", 10, 20, 0, 0))
+        seen += self.until(terminal, f"got {int(signal.SIGWINCH)}\r\n")
+        os.kill(self.pid, signal.SIGUSR1)
+        seen += self.until(terminal, f"got {int(signal.SIGUSR1)}\r\n")
+        os.kill(self.pid, signal.SIGTERM)
+        seen += self.until(terminal, f"got {int(signal.SIGTERM)}\r\n")
+        assert seen.count("got") == 4, seen
+
+    def test_suspend_and_foreground_work_as_in_any_shell(self) -> None:
+        script = f"set -m; (exec -a srun $FAKE {ON} signals); echo halted; fg; echo over"
+        terminal = self.open("/bin/bash", "bash", "-c", script)
+        self.until(terminal, "ready ")
+        child = int(self.until(terminal, "\n"))
+        supervisor = parent_of(child)
+        terminal.write(b"\x1a")
+        self.until(terminal, "halted")
+        self.until(terminal, f"got {int(signal.SIGCONT)}")
+        os.kill(supervisor, signal.SIGTERM)
+        self.until(terminal, f"got {int(signal.SIGTERM)}")
+        self.until(terminal, "over")
+
+
+if __name__ == "__main__":
+    unittest.main()
