@@ -16,6 +16,19 @@
 #define SELF	    "/proc/self/exe"
 #define EXEC_FAILED "exec\n"
 
+/*
+ * Before 23.11 slurmctld never ends a step whose failed node was the last to be
+ * counted out (Slurm's own words for the repair: "Deallocate step resources
+ * when the last step's node fails"). The step's tasks are all gone, yet it
+ * keeps its share of the allocation, and the next attempt would wait for it for
+ * ever.
+ */
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0)
+#define DEAD_STEP_STAYS true
+#else
+#define DEAD_STEP_STAYS false
+#endif
+
 #define VARIABLE_MAX 64
 
 /* What the child hands to execve(). */
@@ -44,7 +57,7 @@ static bool _build_args(struct image *image, const struct words *args,
 {
 	size_t used = 0;
 
-	image->argv = calloc(args->count + 2, sizeof(*image->argv));
+	image->argv = calloc(args->count + 3, sizeof(*image->argv));
 	if (!image->argv)
 		return false;
 	image->argv[used++] = args->list[0];
@@ -54,6 +67,8 @@ static bool _build_args(struct image *image, const struct words *args,
 			return false;
 		}
 		image->argv[used++] = image->exclude;
+		if (DEAD_STEP_STAYS)
+			image->argv[used++] = "--overlap";
 	}
 	for (size_t i = 1; i < args->count; i++)
 		image->argv[used++] = args->list[i];
