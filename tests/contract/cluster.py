@@ -85,6 +85,14 @@ class Cluster:
                 [*self.prefix, *argv], env={**os.environ, **self.env}, stdout=out, stderr=out, start_new_session=True
             )
 
+    def start_controller(self) -> None:
+        self.start("slurmctld", "slurmctld", "-D")
+        self.wait("slurmctld answers", lambda: "UP" in self.run("scontrol", "ping", check=False), _READY_S)
+
+    def stop_controller(self) -> None:
+        """It saves its state first, so that nothing is forgotten."""
+        self.stop("slurmctld", signal.SIGTERM)
+
     def start_slurmd(self, node: str) -> None:
         self.start(node, "slurmd", "-D", "-N", node)
 
@@ -142,8 +150,7 @@ def _bring_up(cluster: Cluster) -> None:
     cluster.start("munged", "munged", "-F", "--force", f"--socket={f}/munge.sock", f"--key-file={f}/munge.key",
                   f"--log-file={f}/munge.log", f"--pid-file={f}/munge.pid", f"--seed-file={f}/munge.seed")  # fmt: skip
     cluster.wait("munged listens", lambda: cluster.path("munge.sock").exists(), _READY_S)
-    cluster.start("slurmctld", "slurmctld", "-D")
-    cluster.wait("slurmctld answers", lambda: "UP" in cluster.run("scontrol", "ping", check=False), _READY_S)
+    cluster.start_controller()
     for name in cluster.nodes:
         cluster.start_slurmd(name)
     idle = {"idle"}

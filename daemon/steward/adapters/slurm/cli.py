@@ -70,7 +70,9 @@ class CommandLineSlurm:
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
         """Two commands; should we die between them, the nudges that follow a requeue set the exclude list."""
-        name = rules.spelled(rules.found(self.jobs(), job))
+        ended = rules.found(self.jobs(), job)
+        rules.may_requeue(ended)
+        name = rules.spelled(ended)
         self._write("requeue", name)
         self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 

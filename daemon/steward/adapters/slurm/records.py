@@ -5,7 +5,7 @@ An answer that cannot be read raises Retryable as a whole: no node and no job is
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from steward.adapters.process import show
@@ -30,7 +30,7 @@ _HIDDEN_BASE = {
     "RESV_DEL_HOLD": JobState.PENDING,
 }
 """22.05 prints only the flag: these go with one base state."""
-_OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}
+OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}
 """Before its end a job's `end_time` is only what its time limit foresees."""
 _CORE_DUMPED = 0x80
 _EXTRA = ("comment", "extra", "version", "slurmd_version", "hostname", "instance_id", "operating_system")
@@ -68,13 +68,12 @@ def _one(record: Json, key: str, read: Callable[[Json], T]) -> T:
 
 
 def _node(record: Json) -> Node:
-    words = _words(record["state"]) + _words(record.get("state_flags"))
-    base, flags = _NODE_BASES.get(words[0], NodeBase.UNKNOWN), frozenset(words[1:])
+    base, flags = node_state(_words(record["state"]) + _words(record.get("state_flags")))
     return Node(
         name=NodeName(_name(record["name"])),
         base=base,
-        flags=flags if words[0] in _NODE_BASES else flags | {words[0]},
-        reason=_reason(record) if _is_out(base, flags) else None,
+        flags=flags,
+        reason=_reason(record) if out_of_service(base, flags) else None,
         partitions=frozenset(_list(record["partitions"])),
         features=frozenset(_list(record["features"])),
         address=_text(record["address"]),
@@ -89,7 +88,13 @@ def _node(record: Json) -> Node:
     )
 
 
-def _is_out(base: NodeBase, flags: frozenset[str]) -> bool:
+def node_state(words: Sequence[str]) -> tuple[NodeBase, frozenset[str]]:
+    """The base state, which comes first, and the flags; a base that we do not know is kept as a flag of UNKNOWN."""
+    base = _NODE_BASES.get(words[0], NodeBase.UNKNOWN)
+    return base, frozenset(words if base is NodeBase.UNKNOWN else words[1:])
+
+
+def out_of_service(base: NodeBase, flags: frozenset[str]) -> bool:
     """24.11 keeps the reason of a node that was resumed: only a node out of service has one that counts."""
     return base in (NodeBase.DOWN, NodeBase.ERROR, NodeBase.UNKNOWN) or bool(
         flags & {"DRAIN", "FAIL", "INVALID", "INVALID_REG", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
@@ -103,7 +108,7 @@ def _reason(record: Json) -> Reason | None:
 
 
 def _job(record: Json) -> Job:
-    state, flags = _job_state(_words(record["job_state"]))
+    state, flags = job_state(_words(record["job_state"]))
     array_job = _number(record["array_job_id"]) or None
     het_job = _number(record["het_job_id"]) or None
     batch_host = _text(record["batch_host"])
@@ -113,7 +118,7 @@ def _job(record: Json) -> Job:
         state=state,
         user_id=_whole(record["user_id"]),
         flags=flags,
-        reason=_text(record["state_reason"]),
+        reason=hold_reason(_text(record["state_reason"]), _text(record["state_description"])),
         nodes=expand(_text(record["nodes"])),
         batch_host=NodeName(batch_host) if batch_host else None,
         is_batch=bool(record["batch_flag"]),
@@ -130,12 +135,17 @@ def _job(record: Json) -> Job:
         submitted=_time(record["submit_time"]),
         eligible=_time(record["eligible_time"]),
         started=_time(record["start_time"]),
-        ended=_time(record["end_time"]) if state in _OVER else None,
+        ended=_time(record["end_time"]) if state in OVER else None,
         admin_comment=_text(record["admin_comment"]),
     )
 
 
-def _job_state(words: list[str]) -> tuple[JobState, frozenset[str]]:
+def hold_reason(word: str, description: str) -> str:
+    """Slurm calls its own holds `JobHeldUser` too; only the description tells (`launch failed requeued held`)."""
+    return description if word == "JobHeldUser" and description else word
+
+
+def job_state(words: Sequence[str]) -> tuple[JobState, frozenset[str]]:
     """The base state and the flags. A word that is neither stays a flag, and the base is UNKNOWN."""
     base = next((_JOB_STATES[word] for word in words if word in _JOB_STATES), None)
     if base is None:

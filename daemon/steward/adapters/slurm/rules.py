@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from steward.adapters.process import show
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.mark import Mark, first_token
 from steward.model.node import Node
 from steward.ports import Permanent, Stale
@@ -30,6 +30,14 @@ def may_give_back(node: Node | None, name: NodeName, mark: Mark, command: str) -
         raise Stale(f"node {name} has no reason {command or mark} any more (its state: {_state(node)})")
     if first_token(node.reason.text) not in {str(mark), *([command] if command else [])}:
         raise Stale(f"node {name} was taken out of service by {_owner(node)}, not by {mark}: left alone")
+
+
+def may_requeue(job: Job) -> None:
+    """Raises Stale for a job that waits already, or that its user or its success ended: Slurm would run it again."""
+    if job.is_pending:
+        raise Stale(f"job {job.id} is pending already ({show(job.reason)})")
+    if job.state in (JobState.CANCELLED, JobState.COMPLETED):
+        raise Stale(f"job {job.id} is {job.state.value}: left alone")
 
 
 def may_release(job: Job) -> None:

@@ -1,0 +1,42 @@
+"""Which adapter talks to this cluster, and why: for the head's wiring and for `steward doctor`."""
+
+import importlib.metadata
+import importlib.util
+from dataclasses import dataclass
+
+from steward.adapters.slurm import versions
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.native import PyslurmSlurm
+from steward.ports import PortError, SlurmPort
+
+_PYSLURM = "pyslurm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """`why` is one sentence."""
+
+    slurm: SlurmPort
+    why: str
+
+
+def choose(*, conf: str = "", timeout_s: float = 10.0) -> Choice:
+    """pyslurm where it can be imported and was made for this Slurm, else the commands. Never raises."""
+    why_not = unavailable()
+    if why_not:
+        return Choice(slurm=CommandLineSlurm(conf=conf, timeout_s=timeout_s), why=f"commands, because {why_not}")
+    return Choice(slurm=PyslurmSlurm(conf=conf, timeout_s=timeout_s), why="pyslurm, because it matches this Slurm")
+
+
+def unavailable() -> str:
+    """Why pyslurm cannot be used here; empty when it can. It is looked for, not loaded."""
+    if importlib.util.find_spec(_PYSLURM) is None:
+        return "pyslurm is not installed"
+    try:
+        made_for = versions.parse(importlib.metadata.version(_PYSLURM))
+        installed = versions.installed()
+    except (PortError, importlib.metadata.PackageNotFoundError) as error:
+        return f"the versions of pyslurm and Slurm cannot be compared ({error})"
+    if made_for.release != installed.release:
+        return f"pyslurm {made_for.text} was made for another Slurm than this {installed.text}"
+    return ""

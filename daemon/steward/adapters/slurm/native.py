@@ -1,0 +1,126 @@
+"""Slurm read through pyslurm (in a process of its own, see `native_reader`), written through the commands.
+
+Reading is what is done all the time, and pyslurm does it without starting a program. Writing stays with the commands,
+because pyslurm (24.11.0 to 25.11.2) can neither empty a job's exclude list nor name one task of an array: the array's
+own id would requeue all of its tasks.
+"""
+
+import multiprocessing
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from steward.adapters.process import show
+from steward.adapters.slurm import native_reader
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.mark import Mark
+from steward.model.node import Node
+from steward.ports import Retryable
+
+
+class PyslurmSlurm:
+    """SlurmPort. Safe to call from several threads; `close` ends its two reader processes."""
+
+    def __init__(self, *, conf: str = "", timeout_s: float = 10.0) -> None:
+        self._commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s)
+        self._node_reader = _Reader(conf, timeout_s)
+        self._job_reader = _Reader(conf, timeout_s)
+        self._ports: dict[tuple[NodeName, str], int] = {}
+
+    def close(self) -> None:
+        self._node_reader.close()
+        self._job_reader.close()
+
+    def describe(self) -> str:
+        return f"pyslurm reads, the commands of Slurm {self._commands.version().text} write"
+
+    def nodes(self) -> Mapping[NodeName, Node]:
+        found: list[Node] = self._node_reader.ask("nodes")
+        if not found:
+            raise Retryable("Slurm's answer has no node in it: not believed")
+        if any((node.name, node.address) not in self._ports for node in found):
+            self._ports = {(node.name, node.address): node.port for node in self._commands.nodes().values()}
+        return {node.name: _with_port(node, self._ports.get((node.name, node.address), 0)) for node in found}
+
+    def jobs(self) -> Mapping[JobId, Job]:
+        found: list[Job] = self._job_reader.ask("jobs")
+        return {job.id: job for job in found}
+
+    def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+        self._commands.drain(nodes, mark)
+
+    def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+        self._commands.down(nodes, mark)
+
+    def give_back(self, node: NodeName, mark: Mark, command: str = "") -> None:
+        self._commands.give_back(node, mark, command)
+
+    def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
+        self._commands.requeue(job, exclude)
+
+    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
+        self._commands.nudge(job, exclude, release=release)
+
+    def allow_requeue(self, job: JobId) -> None:
+        self._commands.allow_requeue(job)
+
+
+class _Reader:
+    """One reader process; it is started when first needed, and again after it hung or died."""
+
+    def __init__(self, conf: str, timeout_s: float) -> None:
+        self._conf = conf
+        self._timeout_s = timeout_s
+        self._asking = threading.Lock()
+        self._running: tuple[BaseProcess, Connection] | None = None
+
+    def ask(self, wanted: str) -> list[Any]:
+        """Raises Retryable when there is no whole answer within the time limit."""
+        with self._asking:
+            try:
+                return self._ask(wanted)
+            except (EOFError, OSError) as error:
+                self._stop()
+                raise Retryable(f"the pyslurm reader died while it read {wanted}: {error!r}") from error
+
+    def _ask(self, wanted: str) -> list[Any]:
+        pipe = self._pipe()
+        pipe.send(wanted)
+        if not pipe.poll(self._timeout_s):
+            self._stop()
+            raise Retryable(f"pyslurm did not read {wanted} within {self._timeout_s:g} s: its process was ended")
+        answer: list[Any] | str = pipe.recv()
+        if isinstance(answer, str):
+            raise Retryable(show(answer))
+        return answer
+
+    def close(self) -> None:
+        with self._asking:
+            self._stop()
+
+    def _pipe(self) -> Connection:
+        if self._running is None:
+            fresh = multiprocessing.get_context("spawn")  # never fork: the head has threads
+            ours, theirs = fresh.Pipe()
+            process = fresh.Process(target=native_reader.serve, args=(theirs, self._conf), daemon=True)
+            process.start()
+            theirs.close()
+            self._running = (process, ours)
+        return self._running[1]
+
+    def _stop(self) -> None:
+        if self._running is not None:
+            process, pipe = self._running
+            self._running = None
+            pipe.close()
+            process.kill()
+            process.join()
+
+
+def _with_port(node: Node, port: int) -> Node:
+    return node if node.port == port else replace(node, port=port)

@@ -1,0 +1,88 @@
+"""Fixtures of the contract suites: the fakes always, the real things where they are installed (else a visible skip).
+
+STEWARD_SLURM_ROOTS=DIR[:DIR...] runs the suites against the Slurms of other Debians' folders as well, with chroot.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.slurm.choose import unavailable
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.native import PyslurmSlurm
+from steward.ports import SlurmPort
+from tests.contract.cluster import Cluster, missing, running
+from tests.contract.slurm_worlds import FakeWorld, RealWorld, SlurmWorld
+from tests.fakes.slurm import FakeSlurm
+
+_COMMANDS = ("scontrol", "sinfo", "squeue")
+
+
+class Clusters:
+    """Real clusters, one a Slurm, started when first asked for and kept for the session."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._running: dict[Path, Cluster] = {}
+
+    def of(self, root: Path) -> Cluster:
+        if root not in self._running:
+            absent = missing(root)
+            if absent:
+                pytest.skip(f"no real Slurm under {root}: {', '.join(absent)} not installed")
+            self._running[root] = self._stack.enter_context(running(root=root))
+        self._running[root].reset()
+        return self._running[root]
+
+
+@pytest.fixture(scope="session")
+def clusters() -> Iterator[Clusters]:
+    with ExitStack() as stack:
+        yield Clusters(stack)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    roots = [Path("/"), *(Path(root) for root in os.environ.get("STEWARD_SLURM_ROOTS", "").split(":") if root)]
+    if "slurm_root" in metafunc.fixturenames:
+        metafunc.parametrize("slurm_root", roots, ids=_name)
+    if "slurm_world" in metafunc.fixturenames:
+        kinds = [("fake", Path("/")), *(("commands", root) for root in roots), ("pyslurm", Path("/"))]
+        ids = [kind if root == Path("/") else f"{kind}-{root.name}" for kind, root in kinds]
+        metafunc.parametrize("slurm_world", kinds, indirect=True, ids=ids)
+
+
+def _name(root: Path) -> str:
+    return root.name or "installed"
+
+
+@pytest.fixture
+def slurm_world(
+    request: pytest.FixtureRequest, clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SlurmWorld]:
+    kind, root = request.param
+    if kind == "fake":
+        yield FakeWorld(fake=FakeSlurm.with_nodes("n1", "n2", "n3"))
+        return
+    if kind == "pyslurm" and (why := unavailable()):
+        pytest.skip(f"pyslurm adapter: {why}")
+    cluster = clusters.of(root)
+    if root != Path("/"):
+        monkeypatch.setenv("PATH", f"{_wrappers(tmp_path, root)}:/usr/bin:/bin")
+    conf = cluster.env["SLURM_CONF"]
+    with ExitStack() as stack:
+        port: SlurmPort = CommandLineSlurm(conf=conf)
+        if kind == "pyslurm":
+            port = stack.enter_context(closing(PyslurmSlurm(conf=conf)))
+        yield RealWorld(cluster=cluster, port=port)
+
+
+def _wrappers(folder: Path, root: Path) -> Path:
+    """A folder with Slurm's commands, each run inside `root`."""
+    for name in _COMMANDS:
+        path = folder / name
+        path.write_text(f'#!/bin/sh\nexec chroot {root} {name} "$@"\n')
+        path.chmod(0o755)
+    return folder

@@ -1,0 +1,165 @@
+"""What the Slurm contract needs of a world besides the port: users, admins and time; on the fake and on real Slurm."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.node import Node
+from steward.ports import Retryable, SlurmPort
+from tests.contract.cluster import Cluster
+from tests.fakes.slurm import FakeSlurm
+
+
+class SlurmWorld(Protocol):
+    """Nodes n1, n2 and n3, idle; a job asks for one whole node."""
+
+    port: SlurmPort
+
+    def submit(
+        self, *, name: str = "job", on: str = "", requeue: bool = True, hold: bool = False, exclude: Iterable[str] = ()
+    ) -> JobId:
+        """A job that runs until it is told to end."""
+
+    def submit_array(self, tasks: int) -> dict[int, JobId]:
+        """Task index -> job id; all of them running."""
+
+    def finish(self, job: JobId, exit_status: int) -> None:
+        """The running job's script ends with this raw wait status."""
+
+    def cancel(self, job: JobId) -> None: ...
+
+    def hold_after_requeue(self, job: JobId) -> None:
+        """Back in the queue, held by Slurm."""
+
+    def admin(self, node: str, state: str, reason: str) -> None: ...
+
+    def break_off(self) -> None:
+        """The controller does not answer any more, until `mend`."""
+
+    def mend(self) -> None: ...
+
+    def step(self) -> None:
+        """Let a little time pass."""
+
+    def job(self, job: JobId) -> Job:
+        return self.port.jobs()[job]
+
+    def node(self, name: str) -> Node:
+        return self.port.nodes()[NodeName(name)]
+
+    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = 30.0) -> None:
+        end = time.monotonic() + deadline_s
+        while not holds():
+            assert time.monotonic() < end, f"not within {deadline_s:g} s: {sentence}"
+            self.step()
+
+    def running(self, job: JobId) -> Job:
+        self.wait(f"job {job} runs", lambda: self.job(job).is_active)
+        return self.job(job)
+
+    def pending(self, job: JobId) -> Job:
+        self.wait(f"job {job} is pending", lambda: self.job(job).is_pending and not self.job(job).is_completing)
+        return self.job(job)
+
+
+@dataclass(kw_only=True)
+class FakeWorld(SlurmWorld):
+    fake: FakeSlurm
+
+    def __post_init__(self) -> None:
+        self.port = self.fake
+
+    def submit(
+        self, *, name: str = "job", on: str = "", requeue: bool = True, hold: bool = False, exclude: Iterable[str] = ()
+    ) -> JobId:
+        return self.fake.submit(name=name, on=on, requeue=requeue, hold=hold, exclude=exclude)
+
+    def submit_array(self, tasks: int) -> dict[int, JobId]:
+        array = self.fake.next_id + tasks - 1  # Slurm's last task carries the array's own id
+        ids = {index: self.fake.submit(array=(array, index)) for index in range(1, tasks + 1)}
+        self.wait("the array runs", lambda: all(self.job(job).is_active for job in ids.values()))
+        return ids
+
+    def finish(self, job: JobId, exit_status: int) -> None:
+        self.fake.finish(job, exit_status)
+
+    def cancel(self, job: JobId) -> None:
+        self.fake.cancel(job)
+
+    def hold_after_requeue(self, job: JobId) -> None:
+        self.fake.requeue_held(job)
+
+    def admin(self, node: str, state: str, reason: str) -> None:
+        name = NodeName(node)
+        if state == "down":
+            self.fake.go_down(name, reason, user="root")
+        else:
+            self.fake.set_reason(name, reason, user="root", flags={state.upper()})
+
+    def break_off(self) -> None:
+        self.fake.refuse = Retryable("the controller does not answer")
+
+    def mend(self) -> None:
+        self.fake.refuse = None
+
+    def step(self) -> None:
+        self.fake.tick()
+
+
+_UNTIL_TOLD = "while [ ! -e {told} ]; do sleep 0.05; done; {ending}"
+
+
+@dataclass(kw_only=True)
+class RealWorld(SlurmWorld):
+    cluster: Cluster
+    port: SlurmPort
+
+    def submit(
+        self, *, name: str = "job", on: str = "", requeue: bool = True, hold: bool = False, exclude: Iterable[str] = ()
+    ) -> JobId:
+        options = ["-J", name, "--exclusive", "-N1", "--requeue" if requeue else "--no-requeue"]
+        options += ["-w", on] if on else []
+        options += ["-H"] if hold else []
+        options += ["-x", ",".join(exclude)] if exclude else []
+        return JobId(self.cluster.sbatch(*options, script=self._script()))
+
+    def submit_array(self, tasks: int) -> dict[int, JobId]:
+        array = self.cluster.sbatch("--exclusive", "-N1", f"--array=1-{tasks}", script=self._script())
+
+        def found() -> dict[int, JobId]:
+            mine = [job for job in self.port.jobs().values() if job.array_job_id == array and job.is_active]
+            return {job.array_task: job.id for job in mine if job.array_task is not None}
+
+        self.wait("the array runs", lambda: len(found()) == tasks)
+        return found()
+
+    def _script(self) -> str:
+        told = f"{self.cluster.folder}/end-$SLURM_JOB_ID"
+        return _UNTIL_TOLD.format(told=told, ending=f". {told}")
+
+    def finish(self, job: JobId, exit_status: int) -> None:
+        ending = f"kill -{exit_status & 0x7F} $$" if exit_status & 0x7F else f"exit {exit_status >> 8}"
+        part = self.cluster.path(f"end-{job}.part")
+        part.write_text(ending + "\n")
+        part.rename(self.cluster.path(f"end-{job}"))
+
+    def cancel(self, job: JobId) -> None:
+        self.cluster.run("scancel", str(job))
+
+    def hold_after_requeue(self, job: JobId) -> None:
+        self.cluster.run("scontrol", "requeuehold", str(job))
+
+    def admin(self, node: str, state: str, reason: str) -> None:
+        self.cluster.run("scontrol", "update", f"nodename={node}", f"state={state}", f"reason={reason}")
+
+    def break_off(self) -> None:
+        self.cluster.stop_controller()
+
+    def mend(self) -> None:
+        self.cluster.start_controller()
+
+    def step(self) -> None:
+        time.sleep(0.05)
