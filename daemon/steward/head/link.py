@@ -10,8 +10,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from steward.adapters.messages import number
 from steward.adapters.seal import Seals
 from steward.adapters.wire import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack
+from steward.head.beats import sent_in
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
 from steward.ports import PortError
@@ -27,8 +29,8 @@ _MAX_BUFFER = 1 << 20
 class Owner(Protocol):
     """Whom a link tells what happens."""
 
-    def beat(self, link: "Link", frame: Frame) -> Frame:
-        """A heartbeat came; the answer to it."""
+    def beat(self, link: "Link", sent: float) -> bytes:
+        """A heartbeat came, sent at `sent` by the agent's clock; the bytes of the answer."""
 
     def frame(self, link: "Link", frame: Frame) -> None:
         """A sealed frame came and its seal was good. May raise Malformed."""
@@ -86,8 +88,11 @@ class Link(asyncio.StreamReaderProtocol):
         self.incarnation: Incarnation | None = None
         self.heard = 0.0
         """Monotonic seconds of the last sign of life."""
+        self.skew_s: float | None = None
+        """The agent's clock minus ours at its last heartbeat."""
         self.late_after_s = self.gone_after_s = 0.0
         self.is_open = True
+        self.is_late = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.Transport):
@@ -102,7 +107,11 @@ class Link(asyncio.StreamReaderProtocol):
         self._split()
 
     def data_received(self, data: bytes) -> None:
+        """A heartbeat that comes as one piece, as nearly all do, is answered without further ado."""
         if not self.is_open:
+            return
+        if self._owner is not None and not self._buffer and (sent := sent_in(data)) is not None:
+            self._write(self._owner.beat(self, sent))
             return
         self._buffer += data
         if len(self._buffer) > _MAX_BUFFER:
@@ -168,18 +177,18 @@ class Link(asyncio.StreamReaderProtocol):
             if frame["t"] != BEAT:
                 self._incoming.put(frame)
             elif self._owner is not None:
-                self._write(self._owner.beat(self, frame))
+                self._write(self._owner.beat(self, number(frame, "sent")))
         except Malformed as error:
             self.close(str(error))
 
-    def _write(self, frame: Frame) -> None:
+    def _write(self, data: bytes) -> None:
         peer = self._peer
         if peer is None or not self.is_open:
             return
         if peer.get_write_buffer_size() > _MAX_UNSENT:
             self.close("it takes nothing that we send")
             return
-        peer.write(pack(frame))
+        peer.write(data)
 
     async def _open(self, frame: Frame) -> None:
         if self._seals is None or self._owner is None:
@@ -190,4 +199,4 @@ class Link(asyncio.StreamReaderProtocol):
 
     async def _send(self, frame: Frame) -> None:
         if self._seals is not None:
-            self._write(await self._seals.seal(frame))
+            self._write(pack(await self._seals.seal(frame)))

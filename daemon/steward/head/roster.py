@@ -17,7 +17,7 @@ class Superseded(Exception):
 
 
 class Roster:
-    """Thread-safe. Times are Unix seconds; a method that returns a bool tells whether a decision may depend on it."""
+    """Thread-safe. Times are Unix seconds. `last_heard` of a live agent may be some beats old."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,26 +55,22 @@ class Roster:
             self._supersede(node, before.incarnation)
             return before if before.connected and not before.late else None
 
-    def heard(self, node: NodeName, now: float, skew_s: float | None) -> bool:
-        """A sign of life."""
+    def heard(self, node: NodeName, at: float, skew_s: float | None) -> None:
+        """It was last heard at `at`, and is not late."""
         with self._lock:
-            view = self._views[node]
-            self._views[node] = replace(view, last_heard=now, late=False)
-            if skew_s is not None:
-                self._details[node] = replace(self._details[node], skew_s=skew_s)
-            return view.late
+            self._views[node] = replace(self._views[node], last_heard=at, late=False)
+            self._details[node] = replace(self._details[node], skew_s=skew_s)
 
-    def late(self, node: NodeName) -> bool:
+    def late(self, node: NodeName, *, heard: float) -> None:
         """A beat is overdue."""
         with self._lock:
-            view = self._views[node]
-            self._views[node] = replace(view, late=True)
-            return not view.late
+            self._views[node] = replace(self._views[node], last_heard=heard, late=True)
 
-    def lost(self, node: NodeName, why: str, now: float) -> None:
+    def lost(self, node: NodeName, why: str, now: float, *, heard: float) -> None:
+        """Its connection ended at `now`."""
         with self._lock:
             view = self._views[node]
-            self._views[node] = replace(view, connected=False, lost_at=now, lost_why=why)
+            self._views[node] = replace(view, last_heard=heard, connected=False, lost_at=now, lost_why=why)
 
     def reported(self, node: NodeName, findings: tuple[Finding, ...], now: float, *, checked: bool) -> bool:
         """The node's current findings; `checked`: in answer to a `check now`."""

@@ -34,7 +34,7 @@ Planner = Callable[[Observed, Desired, Memory, float], Plan]
 _REST_SHARE = 0.25
 _REST_MIN_S = 0.01
 _AFTER_FAILURE_S = 1.0
-_SOON_S = 0.05
+_SOON_S, _SOONEST_S = 0.05, 0.02
 _SHIM_LIMIT_S = 60.0
 
 
@@ -174,7 +174,7 @@ class Cycle:
         sweep = self._parts.sweeps.busy_s if self._is_busy() else self._parts.sweeps.quiet_s
         soon = max(_SOON_S, (now - self._acted) / 2)
         wake = snapshot.plan.wake_at
-        return min(sweep, soon, sweep if wake is None else max(wake - now, 0.0))
+        return min(sweep, soon, sweep if wake is None else max(wake - now, _SOONEST_S))
 
     def _is_busy(self) -> bool:
         memory = self._memory

@@ -49,7 +49,7 @@ class HeadSettings(Section):
         default=1.0,
         ge=0.2,
         le=60,
-        description="Shortest time between an agent's beats; grows by one second per 500 nodes.",
+        description="Shortest time between an agent's beats; grows by one second per 250 nodes.",
     )
 
 
