@@ -1,20 +1,17 @@
 #include "attempt.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* "PID FD" of the supervisor: whose child this is, and where to report. */
-#define ENV_MARK    "STEWARD_SUPERVISOR"
-#define ENV_ATTEMPT "STEWARD_ATTEMPT"
-#define SELF	    "/proc/self/exe"
-#define EXEC_FAILED "exec\n"
+#define REPORT_ENV	   "STEWARD_SUPERVISOR"
+#define REPORT_ENV_ATTEMPT "STEWARD_ATTEMPT"
+#define SELF		   "/proc/self/exe"
+#define EXEC_FAILED	   "exec\n"
 
 /*
  * Before 23.11 slurmctld never ends a step whose failed node was the last to be
@@ -39,9 +36,6 @@ struct image {
 	char mark[VARIABLE_MAX];
 	char number[VARIABLE_MAX];
 };
-
-static int report_fd = -1;
-static bool supervised;
 
 static bool _names(const char *variable, const char *name)
 {
@@ -83,8 +77,8 @@ static bool _build_env(struct image *image, const struct words *env)
 	if (!image->envp)
 		return false;
 	for (size_t i = 0; i < env->count; i++) {
-		if (!_names(env->list[i], ENV_MARK) &&
-		    !_names(env->list[i], ENV_ATTEMPT))
+		if (!_names(env->list[i], REPORT_ENV) &&
+		    !_names(env->list[i], REPORT_ENV_ATTEMPT))
 			image->envp[used++] = env->list[i];
 	}
 	image->envp[used++] = image->mark;
@@ -95,10 +89,10 @@ static bool _build_env(struct image *image, const struct words *env)
 static bool _build(struct image *image, const struct command *command,
 		   const struct attempt_setup *setup, int fd)
 {
-	int mark = snprintf(image->mark, VARIABLE_MAX, ENV_MARK "=%d %d",
+	int mark = snprintf(image->mark, VARIABLE_MAX, REPORT_ENV "=%d %d",
 			    (int) getpid(), fd);
-	int number = snprintf(image->number, VARIABLE_MAX, ENV_ATTEMPT "=%u",
-			      setup->number);
+	int number = snprintf(image->number, VARIABLE_MAX,
+			      REPORT_ENV_ATTEMPT "=%u", setup->number);
 
 	return mark > 0 && mark < VARIABLE_MAX && number > 0 &&
 	       number < VARIABLE_MAX &&
@@ -148,79 +142,19 @@ bool attempt_start(const struct command *command,
 		attempt->pid = fork();
 	if (!attempt->pid) {
 		_become(&image, setup, self, ends[1]);
-		(void) !write(ends[1], EXEC_FAILED, strlen(EXEC_FAILED));
+		report_failure(ends[1]);
 		_exit(EXIT_FAILURE);
 	}
 	_free_image(&image);
 	close(ends[1]);
-	attempt->step_fd = ends[0];
+	attempt->report_fd = ends[0];
 	if (attempt->pid < 0)
 		close(ends[0]);
 	return attempt->pid > 0;
 }
 
-bool attempt_finish(struct attempt *attempt, uint32_t *job, uint32_t *step)
+void attempt_finish(struct attempt *attempt, struct report *report)
 {
-	char text[VARIABLE_MAX];
-	uint32_t told_job, told_step;
-	ssize_t got;
-
-	/* The child is gone but something of its own making may hold the other
-	 * end, so this must not wait. */
-	if (fcntl(attempt->step_fd, F_SETFL, O_NONBLOCK))
-		got = -1;
-	else
-		got = read(attempt->step_fd, text, sizeof(text) - 1);
-	close(attempt->step_fd);
-	text[got > 0 ? got : 0] = '\0';
-	if (sscanf(text, "%" SCNu32 " %" SCNu32, &told_job, &told_step) == 2) {
-		*job = told_job;
-		*step = told_step;
-	}
-	return strcmp(text, EXEC_FAILED) != 0;
-}
-
-void attempt_adopt(void)
-{
-	const char *mark = getenv(ENV_MARK);
-	struct stat status;
-	int pid, fd;
-
-	if (!mark)
-		return;
-	/* A task that starts an srun of its own must not pass for us, nor make
-	 * us write into a file of its. */
-	if (sscanf(mark, "%d %d", &pid, &fd) == 2 && pid == (int) getppid()) {
-		supervised = true;
-		if (!fstat(fd, &status) && S_ISFIFO(status.st_mode) &&
-		    !fcntl(fd, F_SETFD, FD_CLOEXEC))
-			report_fd = fd;
-	}
-	if (unsetenv(ENV_MARK))
-		slurm_error("steward: cannot unset %s: %s", ENV_MARK,
-			    strerror(errno));
-}
-
-bool attempt_is_supervised(void)
-{
-	return supervised;
-}
-
-void attempt_report_step(spank_t spank)
-{
-	char text[VARIABLE_MAX];
-	uint32_t job, step;
-	int len;
-
-	if (report_fd < 0)
-		return;
-	if (spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS &&
-	    spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS) {
-		len = snprintf(text, sizeof(text), "%" PRIu32 " %" PRIu32 "\n",
-			       job, step);
-		if (len > 0 && len < (int) sizeof(text))
-			(void) !write(report_fd, text, (size_t) len);
-	}
-	close(report_fd);
-	report_fd = -1;
+	report_read(attempt->report_fd, report);
+	close(attempt->report_fd);
 }

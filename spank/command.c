@@ -1,4 +1,4 @@
-#include "attempt.h"
+#include "command.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,6 +87,21 @@ void command_free(struct command *command)
 	free(command->env.list);
 	free(command->env.text);
 	*command = (struct command){0};
+}
+
+bool command_mentions_option(const struct command *command)
+{
+	static const char option[] = "--auto-resume";
+
+	for (size_t i = 1; i < command->args.count; i++) {
+		const char *arg = command->args.list[i];
+		size_t len = strcspn(arg, "=");
+
+		if (len > 2 && len < sizeof(option) &&
+		    !strncmp(arg, option, len))
+			return true;
+	}
+	return false;
 }
 
 bool command_wants_pty(const struct command *command)

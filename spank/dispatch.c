@@ -5,10 +5,11 @@
  */
 #include <slurm/spank.h>
 
-#include "attempt.h"
 #include "config.h"
 #include "node.h"
 #include "options.h"
+#include "report.h"
+#include "step.h"
 #include "submit.h"
 
 SPANK_PLUGIN(steward, 1)
@@ -22,14 +23,16 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 		submit_forget_outer_job();
 		break;
 	case S_CTX_LOCAL:
-		attempt_adopt();
+		config_read(&config, ac, av);
+		report_adopt();
+		step_supervise(&config);
 		break;
 	case S_CTX_REMOTE:
+		config_read(&config, ac, av);
 		break;
 	default:
 		return 0;
 	}
-	config_read(&config, ac, av);
 	return options_register(spank);
 }
 
@@ -41,7 +44,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	case S_CTX_ALLOCATOR:
 		return submit_allocator(spank);
 	case S_CTX_LOCAL:
-		return submit_srun(spank, &config);
+		return submit_srun(spank);
 	case S_CTX_REMOTE:
 		node_start(spank, &config);
 		return 0;
@@ -54,7 +57,7 @@ int slurm_spank_local_user_init(spank_t spank, int ac, char **av)
 {
 	(void) ac;
 	(void) av;
-	attempt_report_step(spank);
+	report_step(spank);
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "agent.h"
 #include "attempt.h"
 #include "relay.h"
+#include "submit.h"
 
 /* What the step reads, and whether it can be given to it again. */
 struct input {
@@ -101,6 +102,7 @@ static int _wait_for(struct relay *relay, pid_t child)
 static bool _attempt(struct supervisor *self)
 {
 	struct attempt attempt;
+	struct report report;
 	int status;
 	struct attempt_setup setup = {
 		.number = self->ask.attempt,
@@ -110,16 +112,18 @@ static bool _attempt(struct supervisor *self)
 		.ignored = &self->relay.ignored,
 	};
 
-	self->ask.job = _number("SLURM_JOB_ID");
-	self->ask.step = WIRE_STEP_UNKNOWN;
 	if (!attempt_start(&self->command, &setup, &attempt))
 		return false;
 	relay_open(&self->relay);
 	status = _wait_for(&self->relay, attempt.pid);
 	relay_close();
-	if (!attempt_finish(&attempt, &self->ask.job, &self->ask.step))
+	attempt_finish(&attempt, &report);
+	if (!report.executed)
 		return false;
 	self->ask.status = status;
+	self->ask.mode = report.mode;
+	self->ask.job = report.has_step ? report.job : _number("SLURM_JOB_ID");
+	self->ask.step = report.has_step ? report.step : WIRE_STEP_UNKNOWN;
 	return true;
 }
 
@@ -139,7 +143,8 @@ static bool _may_go_on(struct supervisor *self)
 	const char *why;
 	bool decided;
 
-	if (!self->ask.status || _told_to_end(&self->relay))
+	if (!self->ask.status || self->ask.mode.kind == RESUME_OFF ||
+	    _told_to_end(&self->relay))
 		return false;
 	relay_open(&self->relay);
 	decided = agent_ask(self->config, &self->ask, &watch, &self->answer,
@@ -178,33 +183,42 @@ static void _run(struct supervisor *self)
 		_leave(self->ask.status);
 }
 
-void step_supervise(const struct config *config, const struct resume_mode *mode)
+/* The mode that the job or the user's environment brings along; an option may
+ * yet say otherwise. */
+static bool _may_be_opted_in(const struct command *command)
 {
-	struct supervisor self = {
-		.config = config,
-		.input = _input(),
-		.ask = {.kind = WIRE_KIND_STEP,
-			.uid = getuid(),
-			.mode = *mode,
-			.attempt = 1,
-			.restart = _number("SLURM_RESTART_COUNT")},
-	};
+	const char *mode = getenv(SUBMIT_ENV_MODE);
 
-	self.ask.replay = self.input.can_replay;
-	if (!command_read(&self.command)) {
-		slurm_error("steward: /proc does not show this command; the "
-			    "step runs without supervision");
-		return;
+	return (mode && strcmp(mode, "0")) || getenv(SUBMIT_ENV_OPTION) ||
+	       command_mentions_option(command);
+}
+
+static void _supervise(struct supervisor *self)
+{
+	if (relay_begin(&self->relay)) {
+		_run(self);
+		relay_end(&self->relay);
 	}
-	if (command_wants_pty(&self.command)) {
-		command_free(&self.command);
-		return;
-	}
-	if (relay_begin(&self.relay)) {
-		_run(&self);
-		relay_end(&self.relay);
-	}
-	command_free(&self.command);
 	slurm_error("steward: no second srun could be started; the step runs "
 		    "without supervision");
+}
+
+void step_supervise(const struct config *config)
+{
+	struct supervisor self = {.config = config, .input = _input()};
+
+	if (!getenv("SLURM_JOB_ID") || report_is_supervised() ||
+	    !command_read(&self.command))
+		return;
+	self.ask = (struct wire_ask){
+		.kind = WIRE_KIND_STEP,
+		.uid = getuid(),
+		.attempt = 1,
+		.restart = _number("SLURM_RESTART_COUNT"),
+		.replay = self.input.can_replay,
+	};
+	if (_may_be_opted_in(&self.command) &&
+	    !command_wants_pty(&self.command))
+		_supervise(&self);
+	command_free(&self.command);
 }

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attempt.h"
 #include "options.h"
-#include "step.h"
+#include "report.h"
 
-/* What Slurm names the option when it hands it on by environment. */
+/* What Slurm names the option when it hands it to the node by environment. */
 #define SPANK_VARIABLE "_SLURM_SPANK_OPTION_steward_auto_resume"
 
 static void _unset(const char *name)
@@ -25,7 +24,7 @@ void submit_forget_outer_job(void)
 	/* By hand outside a job, SLURM_SPANK_... is Slurm's documented way to
 	 * give an option by environment; inside, Slurm itself has set it. */
 	if (getenv("SLURM_JOB_ID"))
-		_unset("SLURM_SPANK_" SPANK_VARIABLE);
+		_unset(SUBMIT_ENV_OPTION);
 }
 
 /* Show the mode to the job, and to the scripts that the controller runs. */
@@ -70,19 +69,18 @@ static bool _srun_mode(struct resume_mode *mode)
 	       resume_parse(inherited, mode);
 }
 
-int submit_srun(spank_t spank, const struct config *config)
+int submit_srun(spank_t spank)
 {
-	struct resume_mode mode;
-	int rc;
+	struct resume_mode mode = {.kind = RESUME_OFF};
+	bool is_ours = _srun_mode(&mode);
 
-	if (!_srun_mode(&mode)) {
-		if (!getenv("SLURM_JOB_ID"))
-			_unset(SUBMIT_ENV_MODE);
-		return 0;
-	}
-	rc = _publish(spank, &mode);
-	if (mode.kind != RESUME_OFF && getenv("SLURM_JOB_ID") &&
-	    !attempt_is_supervised())
-		step_supervise(config, &mode);
-	return rc;
+	report_mode(&mode);
+	/* What an outer step has left is not about this one. */
+	if (mode.kind == RESUME_OFF)
+		_unset(REPORT_ENV_ATTEMPT);
+	if (is_ours)
+		return _publish(spank, &mode);
+	if (!getenv("SLURM_JOB_ID"))
+		_unset(SUBMIT_ENV_MODE);
+	return 0;
 }

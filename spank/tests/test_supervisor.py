@@ -60,6 +60,24 @@ class WhoIsSupervised(ShimTest):
     def test_not_a_step_that_opts_out(self) -> None:
         assert "attempt=0 mode=0 " in self.state("--auto-resume=0", STEWARD_AUTO_RESUME="1")
 
+    def test_a_step_that_opts_out_ends_unasked(self) -> None:
+        agent = self.agent("retry")
+        assert self.run_slurm("srun", "--auto-resume=0", "exit=4", STEWARD_AUTO_RESUME="1")[0] == 4
+        assert agent.lines == []
+
+    def test_an_option_of_the_users_own_program_is_not_ours(self) -> None:
+        agent = self.agent("retry")
+        assert self.run_slurm("srun", "exit=4", ON)[0] == 4
+        assert agent.lines == []
+
+    def test_a_value_that_is_refused_is_refused_once(self) -> None:
+        agent = self.agent("retry")
+        status, output, _ = self.run_slurm("srun", "--auto-resume=2", "print")
+        assert (status, output.count("\n"), agent.lines) == (255, 1, [])
+
+    def test_an_outer_steps_attempt_is_not_shown(self) -> None:
+        assert "attempt=0" in self.state(STEWARD_ATTEMPT="3")
+
     def test_not_an_srun_that_makes_its_own_allocation(self) -> None:
         assert "attempt=0 mode=1 " in self.state(ON, SLURM_JOB_ID="")
 

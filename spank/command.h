@@ -1,0 +1,33 @@
+/*
+ * This process's own command, as the kernel has it: not what srun has made of
+ * its arguments and environment since.
+ */
+#ifndef STEWARD_COMMAND_H
+#define STEWARD_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct words {
+	char *text;  /* one block, NUL after each word */
+	char **list; /* pointers into it, NULL at the end */
+	size_t count;
+};
+
+struct command {
+	struct words args;
+	struct words env;
+};
+
+/* False, with nothing to free, when /proc does not tell. */
+bool command_read(struct command *command);
+void command_free(struct command *command);
+
+/* True when a word could be srun's --auto-resume, whole or shortened as
+ * getopt_long() lets it be. It may as well belong to the user's program. */
+bool command_mentions_option(const struct command *command);
+
+/* True when the user wants a terminal inside the step. */
+bool command_wants_pty(const struct command *command);
+
+#endif

@@ -1,0 +1,103 @@
+#include "report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FAILURE	     "failed\n"
+#define LINE_MAX_LEN 64
+/* A pipe's worth: a heterogeneous step says its lines once a component. */
+#define READ_MAX 4096
+
+static int report_fd = -1;
+static bool supervised;
+
+void report_adopt(void)
+{
+	const char *mark = getenv(REPORT_ENV);
+	struct stat status;
+	int pid, fd;
+
+	if (!mark)
+		return;
+	/* A task that starts an srun of its own must not pass for us, nor make
+	 * us write into a file of its. */
+	if (sscanf(mark, "%d %d", &pid, &fd) == 2 && pid == (int) getppid()) {
+		supervised = true;
+		if (!fstat(fd, &status) && S_ISFIFO(status.st_mode) &&
+		    !fcntl(fd, F_SETFD, FD_CLOEXEC))
+			report_fd = fd;
+	}
+	if (unsetenv(REPORT_ENV))
+		slurm_error("steward: cannot unset %s: %s", REPORT_ENV,
+			    strerror(errno));
+}
+
+bool report_is_supervised(void)
+{
+	return supervised;
+}
+
+static void _say(const char *line, int len)
+{
+	if (report_fd >= 0 && len > 0 && len < LINE_MAX_LEN)
+		(void) !write(report_fd, line, (size_t) len);
+}
+
+void report_mode(const struct resume_mode *mode)
+{
+	char text[RESUME_TEXT_MAX];
+	char line[LINE_MAX_LEN];
+
+	resume_format(mode, text);
+	_say(line, snprintf(line, sizeof(line), "mode %s\n", text));
+}
+
+void report_step(spank_t spank)
+{
+	char line[LINE_MAX_LEN];
+	uint32_t job, step;
+
+	if (spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS &&
+	    spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS)
+		_say(line,
+		     snprintf(line, sizeof(line),
+			      "step %" PRIu32 " %" PRIu32 "\n", job, step));
+}
+
+void report_failure(int fd)
+{
+	(void) !write(fd, FAILURE "\n", sizeof(FAILURE));
+}
+
+static void _read_line(const char *line, struct report *report)
+{
+	if (!strncmp(line, "mode ", 5))
+		(void) resume_parse(line + 5, &report->mode);
+	else if (sscanf(line, "step %" SCNu32 " %" SCNu32, &report->job,
+			&report->step) == 2)
+		report->has_step = true;
+	else if (!strcmp(line, FAILURE))
+		report->executed = false;
+}
+
+void report_read(int fd, struct report *report)
+{
+	char text[READ_MAX];
+	ssize_t got = -1;
+	char *rest;
+
+	*report = (struct report){.executed = true};
+	/* Something that the attempt has left behind may hold the other end. */
+	if (!fcntl(fd, F_SETFL, O_NONBLOCK))
+		got = read(fd, text, sizeof(text) - 1);
+	text[got > 0 ? got : 0] = '\0';
+	for (char *line = strtok_r(text, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest))
+		_read_line(line, report);
+}
