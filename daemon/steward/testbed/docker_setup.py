@@ -22,7 +22,8 @@ def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, sa
     """Image, network, directory and every file. Raises BedError."""
     if layout.root.exists() and any(layout.root.iterdir()):
         raise BedError(f"{layout.root} is not empty; bring its bed down first, or choose another --dir")
-    image = image_for(spec.slurm or DEFAULT_SLURM, say)
+    # By id: a build for another bed moves the tag, and a bed's machines stay all alike.
+    image = str(client.images.get(image_for(spec.slurm or DEFAULT_SLURM, say)).id)
     plan = Plan(
         spec=spec,
         cluster=layout.cluster,

@@ -53,7 +53,6 @@ def create(engine: docker.DockerClient, machine: Machine) -> Container:
         # systemd wants to mount: its own cgroup hierarchies (bed-init), and what its units ask to be shielded from.
         cap_add=["SYS_ADMIN"],
         security_opt=["seccomp=unconfined", "apparmor=unconfined"],
-        cgroupns="private",
         tmpfs={"/run": "exec", "/run/lock": ""},
     )
 
