@@ -65,7 +65,7 @@ def up(
 ) -> None:
     """Bring a cluster up; prints its environment: eval "$(steward testbed up)"."""
     spec = BedSpec(
-        dir=directory or Path(tempfile.mkdtemp(prefix="steward-bed-", dir="/tmp")),
+        dir=_unused(directory) or Path(tempfile.mkdtemp(prefix="steward-bed-", dir="/tmp")),
         backend=Backend(backend),
         nodes=nodes,
         spares=spares,
@@ -129,6 +129,13 @@ def inject(kind: str, words: tuple[str, ...], directory: Path | None) -> None:
 def restore(directory: Path | None) -> None:
     """Undo every fault in force."""
     _find(directory).restore()
+
+
+def _unused(directory: Path | None) -> Path | None:
+    """Before anything is tried: what is there may be another bed, and a failed `up` takes down what it finds."""
+    if directory is not None and directory.exists() and any(directory.iterdir()):
+        raise BedError(f"{directory} is not empty; bring its bed down first, or choose another --dir")
+    return directory
 
 
 def _told(directory: Path | None) -> Path:

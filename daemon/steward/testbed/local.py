@@ -55,7 +55,10 @@ class LocalBed:
         if not self._layout.root.exists():
             return
         if not self._layout.manifest.exists():
-            raise BedError(f"{self._layout.root} holds no bed; nothing was touched")
+            if any(self._layout.root.iterdir()):
+                raise BedError(f"{self._layout.root} holds no bed; nothing was touched")
+            self._layout.root.rmdir()
+            return
         try:
             self._controller.stop_all()
             for instance in self._provider.instances():

@@ -95,8 +95,6 @@ def steward_env(layout: Layout, manifest: Manifest) -> dict[str, str]:
 def _check_place(layout: Layout) -> None:
     if len(str(layout.root)) > LONGEST_DIR:
         raise BedError(f"{layout.root} is longer than {LONGEST_DIR} characters, too long for sockets in it; use --dir")
-    if layout.root.exists() and any(layout.root.iterdir()):
-        raise BedError(f"{layout.root} is not empty; bring its bed down first, or choose another --dir")
     try:
         socket.gethostbyname(socket.gethostname())
     except OSError as error:

@@ -37,7 +37,7 @@ def _start(program: dict[str, Any]) -> dict[str, int]:
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]
     argv = program["argv"]
-    pid = os.posix_spawnp(argv[0], argv, program["env"], file_actions=actions, setsid=True, setsigmask=[])
+    pid = os.posix_spawn(argv[0], argv, program["env"], file_actions=actions, setsid=True, setsigmask=[])
     return {"pid": pid, "started": _started(pid)}
 
 
@@ -80,17 +80,30 @@ def _close_standard(log: str) -> None:
         os.dup2(source, target)
 
 
-def _live(spec: dict[str, Any], answer: int) -> None:
+def _start_all(spec: dict[str, Any]) -> Programs:
+    """All programs or none: after a failure it is as if the machine had never been switched on, so a retry may work."""
+    for program in spec["programs"]:
+        if not os.access(program["argv"][0], os.X_OK):
+            raise OSError(f"cannot execute {program['argv'][0]}")
     running: Programs = {}
+    _save(spec, running)
     try:
-        _detach(spec)
-        _save(spec, running)
         for program in spec["programs"]:
             running[program["name"]] = _start(program)
-        _save(spec, running)
-    except OSError as error:
+    except OSError:
         for process in running.values():
             os.kill(process["pid"], signal.SIGKILL)
+        os.unlink(spec["state"])
+        raise
+    _save(spec, running)
+    return running
+
+
+def _live(spec: dict[str, Any], answer: int) -> None:
+    try:
+        _detach(spec)
+        running = _start_all(spec)
+    except OSError as error:
         os.write(answer, json.dumps({"error": str(error)}).encode() + b"\n")
         os._exit(1)
     os.write(answer, json.dumps(_me()).encode() + b"\n")

@@ -22,7 +22,7 @@ _ROUNDS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One long-running program of a machine; `env` is its whole environment."""
+    """One long-running program of a machine; `argv` begins with a path, `env` is its whole environment."""
 
     name: str
     argv: tuple[str, ...]

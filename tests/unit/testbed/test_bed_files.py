@@ -1,0 +1,81 @@
+"""The files a local bed is made of."""
+
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.process import run
+from steward.agent.config import load as load_agent_config
+from steward.model.settings import parse
+from steward.testbed.bed import BedSpec
+from steward.testbed.broken_scontrol import break_scontrol, how_broken
+from steward.testbed.faults import FaultKind
+from steward.testbed.free_ports import free_ports
+from steward.testbed.layout import Layout
+from steward.testbed.local_setup import Manifest, load
+from steward.testbed.site_check import CHECK, remove_failing_check, write_failing_check
+from steward.testbed.steward_toml import local_toml
+
+
+def spec(tmp_path: Path, **settings: dict[str, object]) -> BedSpec:
+    return BedSpec(dir=tmp_path, nodes=3, spares=1, settings=settings)
+
+
+def test_the_agent_reads_its_part_of_the_beds_steward_toml(tmp_path: Path) -> None:
+    file = tmp_path / "steward.toml"
+    file.write_text(local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001))
+    own = load_agent_config(file, {}).for_node("n2").agent
+    assert own.head == "127.0.0.1:7000"
+    assert own.socket == tmp_path / "run" / "agent-n2.sock"
+    assert own.boot_id_file == tmp_path / "nodes" / "n2" / "boot_id"
+
+
+def test_the_head_accepts_the_beds_steward_toml(tmp_path: Path) -> None:
+    text = local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001)
+    settings = parse(text, source="bed", env={})
+    assert set(settings.slots()) == {"n1", "n2", "n3", "s1"}
+
+
+def test_a_setting_given_to_the_bed_wins(tmp_path: Path) -> None:
+    text = local_toml(Layout(root=tmp_path), spec(tmp_path, repair={"mode": "report"}), listen=7000, http=7001)
+    repair = tomllib.loads(text)["repair"]
+    assert repair["mode"] == "report"
+    assert "retry_s" in repair
+
+
+def test_nodes_and_spares_are_groups_of_their_own(tmp_path: Path) -> None:
+    text = local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001)
+    groups = {group["name"]: group["nodes"] for group in tomllib.loads(text)["groups"]}
+    assert groups == {"main": "n1,n2,n3", "spare": "s1"}
+
+
+def test_a_later_command_reads_the_bed_as_it_was_asked_for(tmp_path: Path) -> None:
+    layout = Layout(root=tmp_path)
+    told = Manifest(spec=spec(tmp_path), slurm="22.05.8", slurmctld=1, listen=2, http=3)
+    told.save(layout)
+    assert load(layout) == told
+
+
+def test_free_ports_are_as_many_as_asked_for_and_distinct() -> None:
+    assert len(set(free_ports(50))) == 50
+
+
+@pytest.mark.parametrize("text", ["it's $(touch trap) `touch trap`", 'quote " and \\n', "two\nlines"])
+def test_a_failing_check_says_any_text_as_it_is(tmp_path: Path, text: str) -> None:
+    directory = tmp_path / "checks.d"
+    directory.mkdir()
+    write_failing_check(directory, text)
+    said = run([str(directory / CHECK)], timeout_s=5)
+    assert said.text == f"HEALTH_CHECK_RESULT:bed:Failed:replace:{text}\n"
+    assert not Path("trap").exists()
+    remove_failing_check(directory)
+    assert not list(directory.iterdir())
+
+
+def test_a_broken_scontrol_can_be_run_and_says_how_it_is_broken(tmp_path: Path) -> None:
+    assert how_broken(tmp_path) is None
+    break_scontrol(tmp_path, FaultKind.FAIL_SCONTROL)
+    assert how_broken(tmp_path) is FaultKind.FAIL_SCONTROL
+    assert stat.S_IMODE((tmp_path / "scontrol").stat().st_mode) & stat.S_IXUSR

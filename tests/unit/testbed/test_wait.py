@@ -1,0 +1,42 @@
+"""Waiting ends with the answer, or with a message that says what was seen."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from steward.ports import Retryable
+from steward.testbed.wait import NotInTime, wait_until, wait_until_empty
+
+
+def answers(*values: object) -> Callable[[], object]:
+    left: Iterator[object] = iter(values)
+
+    def look() -> object:
+        value = next(left)
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    return look
+
+
+def test_the_first_true_answer_is_returned() -> None:
+    assert wait_until("it is there", answers(0, "", "yes"), 5, every_s=0) == "yes"
+
+
+def test_a_failed_look_counts_as_not_yet() -> None:
+    assert wait_until("it is there", answers(Retryable("no slurmctld"), 7), 5, every_s=0) == 7
+
+
+def test_the_message_says_what_was_awaited_and_seen_last() -> None:
+    with pytest.raises(NotInTime, match=r"not within 0 s: n1 is idle; last seen: 'down'"):
+        wait_until_empty("n1 is idle", answers("down"), 0)
+
+
+def test_the_message_ends_with_what_the_teller_saw() -> None:
+    with pytest.raises(NotInTime, match=r"(?s)n1 is idle.*the whole queue"):
+        wait_until("n1 is idle", answers(None), 0, seen=lambda: "the whole queue")
+
+
+def test_nothing_left_is_the_end_of_waiting_for_empty() -> None:
+    wait_until_empty("no job is left", answers([1], []), 5, every_s=0)
