@@ -15,8 +15,6 @@ from steward.policy.evidence import Evidence, evidence, may_still_turn_up
 from steward.policy.exclude import exclude_list, users_own
 
 ANSWER_AGAIN_S = 2.0
-UNKNOWN_AGAIN_S = 0.2
-"""Slurm 22.05 hides a job's state while it cleans up: look again soon."""
 LEAVE_S = 3.0
 """How long after a node is DOWN Slurm may still show it in a job."""
 MOST_ATTEMPTS = 20
@@ -39,9 +37,6 @@ def _answer(ask: Ask, draft: Draft) -> None:
     job, mem = draft.seen.jobs.get(ask.job), draft.jobs.get(ask.job)
     if job is None or mem is None:
         _stop_unknown(ask, job, failed_at, draft)
-        return
-    if job.state is JobState.UNKNOWN and not too_late:
-        draft.wake(draft.now + UNKNOWN_AGAIN_S)
         return
     prior = next((a for a in mem.attempts if a.decided_for == ask.id), None)
     refusal = _refusal(ask, job, draft)
@@ -72,7 +67,8 @@ def _refusal(ask: Ask, job: Job, draft: Draft) -> Why | None:
         draft.tell("ask.foreign", text, once=f"uid:{ask.id}", level=Level.WARNING, node=ask.node, job=ask.job)
         return Why(rule="ask.foreign", text=text)
     if not job.is_active and not job.is_pending:
-        return Why(rule="ask.ended", text=f"the job is {job.state.value}")
+        cleans_up = job.state is JobState.UNKNOWN and job.is_completing  # 22.05 hides what it will be then
+        return Why(rule="ask.ended", text="Slurm is ending it" if cleans_up else f"the job is {job.state.value}")
     return None
 
 
