@@ -70,7 +70,7 @@ def slurm_world(
         pytest.skip(f"pyslurm adapter: {why}")
     cluster = clusters.of(root)
     if root != Path("/"):
-        monkeypatch.setenv("PATH", f"{_wrappers(tmp_path, root)}:/usr/bin:/bin")
+        monkeypatch.setenv("PATH", f"{_wrappers(tmp_path, root)}:/usr/sbin:/usr/bin:/sbin:/bin")
     conf = cluster.env["SLURM_CONF"]
     with ExitStack() as stack:
         port: SlurmPort = CommandLineSlurm(conf=conf)

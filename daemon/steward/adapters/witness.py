@@ -15,7 +15,8 @@ _REFUSALS = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
 
 
 class PortWitness:
-    """WitnessPort by TCP. One look takes at most `connect_s` + `answer_s` seconds and never raises."""
+    """WitnessPort by TCP. One look takes at most `connect_s` + `answer_s` seconds (and what the
+    resolver takes for a name) and never raises."""
 
     def __init__(self, *, connect_s: float = 1.0, answer_s: float = 1.0, now: Callable[[], float] = time.time) -> None:
         self._connect_s = connect_s
@@ -27,6 +28,8 @@ class PortWitness:
         return WitnessSeen(result=self._look(address, port), at=self._now())
 
     def _look(self, address: str, port: int) -> Witness:
+        if not 0 < port < 65536:  # the resolver would take it modulo 65536 and look at somebody else
+            return Witness.SILENT
         try:
             with socket.create_connection((address, port), timeout=self._connect_s) as connection:
                 connection.settimeout(self._answer_s)

@@ -22,7 +22,7 @@ _PRUNE_ROWS = 5000
 def memory(connection: Connection) -> Memory:
     """The memory as it was committed last. Raises Permanent when a row cannot be read."""
     table = memory_table
-    return sections.memory(connection.execute(select(table.c.section, table.c.key, table.c.body)).tuples())
+    return sections.memory(connection.execute(select(table.c.section, table.c.key, table.c.body)))
 
 
 def write(connection: Connection, changes: sections.Changes) -> None:
@@ -71,7 +71,7 @@ def last_outcomes(connection: Connection, *, since: float) -> dict[str, str]:
     """key -> error (empty: done) of each key's newest outcome."""
     table = journal_table
     query = select(table.c.key, table.c.error).where(table.c.outcome_at >= since).order_by(table.c.seq)
-    return dict(connection.execute(query).tuples().all())
+    return dict(connection.execute(query).all())
 
 
 def add_events(connection: Connection, events: Sequence[Event]) -> None:
@@ -93,14 +93,14 @@ def events(connection: Connection, *, after: int, limit: int, node: str, job: in
     wanted += [table.c.job == job] if job else []
     order = table.c.seq.asc() if after else table.c.seq.desc()
     query = select(table.c.seq, table.c.body).where(*wanted).order_by(order).limit(limit)
-    found = [(seq, decode(Event, json.loads(body))) for seq, body in connection.execute(query).tuples()]
+    found = [(seq, decode(Event, json.loads(body))) for seq, body in connection.execute(query)]
     return found if after else found[::-1]
 
 
 def prune(connection: Connection, *, before: float) -> None:
     """The oldest rows of journal and events that are older than `before`, a bounded number of them."""
     for table, at in ((events_table, events_table.c.at), (journal_table, journal_table.c.asked_at)):
-        oldest = connection.execute(select(table.c.seq, at).order_by(table.c.seq).limit(_PRUNE_ROWS)).tuples()
+        oldest = connection.execute(select(table.c.seq, at).order_by(table.c.seq).limit(_PRUNE_ROWS))
         old = [seq for seq, _ in takewhile(lambda row: row[1] < before, oldest)]
         if old:
             connection.execute(delete(table).where(table.c.seq <= old[-1]))

@@ -1,0 +1,192 @@
+"""What every StorePort promises, on the fake and on SQLite."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from steward.adapters.store.engine import open_engine, sqlite_url
+from steward.adapters.store.sql import SqlStore
+from steward.model.action import Action, DrainNode, LaunchInstance
+from steward.model.case import Case, Step, Trigger
+from steward.model.events import Event, Level
+from steward.model.ids import CaseId, JobId, Key, NodeName
+from steward.model.instance import Slot
+from steward.model.mark import Mark
+from steward.model.memory import Memory
+from steward.model.why import Why
+from steward.ports import Retryable, StorePort
+from tests.fakes.store import FakeStore
+
+WHY = Why(rule="lost", text="n1 is silent", evidence=("agent gone", "port silent"))
+CASE = Case(
+    id=CaseId("c1"),
+    node=NodeName("n1"),
+    trigger=Trigger.LOST,
+    check="agent",
+    step=Step.LAUNCH,
+    entered=5.0,
+    opened=1.0,
+    why=WHY,
+)
+HOSTILE = "'); DROP TABLE events; --\n\x00\x1b[2J\N{PILE OF POO}"
+
+
+def launch(key: str = "launch:n1:0") -> Action:
+    return LaunchInstance(key=Key(key), why=WHY, slot=Slot(node=NodeName("n1"), group="g"), token="c1-0", case=CASE.id)
+
+
+@dataclass(kw_only=True)
+class StoreWorld:
+    """`reopen` is a restart of the head: another store on the same state."""
+
+    store: StorePort
+    reopen: Callable[[], StorePort]
+    break_off: Callable[[], None]
+    clock: list[float] = field(default_factory=lambda: [1000.0])
+
+
+@pytest.fixture(params=["fake", "sqlite"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreWorld]:
+    clock = [1000.0]
+    if request.param == "fake":
+        fake = FakeStore(now=lambda: clock[0])
+        break_off = partial(setattr, fake, "broken", "the disk is full")
+        yield StoreWorld(store=fake, reopen=lambda: fake, break_off=break_off, clock=clock)
+        return
+    file = tmp_path / "steward.db"
+    engine = open_engine(sqlite_url(file))
+
+    def full() -> None:
+        with engine.connect() as connection:
+            pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+            connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+
+    def reopen() -> StorePort:
+        return SqlStore(open_engine(sqlite_url(file)), now=lambda: clock[0])
+
+    yield StoreWorld(store=SqlStore(engine, now=lambda: clock[0]), reopen=reopen, break_off=full, clock=clock)
+    engine.dispose()
+
+
+def test_a_new_store_has_an_empty_memory(world: StoreWorld) -> None:
+    assert world.store.load() == Memory()
+    assert world.store.events() == []
+    assert world.store.failures() == {}
+
+
+def test_what_was_committed_is_there_after_a_restart(world: StoreWorld) -> None:
+    memory = Memory(cases={CASE.id: CASE}, noted={"a": 1.5}, history={NodeName("n1"): (1.0, 2.0)}, next_case=2)
+    world.store.commit(memory, [], [])
+
+    assert world.reopen().load() == memory
+
+
+def test_a_commit_replaces_what_changed_and_forgets_what_is_gone(world: StoreWorld) -> None:
+    other = replace(CASE, id=CaseId("c2"))
+    world.store.commit(Memory(cases={CASE.id: CASE, other.id: other}, noted={"a": 1.0}), [], [])
+    later = Memory(cases={CASE.id: replace(CASE, step=Step.VERIFY)}, paused=True)
+    world.store.commit(later, [], [])
+
+    assert world.reopen().load() == later
+
+
+def test_an_intent_without_outcome_is_asked_again_after_a_restart(world: StoreWorld) -> None:
+    done, unknown = launch("done"), launch("unknown")
+    memory = Memory(asked={done.key: 1.0, unknown.key: 2.0, Key("older"): 0.5})
+    world.store.commit(memory, [done, unknown], [])
+    world.store.record_outcome(done.key, 3.0, "")
+
+    assert world.reopen().load().asked == {done.key: 1.0, Key("older"): 0.5}
+
+
+def test_an_intent_that_was_repeated_with_an_outcome_is_not_asked_a_third_time(world: StoreWorld) -> None:
+    memory = Memory(asked={launch().key: 1.0})
+    world.store.commit(memory, [launch()], [])
+    world.store.commit(memory, [launch()], [])
+    world.store.record_outcome(launch().key, 3.0, "")
+
+    assert world.reopen().load().asked == memory.asked
+
+
+def test_an_asked_key_that_was_cleared_at_load_can_be_committed_again(world: StoreWorld) -> None:
+    memory = Memory(asked={launch().key: 1.0})
+    world.store.commit(memory, [launch()], [])
+    store = world.reopen()
+    store.commit(store.load(), [], [])
+    assert world.reopen().load().asked == {}
+
+    store.commit(memory, [launch()], [])
+    store.record_outcome(launch().key, 2.0, "")
+    assert world.reopen().load() == memory
+
+
+def test_the_last_outcome_counts_as_failure_for_an_hour(world: StoreWorld) -> None:
+    world.store.commit(Memory(), [launch("a"), launch("b"), launch("c")], [])
+    world.store.record_outcome(Key("a"), 1000.0, "capacity: none left")
+    world.store.record_outcome(Key("b"), 1000.0, "refused")
+    world.store.commit(Memory(), [launch("b")], [])
+    assert world.store.failures() == {"a": "capacity: none left", "b": "refused"}
+
+    world.store.record_outcome(Key("b"), 1001.0, "")
+    assert world.reopen().failures() == {"a": "capacity: none left"}
+    world.clock[0] += 3601.0
+    assert world.store.failures() == {}
+
+
+def test_events_are_numbered_and_can_be_followed(world: StoreWorld) -> None:
+    texts = [str(n) for n in range(7)]
+    world.store.commit(Memory(), [], [Event(at=1.0, kind="x", text=text) for text in texts[:4]])
+    world.store.add_events([Event(at=2.0, kind="x", text=text) for text in texts[4:]])
+
+    newest = world.store.events(limit=3)
+    assert [event.text for _, event in newest] == ["4", "5", "6"]
+    first = world.store.events()[0][0]
+    assert [event.text for _, event in world.store.events(after=first, limit=2)] == ["1", "2"]
+    assert world.store.events(after=newest[-1][0]) == []
+
+
+def test_events_of_one_node_or_job_are_found(world: StoreWorld) -> None:
+    world.store.add_events([
+        Event(at=1.0, kind="a", text="", node=NodeName("n1")),
+        Event(at=1.0, kind="b", text="", job=JobId(7)),
+        Event(at=1.0, kind="c", text="", node=NodeName("n1"), job=JobId(7)),
+    ])  # fmt: skip
+
+    assert [event.kind for _, event in world.store.events(node="n1")] == ["a", "c"]
+    assert [event.kind for _, event in world.store.events(job=7)] == ["b", "c"]
+    assert [event.kind for _, event in world.store.events(job=7, node="n1")] == ["c"]
+
+
+def test_hostile_text_is_stored_as_text(world: StoreWorld) -> None:
+    event = Event(at=1.0, kind="check.failed", text=HOSTILE, level=Level.ERROR, data=((HOSTILE, HOSTILE),))
+    drain = DrainNode(key=Key(HOSTILE), why=WHY, node=NodeName("n1"), mark=Mark(check="x", action="drain", id="c1"))
+    memory = Memory(noted={HOSTILE: 1.0})
+    world.store.commit(memory, [drain], [event])
+    world.store.record_outcome(Key(HOSTILE), 1000.0, HOSTILE)
+
+    assert world.reopen().load() == memory
+    assert [found for _, found in world.reopen().events()] == [event]
+    assert world.reopen().failures() == {HOSTILE: HOSTILE}
+
+
+def test_a_full_store_says_so_and_keeps_the_last_commit(world: StoreWorld) -> None:
+    memory = Memory(cases={CASE.id: CASE})
+    world.store.commit(memory, [], [])
+    world.break_off()
+
+    with pytest.raises(Retryable):
+        world.store.commit(Memory(noted={str(n): float(n) for n in range(5000)}), [launch()], [])
+    if not isinstance(world.store, FakeStore):
+        assert world.store.load() == memory
+        world.store.commit(replace(memory, next_case=2), [], [])
+        assert world.reopen().load() == replace(memory, next_case=2)
+
+
+def test_a_memory_is_frozen_when_it_was_loaded(world: StoreWorld) -> None:
+    world.store.commit(Memory(asked={Key("a"): 1.0}), [], [])
+
+    assert isinstance(world.reopen().load().asked, MappingProxyType)

@@ -1,0 +1,187 @@
+"""What the SQL store does beyond its contract: crashes, migrations, pruning, speed, wrong databases."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
+
+from steward.adapters.store.engine import migrate, open_engine, sqlite_url
+from steward.adapters.store.sql import SqlStore
+from steward.adapters.store.tables import metadata
+from steward.model.action import AllowRequeue
+from steward.model.events import Event
+from steward.model.ids import JobId, Key
+from steward.model.memory import Memory
+from steward.model.why import Why
+from steward.ports import Permanent, Retryable
+
+WRITER = """
+import sys
+from pathlib import Path
+from types import MappingProxyType
+from steward.adapters.store.engine import open_engine, sqlite_url
+from steward.adapters.store.sql import SqlStore
+from steward.model.memory import Memory
+store = SqlStore(open_engine(sqlite_url(Path(sys.argv[1]))))
+number = store.load().next_case
+while True:
+    number += 1
+    noted = {str(n): float(number) for n in range(20)}
+    store.commit(Memory(next_case=number, noted=MappingProxyType(noted), breakers_reset=float(number)), [], [])
+    print(number, flush=True)
+"""
+
+
+def store_in(folder: Path) -> SqlStore:
+    return SqlStore(open_engine(sqlite_url(folder / "steward.db")), now=lambda: 1000.0)
+
+
+def test_after_kill_9_the_memory_is_a_whole_committed_one_and_no_told_commit_is_lost(tmp_path: Path) -> None:
+    file = tmp_path / "steward.db"
+    for kill in range(5):
+        child = subprocess.Popen([sys.executable, "-c", WRITER, str(file)], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        told = [int(child.stdout.readline()) for _ in range(3 + 7 * kill)]
+        os.kill(child.pid, signal.SIGKILL)
+        told += [int(line) for line in child.stdout if line.endswith(b"\n")]
+        child.wait(10)
+        found = store_in(tmp_path).load()
+
+        assert found.next_case in (told[-1], told[-1] + 1)
+        assert set(found.noted.values()) == {float(found.next_case)} == {found.breakers_reset}
+
+
+def test_the_migrations_make_exactly_the_tables_of_today(tmp_path: Path) -> None:
+    with open_engine(sqlite_url(tmp_path / "steward.db")).connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_database_of_the_first_version_is_brought_up_to_date_with_its_rows(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path / "steward.db")
+    first = create_engine(url)
+    migrate(first, "0001")
+    with first.begin() as connection:
+        connection.exec_driver_sql("INSERT INTO memory VALUES ('next_case', '', '7'), ('noted', '\"a\"', '1.5')")
+        connection.exec_driver_sql("INSERT INTO events (at, kind, body) VALUES (1.0, 'x', ?)", (EVENT_0001,))
+    first.dispose()
+    store = store_in(tmp_path)
+
+    assert store.load() == Memory(next_case=7, noted={"a": 1.5})
+    assert [event.text for _, event in store.events()] == ["hello"]
+
+
+EVENT_0001 = (
+    '{"at": 1.0, "kind": "x", "text": "hello", "level": "info", "node": null, "job": null, "case": null, "data": []}'
+)
+
+
+def test_a_database_of_a_newer_steward_is_refused_by_name(tmp_path: Path) -> None:
+    store_in(tmp_path)
+    with sqlite3.connect(tmp_path / "steward.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+
+    with pytest.raises(Permanent, match="newer Steward"):
+        store_in(tmp_path)
+
+
+def test_a_memory_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.commit(Memory(paused=True), [], [])
+    with sqlite3.connect(tmp_path / "steward.db") as connection:
+        connection.execute("UPDATE memory SET body = 'perhaps' WHERE section = 'paused'")
+
+    with pytest.raises(Permanent, match="memory row paused"):
+        store.load()
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "steward.db").write_bytes(b"not a database " * 100)
+
+    with pytest.raises((Permanent, Retryable), match=r"steward\.db.*not a database"):
+        store_in(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_named_and_may_come_later(tmp_path: Path) -> None:
+    with pytest.raises(Retryable, match="absent"):
+        open_engine(sqlite_url(tmp_path / "absent" / "steward.db"))
+
+
+def test_a_bad_url_is_refused_without_its_password() -> None:
+    with pytest.raises(Permanent) as caught:
+        open_engine("nosuchdb://steward:secret@db/steward")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_locked_database_is_retryable_and_loses_nothing(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.commit(Memory(next_case=2), [], [])
+    other = sqlite3.connect(tmp_path / "steward.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Retryable, match="locked"):
+        store.commit(Memory(next_case=3), [], [])
+    other.execute("ROLLBACK")
+    store.commit(Memory(next_case=4), [], [])
+
+    assert store_in(tmp_path).load().next_case == 4
+
+
+def test_readers_see_whole_commits_while_threads_write(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.commit(Memory(), [AllowRequeue(key=Key("k"), why=Why(rule="r", text="t"), job=JobId(1))], [])
+
+    def outcomes() -> None:
+        for n in range(50):
+            store.record_outcome(Key("k"), float(n), "")
+            store.add_events([Event(at=1.0, kind="x", text=str(n))])
+
+    writers = [threading.Thread(target=outcomes) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    for n in range(1, 51):
+        store.commit(Memory(next_case=n, looked=float(n)), [], [])
+        found = store.load()
+        assert found.next_case == found.looked == n
+    for writer in writers:
+        writer.join()
+    assert len(store.events(limit=1000)) == 150
+
+
+def test_old_events_and_outcomes_are_pruned_and_numbers_are_not_used_again(tmp_path: Path) -> None:
+    clock = [0.0]
+    engine = open_engine(sqlite_url(tmp_path / "steward.db"))
+    store = SqlStore(engine, now=lambda: clock[0], keep_s=3600.0)
+    action = AllowRequeue(key=Key("k"), why=Why(rule="r", text="t"), job=JobId(1))
+    store.commit(Memory(), [action], [Event(at=clock[0], kind="old", text="")])
+    clock[0] = 10_000.0
+    store.commit(Memory(), [], [])
+    assert store.events() == []
+    store.add_events([Event(at=clock[0], kind="new", text="")])
+
+    assert [(number, event.kind) for number, event in store.events()] == [(2, "new")]
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM journal").scalar() == 0
+
+
+def test_a_commit_among_thousands_of_keys_takes_milliseconds(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    memory = Memory(asked={Key(f"k{n}"): float(n) for n in range(5000)})
+    store.commit(memory, [], [])
+    times = []
+    for n in range(50):
+        memory = replace(memory, asked={**memory.asked, Key("k7"): 1e6 + n})
+        action = AllowRequeue(key=Key("k7"), why=Why(rule="r", text="t"), job=JobId(1))
+        started = time.perf_counter()
+        store.commit(memory, [action], [Event(at=1.0, kind="x", text="")])
+        times.append(time.perf_counter() - started)
+
+    assert sorted(times)[25] < 0.02, "the median; 1.3 ms on a quiet machine"
