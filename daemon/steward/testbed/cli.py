@@ -57,11 +57,19 @@ def testbed() -> None:
 @click.option("--spares", type=click.IntRange(0, 500), default=0, show_default=True, help="More nodes s1..sM.")
 @click.option("--slurm", default="", metavar="VERSION", help="Slurm version, for example 24.11 (default: any).")
 @click.option("--plain", is_flag=True, help="Slurm alone, without Steward.")
+@click.option("--contain", is_flag=True, help="Jobs live in cgroups (docker backend).")
 @click.option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Further settings, values as JSON.")
 @click.option("--dir", "directory", type=_PLACE, help="Default: a new one.")
 @_one_line_errors
 def up(
-    backend: str, nodes: int, spares: int, slurm: str, plain: bool, settings: tuple[str, ...], directory: Path | None
+    backend: str,
+    nodes: int,
+    spares: int,
+    slurm: str,
+    plain: bool,
+    contain: bool,
+    settings: tuple[str, ...],
+    directory: Path | None,
 ) -> None:
     """Bring a cluster up; prints its environment: eval "$(steward testbed up)"."""
     spec = BedSpec(
@@ -71,6 +79,7 @@ def up(
         spares=spares,
         slurm=slurm,
         steward=not plain,
+        contain=contain,
         settings=_overrides(settings),
     )
     bed = beds.make(spec)

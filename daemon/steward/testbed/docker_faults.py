@@ -12,7 +12,7 @@ from steward.testbed.broken_scontrol import break_scontrol
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_files import Plan
 from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.docker_symptoms import AGENT, HEAD, is_active, is_on_network, machines
+from steward.testbed.docker_symptoms import AGENT, HEAD, is_active, is_dead, is_on_network, machines
 from steward.testbed.faults import Fault, FaultKind
 from steward.testbed.site_check import remove_failing_check, write_failing_check
 from steward.testbed.wait import wait_until
@@ -109,10 +109,11 @@ def _kill_unit(container: Container, unit: str) -> None:
     """systemd would start it again after a second; stopping the unit in that second keeps it dead."""
     _systemctl(container, "kill", "--signal=KILL", "--kill-whom=main", unit)
     _systemctl(container, "stop", unit)
-    wait_until(f"{unit} is dead", lambda: not is_active(container, unit), _START_S)
+    wait_until(f"{unit} is dead", lambda: is_dead(container, unit), _START_S)
 
 
 def _start_unit(container: Container, unit: str) -> None:
+    wait_until("systemd answers", lambda: container.exec_run(["systemctl", "show"]).exit_code == 0, _START_S)
     _systemctl(container, "start", "--no-block", unit)
     wait_until(f"{unit} runs again", lambda: is_active(container, unit), _START_S)
 

@@ -48,6 +48,12 @@ def is_active(container: Container, unit: str) -> bool:
     return container.exec_run(["systemctl", "is-active", "--quiet", unit]).exit_code == 0
 
 
+def is_dead(container: Container, unit: str) -> bool:
+    """Ended, and not on its way up: while a machine boots, systemd may not even answer."""
+    said = container.exec_run(["systemctl", "is-active", unit]).output
+    return said in (b"inactive\n", b"failed\n")
+
+
 def is_on_network(container: Container) -> bool:
     return bool(container.attrs["NetworkSettings"]["Networks"])
 
@@ -60,7 +66,7 @@ def _of_node(layout: DockerLayout, plan: Plan, node: NodeName, container: Contai
         yield FaultKind.KILL_NODE
     if state is Power.FROZEN:
         yield FaultKind.FREEZE_NODE
-    if state is Power.ON and plan.spec.steward and not is_active(container, AGENT):
+    if state is Power.ON and plan.spec.steward and is_dead(container, AGENT):
         yield FaultKind.KILL_AGENT
     if has_failing_check(layout.checks(node)):
         yield FaultKind.FAIL_CHECK
@@ -69,7 +75,7 @@ def _of_node(layout: DockerLayout, plan: Plan, node: NodeName, container: Contai
 def _of_head(layout: DockerLayout) -> Iterator[Fault]:
     with engine() as client:
         head = client.containers.get(layout.head)
-        if not is_active(head, HEAD):
+        if is_dead(head, HEAD):
             yield Fault(kind=FaultKind.KILL_HEAD)
         elif _is_stopped(head, HEAD):
             yield Fault(kind=FaultKind.STOP_HEAD)
