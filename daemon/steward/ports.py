@@ -59,8 +59,9 @@ class SlurmPort(Protocol):
         `Action:Replace`, which we left in place). Reads it just before. Raises Stale otherwise."""
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
-        """Requeue; `exclude` is the job's whole exclude list after this (never a required list). Raises Stale when the
-        job is already pending or gone."""
+        """Requeue. `exclude` is the whole exclude list (never a required list) of a job that had ended; one that still
+        ran cannot be changed while Slurm cleans it up and gets its list from `nudge`. Raises Stale when the job is
+        already pending or gone."""
 
     def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
         """Make a pending job eligible now with this exclude list; `release` lifts a hold set by Slurm."""

@@ -149,12 +149,24 @@ def test_a_node_given_to_us_by_an_admins_command_is_given_back(slurm_world: Slur
     slurm_world.wait("n1 is in service", lambda: slurm_world.node("n1").is_schedulable)
 
 
-def test_a_requeued_job_waits_with_its_exclude_list(slurm_world: SlurmWorld) -> None:
+def test_a_running_job_is_requeued_and_gets_its_exclude_list_by_the_nudge(slurm_world: SlurmWorld) -> None:
     job = slurm_world.running(slurm_world.submit(on="n1")).id
     slurm_world.port.requeue(job, frozenset({N3}))
     pending = slurm_world.pending(job)
+    slurm_world.port.nudge(job, frozenset({N3}), release=False)
+    running = slurm_world.running(job)
 
-    assert (pending.restarts, pending.excluded, pending.nodes) == (1, frozenset({N3}), NONE)
+    assert (pending.restarts, pending.nodes) == (1, NONE)
+    assert running.excluded == frozenset({N3})
+
+
+def test_a_failed_job_is_requeued_with_its_exclude_list(slurm_world: SlurmWorld) -> None:
+    job = slurm_world.running(slurm_world.submit(on="n1")).id
+    slurm_world.finish(job, 1 << 8)
+    slurm_world.wait("it failed", lambda: slurm_world.job(job).state is JobState.FAILED)
+    slurm_world.port.requeue(job, frozenset({N3}))
+
+    assert slurm_world.pending(job).excluded == frozenset({N3})
 
 
 def test_a_failed_job_is_requeued_under_its_id(slurm_world: SlurmWorld) -> None:
@@ -252,9 +264,8 @@ def test_requeueing_the_last_task_of_an_array_leaves_the_others_alone(slurm_worl
     last = tasks[3]
     assert slurm_world.job(last).array_job_id == last
     slurm_world.port.requeue(last, frozenset({N1}))
-    slurm_world.pending(last)
 
-    assert slurm_world.job(last).excluded == {N1}
+    assert slurm_world.pending(last).restarts == 1
     assert slurm_world.job(tasks[1]).is_active
     assert slurm_world.job(tasks[2]).is_active
 

@@ -69,12 +69,14 @@ class CommandLineSlurm:
         self._write("update", f"nodename={node_list([node])}", "state=resume")
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
-        """Two commands; should we die between them, the nudges that follow a requeue set the exclude list."""
-        ended = rules.found(self.jobs(), job)
-        rules.may_requeue(ended)
-        name = rules.spelled(ended)
+        """A job that runs gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 holds
+        any update of it for 5 s and then refuses, and a requeued job is not eligible before its first nudge."""
+        before = rules.found(self.jobs(), job)
+        rules.may_requeue(before)
+        name = rules.spelled(before)
         self._write("requeue", name)
-        self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
+        if not before.is_active and not before.is_completing:
+            self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 
     def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
         held = rules.found(self.jobs(), job)
