@@ -18,6 +18,7 @@ from steward.testbed.local_setup import Manifest, slurm_env, steward_env
 from steward.testbed.local_symptoms import faults_in_force, power
 from steward.testbed.local_user import as_user
 from steward.testbed.ready import await_ready, node_states
+from steward.testbed.slurm_conf import LOOPBACK
 
 
 class LocalBed:
@@ -114,8 +115,8 @@ class LocalBed:
         spec = manifest.spec
         # The head first: an agent that finds it at once need not try again.
         self._controller.start_munged()
-        ports = {"slurmctld": manifest.slurmctld} | ({"stewardd": manifest.http} if spec.steward else {})
-        self._controller.start(ports)
+        services = {"slurmctld": (LOOPBACK, manifest.slurmctld)}
+        self._controller.start(services | ({"stewardd": (LOOPBACK, manifest.http)} if spec.steward else {}))
         for group, names in (("main", spec.node_names), ("spare", spec.spare_names)):
             for name in names:
                 self._provider.launch(Slot(node=name, group=group), f"bed-{name}")

@@ -18,6 +18,7 @@ from steward.testbed.local_setup import find_program, slurm_env
 from steward.testbed.wait import NotInTime, wait_until
 
 _READY_S = 10.0
+Address = tuple[str, int]
 SERVICES = ("munged", "slurmctld", "stewardd")
 
 
@@ -42,8 +43,8 @@ class Controller:
         self._start("munged", [find_program("munged"), "--foreground", "--force", *options], {})
         self._await("munged", lambda: _accepts_unix(layout.munge_socket))
 
-    def start(self, ports: Mapping[str, int]) -> None:
-        """Start slurmctld and stewardd, those of them that are named; returns when each listens on its port."""
+    def start(self, services: Mapping[str, Address]) -> None:
+        """Start slurmctld and stewardd, those of them that are named; returns when each listens on its address."""
         env = slurm_env(self._layout)
         path = {"PATH": f"{self._layout.wrappers}:{os.environ.get('PATH', os.defpath)}"}
         programs = {
@@ -53,11 +54,11 @@ class Controller:
                 env | path,
             ),
         }
-        for name in ports:
+        for name in services:
             (self._layout.controller / name).mkdir(exist_ok=True)
             self._start(name, *programs[name])
-        for name, port in ports.items():
-            self._await(name, partial(_accepts, port))
+        for name, where in services.items():
+            self._await(name, partial(_accepts, where))
 
     def running(self, name: str) -> Process | None:
         machine = self._machine(name)
@@ -127,10 +128,10 @@ class Controller:
         return "it wrote no log"
 
 
-def _accepts(port: int) -> bool:
+def _accepts(address: Address) -> bool:
     with socket.socket() as trial:
         trial.settimeout(1.0)
-        return trial.connect_ex(("127.0.0.1", port)) == 0
+        return trial.connect_ex(address) == 0
 
 
 def _accepts_unix(path: Path) -> bool:

@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -61,7 +60,13 @@ def prepare(layout: Layout, spec: BedSpec) -> Manifest:
     manifest.save(layout)
     layout.make()
     shim = find_shim() if spec.steward else None
-    plan = SlurmPlan(spec=spec, version=version, controller_port=controller, node_ports=tuple(node_ports), shim=shim)
+    plan = SlurmPlan(
+        spec=spec,
+        version=version,
+        controller_port=controller,
+        node_ports=tuple(node_ports),
+        shim=shim,
+    )
     write_slurm_conf(layout, plan)
     layout.steward_toml.write_text(local_toml(layout, spec, listen=listen, http=http))
     layout.machines.write_text(json.dumps(_node_programs(layout, spec)))
@@ -95,12 +100,6 @@ def steward_env(layout: Layout, manifest: Manifest) -> dict[str, str]:
 def _check_place(layout: Layout) -> None:
     if len(str(layout.root)) > LONGEST_DIR:
         raise BedError(f"{layout.root} is longer than {LONGEST_DIR} characters, too long for sockets in it; use --dir")
-    try:
-        socket.gethostbyname(socket.gethostname())
-    except OSError as error:
-        name = socket.gethostname()
-        remedy = f"echo 127.0.1.1 {name} >> /etc/hosts"
-        raise BedError(f"the host name {name} does not resolve, Slurm needs it: {remedy}") from error
 
 
 def _node_programs(layout: Layout, spec: BedSpec) -> Mapping[str, object]:

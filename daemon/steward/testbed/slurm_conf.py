@@ -3,16 +3,15 @@
 import getpass
 import os
 import socket
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.model.ids import NodeName
-from steward.testbed.bed import BedSpec
+from steward.testbed.bed import BedError, BedSpec
 from steward.testbed.layout import Layout
 from steward.testbed.slurm_versions import SlurmVersion, cgroup_conf
 
 GPUS = 8
+LOOPBACK = "127.0.0.1"
 _CPUS = 8
 _MEMORY_MB = 4096
 
@@ -49,7 +48,7 @@ def _slurm_conf(layout: Layout, plan: SlurmPlan) -> str:
     return "\n".join(
         [
             *_controller(layout, plan),
-            *_nodes([*spec.node_names, *spec.spare_names], plan.node_ports),
+            *_nodes(plan),
             *_partitions(spec),
             "",
         ]
@@ -60,7 +59,7 @@ def _controller(layout: Layout, plan: SlurmPlan) -> list[str]:
     user = getpass.getuser()
     return [
         f"ClusterName=bed{plan.controller_port}",
-        f"SlurmctldHost={socket.gethostname()}(127.0.0.1)",
+        f"SlurmctldHost={socket.gethostname()}({LOOPBACK})",
         f"SlurmctldPort={plan.controller_port}",
         f"SlurmUser={user}",
         f"SlurmdUser={user}",
@@ -83,17 +82,35 @@ def _controller(layout: Layout, plan: SlurmPlan) -> list[str]:
         "ReturnToService=2",
         "MpiDefault=none",
         "MailProg=/bin/true",
+        *_listening(),
         # The nodes pretend to have more than the machine they share.
         "SlurmdParameters=config_overrides",
     ]
 
 
-def _nodes(names: Sequence[NodeName], ports: Sequence[int]) -> list[str]:
+def _listening() -> list[str]:
+    """On loopback only, where that works: told so, Slurm listens where the host's own name leads, and with 127.0.1.1
+    (Debian's habit) its slurmstepds do not find srun."""
+    return ["CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"] if resolved_host() == LOOPBACK else []
+
+
+def resolved_host() -> str:
+    """Raises BedError when the machine's own name leads nowhere: Slurm would not start."""
+    name = socket.gethostname()
+    try:
+        return socket.gethostbyname(name)
+    except OSError as error:
+        remedy = f"echo 127.0.1.1 {name} >> /etc/hosts"
+        raise BedError(f"the host name {name} does not resolve, Slurm needs it: {remedy}") from error
+
+
+def _nodes(plan: SlurmPlan) -> list[str]:
     host = socket.gethostname()
+    names = [*plan.spec.node_names, *plan.spec.spare_names]
     return [
-        f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port}"
+        f"NodeName={name} NodeHostname={host} NodeAddr={LOOPBACK} Port={port}"
         f" CPUs={_CPUS} RealMemory={memory_mb()} Gres=gpu:{GPUS} State=UNKNOWN"
-        for name, port in zip(names, ports, strict=True)
+        for name, port in zip(names, plan.node_ports, strict=True)
     ]
 
 
