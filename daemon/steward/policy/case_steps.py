@@ -18,6 +18,7 @@ from steward.model.ids import InstanceId, Key
 from steward.model.instance import Instance, InstanceState
 from steward.model.mark import Mark
 from steward.model.why import Why
+from steward.policy.admin import command
 from steward.policy.budget import must_wait
 from steward.policy.case_facts import HARD, Scene
 from steward.policy.case_table import Fact
@@ -149,11 +150,13 @@ def _verify(scene: Scene) -> None:
 
 
 def _give_back(scene: Scene) -> None:
+    """A command that an admin gave while the node was being repaired is carried out by that repair."""
     case, draft = scene.case, scene.draft
     why = Why(rule="case.return", text=f"all checks of {case.node} passed on its new incarnation")
     key = Key(f"return:{case.id}:{case.launches}")
+    order = command(scene.node)
     mark = scene.node.mark or mark_of(case)
-    action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=case.command)
+    action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
     if mark.id == case.id:
         draft.wish(action, _retry(draft))
 

@@ -1,0 +1,1 @@
+"""Pictures of the world, said in the words of the tests."""

@@ -1,0 +1,1 @@
+"""Stand-ins that keep state, for what is behind the ports."""

@@ -1,0 +1,114 @@
+"""A head without threads: the cycle's order of observe, plan, commit, apply, record; it can die between any two."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from steward.model.action import Action
+from steward.model.desired import Desired
+from steward.model.events import Event
+from steward.model.ids import Key
+from steward.model.memory import Memory
+from steward.model.observed import Observed
+from steward.model.plan import Plan
+from steward.policy.plan import plan
+from tests.fakes.world import World
+
+
+class Killed(Exception):
+    """kill -9 at a journal point."""
+
+
+@dataclass(slots=True)
+class Store:
+    """What survives: the last memory, and of every intent how it ended (None: nobody knows)."""
+
+    memory: Memory = field(default_factory=Memory)
+    outcomes: dict[Key, str | None] = field(default_factory=dict)
+
+    def load(self) -> Memory:
+        asked = {k: at for k, at in self.memory.asked.items() if self.outcomes.get(k, "") is not None}
+        return replace(self.memory, asked=MappingProxyType(asked))
+
+    def commit(self, memory: Memory, intents: tuple[Action, ...]) -> None:
+        self.memory = memory
+        for action in intents:
+            self.outcomes[action.key] = None
+
+    def failures(self) -> dict[str, str]:
+        return {key: error for key, error in self.outcomes.items() if error}
+
+
+Watcher = Callable[[Observed, Memory, Plan], None]
+
+
+@dataclass(slots=True)
+class Head:
+    """`kill_at` is the journal point (counted over its life) at which it is killed once; `watch` sees every plan."""
+
+    world: World
+    want: Desired
+    store: Store = field(default_factory=Store)
+    memory: Memory | None = None
+    kill_at: int | None = None
+    point: int = 0
+    mishaps: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    done: list[Action] = field(default_factory=list)
+    watch: Watcher | None = None
+
+    def run(self, seconds: float) -> None:
+        """Cycles at every deadline of the plan and at least once a second."""
+        until = self.world.now + seconds
+        while self.world.now < until - 1e-9:
+            wake = self.cycle()
+            self.world.advance(max(0.1, min(1.0, (wake or until) - self.world.now, until - self.world.now)))
+
+    def cycle(self) -> float | None:
+        """One cycle; after a kill the next head starts a second later. When to look again."""
+        try:
+            return self._cycle()
+        except Killed:
+            self.memory = None
+            self.world.advance(1.0)
+            self.world.restart_head()
+            return None
+
+    def _cycle(self) -> float | None:
+        memory = self.memory if self.memory is not None else self.store.load()
+        seen = replace(self.world.seen(), failures=MappingProxyType(self.store.failures()))
+        decided = plan(seen, self.want, memory, self.world.now)
+        if self.watch:
+            self.watch(seen, memory, decided)
+        self._point()
+        self.store.commit(decided.memory, decided.actions)
+        self.memory = decided.memory
+        self.events += decided.events
+        self._point()
+        for action in decided.actions:
+            self._apply(action)
+        return self.world.now + 0.1 if decided.actions else decided.wake_at
+
+    def _apply(self, action: Action) -> None:
+        mishap = self.mishaps.pop(0) if self.mishaps else ""
+        for error in self._tries(action, mishap):
+            self._point()
+            self.store.outcomes[action.key] = error
+        self.done.append(action)
+        self._point()
+
+    def _tries(self, action: Action, mishap: str) -> Iterator[str]:
+        """Lost: it reports success, nothing happened. Refused: an error. Twice: done two times."""
+        if mishap == "lost":
+            yield ""
+        elif mishap == "refused":
+            yield "refused: try again"
+        else:
+            yield self.world.apply(action)
+            if mishap == "twice":
+                yield self.world.apply(action)
+
+    def _point(self) -> None:
+        self.point += 1
+        if self.point == self.kill_at:
+            raise Killed

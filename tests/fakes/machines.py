@@ -1,0 +1,184 @@
+"""The simulated provider and its machines: each boots, runs an agent and a slurmd, and can die in several ways."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
+from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.instance import Instance, InstanceState
+from steward.model.observed import AgentView, Witness, WitnessSeen
+
+BOOT_S = 3.0
+REGISTER_S = 0.5
+RECONNECT_S = 0.4
+LATE_S = 1.75
+GONE_S = 3.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Machine:
+    """One instance. `mute`: frozen or cut off, nothing comes from it any more."""
+
+    id: InstanceId
+    node: NodeName
+    token: str
+    ready_at: float
+    boot: int = 1
+    mute: bool = False
+    muted_at: float = 0.0
+    agent: bool = True
+    agent_back_at: float = 0.0
+    slurmd: bool = True
+    findings: tuple[Finding, ...] = ()
+    checked_at: float = 0.0
+
+    @property
+    def incarnation(self) -> Incarnation:
+        return Incarnation(instance=self.id, boot=BootId(f"{self.id}-b{self.boot}"))
+
+    def is_up(self, now: float) -> bool:
+        return now >= self.ready_at and not self.mute
+
+    def agent_speaks(self, now: float) -> bool:
+        return self.is_up(now) and self.agent and now >= max(self.ready_at, self.agent_back_at) + RECONNECT_S
+
+    def slurmd_speaks(self, now: float) -> bool:
+        return self.is_up(now) and self.slurmd and now >= self.ready_at + REGISTER_S
+
+
+@dataclass(slots=True)
+class Machines:
+    """All machines that exist. `launched` counts the machines ever made for each token."""
+
+    alive: dict[InstanceId, Machine] = field(default_factory=dict)
+    launched: dict[str, int] = field(default_factory=dict)
+    made: int = 0
+    refusals: list[str] = field(default_factory=list)
+    views: dict[NodeName, AgentView] = field(default_factory=dict)
+
+    def add(self, node: NodeName, token: str, now: float, boot_s: float = BOOT_S) -> Machine:
+        self.made += 1
+        machine = Machine(id=InstanceId(f"i-{self.made}"), node=node, token=token, ready_at=now + boot_s)
+        self.alive[machine.id] = machine
+        self.launched[token] = self.launched.get(token, 0) + 1
+        return machine
+
+    def of(self, node: NodeName) -> Machine | None:
+        return next((m for m in self.alive.values() if m.node == node), None)
+
+    def launch(self, node: NodeName, token: str, now: float) -> str:
+        """The error, or empty. The same token makes one machine, however often it is asked for."""
+        if self.refusals:
+            return self.refusals.pop(0)
+        if token not in self.launched:
+            self.add(node, token, now)
+        return ""
+
+    def terminate(self, id: InstanceId) -> None:
+        self.alive.pop(id, None)
+
+    def reboot(self, id: InstanceId, now: float) -> str:
+        machine = self.alive.get(id)
+        if machine is None:
+            return f"no instance {id}"
+        machine.boot += 1
+        machine.mute, machine.findings, machine.checked_at = False, (), 0.0
+        machine.agent = machine.slurmd = True
+        machine.ready_at = now + BOOT_S
+        return ""
+
+    def listed(self, now: float) -> Mapping[InstanceId, Instance]:
+        def state(machine: Machine) -> InstanceState:
+            return InstanceState.RUNNING if now >= machine.ready_at else InstanceState.PENDING
+
+        return {
+            m.id: Instance(id=m.id, node=m.node, state=state(m), token=m.token, launched=m.ready_at)
+            for m in self.alive.values()
+        }
+
+    def kill(self, node: NodeName) -> None:
+        machine = self.of(node)
+        if machine:
+            del self.alive[machine.id]
+
+    def mute(self, node: NodeName, now: float) -> None:
+        machine = self.of(node)
+        if machine and not machine.mute:
+            machine.mute, machine.muted_at = True, now
+
+    def unmute(self, node: NodeName) -> None:
+        machine = self.of(node)
+        if machine:
+            machine.mute = False
+
+    def restart_agent(self, node: NodeName, now: float, away_s: float) -> None:
+        machine = self.of(node)
+        if machine:
+            machine.agent_back_at = now + away_s
+
+    def fail_check(self, node: NodeName, severity: Severity, advice: Advice, now: float, check: str) -> None:
+        machine = self.of(node)
+        if machine:
+            text = "Xid 79; $(touch /tmp/pwned) `id`"
+            machine.findings = (
+                Finding(
+                    check=check,
+                    outcome=Outcome.FAILED,
+                    severity=severity,
+                    advice=advice,
+                    text=text,
+                    at=now,
+                    event=severity is Severity.FATAL,
+                ),
+            )
+
+    def look(self, node: NodeName, now: float) -> None:
+        """The second witness's answer is kept with the view."""
+        machine = self.of(node)
+        if machine is None or now < machine.ready_at:
+            result = Witness.REFUSED
+        elif machine.mute:
+            result = Witness.SILENT
+        else:
+            result = Witness.ALIVE if machine.slurmd_speaks(now) else Witness.REFUSED
+        view = self.views.get(node) or AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
+        self.views[node] = replace(view, witness=WitnessSeen(result=result, at=now))
+
+    def check_now(self, node: NodeName, now: float) -> None:
+        machine = self.of(node)
+        if machine and machine.agent_speaks(now):
+            machine.checked_at = now
+
+    def forget_views(self) -> None:
+        """The head was restarted."""
+        self.views.clear()
+
+    def update_views(self, nodes: Mapping[NodeName, object], now: float) -> None:
+        for node in nodes:
+            self._update_view(node, now)
+
+    def _update_view(self, node: NodeName, now: float) -> None:
+        machine, view = self.of(node), self.views.get(node)
+        if machine and machine.agent_speaks(now):
+            same = view is not None and view.connected and view.incarnation == machine.incarnation
+            witness = view.witness if same and view else None
+            self.views[node] = AgentView(
+                node=node,
+                incarnation=machine.incarnation,
+                connected=True,
+                last_heard=now,
+                findings=machine.findings,
+                reported_at=now,
+                checked_at=machine.checked_at,
+                witness=witness,
+            )
+        elif view is not None and view.connected:
+            self.views[node] = self._gone(view, machine, now)
+
+    def _gone(self, view: AgentView, machine: Machine | None, now: float) -> AgentView:
+        """A dead process's connection breaks at once; a mute one's is given up after its heartbeats stayed away."""
+        same = machine is not None and view.incarnation == machine.incarnation
+        if same and machine is not None and machine.mute and now < machine.muted_at + GONE_S:
+            return replace(view, late=now >= machine.muted_at + LATE_S)
+        why = "silent" if same else "connection reset"
+        return replace(view, connected=False, late=False, lost_at=now, lost_why=why, witness=None)

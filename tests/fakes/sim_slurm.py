@@ -1,0 +1,188 @@
+"""The simulated Slurm: nodes with marks, jobs that run, fail, are requeued and wait for their begin time."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job, JobState
+from steward.model.mark import Mark
+from steward.model.node import Node, NodeBase, Reason
+
+REQUEUE_DELAY_S = 121.0
+COMPLETING_S = 0.3
+SLURMD_TIMEOUT_S = 300.0
+DRAIN = frozenset({"DRAIN"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """What a job does besides what Slurm shows: how long it works, and whether its own bug ends it."""
+
+    works_s: float
+    spare: bool = False
+    bug_after_s: float | None = None
+    begin: float = 0.0
+    completing_until: float = 0.0
+    started: float = 0.0
+    attempt: int = 0
+    step_runs: bool = False
+    step_started: float = 0.0
+
+
+@dataclass(slots=True)
+class SimSlurm:
+    nodes: dict[NodeName, Node] = field(default_factory=dict)
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    runs: dict[JobId, Run] = field(default_factory=dict)
+    silent_since: dict[NodeName, float] = field(default_factory=dict)
+
+    # Commands, as scontrol has them: the error, or empty.
+
+    def drain(self, name: NodeName, mark: Mark) -> str:
+        node = self.nodes[name]
+        if node.is_foreign:
+            return "its reason is not ours"
+        self.nodes[name] = replace(node, flags=node.flags | DRAIN, reason=Reason(text=str(mark)))
+        return ""
+
+    def down(self, name: NodeName, mark: Mark, now: float) -> str:
+        error = self.drain(name, mark)
+        if not error:
+            self._set_down(name, now)
+        return error
+
+    def _set_down(self, name: NodeName, now: float) -> None:
+        self.nodes[name] = replace(self.nodes[name], base=NodeBase.DOWN)
+        for job in list(self.jobs.values()):
+            if name in job.nodes and job.is_active:
+                self._lose_node(job, name, now)
+
+    def _lose_node(self, job: Job, name: NodeName, now: float) -> None:
+        """With --no-kill (a spare inside) and a living batch host the job goes on, else it is requeued or fails."""
+        if self.runs[job.id].spare and name != job.batch_host and len(job.nodes) > 1:
+            self.jobs[job.id] = replace(job, nodes=job.nodes - {name})
+        elif job.requeue:
+            self._back_to_queue(job, now)
+        else:
+            self._end(job, JobState.NODE_FAIL, now)
+
+    def _back_to_queue(self, job: Job, now: float) -> None:
+        run = self.runs[job.id]
+        run.begin, run.completing_until = now + REQUEUE_DELAY_S, now + COMPLETING_S
+        run.step_runs, run.attempt = False, 0
+        self.jobs[job.id] = replace(
+            job,
+            state=JobState.PENDING,
+            nodes=frozenset(),
+            restarts=job.restarts + 1,
+            reason="BeginTime",
+            started=None,
+            ended=None,
+        )
+
+    def _end(self, job: Job, state: JobState, now: float) -> None:
+        self.runs[job.id].step_runs = False
+        self.jobs[job.id] = replace(job, state=state, ended=now, nodes=job.nodes)
+
+    def give_back(self, name: NodeName, mark: Mark, command: str) -> str:
+        node = self.nodes[name]
+        text = node.reason.text.split(" : ")[0] if node.reason else ""
+        if text not in (str(mark), command or str(mark)):
+            return "its reason is not ours any more"
+        self.undrain(name)
+        return ""
+
+    def undrain(self, name: NodeName) -> None:
+        self.nodes[name] = replace(self.nodes[name], base=NodeBase.IDLE, flags=frozenset(), reason=None)
+
+    def admin(self, name: NodeName, flag: str, text: str, now: float) -> None:
+        """A person sets a state with a reason of his own."""
+        node = self.nodes[name]
+        flags = (node.flags - {"DRAIN", "FAIL"}) | {flag}
+        self.nodes[name] = replace(node, flags=flags, reason=Reason(text=text, user="root", at=now))
+
+    def requeue(self, id: JobId, exclude: frozenset[NodeName], now: float) -> str:
+        job = self.jobs.get(id)
+        if job is None or job.is_pending or job.state in (JobState.COMPLETED, JobState.CANCELLED):
+            return "not in a state to be requeued"
+        if not job.requeue:
+            return "requeue is disabled for it"
+        self._back_to_queue(replace(job, excluded=exclude), now)
+        return ""
+
+    def nudge(self, id: JobId, exclude: frozenset[NodeName], now: float) -> str:
+        job = self.jobs.get(id)
+        if job is None or not job.is_pending or self.is_completing(id, now):
+            return "it does not wait"
+        self.runs[id].begin = now
+        self.jobs[id] = replace(job, excluded=exclude, reason="Resources")
+        return ""
+
+    def allow_requeue(self, id: JobId) -> str:
+        self.jobs[id] = replace(self.jobs[id], requeue=True)
+        return ""
+
+    def cancel(self, id: JobId, now: float) -> None:
+        if self.jobs[id].is_active or self.jobs[id].is_pending:
+            self._end(self.jobs[id], JobState.CANCELLED, now)
+
+    # The world goes on.
+
+    def is_completing(self, id: JobId, now: float) -> bool:
+        return now < self.runs[id].completing_until
+
+    def shown(self, now: float) -> dict[JobId, Job]:
+        flag = frozenset({"COMPLETING"})
+        return {i: replace(j, flags=flag if self.is_completing(i, now) else frozenset()) for i, j in self.jobs.items()}
+
+    def shown_nodes(self) -> dict[NodeName, Node]:
+        busy = {name for job in self.jobs.values() if job.is_active for name in job.nodes}
+
+        def show(node: Node) -> Node:
+            is_used = node.name in busy and node.base is NodeBase.IDLE
+            return replace(node, base=NodeBase.ALLOCATED) if is_used else node
+
+        return {name: show(node) for name, node in self.nodes.items()}
+
+    def hear(self, speaks: dict[NodeName, float | None], now: float) -> None:
+        """`speaks`: the start time of the slurmd that answers for each node, None where none does."""
+        for name, started in speaks.items():
+            node = self.nodes[name]
+            if started is not None:
+                self.silent_since.pop(name, None)
+                if node.slurmd_started != started or not node.responding:
+                    self.nodes[name] = replace(node, slurmd_started=started, responding=True)
+                    self._kill_strays(name, now, registered=node.slurmd_started != started)
+                continue
+            since = self.silent_since.setdefault(name, now)
+            if now >= since + SLURMD_TIMEOUT_S and not node.is_down:
+                reason = node.reason or Reason(text="Not responding", user="slurm", at=now)
+                self.nodes[name] = replace(node, responding=False, reason=reason)
+                self._set_down(name, now)
+
+    def _kill_strays(self, name: NodeName, now: float, *, registered: bool) -> None:
+        """A new slurmd knows nothing of the jobs that ran on its node: Slurm takes the node as failed for them."""
+        for job in list(self.jobs.values()):
+            if registered and job.is_active and name in job.nodes:
+                self._lose_node(job, name, now)
+
+    def schedule(self, now: float, free: Iterable[NodeName]) -> list[JobId]:
+        """Start what can start; the jobs that began."""
+        usable = sorted(name for name in free if self.nodes[name].is_schedulable)
+        began = []
+        for id in sorted(self.jobs):
+            job, run = self.jobs[id], self.runs[id]
+            mine = [name for name in usable if name not in job.excluded][: job.node_count]
+            if not job.is_pending or now < run.begin or self.is_completing(id, now) or len(mine) < job.node_count:
+                continue
+            usable = [name for name in usable if name not in mine]
+            run.started = run.step_started = now
+            run.step_runs, run.attempt = True, 0
+            self.jobs[id] = replace(
+                job, state=JobState.RUNNING, nodes=frozenset(mine), batch_host=mine[0], started=now, reason=""
+            )
+            began.append(id)
+        return began
+
+    def finish(self, id: JobId, state: JobState, now: float) -> None:
+        self._end(self.jobs[id], state, now)

@@ -1,0 +1,128 @@
+"""What must hold of every single plan, whatever the world does: one small check for each property."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from steward.model.action import (
+    Action,
+    AllowRequeue,
+    AnswerAsk,
+    CheckNow,
+    DownNode,
+    DrainNode,
+    LaunchInstance,
+    NudgeJob,
+    ProbeNode,
+    RequeueJob,
+    ReturnNode,
+)
+from steward.model.ask import Answer
+from steward.model.case import Step
+from steward.model.desired import Desired
+from steward.model.ids import JobId
+from steward.model.mark import first_token
+from steward.model.memory import Memory
+from steward.model.node import Node
+from steward.model.observed import Freshness, Observed
+from steward.model.plan import Plan
+from steward.policy.budget import REPLACING
+from steward.policy.plan import plan
+
+COMMANDS = ("Action:Replace", "Action:Reboot")
+HARMLESS = (CheckNow, ProbeNode)
+ABOUT_JOBS = (RequeueJob, NudgeJob, AllowRequeue, AnswerAsk)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class Law:
+    """A watcher of plans: raises AssertionError at the first that breaks a property."""
+
+    want: Desired
+    opted: set[JobId] = field(default_factory=set)
+    resumes: Counter[JobId] = field(default_factory=Counter)
+
+    def __call__(self, seen: Observed, memory: Memory, decided: Plan) -> None:
+        for action in decided.actions:
+            self._every_action(action, seen)
+        self._budgets(decided)
+        self._quiet_and_deterministic(seen, memory, decided)
+
+    def _every_action(self, action: Action, seen: Observed) -> None:
+        has_reason(action)
+        if seen.slurm is not Freshness.FRESH:
+            is_harmless_when_blind(action)
+        if isinstance(action, DrainNode | DownNode | ReturnNode):
+            touches_only_ours(action, seen.nodes[action.node])
+        if isinstance(action, ABOUT_JOBS):
+            assert action.job in self.opted, f"P5: {action} touches a job that did not opt in"
+
+    def _budgets(self, decided: Plan) -> None:
+        rules = self.want.repair
+        cases = decided.memory.cases.values()
+        running = [case for case in cases if case.step in REPLACING]
+        most = max(rules.concurrent_min, int(rules.concurrent_fraction * len(self.want.slots)))
+        assert len(running) <= most, f"P4: {len(running)} repairs at once"
+        out = [c for c in cases if c.is_open and c.step is not Step.SUSPECT and c.trigger.value != "admin"]
+        out = [case for case in out if case.opened > decided.memory.breakers_reset]
+        limit = max(rules.breaker_min, int(rules.breaker_fraction * len(self.want.slots)))
+        assert len(out) <= limit, f"P4: {len(out)} nodes out of service"
+        begun = [at for times in decided.memory.history.values() for at in times]
+        for at in begun:
+            assert sum(1 for b in begun if at - 3600 < b <= at) <= rules.replacements_per_hour, "P4: too many an hour"
+        for mem in decided.memory.jobs.values():
+            by_us = [a for a in mem.attempts if a.decision.value != "stop" and not a.decided_for.startswith("restart:")]
+            assert len(by_us) <= self.want.resume.max_resumes, f"P10: job {mem.id} resumed {len(by_us)} times"
+
+    def _quiet_and_deterministic(self, seen: Observed, memory: Memory, decided: Plan) -> None:
+        again = plan(seen, self.want, decided.memory, seen.at)
+        assert again.actions == (), f"P2: not quiet: {[a.key for a in again.actions]}"
+        if not decided.actions:
+            return
+        assert plan(seen, self.want, memory, seen.at) == decided, "P1: another answer to the same question"
+        assert plan(shuffled(seen), self.want, memory, seen.at) == decided, "P12: the order of input matters"
+
+
+def has_reason(action: Action) -> None:
+    assert action.why.rule, f"P11: {action.key} has no rule"
+    assert action.why.text, f"P11: {action.key} says nothing"
+    if isinstance(action, DrainNode | DownNode | LaunchInstance | RequeueJob):
+        assert action.why.evidence, f"P11: {action.key} names no evidence"
+
+
+def is_harmless_when_blind(action: Action) -> None:
+    stops = isinstance(action, AnswerAsk) and action.answer is Answer.STOP
+    assert stops or isinstance(action, HARMLESS), f"P6: {action.key} on an old picture"
+
+
+def touches_only_ours(action: DrainNode | DownNode | ReturnNode, node: Node) -> None:
+    text = first_token(node.reason.text) if node.reason else ""
+    if isinstance(action, ReturnNode):
+        ours = node.mark is not None and node.mark.id == action.mark.id
+        assert ours or (action.command in COMMANDS and text == action.command), f"P5: gives back {node}"
+    else:
+        assert not node.is_foreign, f"P5: {action.key} on a node that somebody else took out: {node}"
+
+
+def shuffled(seen: Observed) -> Observed:
+    order = random.Random(7)
+
+    def mix(mapping: Mapping[K, V]) -> dict[K, V]:
+        items = list(mapping.items())
+        order.shuffle(items)
+        return dict(items)
+
+    return replace(
+        seen,
+        nodes=mix(seen.nodes),
+        jobs=mix(seen.jobs),
+        agents=mix(seen.agents),
+        instances=mix(seen.instances),
+        asks=tuple(order.sample(seen.asks, len(seen.asks))),
+        opted_in=tuple(order.sample(seen.opted_in, len(seen.opted_in))),
+    )

@@ -1,0 +1,156 @@
+"""Stories: what befalls a cluster, as data that Hypothesis can make and shrink."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from steward.model.desired import Desired, RepairPolicy, ResumePolicy
+from steward.model.health import Advice, Severity
+from steward.model.ids import JobId, NodeName
+from steward.model.instance import Slot
+from tests.fakes.head import Head
+from tests.fakes.world import ON, World
+from tests.property.law import Law
+
+NODES = 6
+QUICK = RepairPolicy(
+    drain_deadline_s=20.0,
+    launch_timeout_s=60.0,
+    provision_timeout_s=30.0,
+    verify_timeout_s=30.0,
+    release_deadline_s=400.0,
+    capacity_backoff_s=(2.0, 4.0),
+    agents_grace_s=5.0,
+    breaker_min=3,
+    node_repairs=50,
+    replacements_per_hour=100,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blow:
+    """One thing that happens `after_s` the one before."""
+
+    after_s: float
+    kind: str
+    node: NodeName
+    size: int = 1
+
+
+def _admin(flag: str, text: str) -> Callable[[Head, Blow], None]:
+    return lambda head, blow: head.world.slurm.admin(blow.node, flag, text, head.world.now)
+
+
+def _everyone_silent(head: Head, blow: Blow) -> None:
+    for node in head.world.slurm.nodes:
+        head.world.machines.restart_agent(node, head.world.now, 4.0 * blow.size)
+
+
+def _check(severity: Severity, advice: Advice) -> Callable[[Head, Blow], None]:
+    def fail(head: Head, blow: Blow) -> None:
+        head.world.machines.fail_check(blow.node, severity, advice, head.world.now, f"check-{blow.size}")
+
+    return fail
+
+
+def _submit(head: Head, blow: Blow) -> None:
+    mode = None if blow.size == 3 else ON
+    bug = 2.0 if blow.size == 2 else None
+    job = head.world.submit(min(blow.size + 1, 3), spare=blow.size > 1, works_s=20.0, bug_after_s=bug, mode=mode)
+    if mode is not None and isinstance(head.watch, Law):
+        head.watch.opted.add(job)
+
+
+def _cancel(head: Head, blow: Blow) -> None:
+    for job in list(head.world.slurm.jobs):
+        head.world.slurm.cancel(job, head.world.now)
+
+
+def _undrain(head: Head, blow: Blow) -> None:
+    if head.world.slurm.nodes[blow.node].is_foreign:
+        head.world.slurm.undrain(blow.node)
+
+
+def _hang_slurm(head: Head, blow: Blow) -> None:
+    head.world.slurm_hangs_until = head.world.now + 4.0 * blow.size
+
+
+def _hang_provider(head: Head, blow: Blow) -> None:
+    head.world.provider_hangs_until = head.world.now + 4.0 * blow.size
+
+
+def _kill_head(head: Head, blow: Blow) -> None:
+    head.kill_at = head.point + blow.size
+
+
+def _away(head: Head, blow: Blow) -> None:
+    """The head is stopped for a while; the world goes on."""
+    head.memory = None
+    head.world.advance(10.0 * blow.size)
+    head.world.restart_head()
+
+
+BLOWS: dict[str, Callable[[Head, Blow], None]] = {
+    "kill": lambda head, blow: head.world.machines.kill(blow.node),
+    "freeze": lambda head, blow: head.world.machines.mute(blow.node, head.world.now),
+    "thaw": lambda head, blow: head.world.machines.unmute(blow.node),
+    "agent dies": lambda head, blow: head.world.machines.restart_agent(blow.node, head.world.now, 3.0 * blow.size),
+    "all agents vanish": _everyone_silent,
+    "xid": _check(Severity.FATAL, Advice.REPLACE),
+    "xid, reboot": _check(Severity.FATAL, Advice.REBOOT),
+    "degraded": _check(Severity.DEGRADED, Advice.REPLACE),
+    "admin drains": _admin("DRAIN", "$(rm -rf /) my own maintenance"),
+    "admin undrains": _undrain,
+    "Action:Replace": _admin("FAIL", "Action:Replace"),
+    "Action:Reboot": _admin("FAIL", "Action:Reboot"),
+    "submit": _submit,
+    "cancel": _cancel,
+    "refuse launches": lambda head, blow: head.world.machines.refusals.extend(["capacity: none left"] * blow.size),
+    "break launches": lambda head, blow: head.world.machines.refusals.extend(["quota exceeded"] * blow.size),
+    "lose actions": lambda head, blow: head.mishaps.extend(["lost"] * blow.size),
+    "refuse actions": lambda head, blow: head.mishaps.extend(["refused"] * blow.size),
+    "double actions": lambda head, blow: head.mishaps.extend(["twice"] * blow.size),
+    "Slurm hangs": _hang_slurm,
+    "provider hangs": _hang_provider,
+    "head killed": _kill_head,
+    "head away": _away,
+}
+
+blows = st.builds(
+    Blow,
+    after_s=st.sampled_from([0.0, 0.3, 1.0, 3.0, 8.0, 20.0]),
+    kind=st.sampled_from(sorted(BLOWS)),
+    node=st.integers(1, NODES).map(lambda i: NodeName(f"n{i}")),
+    size=st.integers(1, 3),
+)
+stories = st.lists(blows, min_size=1, max_size=12)
+
+
+def a_head(repair: RepairPolicy = QUICK, resume: ResumePolicy | None = None, works_s: float = 30.0) -> Head:
+    """A head over a healthy cluster with two opted-in jobs, watched by the law."""
+    world = World.of(NODES)
+    slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
+    want = Desired(repair=repair, resume=resume or ResumePolicy(), slots=slots)
+    head = Head(world=world, want=want, watch=Law(want))
+    for job in (world.submit(2, works_s=works_s), world.submit(2, works_s=works_s + 10, spare=True)):
+        opted_in(head, job)
+    head.run(2.0)
+    return head
+
+
+def opted_in(head: Head, job: JobId) -> None:
+    assert isinstance(head.watch, Law)
+    head.watch.opted.add(job)
+
+
+def tell(head: Head, story: list[Blow]) -> None:
+    """Let it all happen, then let things calm down."""
+    for blow in story:
+        head.run(blow.after_s)
+        BLOWS[blow.kind](head, blow)
+    head.run(30.0)
+    for node in head.world.slurm.nodes:
+        head.world.machines.unmute(node)
+    head.mishaps.clear()
+    head.world.machines.refusals.clear()
