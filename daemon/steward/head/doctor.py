@@ -21,6 +21,7 @@ class Doctor:
     version: str
     clock: Clock
     slurm: SlurmPort
+    slurm_choice: str
     config: SlurmConfig
     munge: MungePort
     store: StorePort
@@ -43,7 +44,7 @@ class Doctor:
         return [line for topic, remedy, look in looks for line in _safely(topic, remedy, look)]
 
     def _slurm(self) -> list[Line]:
-        return [ok("slurm", self.slurm.describe())]
+        return [ok("slurm", f"{self.slurm.describe()} ({self.slurm_choice})")]
 
     def _picture(self) -> list[Line]:
         latest = self.latest()

@@ -76,10 +76,11 @@ class Link(asyncio.StreamReaderProtocol):
 
     def __init__(self, greet: Callable[["Link", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
         self._stream = asyncio.StreamReader(limit=MAX_FRAME + _LENGTH)
-        super().__init__(self._stream, lambda reader, writer: greet(self, reader, writer))
+        super().__init__(self._stream, lambda reader, writer: greet(self, reader, self._kept(writer)))
         self._buffer = bytearray()
         self._greeted = False
         self._peer: asyncio.Transport | None = None
+        self._writer: asyncio.StreamWriter | None = None
         self._owner: Owner | None = None
         self._seals: Seals | None = None
         self._incoming = _Turns(self._open, self.close)
@@ -98,6 +99,11 @@ class Link(asyncio.StreamReaderProtocol):
         if isinstance(transport, asyncio.Transport):
             self._peer = transport
         super().connection_made(transport)
+
+    def _kept(self, writer: asyncio.StreamWriter) -> asyncio.StreamWriter:
+        """A writer that nobody holds closes its connection (Python 3.13 and newer): the link holds it to the end."""
+        self._writer = writer
+        return writer
 
     def adopt(self, owner: Owner, seals: Seals) -> None:
         """The handshake is done: frames go to `owner` from now on."""

@@ -11,7 +11,8 @@ from steward.adapters.clock import SystemClock
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.seal import Sealer
-from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.choose import Choice
+from steward.adapters.slurm.choose import choose as choose_slurm
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.witness import PortWitness
 from steward.api.auth import Gatekeeper
@@ -25,7 +26,7 @@ from steward.model.events import Event
 from steward.model.observed import Freshness
 from steward.model.settings import Settings
 from steward.policy.plan import plan
-from steward.ports import Notifier, ProviderPort, SlurmPort, StorePort
+from steward.ports import Notifier, ProviderPort, StorePort
 from steward.workflows.apply import Applier, Ports
 from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands
@@ -57,7 +58,7 @@ class _Base:
     bell: Bell
     told: deque[Event]
     munge: Munge
-    slurm: SlurmPort
+    slurm: Choice
     config: SlurmConfig
     provider: ProviderPort | None
     store: StorePort
@@ -91,7 +92,7 @@ def _base(settings: Settings) -> _Base:
         bell=bell,
         told=deque(maxlen=_MAX_TOLD),
         munge=Munge(str(settings.cluster.munge_socket or "")),
-        slurm=CommandLineSlurm(conf=str(conf), timeout_s=limit_s),
+        slurm=choose_slurm(conf=str(conf), timeout_s=limit_s),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
         provider=choose.fleet(settings),
         store=choose.store(settings),
@@ -104,7 +105,7 @@ def _base(settings: Settings) -> _Base:
 def _parts(base: _Base, hub: Hub) -> Parts:
     head = base.settings.head
     observer = Observer(
-        slurm=base.slurm,
+        slurm=base.slurm.slurm,
         provider=base.provider,
         agents=hub,
         clock=base.clock,
@@ -112,7 +113,7 @@ def _parts(base: _Base, hub: Hub) -> Parts:
         patience=Patience(usual=base.settings.cluster.command_timeout_s + 1.0),
     )
     journal = Journal(base.store, base.clock, base.metrics.count)
-    ports = Ports(slurm=base.slurm, provider=base.provider, agents=hub, witness=PortWitness(now=base.clock.now))
+    ports = Ports(slurm=base.slurm.slurm, provider=base.provider, agents=hub, witness=PortWitness(now=base.clock.now))
     return Parts(
         observer=observer,
         plan=plan,
@@ -144,7 +145,8 @@ def _source(base: _Base, hub: Hub, cycle: Cycle) -> Source:
     doctor = Doctor(
         version=__version__,
         clock=base.clock,
-        slurm=base.slurm,
+        slurm=base.slurm.slurm,
+        slurm_choice=base.slurm.why,
         config=base.config,
         munge=base.munge,
         store=base.store,
