@@ -1,6 +1,9 @@
 #include "node.h"
 
 #include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
 
 #include <slurm/slurm.h>
 
@@ -78,6 +81,14 @@ static const char *_verb_name(enum wire_verb verb)
 	return verb == WIRE_REQUEUE ? "requeued" : "not resumed";
 }
 
+/* A script that SIGTERM has ended was told to go: by scancel, by a time limit,
+ * by a requeue. To hold a job that Slurm is ending keeps its nodes, and when it
+ * lasts, Slurm drains them ("Kill task failed"). */
+static bool _was_told_to_end(int status)
+{
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
+}
+
 void node_task_exit(spank_t spank, const struct config *config)
 {
 	struct wire_answer answer;
@@ -87,7 +98,7 @@ void node_task_exit(spank_t spank, const struct config *config)
 		return;
 	if (spank_get_item(spank, S_TASK_EXIT_STATUS, &step.status) !=
 		    ESPANK_SUCCESS ||
-	    !step.status)
+	    !step.status || _was_told_to_end(step.status))
 		return;
 	slurm_info("steward: job %" PRIu32 ": script ended with status 0x%x, "
 		   "held for the agent's decision",

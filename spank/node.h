@@ -15,7 +15,7 @@ void node_start(spank_t spank, const struct config *config);
 
 /* slurm_spank_task_exit: when the script of an opted-in job has failed, hold
  * it until the agent has decided. Slurm knows nothing of the end yet: the job
- * is running and has its nodes. */
+ * is running and has its nodes. A script that SIGTERM has ended is not held. */
 void node_task_exit(spank_t spank, const struct config *config);
 
 #endif

@@ -1,5 +1,6 @@
 """The shim in sbatch, salloc and slurmstepd: what it hands on, and that it never holds longer than it says."""
 
+import signal
 import socket
 import subprocess
 import unittest
@@ -99,6 +100,14 @@ class Hold(ShimTest):
     def test_a_script_that_ends_well_is_not_held(self) -> None:
         self.hold("wait,wait,wait", status="0")
         assert self.asking.asked() == []
+
+    def test_a_script_that_was_told_to_end_is_not_held(self) -> None:
+        output, seconds = self.hold("wait,wait,wait", status=str(int(signal.SIGTERM)))
+        assert (self.asking.asked(), seconds < 0.8) == ([], True), output
+
+    def test_a_script_that_was_killed_is_held(self) -> None:
+        self.hold("stop", status=str(int(signal.SIGKILL)))
+        assert self.asking.asked()[0]["status"] == "9"
 
     def test_a_failing_step_that_is_no_script_is_not_held(self) -> None:
         agent = self.agent("wait,wait,wait")
