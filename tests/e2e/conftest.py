@@ -29,13 +29,13 @@ def bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
     if given := request.config.getoption("--bed"):
         yield beds.find(Path(given))
         return
-    yield from _brought_up(request, nodes=NODES, steward=True)
+    yield from brought_up(request, nodes=NODES, steward=True)
 
 
 @pytest.fixture(scope="module")
 def plain_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
     """A cluster of n1..n3 without Steward: nobody repairs what a test breaks."""
-    yield from _brought_up(request, nodes=3, steward=False)
+    yield from brought_up(request, nodes=3, steward=False)
 
 
 @pytest.fixture
@@ -51,6 +51,12 @@ def story(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
     shutil.rmtree(place, ignore_errors=True)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What only the docker bed can do is tested there only."""
+    docker_only = collection_path.name.startswith("test_docker")
+    return True if docker_only and config.getoption("--backend") != "docker" else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Leaves the test's outcome where its fixtures find it."""
@@ -60,7 +66,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def _brought_up(request: pytest.FixtureRequest, *, nodes: int, steward: bool) -> Iterator[Bed]:
+def brought_up(request: pytest.FixtureRequest, *, nodes: int, steward: bool, contain: bool = False) -> Iterator[Bed]:
+    """A cluster for a fixture, taken down at its end."""
     option = request.config.getoption
     spec = BedSpec(
         dir=Path(tempfile.mkdtemp(prefix="steward-e2e-", dir="/tmp")),
@@ -68,6 +75,7 @@ def _brought_up(request: pytest.FixtureRequest, *, nodes: int, steward: bool) ->
         slurm=option("--slurm"),
         nodes=nodes,
         steward=steward,
+        contain=contain,
     )
     bed = beds.make(spec)
     try:

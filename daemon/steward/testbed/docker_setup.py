@@ -37,7 +37,7 @@ def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, sa
     )
     layout.root.mkdir(parents=True, exist_ok=True)
     layout.root.chmod(0o755)
-    _save(layout, plan)
+    save(layout, plan)
     write_commands(layout)
     for node in (*spec.node_names, *spec.spare_names):
         layout.checks(node).mkdir(parents=True)
@@ -89,7 +89,8 @@ def load(layout: DockerLayout) -> Plan:
     return Plan(**entry, spec=BedSpec(**spec, **where), subnet=subnet, mounts=mounts)
 
 
-def _save(layout: DockerLayout, plan: Plan) -> None:
+def save(layout: DockerLayout, plan: Plan) -> None:
+    """For `load`."""
     entry: Mapping[str, Any] = asdict(plan)
     entry["spec"]["backend"] = plan.spec.backend.value
     layout.manifest.write_text(json.dumps(entry, indent=1, default=str))
