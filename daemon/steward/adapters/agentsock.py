@@ -33,6 +33,7 @@ class ShimSocket:
         self._serve = serve
         self._wait_every_s = wait_every_s
         self._open: Counter[int] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Serves until cancelled. Raises Permanent when the socket cannot be made."""
@@ -40,12 +41,20 @@ class ShimSocket:
             sock = _listen(self._path)
         except OSError as error:
             raise Permanent(f"cannot listen at {self._path}: {error}") from error
-        server = await asyncio.start_unix_server(self._connection, sock=sock, limit=MAX_LINE, backlog=512)
+        server = await asyncio.start_unix_server(self._accept, sock=sock, limit=MAX_LINE, backlog=512)
         try:
             await server.serve_forever()
         finally:
             self._path.unlink(missing_ok=True)  # first: after the close it may be our successor's
             server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._connection(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         uid = _peer_uid(writer)

@@ -1,0 +1,42 @@
+"""Neighbours of an agent's parts: a head that keeps what it is told, a Slurm that knows which jobs are over."""
+
+from dataclasses import dataclass, field
+
+from steward.adapters.wire import Frame
+from steward.model.ids import JobId, NodeName
+from steward.ports import Retryable
+
+
+@dataclass
+class FakeHead:
+    away_since: float | None = None
+    told: list[Frame] = field(default_factory=list)
+
+    def post(self, frame: Frame) -> None:
+        if self.away_since is None:
+            self.told.append(frame)
+
+    def kinds(self) -> list[str]:
+        return [frame["t"] for frame in self.told]
+
+
+@dataclass
+class FakeSlurmLook:
+    """`over` are jobs that have ended; `up` False: slurmctld does not answer."""
+
+    up: bool = True
+    over: set[int] = field(default_factory=set)
+    here: frozenset[JobId] = frozenset()
+    asked: int = 0
+
+    async def is_over(self, job: JobId, restart: int) -> bool:
+        self.asked += 1
+        if not self.up:
+            raise Retryable("slurmctld does not answer")
+        return job in self.over
+
+    async def on(self, node: NodeName) -> frozenset[JobId]:
+        self.asked += 1
+        if not self.up:
+            raise Retryable("slurmctld does not answer")
+        return self.here

@@ -1,0 +1,65 @@
+"""Both ends of an agent's connection in one process: real streams on a loopback port, a munged in memory."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from steward.adapters.handshake import Hello, Terms, greet_agent, greet_head
+from steward.adapters.offload import Threads
+from steward.adapters.seal import Sealer
+from steward.adapters.wire import Channel
+from steward.model.health import Incarnation
+from steward.model.ids import BootId, InstanceId, NodeName
+from tests.fakes.munge import FakeMunge, FakeMunged
+
+TERMS = Terms(interval_s=0.05, late_after_s=0.5, now=1000.0)
+WHO = Incarnation(instance=InstanceId("i-1"), boot=BootId("b0000001"))
+HELLO = Hello(node=NodeName("n1"), incarnation=WHO, version="1.0")
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def sealer(munged: FakeMunged, uid: int = 0, trusted: frozenset[int] = frozenset({0})) -> Sealer:
+    return Sealer(FakeMunge(munged, uid), trusted, Threads(4))
+
+
+@contextlib.asynccontextmanager
+async def stream_pair() -> AsyncIterator[tuple[Streams, Streams]]:
+    """(head's end, agent's end) of one TCP connection."""
+    accepted: asyncio.Queue[Streams] = asyncio.Queue()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await accepted.put((reader, writer))
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    agent = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    head = await accepted.get()
+    try:
+        yield head, agent
+    finally:
+        for _, writer in (head, agent):
+            writer.transport.abort()
+        server.close()
+
+
+@dataclass
+class Wire:
+    """A connection after its handshake, as each side has it."""
+
+    head: Channel
+    agent: Channel
+    hello: Hello
+    terms: Terms
+    munged: FakeMunged = field(default_factory=FakeMunged)
+
+
+@contextlib.asynccontextmanager
+async def wire(hello: Hello = HELLO, terms: Terms = TERMS) -> AsyncIterator[Wire]:
+    munged = FakeMunged()
+    async with stream_pair() as (head, agent):
+        ends = await asyncio.gather(
+            greet_agent(*head, sealer(munged), terms), greet_head(*agent, sealer(munged), hello)
+        )
+        (head_channel, said), (agent_channel, told) = ends
+        yield Wire(head=head_channel, agent=agent_channel, hello=said, terms=told, munged=munged)

@@ -1,0 +1,110 @@
+"""Nothing that a peer or a user sends makes a parser do anything but refuse it in its own words."""
+
+import asyncio
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steward.adapters.messages import answer_of, ask_of, finding_of, finding_record, opted_of, report_frame, report_of
+from steward.adapters.shimline import MAX_LINE, AskLine, BadLine, OptedLine, answer_line, parse_request
+from steward.adapters.wire import MAX_FRAME, Frame, Malformed, pack, read_frame, unpack
+from steward.model.ask import Answer
+from steward.model.health import Advice, Finding, Outcome, Severity
+from steward.model.ids import NodeName
+from steward.ports import PortError
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+FIELDS = ("id", "kind", "job", "step", "uid", "mode", "attempt", "restart", "status", "at", "answer", "exclude")
+likely: st.SearchStrategy[object] = st.sampled_from(
+    ["batch", "1", "any:3", "n1", "retry", 1, 0, -1, 1.5, 2**70, True, None, [], ["n1", 3], {}]
+)
+frames = st.dictionaries(st.sampled_from(FIELDS), likely | json_values).map(lambda body: {"t": "x", **body})
+findings = st.builds(
+    Finding,
+    check=st.from_regex(r"[a-z0-9_.-]{1,40}", fullmatch=True),
+    outcome=st.sampled_from(Outcome),
+    severity=st.sampled_from(Severity),
+    advice=st.sampled_from(Advice),
+    text=st.text(max_size=2000),
+    at=st.floats(min_value=0, max_value=1e12),
+    event=st.booleans(),
+)
+
+
+async def _read_all(data: bytes) -> list[Frame]:
+    reader = asyncio.StreamReader()
+    reader.feed_data(data)
+    reader.feed_eof()
+    found = []
+    while not reader.at_eof():
+        found.append(await read_frame(reader))
+    return found
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_frames_or_refused(data: bytes) -> None:
+    try:
+        asyncio.run(_read_all(data))
+    except PortError:
+        return
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=8), json_values, max_size=4), min_size=1, max_size=4))
+def test_frames_come_out_as_they_went_in(bodies: list[dict[str, object]]) -> None:
+    sent = [{**body, "t": "x"} for body in bodies]
+    assert asyncio.run(_read_all(b"".join(map(pack, sent)))) == sent
+
+
+@given(frames)
+def test_a_message_with_any_fields_is_understood_or_malformed(frame: Frame) -> None:
+    for understand in (lambda f: ask_of(f, NodeName("n1")), answer_of, opted_of, finding_of, report_of):
+        try:
+            understand(frame)
+        except Malformed:
+            continue
+
+
+@given(st.lists(findings, max_size=80))
+def test_every_report_fits_a_frame_and_keeps_the_worst(found: list[Finding]) -> None:
+    frame = report_frame(found, "check-1")
+    body = pack(frame)[4:]
+    assert len(body) <= MAX_FRAME
+    told, checked = report_of(unpack(body))
+    assert checked == "check-1"
+    fatal = sum(one.is_bad and one.severity is Severity.FATAL for one in found)
+    assert sum(one.is_bad and one.severity is Severity.FATAL for one in told) == min(fatal, 48)
+
+
+@given(findings)
+def test_a_findings_text_is_printable_on_the_other_side(finding: Finding) -> None:
+    told = finding_of(json.loads(json.dumps(finding_record(finding))))
+    assert told.text.isascii()
+    assert told.text.isprintable()
+
+
+words = st.sampled_from(
+    ["steward/1", "ask", "opted", "job=1", "uid=0", "mode=1", "mode=any:2", "restart=0", "attempt=1"]
+)
+more = st.sampled_from(["kind=batch", "kind=step", "step=batch", "step=0", "status=256", "status=-1", "new=x", "=", ""])
+
+
+@given(st.lists(words | more | st.text(max_size=6), max_size=12).map(" ".join), st.sampled_from(["\n", "", "\n\n"]))
+def test_any_line_is_a_request_or_a_bad_line(text: str, end: str) -> None:
+    try:
+        request = parse_request((text + end).encode())
+    except BadLine:
+        return
+    assert isinstance(request, OptedLine | AskLine)
+
+
+@given(st.sampled_from(Answer), st.frozensets(st.from_regex(r"[a-z0-9]{1,60}", fullmatch=True), max_size=64))
+def test_every_answer_is_one_short_line(answer: Answer, names: frozenset[str]) -> None:
+    line = answer_line(answer, frozenset(map(NodeName, names)))
+    assert len(line) <= MAX_LINE
+    assert line.count(b"\n") == 1
+    assert line.endswith(b"\n")

@@ -1,0 +1,206 @@
+"""The agent's socket, spoken to over real unix sockets."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.agentsock import MAX_PER_USER, Serve, ShimSocket
+from steward.adapters.shimline import AskLine, OptedLine
+from steward.ports import Permanent
+
+ASK = b"steward/1 ask kind=batch job=12 step=batch uid=0 mode=1 attempt=1 restart=0 status=256\n"
+OPTED = b"steward/1 opted job=12 uid=0 mode=1 restart=0 batch=1\n"
+WAIT = b"steward/1 wait\n"
+
+
+@contextlib.asynccontextmanager
+async def listening(path: Path, serve: Serve, wait_every_s: float = 30.0) -> AsyncIterator[None]:
+    server = asyncio.ensure_future(ShimSocket(path, serve, wait_every_s=wait_every_s).run())
+    while not path.exists():
+        assert not server.done(), server.exception()
+        await asyncio.sleep(0.005)
+    try:
+        yield
+    finally:
+        server.cancel()
+        await asyncio.gather(server, return_exceptions=True)
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(10):
+            await story()
+
+    asyncio.run(within())
+
+
+async def say(path: Path, line: bytes) -> bytes:
+    """Everything that comes back until the agent hangs up."""
+    reader, writer = await asyncio.open_unix_connection(path)
+    writer.write(line)
+    try:
+        return await all_of(reader)
+    finally:
+        writer.close()
+
+
+async def all_of(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionResetError:  # it hung up without reading what we said
+        return b""
+
+
+async def answer_stop(request: OptedLine | AskLine, uid: int) -> bytes:
+    return b"steward/1 stop\n"
+
+
+def test_an_ask_is_told_to_wait_at_once_and_again_until_it_is_answered(tmp_path: Path) -> None:
+    async def slowly(request: OptedLine | AskLine, uid: int) -> bytes:
+        await asyncio.sleep(0.25)
+        return b"steward/1 requeue\n"
+
+    async def story() -> None:
+        async with listening(tmp_path / "s", slowly, wait_every_s=0.1):
+            assert await say(tmp_path / "s", ASK) == WAIT * 3 + b"steward/1 requeue\n"
+
+    run(story)
+
+
+def test_opted_is_answered_without_a_wait_and_the_peer_is_the_kernels_word(tmp_path: Path) -> None:
+    seen: list[tuple[object, int]] = []
+
+    async def note(request: OptedLine | AskLine, uid: int) -> bytes:
+        seen.append((request.job, uid))
+        return b"steward/1 ok\n"
+
+    async def story() -> None:
+        async with listening(tmp_path / "s", note):
+            assert await say(tmp_path / "s", OPTED) == b"steward/1 ok\n"
+
+    run(story)
+    assert seen == [(12, os.getuid())]
+
+
+def test_a_refused_shim_is_hung_up_on(tmp_path: Path) -> None:
+    async def refuse(request: OptedLine | AskLine, uid: int) -> None:
+        return None
+
+    async def story() -> None:
+        async with listening(tmp_path / "s", refuse):
+            assert await say(tmp_path / "s", OPTED) == b""
+
+    run(story)
+
+
+@pytest.mark.parametrize("line", [b"hello\n", ASK[:-2], b"x" * 5000, b"\x00\n"], ids=["words", "cut", "long", "bytes"])
+def test_a_malformed_line_is_hung_up_on_and_the_next_shim_is_served(tmp_path: Path, line: bytes) -> None:
+    async def story() -> None:
+        async with listening(tmp_path / "s", answer_stop):
+            assert await say(tmp_path / "s", line) == b""
+            assert (await say(tmp_path / "s", ASK)).endswith(b"steward/1 stop\n")
+
+    run(story)
+
+
+def test_a_shim_that_hangs_up_cancels_its_ask(tmp_path: Path) -> None:
+    ended = asyncio.Event()
+
+    async def for_ever(request: OptedLine | AskLine, uid: int) -> bytes:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return b""
+
+    async def story() -> None:
+        async with listening(tmp_path / "s", for_ever):
+            reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
+            writer.write(ASK)
+            assert await reader.readline() == WAIT
+            writer.close()
+            await ended.wait()
+
+    run(story)
+
+
+def test_every_user_may_connect_whatever_the_umask(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path / "s", answer_stop):
+            assert (tmp_path / "s").stat().st_mode & 0o777 == 0o666
+
+    run(story)
+
+
+def test_the_socket_of_a_dead_agent_is_replaced_and_one_of_ours_is_removed_at_the_end(tmp_path: Path) -> None:
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(tmp_path / "s"))
+    dead.close()
+
+    async def story() -> None:
+        server = asyncio.ensure_future(ShimSocket(tmp_path / "s", answer_stop).run())
+        await asyncio.sleep(0.1)
+        assert (await say(tmp_path / "s", ASK)).endswith(b"steward/1 stop\n")
+        server.cancel()
+        await asyncio.gather(server, return_exceptions=True)
+
+    run(story)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_second_agent_does_not_take_the_socket_of_a_live_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with listening(tmp_path / "s", answer_stop):
+            with pytest.raises(Permanent, match="another steward-agent answers"):
+                await ShimSocket(tmp_path / "s", answer_stop).run()
+            assert (await say(tmp_path / "s", ASK)).endswith(b"steward/1 stop\n")
+
+    run(story)
+
+
+def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("precious")
+    with pytest.raises(Permanent, match="not a socket"):
+        asyncio.run(ShimSocket(tmp_path / "s", answer_stop).run())
+    assert (tmp_path / "s").read_text() == "precious"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_a_user_may_not_hold_more_than_his_share_of_connections() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="steward-sock-"))  # pytest's own is closed to other users
+    folder.chmod(0o755)
+
+    async def for_ever(request: OptedLine | AskLine, uid: int) -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    async def connect_as(uid: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        os.seteuid(uid)
+        try:
+            return await asyncio.open_unix_connection(folder / "s")
+        finally:
+            os.seteuid(0)
+
+    async def story() -> None:
+        async with listening(folder / "s", for_ever):
+            held = [await connect_as(4242) for _ in range(MAX_PER_USER)]
+            for _, writer in held:
+                writer.write(ASK)
+            for reader, _ in held:
+                assert await reader.readline() == WAIT
+            reader, writer = await connect_as(4242)
+            writer.write(ASK)
+            assert await all_of(reader) == b""
+            root_reader, root_writer = await asyncio.open_unix_connection(folder / "s")
+            root_writer.write(ASK)
+            assert await root_reader.readline() == WAIT
+
+    run(story)
+    shutil.rmtree(folder)

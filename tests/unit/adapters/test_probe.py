@@ -1,0 +1,88 @@
+"""The agent's senses on this machine."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.probe import LocalProbes, with_missing
+from steward.model.probe import DiskUsage, Gpu, HeadClock, QueryGpus, Raw, ReadFiles, RunProgram
+
+
+def look(probe: ReadFiles | DiskUsage | RunProgram | HeadClock) -> Raw:
+    return LocalProbes(skew_s=lambda: 0.25).look(probe)
+
+
+def a_program(path: Path, text: str) -> tuple[str, ...]:
+    path.write_text(f"#!{sys.executable}\n{text}\n")
+    path.chmod(0o755)
+    return (str(path),)
+
+
+def test_files_are_read_and_an_absent_one_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"text \xff")
+    raw = look(ReadFiles(paths=(str(tmp_path / "a"), str(tmp_path / "b"))))
+    assert raw.files == {str(tmp_path / "a"): "text \ufffd", str(tmp_path / "b"): None}
+
+
+def test_a_file_that_cannot_be_read_is_a_failed_look(tmp_path: Path) -> None:
+    assert "Is a directory" in look(ReadFiles(paths=(str(tmp_path),))).error
+
+
+def test_disks_are_counted_as_df_counts_them_and_absent_paths_are_left_out(tmp_path: Path) -> None:
+    raw = look(DiskUsage(paths=(str(tmp_path), "/no/such/path")))
+    (disk,) = raw.disks.values()
+    seen = os.statvfs(tmp_path)
+    assert disk.total == (seen.f_blocks - seen.f_bfree + seen.f_bavail) * seen.f_frsize
+    assert 0 <= disk.free <= disk.total
+    assert not disk.read_only
+
+
+def test_a_read_only_file_system_is_seen() -> None:
+    raw = look(DiskUsage(paths=("/sys",) if not os.access("/sys", os.W_OK) else ("/proc",)))
+    assert not raw.error
+
+
+def test_a_program_tells_status_and_output(tmp_path: Path) -> None:
+    argv = a_program(tmp_path / "p", "import os; print(os.environ['NODE']); raise SystemExit(2)")
+    raw = look(RunProgram(argv=argv, env=(("NODE", "n1"),)))
+    assert (raw.returncode, raw.output.strip(), raw.error) == (2, "n1", "")
+
+
+def test_stderr_is_the_output_of_a_program_that_says_nothing_else(tmp_path: Path) -> None:
+    argv = a_program(tmp_path / "p", "import sys; sys.exit('refused')")
+    assert look(RunProgram(argv=argv)).output == "refused"
+
+
+def test_a_program_that_takes_too_long_or_does_not_exist_is_a_failed_look(tmp_path: Path) -> None:
+    argv = a_program(tmp_path / "p", "import time; time.sleep(60)")
+    assert "no end within 0.3 s" in look(RunProgram(argv=argv, timeout_s=0.3)).error
+    assert "cannot start" in look(RunProgram(argv=(str(tmp_path / "none"),))).error
+
+
+def test_a_program_that_prints_without_end_is_cut(tmp_path: Path) -> None:
+    argv = a_program(tmp_path / "p", "print('x' * 1000000)")
+    assert len(look(RunProgram(argv=argv, max_bytes=100)).output) == 100
+
+
+def test_the_heads_clock_is_the_links() -> None:
+    assert look(HeadClock()).skew_s == 0.25
+
+
+def test_without_an_nvidia_driver_there_are_no_gpus_and_no_child_is_started(tmp_path: Path) -> None:
+    probes = LocalProbes(skew_s=lambda: None, driver_gpus=tmp_path / "none")
+    assert probes.look(QueryGpus()) == Raw(gpus=())
+
+
+@pytest.mark.skipif(Path("/proc/driver/nvidia/gpus").exists(), reason="this machine has an NVIDIA driver")
+def test_a_driver_without_nvml_is_a_failed_look_not_a_missing_gpu(tmp_path: Path) -> None:
+    (tmp_path / "0000:05:00.0").mkdir()
+    raw = LocalProbes(skew_s=lambda: None, driver_gpus=tmp_path).look(QueryGpus())
+    assert raw.gpus is None
+    assert "NVML cannot be initialised" in raw.error or "nvidia-ml-py is not installed" in raw.error
+
+
+def test_a_gpu_that_the_driver_lists_and_nvml_does_not_name_is_an_error() -> None:
+    gpus = with_missing((Gpu(index=0),), ["0000:05:00.0", "0000:06:00.0"])
+    assert [bool(gpu.error) for gpu in gpus] == [False, True]

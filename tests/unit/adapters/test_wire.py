@@ -1,0 +1,241 @@
+"""Frames, seals and the handshake, over real streams."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from steward.adapters.handshake import Hello, Terms, greet_agent, greet_head, terms_for
+from steward.adapters.seal import Role, digest
+from steward.adapters.wire import MAX_FRAME, Frame, Gone, Malformed, pack, read_frame, unpack
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId, NodeName
+from steward.model.job import ResumeMode
+from steward.ports import Permanent, Retryable
+from tests.fakes.munge import FakeMunged
+from tests.fakes.wires import HELLO, TERMS, WHO, sealer, stream_pair, wire
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(10):
+            await work
+
+    asyncio.run(within())
+
+
+async def read(data: bytes) -> Frame:
+    reader = asyncio.StreamReader()
+    reader.feed_data(data)
+    reader.feed_eof()
+    return await read_frame(reader)
+
+
+def test_a_frame_is_its_length_and_its_json() -> None:
+    assert pack({"t": "beat", "sent": 1.5}) == b'\x00\x00\x00\x17{"t":"beat","sent":1.5}'
+
+
+def test_the_longest_frame_is_read_and_one_byte_more_is_refused() -> None:
+    frame = {"t": "x", "s": "a" * (MAX_FRAME - 16)}
+    data = pack(frame)
+    assert len(data) == MAX_FRAME + 4
+    assert asyncio.run(read(data)) == frame
+    with pytest.raises(Malformed):
+        pack({**frame, "s": frame["s"] + "a"})
+    with pytest.raises(Malformed):
+        asyncio.run(read((MAX_FRAME + 1).to_bytes(4, "big") + b"{"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"null", b'"t"', b"{}", b'{"t":1}', b'{"t":"x","n":NaN}', b'{"t":"x","n":Infinity}', b"\xff"],
+)
+def test_what_is_not_an_object_with_a_type_is_refused(body: bytes) -> None:
+    with pytest.raises(Malformed):
+        unpack(body)
+
+
+def test_deep_nesting_is_refused_and_does_not_end_the_process() -> None:
+    with pytest.raises(Malformed):
+        unpack(b'{"t":"x","d":' + b"[" * 30000 + b"]" * 30000 + b"}")
+
+
+@pytest.mark.parametrize("cut", [0, 3, 4, 10])
+def test_a_connection_that_ends_in_the_middle_of_a_frame_is_gone(cut: int) -> None:
+    with pytest.raises(Gone):
+        asyncio.run(read(pack({"t": "beat", "sent": 1.0})[:cut]))
+
+
+def test_both_sides_learn_what_the_other_is() -> None:
+    opted = OptedIn(job=JobId(7), uid=1000, mode=ResumeMode.parse("any:3"), restart=2, at=99.5)
+    hello = Hello(node=NodeName("n7"), incarnation=WHO, version="1.2", opted=(opted,))
+
+    async def story() -> None:
+        async with wire(hello, TERMS) as ends:
+            assert ends.hello == hello
+            assert ends.terms == TERMS
+
+    run(story())
+
+
+def test_sealed_frames_arrive_in_order_in_both_directions() -> None:
+    async def story() -> None:
+        async with wire() as ends:
+            for number in range(3):
+                await ends.agent.send({"t": "ask", "n": number})
+                await ends.agent.beat(sent=float(number))
+                await ends.head.send({"t": "answer", "n": number})
+            for number in range(3):
+                assert await ends.head.receive() == {"t": "ask", "n": number}
+                assert await ends.head.receive() == {"t": "beat", "sent": float(number)}
+                assert await ends.agent.receive() == {"t": "answer", "n": number}
+
+    run(story())
+
+
+def test_an_agent_that_is_not_trusted_is_refused() -> None:
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as (head, agent):
+            stranger = asyncio.ensure_future(_ignore(greet_head(*agent, sealer(munged, uid=1000), HELLO)))
+            with pytest.raises(Permanent, match="uid 1000"):
+                await greet_agent(*head, sealer(munged), TERMS)
+            stranger.cancel()
+
+    run(story())
+
+
+def test_a_head_that_is_not_trusted_is_refused() -> None:
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as (head, agent):
+            stranger = asyncio.ensure_future(_ignore(greet_agent(*head, sealer(munged, uid=1000), TERMS)))
+            with pytest.raises(Permanent, match="uid 1000"):
+                await greet_head(*agent, sealer(munged), HELLO)
+            stranger.cancel()
+
+    run(story())
+
+
+def test_an_agent_of_another_protocol_is_told_apart() -> None:
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as (head, (reader, writer)):
+            greeting = asyncio.ensure_future(greet_agent(*head, sealer(munged), TERMS))
+            nonce = (await read_frame(reader))["nonce"]
+            frame = {"t": "hello", "v": 2, "nonce": "a" * 32}
+            cred = await sealer(munged).credential(digest(frame, Role.AGENT, nonce))
+            writer.write(pack({**frame, "cred": cred}))
+            with pytest.raises(Malformed, match="install the same release"):
+                await greeting
+
+    run(story())
+
+
+def test_a_hello_for_another_connection_is_refused() -> None:
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as (head, (reader, writer)):
+            greeting = asyncio.ensure_future(greet_agent(*head, sealer(munged), TERMS))
+            await read_frame(reader)
+            frame = {"t": "hello", "v": 1, "nonce": "a" * 32}
+            cred = await sealer(munged).credential(digest(frame, Role.AGENT, "b" * 32))
+            writer.write(pack({**frame, "cred": cred}))
+            with pytest.raises(Permanent, match="something else"):
+                await greeting
+
+    run(story())
+
+
+def _sealed(frame: Frame) -> Frame:
+    return {**frame, "seq": 1, "cred": "MUNGE:none:"}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [{"t": "answer"}, _sealed({"t": "answer"}), {"t": "answer", "seq": 1}, {"t": "answer", "seq": True, "cred": ""}],
+    ids=["no seal", "forged", "no credential", "wrong kinds"],
+)
+def test_a_frame_without_a_good_seal_ends_the_connection(forged: Frame) -> None:
+    async def story() -> None:
+        async with stream_pair() as (head, agent):
+            munged = FakeMunged()
+            greeting = asyncio.ensure_future(greet_agent(*head, sealer(munged), TERMS))
+            channel, _ = await greet_head(*agent, sealer(munged), HELLO)
+            await greeting
+            head[1].write(pack(forged))
+            with pytest.raises(Permanent):
+                await channel.receive()
+
+    run(story())
+
+
+def test_a_replayed_a_reflected_and_a_changed_frame_are_refused() -> None:
+    async def story(spoil: str) -> None:
+        munged = FakeMunged()
+        async with stream_pair() as (head, agent):
+            greeting = asyncio.ensure_future(greet_agent(*head, sealer(munged), TERMS))
+            agent_channel, _ = await greet_head(*agent, sealer(munged), HELLO)
+            head_channel, _ = await greeting
+            await agent_channel.send({"t": "ask", "job": 1})
+            frame = await read_frame(head[0])
+            writer, receiver = (head[1], agent_channel) if spoil == "reflected" else (agent[1], head_channel)
+            if spoil == "replayed":
+                agent[1].write(pack(frame))
+                await head_channel.receive()
+            writer.write(pack({**frame, "job": 2} if spoil == "changed" else frame))
+            with pytest.raises(Permanent):
+                await receiver.receive()
+
+    for spoil in ("replayed", "reflected", "changed"):
+        run(story(spoil))
+
+
+def test_a_silent_peer_is_gone_after_its_time() -> None:
+    async def story() -> None:
+        terms = Terms(interval_s=0.01, late_after_s=0.1, now=0.0)
+        async with wire(terms=terms) as ends:
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(Gone, match=r"silent for 0\.1 s"):
+                await ends.agent.receive()
+            assert asyncio.get_running_loop().time() - began < 2
+
+    run(story())
+
+
+def test_without_munged_nothing_is_sent_and_the_next_frame_is_still_in_order() -> None:
+    async def story() -> None:
+        async with wire() as ends:
+            ends.munged.up = False
+            with pytest.raises(Retryable):
+                await ends.agent.send({"t": "lost"})
+            ends.munged.up = True
+            await ends.agent.send({"t": "ask"})
+            assert await ends.head.receive() == {"t": "ask"}
+
+    run(story())
+
+
+def test_a_closed_channel_is_gone_for_both() -> None:
+    async def story() -> None:
+        async with wire() as ends:
+            ends.agent.close()
+            with pytest.raises(Gone):
+                await ends.agent.beat(sent=1.0)
+            with pytest.raises(Gone):
+                await ends.head.receive()
+
+    run(story())
+
+
+def test_the_beat_of_10000_agents_costs_500_a_second_and_a_small_cluster_is_watched_closely() -> None:
+    assert terms_for(6, 0.0) == Terms(interval_s=1.0, late_after_s=3.0, now=0.0)
+    assert 10_000 / terms_for(10_000, 0.0).interval_s == 500
+
+
+async def _ignore(work: Coroutine[Any, Any, Any]) -> None:
+    try:
+        await work
+    except (Permanent, Retryable):
+        return

@@ -1,0 +1,106 @@
+"""The agent's part of the settings file; it must mean what the head reads in it."""
+
+import dataclasses
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from steward.agent import config as agent_config
+from steward.agent.config import AgentConfig, ConfigError, load, parse
+from steward.model.settings import Settings
+
+FULL = {"cluster": False, "agent": True, "health": True, "checks": True}
+"""Tables of AgentConfig, and whether it has every key of the head's."""
+
+
+def read(tables: dict[str, Any], **env: str) -> AgentConfig:
+    return parse(tables, source="steward.toml", env=env)
+
+
+def plain(value: object) -> object:
+    """Values of both kinds of settings as they compare."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, BaseModel):
+        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def test_an_empty_file_means_the_same_to_the_agent_and_to_the_head() -> None:
+    ours, theirs = plain(AgentConfig()), plain(Settings())
+    assert isinstance(ours, dict)
+    assert isinstance(theirs, dict)
+    assert set(ours) == set(FULL)
+    for table, whole in FULL.items():
+        heads = theirs[table] if whole else {key: theirs[table][key] for key in ours[table]}
+        assert ours[table] == heads, table
+
+
+def test_only_the_tables_that_the_agent_has_in_part_may_hold_other_keys() -> None:
+    assert {table for table, whole in FULL.items() if not whole} == agent_config.LENIENT
+    assert read({"cluster": {"name": "big", "command_timeout_s": 3}}) == AgentConfig()
+
+
+def test_values_are_read_with_their_types() -> None:
+    config = read(
+        {
+            "agent": {"head": "h:1", "check_interval_s": 2, "kernel_log": "/tmp/log"},
+            "checks": {"disk": {"paths": ["/a"], "full_percent": 95}, "site": {"modes": {"x": "drain"}}},
+            "cluster": {"munge_socket": "/run/m"},
+            "groups": [{"name": "a"}],
+        }
+    )
+    assert config.head_address == ("h", 1)
+    assert (config.agent.check_interval_s, config.agent.kernel_log) == (2.0, Path("/tmp/log"))
+    assert (config.checks.disk.paths, config.checks.disk.full_percent) == (("/a",), 95.0)
+    assert config.checks.site.modes == {"x": "drain"}
+    assert config.cluster.munge_socket == Path("/run/m")
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"agent": {"hed": "x:1"}}, "steward.toml: agent.hed: unknown key"),
+        ({"checks": {"dsk": {}}}, "steward.toml: checks.dsk: unknown key"),
+        ({"agent": {"head": 5}}, "steward.toml: agent.head = 5: use a str"),
+        ({"agent": {"check_interval_s": "5"}}, "agent.check_interval_s = '5': use a number"),
+        ({"agent": {"check_interval_s": True}}, "agent.check_interval_s = True: use a number"),
+        ({"agent": {"head": "h"}}, "write HOST:PORT"),
+        ({"agent": {"head": "h:99999"}}, "write HOST:PORT"),
+        ({"agent": 3}, "steward.toml: agent = 3: use a dict"),
+        ({"checks": {"disk": {"paths": "/"}}}, "checks.disk.paths = '/': use a list"),
+    ],
+)
+def test_a_wrong_key_or_type_is_named_with_a_remedy(tables: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(tables)
+    assert message in str(refused.value)
+
+
+def test_slurm_conf_comes_from_the_file_then_from_the_environment() -> None:
+    assert read({}, SLURM_CONF="/e").cluster.slurm_conf == Path("/e")
+    assert read({"cluster": {"slurm_conf": "/f"}}, SLURM_CONF="/e").cluster.slurm_conf == Path("/f")
+
+
+def test_the_node_name_takes_its_place_in_every_path() -> None:
+    own = read({"agent": {"socket": "/run/agent-%n.sock", "state_dir": "/s/%n"}}).for_node("n3")
+    assert (own.agent.socket, own.agent.state_dir) == (Path("/run/agent-n3.sock"), Path("/s/n3"))
+
+
+def test_an_address_in_brackets_is_understood() -> None:
+    assert read({"agent": {"head": "[::1]:6861"}}).head_address == ("::1", 6861)
+
+
+@pytest.mark.parametrize("content", [None, "[agent", "\udcff"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "steward.toml"
+    if content is not None:
+        path.write_text(content, errors="surrogateescape")
+    with pytest.raises(ConfigError, match=r"steward.toml: cannot be read"):
+        load(path, {})

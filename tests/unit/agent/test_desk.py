@@ -1,0 +1,218 @@
+"""Shims that wait at the agent's desk."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.shimline import AskLine, OptedLine
+from steward.agent.desk import Desk
+from steward.agent.opted import OptedBook
+from steward.model.ask import Answer, AskKind, OptedIn
+from steward.model.ids import AskId, JobId, NodeName
+from steward.model.job import ResumeMode
+from tests.fakes.agent_parts import FakeHead, FakeSlurmLook
+from tests.fakes.clock import FakeClock
+from tests.fakes.wires import WHO
+
+MODE = ResumeMode.parse("1")
+ASK = AskLine(kind=AskKind.BATCH, job=JobId(12), step="batch", uid=1000, mode=MODE, attempt=1, restart=0, status=256)
+OPTED = OptedLine(job=JobId(12), uid=1000, mode=MODE, restart=0)
+NONE: frozenset[NodeName] = frozenset()
+LOOK_S = 0.02
+
+
+@dataclass
+class Scene:
+    folder: Path
+    head: FakeHead = field(default_factory=FakeHead)
+    slurm: FakeSlurmLook = field(default_factory=FakeSlurmLook)
+    clock: FakeClock = field(default_factory=FakeClock)
+
+    def __post_init__(self) -> None:
+        self.opted = OptedBook(self.folder / "opted.json")
+        self.desk = Desk(
+            node=NodeName("n1"),
+            incarnation=WHO,
+            clock=self.clock,
+            head=self.head,
+            opted=self.opted,
+            own_look=self.slurm,
+            hold_head_absent_s=90.0,
+            trusted=frozenset({0}),
+            own_look_every_s=LOOK_S,
+        )
+
+    async def asks(self, line: AskLine = ASK, peer: int = 0) -> "asyncio.Task[bytes | None]":
+        task = asyncio.ensure_future(self.desk.serve(line, peer))
+        await asyncio.sleep(0.005)
+        return task
+
+    def last_id(self) -> AskId:
+        return AskId([frame["id"] for frame in self.head.told if frame["t"] == "ask"][-1])
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(10):
+            await story()
+
+    asyncio.run(within())
+
+
+def test_an_ask_goes_to_the_head_and_the_heads_word_to_the_shim(scene: Scene) -> None:
+    async def story() -> None:
+        shim = await scene.asks()
+        (frame,) = scene.head.told
+        assert (frame["t"], frame["job"], frame["uid"], frame["status"]) == ("ask", 12, 1000, 256)
+        scene.desk.decide(frame["id"], Answer.REQUEUE, NONE)
+        assert await shim == b"steward/1 requeue\n"
+        assert scene.desk.frames() == ()
+
+    run(story)
+
+
+def test_ids_name_the_node_and_its_boot_and_never_come_twice(scene: Scene) -> None:
+    async def story() -> None:
+        tasks = [await scene.asks() for _ in range(3)]
+        again = Scene(scene.folder, clock=FakeClock(at=scene.clock.at + 1))
+        tasks.append(await again.asks())
+        ids = [frame["id"] for frame in (*scene.head.told, *again.head.told)]
+        assert len(set(ids)) == 4
+        assert all(one.startswith("n1-b0000001-") for one in ids)
+        for task in tasks:
+            task.cancel()
+
+    run(story)
+
+
+def test_a_step_is_told_to_retry_without_the_nodes_that_are_bad(scene: Scene) -> None:
+    async def story() -> None:
+        shim = await scene.asks(replace(ASK, kind=AskKind.STEP, step="0"))
+        scene.desk.decide(scene.last_id(), Answer.RETRY, frozenset({NodeName("n3")}))
+        assert await shim == b"steward/1 retry exclude=n3\n"
+
+    run(story)
+
+
+def test_a_batch_script_is_never_told_to_retry(scene: Scene) -> None:
+    async def story() -> None:
+        shim = await scene.asks()
+        scene.desk.decide(scene.last_id(), Answer.RETRY, NONE)
+        assert await shim == b"steward/1 stop\n"
+
+    run(story)
+
+
+def test_a_shim_that_hangs_up_is_withdrawn_and_a_late_word_changes_nothing(scene: Scene) -> None:
+    async def story() -> None:
+        shim = await scene.asks()
+        ask = scene.last_id()
+        shim.cancel()
+        await asyncio.gather(shim, return_exceptions=True)
+        assert scene.head.told[-1] == {"t": "withdraw", "id": ask}
+        scene.desk.decide(ask, Answer.REQUEUE, NONE)
+
+    run(story)
+
+
+def test_an_answered_ask_is_not_withdrawn(scene: Scene) -> None:
+    async def story() -> None:
+        shim = await scene.asks()
+        scene.desk.decide(scene.last_id(), Answer.STOP, NONE)
+        await shim
+        assert scene.head.kinds() == ["ask"]
+
+    run(story)
+
+
+def test_a_new_connection_begins_with_every_ask_that_still_waits(scene: Scene) -> None:
+    async def story() -> None:
+        scene.head.away_since = scene.clock.at
+        first, second = await scene.asks(), await scene.asks(replace(ASK, job=JobId(13)))
+        assert scene.head.told == []
+        frames = scene.desk.frames()
+        assert [frame["job"] for frame in frames] == [12, 13]
+        scene.head.away_since = None
+        scene.desk.decide(AskId(frames[0]["id"]), Answer.STOP, NONE)
+        assert await first == b"steward/1 stop\n"
+        second.cancel()
+
+    run(story)
+
+
+def test_with_the_head_there_slurm_is_not_asked(scene: Scene) -> None:
+    async def story() -> None:
+        scene.slurm.over.add(12)
+        shim = await scene.asks()
+        await asyncio.sleep(5 * LOOK_S)
+        assert not shim.done()
+        assert scene.slurm.asked == 0
+        shim.cancel()
+
+    run(story)
+
+
+def test_while_the_head_is_away_a_job_that_is_over_is_let_go(scene: Scene) -> None:
+    async def story() -> None:
+        scene.head.away_since = scene.clock.at
+        shim = await scene.asks()
+        await asyncio.sleep(3 * LOOK_S)
+        assert not shim.done()
+        scene.slurm.over.add(12)
+        assert await shim == b"steward/1 stop\n"
+
+    run(story)
+
+
+def test_while_nobody_answers_a_job_is_held_for_its_time_and_then_let_go(scene: Scene) -> None:
+    async def story() -> None:
+        scene.head.away_since, scene.slurm.up = scene.clock.at - 1000, False
+        shim = await scene.asks()
+        scene.clock.at += 89.9
+        await asyncio.sleep(3 * LOOK_S)
+        assert not shim.done()
+        scene.clock.at += 0.2
+        assert await shim == b"steward/1 stop\n"
+
+    run(story)
+
+
+def test_a_user_may_speak_of_his_own_job_only(scene: Scene) -> None:
+    async def story() -> None:
+        assert await scene.desk.serve(OPTED, 1000) == b"steward/1 ok\n"
+        assert await scene.desk.serve(OPTED, 1001) is None
+        assert await scene.desk.serve(replace(ASK, uid=1001), 1001) is None, "the book says that it is another's"
+        assert await scene.desk.serve(ASK, 1001) is None
+        own = await scene.asks(ASK, 1000)
+        assert not own.done()
+        own.cancel()
+
+    run(story)
+    assert [job.uid for job in scene.opted.all()] == [1000]
+
+
+def test_root_may_speak_of_any_job(scene: Scene) -> None:
+    run(lambda: _opt_in(scene))
+    assert scene.opted.of(JobId(12)) == OptedIn(job=JobId(12), uid=1000, mode=MODE, restart=0, at=1000.0)
+
+
+async def _opt_in(scene: Scene) -> None:
+    assert await scene.desk.serve(OPTED, 0) == b"steward/1 ok\n"
+
+
+def test_the_head_hears_of_an_opted_job_once_not_with_each_of_its_steps(scene: Scene) -> None:
+    async def story() -> None:
+        for _ in range(3):
+            await scene.desk.serve(OPTED, 0)
+        await scene.desk.serve(replace(OPTED, restart=1), 0)
+
+    run(story)
+    assert [frame["opted"][0]["restart"] for frame in scene.head.told] == [0, 1]

@@ -1,0 +1,200 @@
+"""The connection to the head, with a real head's end of the wire."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from steward.adapters.clock import SystemClock
+from steward.adapters.dial import dial
+from steward.adapters.handshake import Terms, greet_agent, greet_head
+from steward.adapters.offload import Threads
+from steward.adapters.wire import Channel, Frame, Gone, Malformed
+from steward.agent.link import LAST_BACKOFF_S, Link, backoff_s
+from tests.fakes.munge import FakeMunged
+from tests.fakes.wires import HELLO, sealer
+
+TERMS = Terms(interval_s=0.05, late_after_s=0.3, now=0.0)
+
+
+@dataclass
+class Ears:
+    """A Listener that keeps what it hears."""
+
+    first: tuple[Frame, ...] = ()
+    heard: "asyncio.Queue[Frame]" = field(default_factory=asyncio.Queue)
+
+    def greetings(self) -> tuple[Frame, ...]:
+        return self.first
+
+    def hear(self, frame: Frame) -> None:
+        if frame["t"] == "nonsense":
+            raise Malformed("nonsense")
+        self.heard.put_nowait(frame)
+
+
+class Head:
+    """A head of its own: accepts agents, answers beats, keeps frames. `frozen`: it accepts and reads, says nothing."""
+
+    def __init__(self) -> None:
+        self.munged = FakeMunged()
+        self.frozen = False
+        self.heard: asyncio.Queue[Frame] = asyncio.Queue()
+        self.channels: asyncio.Queue[Channel] = asyncio.Queue()
+        self.port = 0
+        self.ahead_s = 0.0
+
+    async def start(self) -> asyncio.Server:
+        server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self.port = server.sockets[0].getsockname()[1]
+        return server
+
+    async def connect(self) -> tuple[Channel, Terms]:
+        reader, writer = await dial("127.0.0.1", self.port, Threads(1))
+        return await greet_head(reader, writer, sealer(self.munged), HELLO)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        channel, _ = await greet_agent(reader, writer, sealer(self.munged), TERMS)
+        self.channels.put_nowait(channel)
+        try:
+            while True:
+                await self._answer(channel, await channel.receive())
+        except Gone:
+            channel.close()
+
+    async def _answer(self, channel: Channel, frame: Frame) -> None:
+        if self.frozen:
+            return
+        if frame["t"] == "beat":
+            await channel.beat(echo=frame["sent"], now=SystemClock().now() + self.ahead_s)
+        else:
+            self.heard.put_nowait(frame)
+
+
+@dataclass
+class Scene:
+    head: Head
+    ears: Ears
+    link: Link
+    server: asyncio.Server
+
+
+def run(story: Callable[[Scene], Awaitable[None]], first: tuple[Frame, ...] = ()) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(15):
+            head, ears = Head(), Ears(first)
+            server = await head.start()
+            link = Link(head.connect, clock=SystemClock(), rng=random.Random(1))
+            running = asyncio.ensure_future(link.run(ears))
+            try:
+                await story(Scene(head, ears, link, server))
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+                server.close()
+
+    asyncio.run(within())
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.01)
+
+
+def test_frames_go_both_ways_and_each_connection_begins_with_the_greetings() -> None:
+    async def story(scene: Scene) -> None:
+        assert await scene.head.heard.get() == {"t": "report", "n": 1}
+        scene.link.post({"t": "ask", "n": 2})
+        assert await scene.head.heard.get() == {"t": "ask", "n": 2}
+        channel = await scene.head.channels.get()
+        await channel.send({"t": "answer"})
+        assert await scene.ears.heard.get() == {"t": "answer"}
+        channel.close()
+        assert await scene.head.heard.get() == {"t": "report", "n": 1}
+
+    run(story, first=({"t": "report", "n": 1},))
+
+
+def test_the_link_knows_since_when_the_head_is_away() -> None:
+    async def story(scene: Scene) -> None:
+        assert scene.link.away_since is not None
+        channel = await scene.head.channels.get()
+        await until(lambda: scene.link.away_since is None)
+        scene.server.close()
+        channel.close()
+        await until(lambda: scene.link.away_since is not None)
+        assert abs(SystemClock().now() - (scene.link.away_since or 0)) < 2
+        scene.link.post({"t": "lost"})
+
+    run(story)
+
+
+def test_a_head_that_freezes_is_left_within_its_time_and_tried_again() -> None:
+    async def story(scene: Scene) -> None:
+        await until(lambda: scene.link.away_since is None)
+        scene.head.frozen = True
+        began = asyncio.get_running_loop().time()
+        await until(lambda: scene.link.away_since is not None)
+        assert asyncio.get_running_loop().time() - began < 2
+        scene.head.frozen = False
+        await until(lambda: scene.link.away_since is None and scene.link.skew_s is not None)
+
+    run(story)
+
+
+def test_a_head_that_comes_back_on_its_port_is_found_again() -> None:
+    async def story(scene: Scene) -> None:
+        channel = await scene.head.channels.get()
+        scene.server.close()
+        channel.close()
+        await until(lambda: scene.link.away_since is not None)
+        await asyncio.sleep(0.1)
+        scene.server = await scene.head.start()
+        await until(lambda: scene.link.away_since is None)
+
+    run(story)
+
+
+def test_a_head_that_talks_nonsense_is_hung_up_on() -> None:
+    async def story(scene: Scene) -> None:
+        channel = await scene.head.channels.get()
+        await channel.send({"t": "nonsense"})
+        await scene.head.channels.get()
+
+    run(story)
+
+
+def test_the_clocks_difference_is_measured_by_the_beats_and_forgotten_with_the_connection() -> None:
+    async def story(scene: Scene) -> None:
+        scene.head.ahead_s = 40.0
+        await until(lambda: scene.link.skew_s is not None and scene.link.skew_s > 39)
+        assert scene.link.skew_s is not None
+        assert scene.link.skew_s < 41
+        scene.server.close()
+        (await scene.head.channels.get()).close()
+        await until(lambda: scene.link.away_since is not None)
+        assert scene.link.skew_s is None
+
+    run(story)
+
+
+def test_without_munged_the_frame_that_could_not_be_sealed_is_not_lost_from_the_greetings() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.head.heard.get()
+        scene.head.munged.up = False
+        scene.link.post({"t": "ask"})
+        await until(lambda: scene.link.away_since is not None)
+        scene.head.munged.up = True
+        assert (await scene.head.heard.get())["t"] == "report"
+
+    run(story, first=({"t": "report"},))
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
+def test_the_wait_between_tries_grows_to_its_limit_and_is_jittered(chance: float) -> None:
+    waits = [backoff_s(tries, chance) for tries in range(1, 40)]
+    assert waits == sorted(waits)
+    assert 0.05 <= waits[0] <= 0.1
+    assert waits[-1] == LAST_BACKOFF_S * (0.5 + chance / 2)

@@ -1,0 +1,85 @@
+"""The text contract of a site's own checks."""
+
+import pytest
+
+from steward.checks.check import Facts, Verdict
+from steward.checks.limits import Limits, SiteLimits
+from steward.checks.site import is_name, site_check
+from steward.model.health import Advice, Outcome, Severity
+from steward.model.ids import NodeName
+from steward.model.probe import Raw, RunProgram
+
+FACTS = Facts(node=NodeName("n1"), limits=Limits())
+CHECK = site_check("/etc/steward/checks.d/scratch", "scratch", Limits())
+
+
+def judged(output: str, returncode: int = 0) -> Verdict:
+    return CHECK.verdict((Raw(returncode=returncode, output=output),), FACTS, was_bad=False)
+
+
+@pytest.mark.parametrize(
+    ("word", "advice"), [("none", Advice.NONE), ("reboot", Advice.REBOOT), ("replace", Advice.REPLACE)]
+)
+def test_a_failed_result_drains_and_names_the_remedy(word: str, advice: Advice) -> None:
+    verdict = judged(f"noise\nHEALTH_CHECK_RESULT:n1:Failed:{word}:scratch: it is gone\n")
+    expected = Verdict(outcome=Outcome.FAILED, severity=Severity.DEGRADED, advice=advice, text="scratch: it is gone")
+    assert verdict == expected
+
+
+@pytest.mark.parametrize(("word", "outcome"), [("Passed", Outcome.PASSED), ("Skipped", Outcome.SKIPPED)])
+def test_a_result_line_counts_whatever_the_exit_status(word: str, outcome: Outcome) -> None:
+    assert judged(f"HEALTH_CHECK_RESULT:n1:{word}:none:fine", returncode=2).outcome is outcome
+
+
+def test_the_last_result_line_counts() -> None:
+    lines = "HEALTH_CHECK_RESULT:n1:Failed:none:a\nHEALTH_CHECK_RESULT:n1:Passed:none:b"
+    assert judged(lines).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "severity"),
+    [
+        (0, Outcome.PASSED, Severity.INFO),
+        (1, Outcome.FAILED, Severity.SUSPECT),
+        (2, Outcome.FAILED, Severity.DEGRADED),
+        (3, Outcome.UNKNOWN, Severity.INFO),
+        (127, Outcome.UNKNOWN, Severity.INFO),
+        (-9, Outcome.UNKNOWN, Severity.INFO),
+    ],
+)
+def test_without_a_result_line_the_exit_status_is_a_nagios_plugins(
+    status: int, outcome: Outcome, severity: Severity
+) -> None:
+    verdict = judged("DISK is low | perf=1\nmore", returncode=status)
+    assert (verdict.outcome, verdict.severity) == (outcome, severity)
+    assert "DISK is low" in verdict.text
+
+
+@pytest.mark.parametrize("line", ["HEALTH_CHECK_RESULT:n1:Broken:none:x", "HEALTH_CHECK_RESULT:n1:Failed:explode:x"])
+def test_a_line_with_a_word_that_is_not_in_the_contract_is_no_result(line: str) -> None:
+    assert judged(line, returncode=0).outcome is Outcome.PASSED
+
+
+def test_a_check_that_ran_out_of_time_says_unknown() -> None:
+    assert CHECK.verdict((Raw(error="no end within 10 s"),), FACTS, was_bad=False).outcome is Outcome.UNKNOWN
+
+
+def test_the_file_itself_is_run_with_the_sites_time_limit_and_no_shell() -> None:
+    check = site_check("/x/scratch", "scratch", Limits(site=SiteLimits(timeout_s=3)))
+    assert check.probes(FACTS) == (RunProgram(argv=("/x/scratch",), timeout_s=3, max_bytes=4096),)
+
+
+def test_a_file_may_have_a_mode_of_its_own() -> None:
+    limits = Limits(site=SiteLimits(mode="report", modes={"scratch": "drain"}))
+    assert site_check("/x/scratch", "scratch", limits).mode(limits) == "drain"
+    assert site_check("/x/other", "other", limits).mode(limits) == "report"
+
+
+@pytest.mark.parametrize("name", ["Scratch", "a b", "", "-x", "x" * 36, "../x", "a:b", "ü"])
+def test_a_name_that_fits_no_mark_is_refused(name: str) -> None:
+    assert not is_name(name)
+
+
+@pytest.mark.parametrize("name", ["scratch", "10-gpu.sh", "a_b.c-d"])
+def test_usual_file_names_are_taken(name: str) -> None:
+    assert is_name(name)
