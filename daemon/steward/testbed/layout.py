@@ -74,6 +74,10 @@ class Layout:
     def log(self, name: str) -> Path:
         return self.root / "log" / f"{name}.log"
 
+    def output(self, name: str) -> Path:
+        """What a daemon that has a log of its own prints besides, such as why it cannot start."""
+        return self.root / "log" / f"{name}.out"
+
     def make(self) -> None:
         """All directories, readable for every user as slurmd needs, but for the key's."""
         for path in ("etc", "run", "log", "dev", "nodes", "faults", "wrappers", "controller", "private", "shared"):

@@ -104,7 +104,7 @@ class Controller:
             name=name,
             argv=tuple(argv),
             env=own_environment(env),
-            log=self._layout.log(f"{name}.out" if name == "slurmctld" else name),
+            log=self._layout.output(name) if name == "slurmctld" else self._layout.log(name),
         )
         # Machines that stewardd launches are no part of it: they must outlive it.
         local_machine.power_on(
@@ -122,7 +122,7 @@ class Controller:
 
     def _last_words(self, name: str) -> str:
         """The end of its log."""
-        for log in (self._layout.log(name), self._layout.log(f"{name}.out")):
+        for log in (self._layout.log(name), self._layout.output(name)):
             if log.exists() and (lines := log.read_text(errors="replace").splitlines()):
                 return f"{log} ends with: {' | '.join(lines[-3:])}"
         return "it wrote no log"
