@@ -8,7 +8,7 @@ from docker.models.networks import Network
 from steward.adapters.providers.docker_machine import NODE
 from steward.model.ids import NodeName
 from steward.testbed.bed import BedError
-from steward.testbed.broken_scontrol import break_scontrol
+from steward.testbed.broken_scontrol import break_scontrol, mend_scontrol
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_files import Plan
 from steward.testbed.docker_layout import DockerLayout
@@ -47,7 +47,7 @@ class DockerFaults:
             FaultKind.HANG_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
             FaultKind.GARBLE_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
             FaultKind.FAIL_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
-            FaultKind.MEND_SCONTROL: lambda: (layout.wrappers / "scontrol").unlink(missing_ok=True),
+            FaultKind.MEND_SCONTROL: lambda: mend_scontrol(layout.wrappers),
             FaultKind.REFUSE_LAUNCH: layout.refuse_launch.touch,
             FaultKind.ALLOW_LAUNCH: lambda: layout.refuse_launch.unlink(missing_ok=True),
         }

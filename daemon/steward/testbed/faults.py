@@ -83,10 +83,12 @@ SHAPES: dict[FaultKind, Shape] = {
     FaultKind.START_HEAD: Shape(doc="start stewardd again"),
     FaultKind.STOP_HEAD: Shape(doc="SIGSTOP stewardd", undo=FaultKind.CONT_HEAD),
     FaultKind.CONT_HEAD: Shape(doc="SIGCONT stewardd"),
-    FaultKind.HANG_SCONTROL: Shape(doc="stewardd's scontrol never ends", undo=FaultKind.MEND_SCONTROL),
-    FaultKind.GARBLE_SCONTROL: Shape(doc="stewardd's scontrol prints nonsense", undo=FaultKind.MEND_SCONTROL),
-    FaultKind.FAIL_SCONTROL: Shape(doc="stewardd's scontrol fails", undo=FaultKind.MEND_SCONTROL),
-    FaultKind.MEND_SCONTROL: Shape(doc="stewardd's scontrol is Slurm's again"),
+    FaultKind.HANG_SCONTROL: Shape(doc="stewardd's scontrol, sinfo and squeue never end", undo=FaultKind.MEND_SCONTROL),
+    FaultKind.GARBLE_SCONTROL: Shape(
+        doc="stewardd's scontrol, sinfo and squeue print nonsense", undo=FaultKind.MEND_SCONTROL
+    ),
+    FaultKind.FAIL_SCONTROL: Shape(doc="stewardd's scontrol, sinfo and squeue fail", undo=FaultKind.MEND_SCONTROL),
+    FaultKind.MEND_SCONTROL: Shape(doc="they are Slurm's again"),
     FaultKind.FAIL_CHECK: Shape(
         doc="a site check on the node fails, with this message",
         node=True,

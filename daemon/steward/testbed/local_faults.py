@@ -10,7 +10,7 @@ from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
 from steward.testbed.bed import BedError
-from steward.testbed.broken_scontrol import break_scontrol
+from steward.testbed.broken_scontrol import break_scontrol, mend_scontrol
 from steward.testbed.faults import Fault, FaultKind
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller
@@ -48,7 +48,7 @@ class LocalFaults:
             FaultKind.HANG_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
             FaultKind.GARBLE_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
             FaultKind.FAIL_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
-            FaultKind.MEND_SCONTROL: lambda: (layout.wrappers / "scontrol").unlink(missing_ok=True),
+            FaultKind.MEND_SCONTROL: lambda: mend_scontrol(layout.wrappers),
             FaultKind.REFUSE_LAUNCH: layout.refuse_launch.touch,
             FaultKind.ALLOW_LAUNCH: lambda: layout.refuse_launch.unlink(missing_ok=True),
         }

@@ -1,6 +1,5 @@
 """The files a local bed is made of."""
 
-import stat
 import tomllib
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from steward.adapters.process import run
 from steward.agent.config import load as load_agent_config
 from steward.model.settings import parse
 from steward.testbed.bed import BedSpec
-from steward.testbed.broken_scontrol import break_scontrol, how_broken
+from steward.testbed.broken_scontrol import break_scontrol, how_broken, mend_scontrol
 from steward.testbed.faults import FaultKind
 from steward.testbed.free_ports import free_ports
 from steward.testbed.layout import Layout
@@ -74,8 +73,14 @@ def test_a_failing_check_says_any_text_as_it_is(tmp_path: Path, text: str) -> No
     assert not list(directory.iterdir())
 
 
-def test_a_broken_scontrol_can_be_run_and_says_how_it_is_broken(tmp_path: Path) -> None:
+def test_a_broken_scontrol_breaks_the_reading_commands_too_until_it_is_mended(tmp_path: Path) -> None:
     assert how_broken(tmp_path) is None
     break_scontrol(tmp_path, FaultKind.FAIL_SCONTROL)
     assert how_broken(tmp_path) is FaultKind.FAIL_SCONTROL
-    assert stat.S_IMODE((tmp_path / "scontrol").stat().st_mode) & stat.S_IXUSR
+    for command in ("scontrol", "sinfo", "squeue"):
+        done = run([str(tmp_path / command), "show", "nodes"], timeout_s=5, check=False)
+        assert done.returncode == 1
+        assert "Unable to contact slurm controller" in done.error_text
+    mend_scontrol(tmp_path)
+    assert how_broken(tmp_path) is None
+    assert not list(tmp_path.iterdir())
