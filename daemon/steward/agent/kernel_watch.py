@@ -101,7 +101,7 @@ class KernelWatch:
                 log.warning("kernel check=%s text=%r", sign.check, sign.verdict.text)
                 self._events = remember(self._events, sign, line.at)
         is_news = self._events != before
-        if is_news or self._clock.now() - self._saved_at > _SAVE_EVERY_S:
+        if is_news or abs(self._clock.now() - self._saved_at) > _SAVE_EVERY_S:
             self._save()
         return self._say("lines were lost: the kernel wrote faster than we read" if batch.lost else "") or is_news
 

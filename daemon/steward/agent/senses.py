@@ -11,7 +11,6 @@ from steward.agent.together import together
 from steward.agent.track import Track
 from steward.checks.check import Check
 from steward.model.health import Finding
-from steward.ports import Clock
 
 FIRST_REPORT_S = 10.0
 TRAVEL_S = 0.2
@@ -45,19 +44,17 @@ class Senses:
         catalogue: Catalogue,
         track: Callable[[Check], Track],
         watches: Iterable[Watch],
-        clock: Clock,
         post: Callable[[Frame], None],
         refresh_s: float,
     ) -> None:
         self._catalogue = catalogue
         self._track = track
         self._watches = tuple(watches)
-        self._clock = clock
         self._post = post
         self._refresh_s = refresh_s
         self._tracks: dict[str, Track] = {}
         self._refused: tuple[Finding, ...] = ()
-        self._refresh_due = self._started = clock.now()
+        self._refresh_due = self._started = _now()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._bell = asyncio.Event()
         self._reported: object = None
@@ -87,7 +84,7 @@ class Senses:
     async def _schedule(self) -> None:
         while True:
             self._bell.clear()
-            now = self._clock.now()
+            now = _now()
             self._refresh(now)
             for name, track in self._tracks.items():
                 if track.due <= now and name not in self._tasks:
@@ -121,12 +118,12 @@ class Senses:
 
     def _look_again(self) -> None:
         for track in self._tracks.values():
-            track.due = min(track.due, self._clock.now())
+            track.due = min(track.due, _now())
         self._bell.set()
 
     async def _check_now(self, request: str, budget_s: float) -> None:
-        deadline = self._clock.now() + budget_s
-        self._refresh(self._clock.now())
+        deadline = _now() + budget_s
+        self._refresh(_now())
         wanted = [one for one in self._tracks.values() if one.check.is_quick or one.standing.told is None]
         looks = [asyncio.ensure_future(track.look_until_sure(deadline)) for track in wanted]
         if looks:
@@ -149,11 +146,16 @@ class Senses:
 
     def _is_ready(self) -> bool:
         """The first report waits until every check has a sure result, but not for bad news."""
-        if self._reported is not None or self._clock.now() - self._started > FIRST_REPORT_S:
+        if self._reported is not None or _now() - self._started > FIRST_REPORT_S:
             return True
         if any(one.is_bad for one in self.findings()):
             return True
         return bool(self._tracks) and all(track.is_sure for track in self._tracks.values())
+
+
+def _now() -> float:
+    """The loop's clock: a step of the wall clock must not hold up the checks."""
+    return asyncio.get_running_loop().time()
 
 
 def _essence(findings: Iterable[Finding]) -> object:

@@ -17,13 +17,13 @@ AFTER_UNKNOWN_S = 60.0
 
 
 class Track:
-    """`due` is when it looks next (Unix s)."""
+    """`due` is when it looks next, on the loop's clock: a step of the wall clock must not hold up the checks."""
 
     def __init__(
         self, check: Check, *, facts: Facts, probes: ProbePort, clock: Clock, rule: Rule, interval_s: float
     ) -> None:
         self.check = check
-        self.due = clock.now()
+        self.due = asyncio.get_running_loop().time()
         self.standing = Standing()
         self._facts = facts
         self._probes = probes
@@ -46,9 +46,8 @@ class Track:
     async def look(self) -> None:
         """One look and what follows from it. Never raises: a check that crashes says unknown."""
         verdict = await self._verdict()
-        now = self._clock.now()
-        self.standing = settle(self.standing, verdict, now, self._rule)
-        self.due = now + self._pause_s(verdict)
+        self.standing = settle(self.standing, verdict, self._clock.now(), self._rule)
+        self.due = asyncio.get_running_loop().time() + self._pause_s(verdict)
 
     def _pause_s(self, verdict: Verdict) -> float:
         if self.standing.is_unsure:
@@ -56,9 +55,9 @@ class Track:
         return min(self._every_s, AFTER_UNKNOWN_S) if verdict.outcome is Outcome.UNKNOWN else self._every_s
 
     async def look_until_sure(self, deadline: float) -> None:
-        """Look, and look again while a bad look is not confirmed and there is time until `deadline` (Unix s)."""
+        """Look, and look again while a bad look is not confirmed and there is time until `deadline` (loop's)."""
         await self.look()
-        while self.standing.is_unsure and self._clock.now() + self.check.confirm_s < deadline:
+        while self.standing.is_unsure and asyncio.get_running_loop().time() + self.check.confirm_s < deadline:
             await asyncio.sleep(self.check.confirm_s)
             await self.look()
 

@@ -89,7 +89,6 @@ def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, c
         catalogue=NodeCatalogue(limits, config.agent.site_checks_dir),
         track=track,
         watches=() if limits.kernel_log.mode == "off" else (kernel,),
-        clock=clock,
         post=link.post,
         refresh_s=config.agent.check_interval_s,
     )

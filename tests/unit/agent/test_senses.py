@@ -82,7 +82,6 @@ class Scene:
             catalogue=lambda: (tuple(self.checks), self.refused),
             track=self._track,
             watches=(self.watch,),
-            clock=self.clock,
             post=self.sent.put_nowait,
             refresh_s=min(interval_s, 0.1),
         )
