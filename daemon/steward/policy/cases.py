@@ -26,9 +26,16 @@ def forgive_blind_time(draft: Draft) -> None:
     if draft.looked and gap > BLIND_S:
         for case in [c for c in draft.cases.values() if c.is_open]:
             draft.keep(replace(case, entered=case.entered + gap))
+        draft.looked = draft.now
+
+
+def note_look(draft: Draft) -> None:
+    """Remember, while a case is under way, about when something could last be done for it."""
+    if not draft.may_touch_nodes:
+        return
     if not any(case.is_open and case.step is not Step.HELD for case in draft.cases.values()):
         draft.looked = 0.0
-    elif not draft.looked or gap > BLIND_S / 2:
+    elif not draft.looked or draft.now - draft.looked > BLIND_S / 2:
         draft.looked = draft.now
 
 

@@ -5,7 +5,7 @@ from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.policy.ask import answer_asks
-from steward.policy.cases import forgive_blind_time, move_cases
+from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
 from steward.policy.draft import Draft
 from steward.policy.lookout import note_foreign, probe_silent, remember_agents
@@ -21,6 +21,7 @@ STEPS = (
     open_cases,
     move_cases,
     probe_silent,
+    note_look,
     note_foreign,
     remember_jobs,
     follow_jobs,
