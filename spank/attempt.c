@@ -18,7 +18,9 @@
  * counted out (Slurm's own words for the repair: "Deallocate step resources
  * when the last step's node fails"). The step's tasks are all gone, yet it
  * keeps its share of the allocation, and the next attempt would wait for it for
- * ever.
+ * ever. So that attempt shares CPUs, devices and memory with the dead step. By
+ * variables and not by options: those that the user gave himself win, where
+ * options would be refused beside his.
  */
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0)
 #define DEAD_STEP_STAYS true
@@ -51,7 +53,7 @@ static bool _build_args(struct image *image, const struct words *args,
 {
 	size_t used = 0;
 
-	image->argv = calloc(args->count + 3, sizeof(*image->argv));
+	image->argv = calloc(args->count + 2, sizeof(*image->argv));
 	if (!image->argv)
 		return false;
 	image->argv[used++] = args->list[0];
@@ -61,28 +63,49 @@ static bool _build_args(struct image *image, const struct words *args,
 			return false;
 		}
 		image->argv[used++] = image->exclude;
-		if (DEAD_STEP_STAYS)
-			image->argv[used++] = "--overlap";
 	}
 	for (size_t i = 1; i < args->count; i++)
 		image->argv[used++] = args->list[i];
 	return true;
 }
 
-static bool _build_env(struct image *image, const struct words *env)
+static bool _is_replaced(const char *variable, bool shares)
+{
+	static const char *const always[] = {REPORT_ENV, REPORT_ENV_ATTEMPT,
+					     NULL};
+	static const char *const when_it_shares[] = {
+		"SLURM_OVERLAP", "SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU",
+		"SLURM_MEM_PER_NODE", NULL};
+
+	for (size_t i = 0; always[i]; i++) {
+		if (_names(variable, always[i]))
+			return true;
+	}
+	for (size_t i = 0; shares && when_it_shares[i]; i++) {
+		if (_names(variable, when_it_shares[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool _build_env(struct image *image, const struct words *env,
+		       bool shares)
 {
 	size_t used = 0;
 
-	image->envp = calloc(env->count + 3, sizeof(*image->envp));
+	image->envp = calloc(env->count + 5, sizeof(*image->envp));
 	if (!image->envp)
 		return false;
 	for (size_t i = 0; i < env->count; i++) {
-		if (!_names(env->list[i], REPORT_ENV) &&
-		    !_names(env->list[i], REPORT_ENV_ATTEMPT))
+		if (!_is_replaced(env->list[i], shares))
 			image->envp[used++] = env->list[i];
 	}
 	image->envp[used++] = image->mark;
 	image->envp[used++] = image->number;
+	if (shares) {
+		image->envp[used++] = "SLURM_OVERLAP=1";
+		image->envp[used++] = "SLURM_MEM_PER_NODE=0";
+	}
 	return true;
 }
 
@@ -97,7 +120,8 @@ static bool _build(struct image *image, const struct command *command,
 	return mark > 0 && mark < VARIABLE_MAX && number > 0 &&
 	       number < VARIABLE_MAX &&
 	       _build_args(image, &command->args, setup->exclude) &&
-	       _build_env(image, &command->env);
+	       _build_env(image, &command->env,
+			  DEAD_STEP_STAYS && setup->exclude[0]);
 }
 
 static void _free_image(struct image *image)
