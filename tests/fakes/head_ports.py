@@ -1,0 +1,156 @@
+"""The head's ports as objects that remember: agents, a store, machines, a witness."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from steward.model.action import Action
+from steward.model.ask import Answer, Ask, OptedIn
+from steward.model.events import Event
+from steward.model.ids import AskId, InstanceId, Key, NodeName
+from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.memory import Memory
+from steward.model.observed import AgentView, Witness, WitnessSeen
+from steward.ports import PortError, Stale
+
+
+@dataclass(kw_only=True)
+class FakeAgents:
+    """`waiting` are the shims that wait; `answers` what they were told, in order."""
+
+    waiting: dict[AskId, Ask] = field(default_factory=dict)
+    answers: list[tuple[AskId, Answer]] = field(default_factory=list)
+    checked: list[frozenset[NodeName]] = field(default_factory=list)
+    seen: dict[NodeName, WitnessSeen] = field(default_factory=dict)
+    table: dict[NodeName, AgentView] = field(default_factory=dict)
+
+    def views(self) -> Mapping[NodeName, AgentView]:
+        return dict(self.table)
+
+    def asks(self) -> tuple[Ask, ...]:
+        return tuple(self.waiting.values())
+
+    def opted_in(self) -> tuple[OptedIn, ...]:
+        return ()
+
+    def since(self) -> float:
+        return 0.0
+
+    def answer(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
+        if self.waiting.pop(ask, None) is None:
+            raise Stale("nobody waits for it any more")
+        self.answers.append((ask, answer))
+
+    def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
+        self.checked.append(nodes)
+
+    def saw(self, node: NodeName, seen: WitnessSeen) -> None:
+        self.seen[node] = seen
+
+
+@dataclass(kw_only=True)
+class FakeStore:
+    """What survives a kill. `refuse` is raised by every write until it is None again; `wrote` is told of each write."""
+
+    memory: Memory = field(default_factory=Memory)
+    intents: dict[Key, Action] = field(default_factory=dict)
+    outcomes: dict[Key, str | None] = field(default_factory=dict)
+    log: list[Event] = field(default_factory=list)
+    commits: int = 0
+    refuse: PortError | None = None
+    wrote: Callable[[str], None] = lambda what: None
+
+    def load(self) -> Memory:
+        asked = {key: at for key, at in self.memory.asked.items() if self.outcomes.get(key, "") is not None}
+        return replace(self.memory, asked=MappingProxyType(asked))
+
+    def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
+        self._write()
+        self.memory = memory
+        self.commits += 1
+        for action in intents:
+            self.intents[action.key] = action
+            self.outcomes[action.key] = None
+        self.log.extend(events)
+        self.wrote("commit")
+
+    def record_outcome(self, key: Key, at: float, error: str) -> None:
+        self._write()
+        self.outcomes[key] = error
+        self.wrote("outcome")
+
+    def failures(self) -> Mapping[str, str]:
+        return {key: error for key, error in self.outcomes.items() if error}
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        self._write()
+        self.log.extend(events)
+
+    def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
+        found = [(number, event) for number, event in enumerate(self.log, start=1) if number > after]
+        found = [one for one in found if (not node or one[1].node == node) and (not job or one[1].job == job)]
+        return found[:limit] if after else found[-limit:]
+
+    def _write(self) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+
+
+@dataclass(kw_only=True)
+class FakeProvider:
+    """`gate` holds up launches until it is set; `calls` is every call."""
+
+    machines: dict[InstanceId, Instance] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+    refuse: PortError | None = None
+
+    def describe(self) -> str:
+        return "fake machines"
+
+    def instances(self) -> Mapping[InstanceId, Instance]:
+        if self.refuse is not None:
+            raise self.refuse
+        return dict(self.machines)
+
+    def launch(self, slot: Slot, token: str) -> Instance:
+        self.calls.append(f"launch {slot.node} {token}")
+        self.gate.wait(5.0)
+        if self.refuse is not None:
+            raise self.refuse
+        id = InstanceId(f"i-{token}")
+        made = Instance(id=id, node=slot.node, state=InstanceState.RUNNING, token=token)
+        return self.machines.setdefault(id, made)
+
+    def terminate(self, instance: InstanceId) -> None:
+        self.calls.append(f"terminate {instance}")
+        self.machines.pop(instance, None)
+
+    def reboot(self, instance: InstanceId, token: str) -> None:
+        self.calls.append(f"reboot {instance} {token}")
+
+
+@dataclass(kw_only=True)
+class FakeWitness:
+    looks: list[tuple[str, int]] = field(default_factory=list)
+
+    def look(self, address: str, port: int) -> WitnessSeen:
+        self.looks.append((address, port))
+        return WitnessSeen(result=Witness.REFUSED, at=1.0)
+
+
+@dataclass
+class FakeNotifier:
+    """What the service manager was told."""
+
+    told: list[str] = field(default_factory=list)
+
+    def ready(self) -> None:
+        self.told.append("ready")
+
+    def alive(self, status: str) -> None:
+        self.told.append(status)
+
+    def stopping(self) -> None:
+        self.told.append("stopping")

@@ -1,0 +1,265 @@
+"""Actions become calls, each outcome is recorded, and an answer is never an empty promise."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from steward.model.action import (
+    Action,
+    AllowRequeue,
+    AnswerAsk,
+    CheckNow,
+    DownNode,
+    DrainNode,
+    LaunchInstance,
+    NudgeJob,
+    ProbeNode,
+    RebootInstance,
+    RequeueJob,
+    ReturnNode,
+    TerminateInstance,
+)
+from steward.model.ask import Answer, Ask, AskKind
+from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
+from steward.model.instance import Slot
+from steward.model.job import Job, JobState, ResumeMode
+from steward.model.mark import Mark
+from steward.model.observed import Observed, Witness
+from steward.model.why import Why
+from steward.ports import Permanent, Retryable
+from steward.workflows.apply import Applier, Ports, batches
+from steward.workflows.journal import Journal
+from tests.fakes.clock import FakeClock
+from tests.fakes.head_ports import FakeAgents, FakeProvider, FakeStore, FakeWitness
+from tests.fakes.slurm import FakeSlurm
+from tests.fakes.until import until
+
+WHY = Why(rule="test", text="a test wants it")
+N1, N2 = NodeName("n1"), NodeName("n2")
+J7 = JobId(7)
+
+
+def mark(case: str = "c1") -> Mark:
+    return Mark(check="agent", action="replace", id=case)
+
+
+def down(node: NodeName = N1, case: str = "c1") -> DownNode:
+    return DownNode(key=Key(f"down:{node}"), why=WHY, node=node, mark=mark(case))
+
+
+def drain(node: NodeName, case: str) -> DrainNode:
+    return DrainNode(key=Key(f"drain:{node}"), why=WHY, node=node, mark=mark(case))
+
+
+def requeue() -> RequeueJob:
+    return RequeueJob(key=Key("requeue:7"), why=WHY, job=J7, exclude=frozenset({N1}))
+
+
+def answer(word: Answer = Answer.REQUEUE, exclude: frozenset[NodeName] = frozenset()) -> AnswerAsk:
+    return AnswerAsk(key=Key("answer:a1"), why=WHY, ask=AskId("a1"), job=J7, node=N2, answer=word, exclude=exclude)
+
+
+def launch() -> LaunchInstance:
+    slot = Slot(node=N1, group="main")
+    return LaunchInstance(key=Key("launch:c1-0"), why=WHY, slot=slot, token="c1-0", case=CaseId("c1"))
+
+
+def an_ask() -> Ask:
+    mode = ResumeMode.parse("1")
+    return Ask(
+        id=AskId("a1"),
+        kind=AskKind.BATCH,
+        job=J7,
+        step="batch",
+        node=N2,
+        uid=1000,
+        mode=mode,
+        attempt=1,
+        restart=0,
+        status=256,
+        at=1000.0,
+    )
+
+
+@dataclass
+class Bench:
+    """An applier with all its ports faked."""
+
+    slurm: FakeSlurm = field(default_factory=lambda: FakeSlurm.with_nodes("n1", "n2", "n3"))
+    provider: FakeProvider = field(default_factory=FakeProvider)
+    agents: FakeAgents = field(default_factory=FakeAgents)
+    witness: FakeWitness = field(default_factory=FakeWitness)
+    store: FakeStore = field(default_factory=FakeStore)
+    rings: list[str] = field(default_factory=list)
+    counted: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        journal = Journal(self.store, FakeClock(), lambda kind, outcome: self.counted.append((kind, outcome)))
+        ports = Ports(slurm=self.slurm, provider=self.provider, agents=self.agents, witness=self.witness)
+        self.applier = Applier(
+            ports,
+            journal,
+            changed=lambda: self.rings.append("changed"),
+            listing=lambda: self.rings.append("listing"),
+            ring=lambda: self.rings.append("bell"),
+        )
+
+    def apply(self, *actions: Action) -> None:
+        self.applier.apply(actions, Observed(at=1000.0, nodes=self.slurm.node_table), lambda: None)
+
+    def run_job(self) -> None:
+        job = Job(id=J7, name="train", state=JobState.RUNNING, user_id=1000, nodes=frozenset({N2}), batch_host=N2)
+        self.slurm.job_table[J7] = job
+        self.agents.waiting[AskId("a1")] = an_ask()
+
+
+def test_a_node_is_taken_out_and_the_outcome_is_recorded() -> None:
+    bench = Bench()
+    bench.apply(down())
+    assert bench.slurm.node_table[N1].is_down
+    assert bench.store.outcomes[Key("down:n1")] == ""
+    assert bench.counted == [("DownNode", "done")]
+    assert bench.rings == ["changed"]
+
+
+def test_a_node_that_an_admin_took_out_is_left_alone_and_told_as_stale() -> None:
+    bench = Bench()
+    bench.slurm.set_reason(N1, "fans", user="anna", flags={"DRAIN"})
+    bench.apply(down())
+    assert bench.slurm.node_table[N1].reason is not None
+    assert "anna" in str(bench.slurm.node_table[N1].reason)
+    assert bench.counted == [("DownNode", "stale")]
+
+
+def test_a_returned_node_is_out_of_service_no_longer() -> None:
+    bench = Bench()
+    bench.apply(down(), ReturnNode(key=Key("return"), why=WHY, node=N1, mark=mark()))
+    assert not bench.slurm.node_table[N1].is_drain
+    assert not bench.slurm.node_table[N1].is_down
+    assert [outcome for _, outcome in bench.counted] == ["done", "done"]
+
+
+def test_the_answer_follows_a_requeue_that_was_done() -> None:
+    bench = Bench()
+    bench.run_job()
+    bench.apply(requeue(), answer())
+    assert bench.agents.answers == [(AskId("a1"), Answer.REQUEUE)]
+    assert bench.slurm.job_table[J7].is_pending
+
+
+def test_an_answer_is_withheld_when_the_requeue_it_promises_failed() -> None:
+    bench = Bench()
+    bench.run_job()
+    bench.slurm.refuse = Retryable("slurmctld does not answer")
+    bench.apply(requeue(), answer())
+    assert bench.agents.answers == []
+    assert bench.counted == [("RequeueJob", "retry"), ("AnswerAsk", "not tried")]
+    assert "promises" in str(bench.store.outcomes[Key("answer:a1")])
+
+
+def test_a_retry_is_withheld_when_the_bad_node_could_not_be_taken_out() -> None:
+    bench = Bench()
+    bench.run_job()
+    bench.slurm.refuse = Retryable("slurmctld does not answer")
+    bench.apply(down(), answer(Answer.RETRY, frozenset({N1})))
+    assert bench.agents.answers == []
+
+
+def test_stop_is_never_withheld() -> None:
+    bench = Bench()
+    bench.run_job()
+    bench.slurm.refuse = Retryable("slurmctld does not answer")
+    bench.apply(requeue(), answer(Answer.STOP))
+    assert bench.agents.answers == [(AskId("a1"), Answer.STOP)]
+
+
+def test_an_answer_that_nobody_waits_for_is_stale() -> None:
+    bench = Bench()
+    bench.apply(answer(Answer.STOP))
+    assert bench.counted == [("AnswerAsk", "stale")]
+
+
+def test_a_refused_action_does_not_keep_the_next_from_being_tried() -> None:
+    bench = Bench()
+    bench.apply(requeue(), AllowRequeue(key=Key("allow"), why=WHY, job=J7), NudgeJob(key=Key("nudge"), why=WHY, job=J7))
+    assert [kind for kind, _ in bench.counted] == ["RequeueJob", "AllowRequeue", "NudgeJob"]
+    assert all(outcome != "done" for _, outcome in bench.counted)
+    bench.apply(down())
+    assert bench.slurm.node_table[N1].is_down
+
+
+def test_a_launch_runs_beside_the_cycle_and_rings_the_bell_when_it_ends() -> None:
+    bench = Bench()
+    bench.apply(launch())
+    assert Key("launch:c1-0") not in bench.store.outcomes
+    bench.provider.gate.set()
+    until("the bell rang", lambda: "bell" in bench.rings)
+    assert bench.store.outcomes[Key("launch:c1-0")] == ""
+    assert bench.rings == ["listing", "bell"]
+
+
+def test_the_same_launch_is_not_begun_twice_while_it_is_under_way() -> None:
+    bench = Bench()
+    bench.apply(launch())
+    bench.apply(launch())
+    bench.provider.gate.set()
+    until("the launch ended", lambda: "bell" in bench.rings)
+    assert bench.provider.calls == ["launch n1 c1-0"]
+
+
+def test_a_refused_launch_is_recorded_with_the_providers_words() -> None:
+    bench = Bench()
+    bench.provider.gate.set()
+    bench.provider.refuse = Permanent("no such image")
+    bench.apply(launch())
+    until("the launch ended", lambda: "bell" in bench.rings)
+    assert bench.store.outcomes[Key("launch:c1-0")] == "no such image"
+    assert bench.counted == [("LaunchInstance", "refused")]
+
+
+def test_what_a_witness_saw_reaches_the_agents_views() -> None:
+    bench = Bench()
+    bench.apply(ProbeNode(key=Key("probe:n1"), why=WHY, node=N1))
+    until("the bell rang", lambda: "bell" in bench.rings)
+    assert bench.witness.looks == [("127.0.0.1", 6818)]
+    assert bench.agents.seen[N1].result is Witness.REFUSED
+
+
+def test_machines_are_rebooted_and_terminated_by_the_provider() -> None:
+    bench = Bench()
+    instance = InstanceId("i-1")
+    bench.apply(
+        TerminateInstance(key=Key("terminate"), why=WHY, instance=instance, node=N1),
+        RebootInstance(key=Key("reboot"), why=WHY, instance=instance, node=N1, token="t"),
+    )
+    until("both ended", lambda: bench.rings.count("bell") == 2)
+    assert sorted(bench.provider.calls) == ["reboot i-1 t", "terminate i-1"]
+
+
+def test_agents_are_asked_for_fresh_checks() -> None:
+    bench = Bench()
+    bench.apply(CheckNow(key=Key("check"), why=WHY, nodes=frozenset({N1, N2}), budget_s=2.0))
+    assert bench.agents.checked == [frozenset({N1, N2})]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), KeyError("n9")])
+def test_an_unforeseen_error_is_an_outcome_and_not_the_end(error: Exception) -> None:
+    bench = Bench()
+    bench.slurm.refuse = error  # type: ignore[assignment]
+    bench.apply(down(), CheckNow(key=Key("check"), why=WHY, nodes=frozenset({N1}), budget_s=2.0))
+    assert type(error).__name__ in str(bench.store.outcomes[Key("down:n1")])
+    assert bench.agents.checked == [frozenset({N1})]
+
+
+def test_a_store_that_fails_does_not_stop_what_comes_after() -> None:
+    bench = Bench()
+    bench.store.refuse = Retryable("disk full")
+    bench.apply(down(), drain(N2, "c2"))
+    assert bench.slurm.node_table[N1].is_down
+    assert bench.slurm.node_table[N2].is_drain
+
+
+def test_only_drains_with_the_very_same_mark_are_one_call() -> None:
+    same = [drain(N1, "c1"), drain(N2, "c1")]
+    other = drain(NodeName("n3"), "c2")
+    assert list(batches([*same, other, requeue(), requeue()])) == [tuple(same), (other,), (requeue(),), (requeue(),)]

@@ -1,0 +1,279 @@
+"""The cycle goes on whatever happens, writes before it acts, and does not let a shim wait for ever."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from steward.model.action import Action, AnswerAsk
+from steward.model.ask import Answer
+from steward.model.desired import Desired, RepairPolicy
+from steward.model.events import Event
+from steward.model.ids import Key
+from steward.model.memory import Breaker, Memory
+from steward.model.observed import Observed
+from steward.model.plan import Plan
+from steward.ports import Retryable
+from steward.workflows.apply import Applier, Ports
+from steward.workflows.bell import Bell
+from steward.workflows.commands import Commands, Pause, ResumeActions
+from steward.workflows.cycle import Cycle, Parts, Sweeps, dry_run
+from steward.workflows.journal import Journal
+from steward.workflows.observe import Observer
+from steward.workflows.snapshot import Snapshot
+from tests.fakes.clock import FakeClock
+from tests.fakes.head_ports import FakeAgents, FakeNotifier, FakeProvider, FakeStore, FakeWitness
+from tests.fakes.slurm import FakeSlurm
+from tests.fakes.until import until
+from tests.unit.workflows.test_apply import N1, WHY, an_ask, down, launch
+
+NOW = 1000.0
+
+
+def quiet(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+    return Plan(actions=(), memory=memory)
+
+
+def once(*actions: Action) -> Callable[[Observed, Desired, Memory, float], Plan]:
+    """Wishes each action until it was asked for."""
+
+    def plan(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+        new = tuple(action for action in actions if action.key not in memory.asked)
+        return Plan(actions=new, memory=replace(memory, asked={**memory.asked, **{one.key: now for one in new}}))
+
+    return plan
+
+
+class Killed(BaseException):
+    """kill -9: nothing catches it."""
+
+
+@dataclass
+class Bench:
+    plan: Callable[[Observed, Desired, Memory, float], Plan] = quiet
+    slurm: FakeSlurm = field(default_factory=lambda: FakeSlurm.with_nodes("n1", "n2"))
+    provider: FakeProvider = field(default_factory=FakeProvider)
+    agents: FakeAgents = field(default_factory=FakeAgents)
+    store: FakeStore = field(default_factory=FakeStore)
+    clock: FakeClock = field(default_factory=lambda: FakeClock(NOW))
+    bell: Bell = field(default_factory=Bell)
+    notifier: FakeNotifier = field(default_factory=FakeNotifier)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    told: deque[Event] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self.provider.gate.set()
+        self.commands = Commands(self.bell.ring)
+        self.cycle = self.head()
+
+    def head(self) -> Cycle:
+        """A head that starts on what the store has."""
+        journal = Journal(self.store, self.clock, lambda kind, outcome: None)
+        observer = Observer(
+            slurm=self.slurm, provider=self.provider, agents=self.agents, clock=self.clock, bell=self.bell
+        )
+        ports = Ports(slurm=self.slurm, provider=self.provider, agents=self.agents, witness=FakeWitness())
+        applier = Applier(ports, journal, changed=observer.changed, listing=lambda: None, ring=self.bell.ring)
+        parts = Parts(
+            observer=observer,
+            plan=lambda seen, want, memory, now: self.plan(seen, want, memory, now),
+            journal=journal,
+            applier=applier,
+            agents=self.agents,
+            commands=self.commands,
+            bell=self.bell,
+            clock=self.clock,
+            notifier=self.notifier,
+            want=Desired(),
+            sweeps=Sweeps(quiet_s=5.0, busy_s=1.0),
+            told=self.told,
+        )
+        return Cycle(parts, [self.snapshots.append])
+
+
+def test_a_plan_is_written_before_it_is_done_and_its_outcome_after() -> None:
+    bench = Bench(plan=once(down()))
+    order: list[str] = []
+    bench.store.wrote = lambda what: order.append(f"{what}, down: {bench.slurm.node_table[N1].is_down}")
+    bench.cycle.turn()
+    assert order == ["commit, down: False", "outcome, down: True"]
+
+
+def test_nothing_is_done_when_the_intent_cannot_be_written() -> None:
+    bench = Bench(plan=once(down()))
+    bench.store.refuse = Retryable("disk full")
+    bench.cycle.turn()
+    assert not bench.slurm.node_table[N1].is_down
+    bench.store.refuse = None
+    bench.cycle.turn()
+    assert bench.slurm.node_table[N1].is_down
+
+
+def test_a_quiet_cycle_writes_nothing() -> None:
+    bench = Bench()
+    bench.cycle.turn()
+    bench.cycle.turn()
+    assert bench.store.commits == 0
+    assert [one.number for one in bench.snapshots] == [1, 2]
+
+
+def test_an_exception_in_one_turn_does_not_end_the_cycle() -> None:
+    bench = Bench()
+
+    def broken(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+        raise ZeroDivisionError
+
+    bench.plan = broken
+    assert bench.cycle.turn() == 1.0
+    bench.plan = once(down())
+    bench.cycle.turn()
+    assert bench.slurm.node_table[N1].is_down
+
+
+def test_a_shim_is_let_go_when_no_decision_was_possible_for_a_minute() -> None:
+    bench = Bench()
+
+    def broken(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+        raise ZeroDivisionError
+
+    bench.plan = broken
+    ask = replace(an_ask(), at=NOW)
+    bench.agents.waiting[ask.id] = ask
+    bench.cycle.turn()
+    assert bench.agents.answers == []
+    bench.clock.at += 61.0
+    bench.cycle.turn()
+    assert bench.agents.answers == [(ask.id, Answer.STOP)]
+
+
+def test_a_failed_action_is_in_the_next_picture() -> None:
+    bench = Bench(plan=once(down()))
+    bench.slurm.set_reason(N1, "fans", user="anna", flags={"DRAIN"})
+    bench.cycle.turn()
+    bench.cycle.turn()
+    assert "down:n1" in bench.snapshots[-1].seen.failures
+
+
+def test_the_next_turn_is_due_at_the_plans_deadline() -> None:
+    bench = Bench()
+    bench.plan = lambda seen, want, memory, now: Plan(actions=(), memory=memory, wake_at=now + 0.7)
+    assert bench.cycle.turn() == pytest.approx(0.7)
+
+
+def test_after_an_action_slurm_is_looked_at_again_at_once_and_then_less_and_less() -> None:
+    bench = Bench(plan=once(down()))
+    waits = []
+    for _ in range(5):
+        waits.append(bench.cycle.turn())
+        bench.clock.at += waits[-1] * 4
+    assert waits == pytest.approx([0.05, 0.1, 0.3, 0.9, 2.7])
+
+
+def test_an_event_from_outside_is_stored_once() -> None:
+    bench = Bench()
+    bench.told.append(Event(at=NOW, kind="agent.conflict", text="two of them"))
+    bench.store.refuse = Retryable("disk full")
+    bench.cycle.turn()
+    bench.store.refuse = None
+    bench.cycle.turn()
+    bench.cycle.turn()
+    assert [event.kind for event in bench.store.log] == ["agent.conflict"]
+
+
+def test_a_pause_is_in_the_store_before_the_caller_is_told() -> None:
+    bench = Bench()
+    caller = threading.Thread(target=lambda: bench.commands.give(Pause(who="anna", why="maintenance")))
+    caller.start()
+    until("the command rang", lambda: bench.bell.is_rung)
+    assert caller.is_alive()
+    bench.cycle.turn()
+    caller.join(5.0)
+    assert bench.store.memory.paused
+    assert "anna" in bench.store.log[-1].text
+    assert "maintenance" in bench.store.log[-1].text
+
+
+def test_resuming_actions_resets_the_breakers() -> None:
+    bench = Bench()
+    breaker = Breaker(scope="group main", tripped=1.0, text="too many")
+    bench.store.memory = replace(bench.store.memory, paused=True, breakers={"group main": breaker})
+    caller = threading.Thread(target=lambda: bench.commands.give(ResumeActions(who="anna")))
+    caller.start()
+    until("the command rang", lambda: bench.bell.is_rung)
+    bench.cycle.turn()
+    caller.join(5.0)
+    memory = bench.store.memory
+    assert (memory.paused, memory.breakers, memory.breakers_reset) == (False, {}, NOW)
+
+
+def test_a_caller_is_told_when_the_cycle_is_held_up() -> None:
+    with pytest.raises(Retryable, match="held up"):
+        Bench().commands.give(Pause(who="anna", why=""), timeout_s=0.01)
+
+
+def test_it_stops_when_told_to_and_feeds_the_watchdog_until_then() -> None:
+    bench = Bench()
+    thread = threading.Thread(target=bench.cycle.run, daemon=True)
+    thread.start()
+    until("two turns were made", lambda: bool(bench.snapshots))
+    bench.bell.ring()
+    until("the bell woke it", lambda: len(bench.snapshots) >= 2)
+    bench.cycle.stop()
+    thread.join(5.0)
+    assert not thread.is_alive()
+    assert "2 nodes" in bench.notifier.told[-1]
+
+
+def test_a_dry_run_shows_what_a_pause_holds_back_and_changes_nothing() -> None:
+    bench = Bench()
+    bench.cycle.turn()
+
+    def careful(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+        acts = want.repair.act and not memory.paused
+        return replace(once(down())(seen, want, memory, now), actions=(down(),) if acts else ())
+
+    snapshot = replace(bench.snapshots[-1], memory=Memory(paused=True, asked={Key("down:n1"): 1.0}))
+    report_only = Desired(repair=RepairPolicy(act=False))
+    assert dry_run(careful, snapshot, report_only, NOW).actions == (down(),)
+    assert not bench.slurm.node_table[N1].is_down
+
+
+@pytest.mark.parametrize("point", [1, 2, 3])
+def test_killed_at_any_write_the_next_head_comes_to_the_same_end(point: int) -> None:
+    """Intents without an outcome are asked for again; what was done already is stale then."""
+    bench = Bench()
+    ask = an_ask()
+    bench.agents.waiting[ask.id] = ask
+    stop = AnswerAsk(key=Key("answer"), why=WHY, ask=ask.id, job=ask.job, node=ask.node, answer=Answer.STOP)
+    bench.plan = once(down(), stop)
+    writes = 0
+
+    def wrote(what: str) -> None:
+        nonlocal writes
+        writes += 1
+        if writes == point:
+            raise Killed
+
+    bench.store.wrote = wrote
+    with pytest.raises(Killed):
+        bench.cycle.turn()
+    bench.cycle = bench.head()
+    bench.cycle.turn()
+    assert bench.slurm.node_table[N1].is_down
+    assert bench.agents.answers == [(ask.id, Answer.STOP)]
+    assert None not in bench.store.outcomes.values()
+
+
+def test_a_head_that_dies_while_a_machine_is_made_does_not_make_a_second_one() -> None:
+    bench = Bench(plan=once(launch()))
+    bench.provider.gate.clear()
+    bench.cycle.turn()
+    until("the launch was begun", lambda: bench.provider.calls)
+    bench.cycle = bench.head()
+    bench.cycle.turn()
+    until("the next head asked again", lambda: len(bench.provider.calls) == 2)
+    bench.provider.gate.set()
+    until("it ended", lambda: bench.store.outcomes[Key("launch:c1-0")] == "")
+    assert len(bench.provider.machines) == 1

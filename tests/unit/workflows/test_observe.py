@@ -1,0 +1,185 @@
+"""The picture: fresh when Slurm answers, old when it does not, and never a reason to hang."""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from steward.adapters.clock import SystemClock
+from steward.model.ids import InstanceId, NodeName
+from steward.model.instance import Instance, InstanceState
+from steward.model.node import Node
+from steward.model.observed import Freshness, Observed
+from steward.ports import Retryable
+from steward.workflows.bell import Bell
+from steward.workflows.observe import Observer, Patience
+from tests.fakes.head_ports import FakeAgents, FakeProvider
+from tests.fakes.slurm import FakeSlurm
+from tests.fakes.until import until
+from tests.unit.workflows.test_apply import an_ask
+
+
+@dataclass(kw_only=True)
+class SlowSlurm(FakeSlurm):
+    """`hangs`: reads come back only when `comes_back` is set."""
+
+    hangs: bool = False
+    reads: int = 0
+    comes_back: threading.Event = field(default_factory=threading.Event)
+
+    def nodes(self) -> Mapping[NodeName, Node]:
+        self.reads += 1
+        if self.hangs:
+            self.comes_back.wait(10.0)
+        return super().nodes()
+
+
+@dataclass
+class Bench:
+    patience: Patience = field(default_factory=lambda: Patience(usual=0.4, asked=0.1))
+    slurm: SlowSlurm = field(default_factory=SlowSlurm)
+    provider: FakeProvider = field(default_factory=FakeProvider)
+    agents: FakeAgents = field(default_factory=FakeAgents)
+    bell: Bell = field(default_factory=Bell)
+
+    def __post_init__(self) -> None:
+        self.slurm.node_table = FakeSlurm.with_nodes("n1", "n2").node_table
+        self.observer = Observer(
+            slurm=self.slurm,
+            provider=self.provider,
+            agents=self.agents,
+            clock=SystemClock(),
+            bell=self.bell,
+            patience=self.patience,
+        )
+
+    def look(self, *, busy: bool = False) -> Observed:
+        return self.observer.observe(busy=busy, failures={}, alive=lambda: None)
+
+
+def test_a_picture_is_fresh_when_slurm_answers() -> None:
+    seen = Bench().look()
+    assert seen.slurm is Freshness.FRESH
+    assert set(seen.nodes) == {"n1", "n2"}
+
+
+def test_every_look_reads_anew() -> None:
+    bench = Bench()
+    bench.look()
+    del bench.slurm.node_table[NodeName("n2")]
+    assert set(bench.look().nodes) == {"n1"}
+
+
+def test_a_failed_look_is_the_last_good_picture_and_called_old() -> None:
+    bench = Bench()
+    bench.look()
+    bench.slurm.refuse = Retryable("slurmctld is away")
+    seen = bench.look()
+    assert seen.slurm is Freshness.OLD
+    assert set(seen.nodes) == {"n1", "n2"}
+
+
+def test_a_cluster_that_was_never_seen_is_absent_and_not_empty() -> None:
+    bench = Bench()
+    bench.slurm.refuse = Retryable("slurmctld is away")
+    assert bench.look().slurm is Freshness.ABSENT
+
+
+def test_slurm_that_answers_again_gives_a_fresh_picture() -> None:
+    bench = Bench()
+    bench.slurm.refuse = Retryable("slurmctld is away")
+    bench.look()
+    bench.slurm.refuse = None
+    assert bench.look().slurm is Freshness.FRESH
+
+
+def test_a_hung_slurm_does_not_hang_the_look() -> None:
+    bench = Bench()
+    bench.look()
+    bench.slurm.hangs = True
+    began = time.monotonic()
+    assert bench.look().slurm is Freshness.OLD
+    assert 0.3 < time.monotonic() - began < 2.0
+    bench.slurm.comes_back.set()
+
+
+def test_a_waiting_shim_shortens_the_patience() -> None:
+    bench = Bench(patience=Patience(usual=5.0, asked=0.1))
+    bench.look()
+    bench.slurm.hangs = True
+    ask = an_ask()
+    bench.agents.waiting[ask.id] = ask
+    began = time.monotonic()
+    seen = bench.look()
+    assert time.monotonic() - began < 2.0
+    assert (seen.slurm, seen.asks) == (Freshness.OLD, (ask,))
+    bench.slurm.comes_back.set()
+
+
+def test_a_hung_read_is_not_begun_a_second_time() -> None:
+    bench = Bench()
+    bench.look()
+    bench.slurm.hangs = True
+    reads = bench.slurm.reads
+    bench.look()
+    bench.look()
+    assert bench.slurm.reads == reads + 1
+    bench.slurm.comes_back.set()
+
+
+def test_a_read_that_comes_in_late_rings_and_is_used() -> None:
+    bench = Bench()
+    bench.look()
+    bench.slurm.hangs = True
+    bench.look()
+    bench.bell.wait(0.0)
+    bench.slurm.hangs = False
+    bench.slurm.comes_back.set()
+    assert bench.bell.wait(5.0) is not None
+    assert bench.look().slurm is Freshness.FRESH
+
+
+def test_a_late_read_from_before_our_own_action_is_not_used() -> None:
+    bench = Bench()
+    bench.look()
+    bench.slurm.hangs = True
+    bench.look()
+    bench.observer.changed()
+    bench.bell.wait(0.0)
+    bench.slurm.hangs = False
+    bench.slurm.comes_back.set()
+    assert bench.bell.wait(5.0) is not None
+    reads = bench.slurm.reads
+    assert bench.look().slurm is Freshness.FRESH
+    assert bench.slurm.reads == reads + 1
+
+
+def test_new_instances_ring_and_the_same_ones_do_not() -> None:
+    bench = Bench(patience=Patience(provider_busy=0.0))
+    bench.look(busy=True)
+    until("the instances were listed", lambda: bench.bell.is_rung)
+    bench.bell.wait(0.0)
+    bench.look(busy=True)
+    time.sleep(0.05)
+    assert not bench.bell.is_rung
+    id = InstanceId("i-1")
+    bench.provider.machines[id] = Instance(id=id, node=NodeName("n1"), state=InstanceState.RUNNING)
+    bench.look(busy=True)
+    until("the new one rang", lambda: bench.bell.is_rung)
+    assert set(bench.look(busy=True).instances) == {"i-1"}
+
+
+def test_instances_listed_before_a_launch_ended_are_old() -> None:
+    bench = Bench()
+    bench.look()
+    until("the instances were listed", lambda: bench.look().provider is Freshness.FRESH)
+    bench.provider.refuse = Retryable("the cloud is away")
+    bench.observer.listing_needed()
+    assert bench.look().provider is Freshness.OLD
+
+
+def test_without_a_provider_there_are_no_instances() -> None:
+    observer = Observer(
+        slurm=FakeSlurm.with_nodes("n1"), provider=None, agents=FakeAgents(), clock=SystemClock(), bell=Bell()
+    )
+    assert observer.observe(busy=False, failures={}, alive=lambda: None).provider is Freshness.ABSENT
