@@ -94,7 +94,10 @@ def slurm_env(layout: Layout) -> dict[str, str]:
 def steward_env(layout: Layout, manifest: Manifest) -> dict[str, str]:
     if not manifest.spec.steward:
         return {}
-    return {"STEWARD_CONFIG": str(layout.steward_toml), "STEWARD_URL": f"http://127.0.0.1:{manifest.http}"}
+    env = {"STEWARD_CONFIG": str(layout.steward_toml), "STEWARD_URL": f"http://127.0.0.1:{manifest.http}"}
+    if shutil.which("steward") is None:
+        env["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+    return env
 
 
 def _check_place(layout: Layout) -> None:
