@@ -1,0 +1,76 @@
+"""A hub that listens on a loopback port, and agents that connect to it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from steward.adapters.handshake import Hello, Terms, greet_head
+from steward.adapters.seal import Sealer
+from steward.adapters.wire import Channel
+from steward.head.hub import Hub
+from steward.model.events import Event
+from steward.model.health import Incarnation
+from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.observed import AgentView
+from tests.fakes.clock import FakeClock
+from tests.fakes.munge import FakeMunged
+from tests.fakes.wires import sealer
+
+
+def hello(node: str = "n1", instance: str = "i-1", boot: str = "b-1", version: str = "1.0") -> Hello:
+    who = Incarnation(instance=InstanceId(instance), boot=BootId(boot))
+    return Hello(node=NodeName(node), incarnation=who, version=version)
+
+
+@dataclass
+class HubBench:
+    """A hub that listens, and agents that connect to it."""
+
+    munged: FakeMunged = field(default_factory=FakeMunged)
+    clock: FakeClock = field(default_factory=FakeClock)
+    rings: int = 0
+    events: list[Event] = field(default_factory=list)
+    agents: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    async def listen(self, heartbeat_s: float) -> None:
+        self.hub = Hub(
+            sealer=sealer(self.munged),
+            clock=self.clock,
+            ring=self._ring,
+            tell=self.events.append,
+            heartbeat_s=heartbeat_s,
+        )
+        self.port = await self.hub.start("127.0.0.1", 0)
+
+    def _ring(self) -> None:
+        self.rings += 1
+
+    async def connect(self, who: Hello | None = None, by: Sealer | None = None) -> tuple[Channel, Terms]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self.agents.append(writer)
+        return await greet_head(reader, writer, by or sealer(self.munged), who or hello())
+
+    def view(self, node: str = "n1") -> AgentView:
+        return self.hub.views()[NodeName(node)]
+
+    async def until(self, sentence: str, true: Callable[[], object], limit_s: float = 5.0) -> None:
+        end = asyncio.get_running_loop().time() + limit_s
+        while not true():
+            assert asyncio.get_running_loop().time() < end, f"not within {limit_s:g} s: {sentence}"
+            await asyncio.sleep(0.005)
+
+    async def until_connected(self, node: str = "n1") -> None:
+        await self.until("it is connected", lambda: NodeName(node) in self.hub.views() and self.view(node).connected)
+
+
+@contextlib.asynccontextmanager
+async def a_hub(heartbeat_s: float = 1.0) -> AsyncIterator[HubBench]:
+    bench = HubBench()
+    await bench.listen(heartbeat_s)
+    try:
+        yield bench
+    finally:
+        for writer in bench.agents:
+            writer.transport.abort()
+        await bench.hub.close()

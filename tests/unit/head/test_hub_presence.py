@@ -1,0 +1,176 @@
+"""Agents at the head, over real TCP: who is there, who is late, who is gone, and who may speak for a node."""
+
+import asyncio
+
+import pytest
+
+from steward.adapters.messages import report_frame
+from steward.adapters.wire import Gone
+from steward.model.health import Finding, Outcome, Severity
+from steward.model.ids import NodeName
+from steward.ports import PortError
+from tests.fakes.hub_bench import a_hub, hello
+from tests.fakes.wires import sealer
+
+N1 = NodeName("n1")
+BAD = Finding(check="disk", outcome=Outcome.FAILED, severity=Severity.FATAL, text="gone")
+
+
+def test_an_agent_that_proves_itself_is_there() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            await bench.connect(hello(version="9.9"))
+            await bench.until_connected()
+            assert bench.view().incarnation == hello().incarnation
+            assert bench.hub.details()[N1].version == "9.9"
+            assert bench.rings
+
+    asyncio.run(story())
+
+
+def test_an_agent_of_an_ordinary_user_is_refused() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            with pytest.raises(PortError):
+                await bench.connect(by=sealer(bench.munged, uid=1000))
+            assert bench.hub.views() == {}
+
+    asyncio.run(story())
+
+
+def test_a_name_that_no_node_can_have_is_refused() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect(hello(node="../n1"))
+            with pytest.raises(Gone):
+                await channel.receive()
+            assert bench.hub.views() == {}
+
+    asyncio.run(story())
+
+
+def test_the_beats_interval_grows_with_the_cluster() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            _, small = await bench.connect()
+            bench.hub.expect(10_000)
+            _, large = await bench.connect(hello("n2"))
+            assert (small.interval_s, small.late_after_s) == (1.0, 3.0)
+            assert (large.interval_s, large.late_after_s) == (40.0, 120.0)
+
+    asyncio.run(story())
+
+
+def test_a_heartbeat_is_answered_with_the_heads_clock() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            bench.clock.at = 2000.0
+            await channel.beat(sent=1999.5)
+            assert await channel.receive() == {"t": "beat", "echo": 1999.5, "now": 2000.0}
+            assert bench.hub.beats == 1
+
+    asyncio.run(story())
+
+
+def test_an_agent_that_hangs_up_is_lost_at_once() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            bench.clock.at = 1234.0
+            channel.close()
+            await bench.until("it is lost", lambda: not bench.view().connected)
+            assert bench.view().lost_at == 1234.0
+            assert "connection" in bench.view().lost_why
+
+    asyncio.run(story())
+
+
+def test_a_silent_agent_is_late_then_gone_within_seconds() -> None:
+    async def story() -> None:
+        async with a_hub(heartbeat_s=0.2) as bench:
+            await bench.connect()
+            await bench.until_connected()
+            began = asyncio.get_running_loop().time()
+            await bench.until("it is late", lambda: bench.view().late)
+            assert bench.view().connected
+            await bench.until("it is gone", lambda: not bench.view().connected)
+            assert 2.5 < asyncio.get_running_loop().time() - began < 4.5
+            assert "silent" in bench.view().lost_why
+
+    asyncio.run(story())
+
+
+def test_a_late_agent_that_beats_again_is_not_late() -> None:
+    async def story() -> None:
+        async with a_hub(heartbeat_s=0.2) as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            await bench.until("it is late", lambda: bench.view().late)
+            rings = bench.rings
+            await channel.beat(sent=1.0)
+            await bench.until("it is well", lambda: not bench.view().late)
+            assert bench.rings == rings + 1
+
+    asyncio.run(story())
+
+
+def test_beats_alone_do_not_wake_the_cycle() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            rings = bench.rings
+            for _ in range(20):
+                await channel.beat(sent=1.0)
+                await channel.receive()
+            assert bench.rings == rings
+
+    asyncio.run(story())
+
+
+def test_a_new_machine_takes_over_the_name_and_the_old_one_does_not_get_it_back() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            old, _ = await bench.connect(hello(instance="i-old"))
+            await old.send(report_frame([BAD], None))
+            await bench.until("it reported", lambda: bench.hub.views() and bench.view().findings)
+            await bench.connect(hello(instance="i-new", boot="b-2"))
+            await bench.until(
+                "the new one is there", lambda: bench.view().incarnation == hello("n1", "i-new", "b-2").incarnation
+            )
+            assert bench.view().findings == ()
+            assert [event.kind for event in bench.events] == ["agent.conflict"]
+            again, _ = await bench.connect(hello(instance="i-old"))
+            with pytest.raises(Gone):
+                await again.receive()
+            assert bench.view().connected
+
+    asyncio.run(story())
+
+
+def test_a_machine_that_follows_a_lost_one_is_no_conflict() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            old, _ = await bench.connect(hello(instance="i-old"))
+            await bench.until_connected()
+            old.close()
+            await bench.until("it is lost", lambda: not bench.view().connected)
+            await bench.connect(hello(instance="i-new"))
+            await bench.until_connected()
+            assert bench.events == []
+
+    asyncio.run(story())
+
+
+def test_a_head_that_closes_hangs_up_on_its_agents() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            await bench.hub.close()
+            with pytest.raises(Gone):
+                await channel.receive()
+
+    asyncio.run(story())

@@ -1,0 +1,174 @@
+"""What agents and head say to each other through the hub: reports, asks, answers, and nonsense."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from steward.adapters.messages import answer_of, ask_frame, opted_frame, report_frame, withdraw_frame
+from steward.adapters.wire import Frame
+from steward.model.ask import Answer, OptedIn
+from steward.model.health import Finding, Outcome, Severity
+from steward.model.ids import JobId, NodeName
+from steward.model.job import ResumeMode
+from steward.model.observed import Witness, WitnessSeen
+from steward.ports import Stale
+from tests.fakes.hub_bench import a_hub, hello
+from tests.unit.workflows.test_apply import an_ask
+
+N1 = NodeName("n1")
+BAD = Finding(check="disk", outcome=Outcome.FAILED, severity=Severity.FATAL, text="gone")
+
+
+def test_a_report_is_in_the_view_and_the_same_one_again_does_not_ring() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await channel.send(report_frame([BAD], None))
+            await bench.until("it is there", lambda: bench.hub.views() and bench.view().findings == (BAD,))
+            rings = bench.rings
+            await channel.send(report_frame([replace(BAD, at=5.0)], None))
+            await bench.until("its time is newer", lambda: bench.view().findings[0].at == 5.0)
+            assert bench.rings == rings
+
+    asyncio.run(story())
+
+
+def test_fresh_checks_are_asked_for_and_their_answer_noted() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            bench.hub.check_now(frozenset({N1, NodeName("n9")}), 2.0)
+            request = await channel.receive()
+            assert (request["t"], request["budget_s"]) == ("check_now", 2.0)
+            bench.clock.at = 3000.0
+            await channel.send(report_frame([], request["id"]))
+            await bench.until("it is noted", lambda: bench.view().checked_at == 3000.0)
+
+    asyncio.run(story())
+
+
+def test_an_ask_waits_until_it_is_answered() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await channel.send(ask_frame(an_ask()))
+            await bench.until("it waits", lambda: bench.hub.asks())
+            (ask,) = bench.hub.asks()
+            assert (ask.id, ask.node, ask.at) == ("a1", "n1", bench.clock.at)
+            bench.hub.answer(ask.id, Answer.REQUEUE, frozenset())
+            assert answer_of(await channel.receive()) == ("a1", Answer.REQUEUE, frozenset())
+            assert bench.hub.asks() == ()
+            with pytest.raises(Stale):
+                bench.hub.answer(ask.id, Answer.STOP, frozenset())
+
+    asyncio.run(story())
+
+
+def test_an_ask_that_was_withdrawn_waits_no_longer() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await channel.send(ask_frame(an_ask()))
+            await bench.until("it waits", lambda: bench.hub.asks())
+            await channel.send(withdraw_frame(an_ask().id))
+            await bench.until("nobody waits", lambda: not bench.hub.asks())
+
+    asyncio.run(story())
+
+
+def test_an_ask_moves_to_its_agents_new_connection() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            first, _ = await bench.connect()
+            await first.send(ask_frame(an_ask()))
+            await bench.until("it waits", lambda: bench.hub.asks())
+            first.close()
+            await bench.until("nobody waits", lambda: not bench.hub.asks())
+            second, _ = await bench.connect()
+            await second.send(ask_frame(an_ask()))
+            await bench.until("it waits again", lambda: bench.hub.asks())
+            bench.hub.answer(an_ask().id, Answer.STOP, frozenset())
+            assert answer_of(await second.receive())[1] is Answer.STOP
+
+    asyncio.run(story())
+
+
+def test_one_node_cannot_fill_the_head_with_asks() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            for number in range(65):
+                await channel.send({**ask_frame(an_ask()), "id": f"a-{number}"})
+            assert answer_of(await channel.receive()) == ("a-64", Answer.STOP, frozenset())
+            assert len(bench.hub.asks()) == 64
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "frame", [{"t": "shutdown"}, {"t": "ask", "id": 7}, {"t": "report", "findings": [{}] * 100}, {"t": "withdraw"}]
+)
+def test_a_peer_that_talks_nonsense_is_hung_up_on(frame: Frame) -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            await channel.send(frame)
+            await bench.until("it is gone", lambda: not bench.view().connected)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{]", b'\x00\x00\x00\x0b{"t":"ask"}'])
+def test_bytes_that_are_no_sealed_frame_end_the_connection(data: bytes) -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            await bench.connect()
+            await bench.until_connected()
+            bench.agents[0].write(data)
+            await bench.until("it is gone", lambda: not bench.view().connected)
+
+    asyncio.run(story())
+
+
+def test_a_beat_that_comes_in_pieces_is_a_beat() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            body = b'{"t":"beat","sent":7.5}'
+            frame = len(body).to_bytes(4, "big") + body
+            for at in range(len(frame)):
+                bench.agents[0].write(frame[at : at + 1])
+                await asyncio.sleep(0)
+            assert (await channel.receive())["echo"] == 7.5
+
+    asyncio.run(story())
+
+
+def test_jobs_that_opted_in_are_kept_until_slurm_forgot_them() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            opted = OptedIn(job=JobId(7), uid=1000, mode=ResumeMode.parse("1"), restart=0, at=1.0)
+            channel, _ = await bench.connect(replace(hello(), opted=(opted,)))
+            await channel.send(opted_frame([replace(opted, job=JobId(8))]))
+            await bench.until("both are known", lambda: len(bench.hub.opted_in()) == 2)
+            bench.clock.at += 601.0
+            bench.hub.forget_jobs([JobId(8)])
+            assert [one.job for one in bench.hub.opted_in()] == [8]
+
+    asyncio.run(story())
+
+
+def test_what_a_witness_saw_is_kept_also_of_a_node_without_an_agent() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            seen = WitnessSeen(result=Witness.SILENT, at=1.0)
+            bench.hub.saw(N1, seen)
+            assert bench.view().witness == seen
+            assert not bench.view().connected
+            assert bench.rings == 1
+
+    asyncio.run(story())

@@ -1,0 +1,96 @@
+"""The hub's small parts: deadlines, heartbeats as bytes, and many providers as one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steward.adapters.wire import pack, unpack
+from steward.head.beats import reply, sent_in
+from steward.head.fleet import Fleet
+from steward.head.wheel import Wheel
+from steward.model.ids import InstanceId, NodeName
+from steward.model.instance import Slot
+from steward.ports import Permanent, Retryable
+from tests.fakes.head_ports import FakeProvider
+
+TIMES = st.floats(min_value=-1e14, max_value=1e14)
+
+
+@given(due=st.floats(min_value=0, max_value=100), step=st.floats(min_value=0.01, max_value=5))
+def test_the_wheel_gives_a_thing_back_within_a_tick_after_it_is_due_and_once(due: float, step: float) -> None:
+    wheel: Wheel[str] = Wheel(0.0)
+    wheel.add("thing", due)
+    now, came = 0.0, []
+    while now < due + 2 * wheel.tick_s + step:
+        now += step
+        came += [now for _ in wheel.turn(now)]
+    assert len(came) == 1
+    assert due <= came[0] <= due + 2 * wheel.tick_s + step
+
+
+@given(sent=TIMES)
+def test_a_heartbeat_is_read_as_json_would_read_it(sent: float) -> None:
+    assert sent_in(pack({"t": "beat", "sent": sent})) == sent
+
+
+@given(echo=TIMES, now=TIMES)
+def test_the_answer_to_a_heartbeat_is_the_same_as_json(echo: float, now: float) -> None:
+    data = reply(echo, now)
+    assert unpack(data[4:]) == {"t": "beat", "echo": echo, "now": now}
+    assert int.from_bytes(data[:4], "big") == len(data) - 4
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"t":"beat","sent":nan}', b'{"t":"beat","sent":1e99}', b'{"t":"beat","sent":true}', b'{"t":"ask"}', b""]
+)
+def test_anything_else_is_not_taken_for_a_heartbeat(body: bytes) -> None:
+    assert sent_in(len(body).to_bytes(4, "big") + body) is None
+
+
+def test_two_heartbeats_in_one_piece_are_left_to_the_slow_way() -> None:
+    frame = pack({"t": "beat", "sent": 1.0})
+    assert sent_in(frame + frame) is None
+
+
+@pytest.fixture
+def two() -> tuple[Fleet, FakeProvider, FakeProvider]:
+    first, second = FakeProvider(), FakeProvider()
+    first.gate.set()
+    second.gate.set()
+    return Fleet({"a": first, "b": second}), first, second
+
+
+Two = tuple[Fleet, FakeProvider, FakeProvider]
+
+
+def test_a_launch_goes_to_the_provider_of_the_slots_group(two: Two) -> None:
+    fleet, first, second = two
+    fleet.launch(Slot(node=NodeName("n1"), group="b"), "t1")
+    assert (first.calls, second.calls) == ([], ["launch n1 t1"])
+
+
+def test_a_group_without_a_provider_is_refused(two: Two) -> None:
+    with pytest.raises(Permanent, match="no provider"):
+        two[0].launch(Slot(node=NodeName("n1"), group="c"), "t1")
+
+
+def test_an_instance_is_ended_by_the_provider_that_lists_it(two: Two) -> None:
+    fleet, first, second = two
+    made = fleet.launch(Slot(node=NodeName("n1"), group="b"), "t1")
+    fleet.terminate(made.id)
+    assert (first.calls, second.calls[-1]) == ([], "terminate i-t1")
+
+
+def test_an_instance_that_nobody_lists_is_gone_already(two: Two) -> None:
+    fleet, first, second = two
+    fleet.terminate(InstanceId("i-unknown"))
+    assert (first.calls, second.calls) == ([], [])
+
+
+def test_the_list_is_whole_or_an_error(two: Two) -> None:
+    fleet, _, second = two
+    fleet.launch(Slot(node=NodeName("n1"), group="a"), "t1")
+    assert set(fleet.instances()) == {"i-t1"}
+    second.refuse = Retryable("the cloud is away")
+    with pytest.raises(Retryable):
+        fleet.instances()
