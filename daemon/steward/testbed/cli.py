@@ -72,6 +72,7 @@ def up(
     directory: Path | None,
 ) -> None:
     """Bring a cluster up; prints its environment: eval "$(steward testbed up)"."""
+    over = _overrides(settings)
     spec = BedSpec(
         dir=_unused(directory) or Path(tempfile.mkdtemp(prefix="steward-bed-", dir="/tmp")),
         backend=Backend(backend),
@@ -80,7 +81,7 @@ def up(
         slurm=slurm,
         steward=not plain,
         contain=contain,
-        settings=_overrides(settings),
+        settings=over,
     )
     bed = beds.make(spec)
     try:
