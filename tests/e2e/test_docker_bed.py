@@ -105,13 +105,13 @@ def test_systemd_has_no_complaint_about_the_units(bed: Bed) -> None:
     inside(bed, "n1", "systemd-analyze", "verify", "steward-agent.service")
 
 
-def test_a_rebooted_machine_has_a_new_boot_id_and_the_same_instance(bed: Bed) -> None:
+def test_a_rebooted_machine_has_a_new_boot_id_and_the_same_instance(plain_bed: Bed) -> None:
     files = ("cat", "/proc/sys/kernel/random/boot_id", "/etc/steward/instance-id")
-    boot, instance = inside(bed, "n2", *files).split()
-    provider = DockerProvider(provider_settings(load(DockerLayout(root=bed.spec.dir))))
+    boot, instance = inside(plain_bed, "n2", *files).split()
+    provider = DockerProvider(provider_settings(load(DockerLayout(root=plain_bed.spec.dir))))
     provider.reboot(next(each.id for each in provider.instances().values() if each.node == "n2"), "once")
-    wait_until("it has another boot id", lambda: inside(bed, "n2", *files).split()[0] != boot, 10)
-    assert inside(bed, "n2", *files).split()[1] == instance
+    wait_until("it has another boot id", lambda: inside(plain_bed, "n2", *files).split()[0] != boot, 10)
+    assert inside(plain_bed, "n2", *files).split()[1] == instance
 
 
 def test_commands_on_the_host_speak_to_the_bed(bed: Bed) -> None:

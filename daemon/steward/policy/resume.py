@@ -1,5 +1,6 @@
 """Remember the jobs that opted in, and bring back those that were requeued or failed while nobody was there to ask."""
 
+import math
 from dataclasses import replace
 
 from steward.model.action import AllowRequeue, NudgeJob
@@ -19,6 +20,8 @@ PEOPLES_HOLDS = frozenset({"JobHeldUser", "JobHeldAdmin"})
 BY_MACHINE = frozenset({JobState.NODE_FAIL, JobState.BOOT_FAIL})
 """Ends that are evidence by themselves."""
 GROWTH = 1.5
+COMPLETING_LOOK_S = 0.3
+COMPLETING_WATCH_S = 60.0
 
 
 def remember_jobs(draft: Draft) -> None:
@@ -51,6 +54,8 @@ def follow_jobs(draft: Draft) -> None:
     """Bring the memory of each job up to the picture and do what its state asks for."""
     for id in sorted(draft.jobs):
         job = draft.seen.jobs.get(id)
+        if job is not None and job.is_completing:
+            _look_soon(job, draft)
         if job is None:
             _end(id, "Slurm does not know it any more", draft)
         elif job.is_active:
@@ -61,16 +66,23 @@ def follow_jobs(draft: Draft) -> None:
             _follow_ended(job, draft)
 
 
+def _look_soon(job: Job, draft: Draft) -> None:
+    """Slurm tells nobody when a job has cleaned up, and one that was requeued waits for us then."""
+    began = draft.first_seen(f"completing:{job.id}:{job.restarts}")
+    if draft.now < began + COMPLETING_WATCH_S:
+        draft.wake(draft.now + COMPLETING_LOOK_S)
+
+
 def _follow_running(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     if mem.pending_from is not None:
         mem = _resumed(job, mem, draft)
     same_run = mem.started == job.started and mem.restarts == job.restarts
     nodes = mem.nodes | job.nodes if same_run else job.nodes
-    attempts = mem.attempts
-    draft.jobs[job.id] = replace(
-        mem, nodes=nodes, restarts=job.restarts, started=job.started, attempts=attempts, ended=None, end_text=""
-    )
+    if not same_run or nodes != mem.nodes or mem.ended is not None or mem is not draft.jobs[job.id]:
+        draft.jobs[job.id] = replace(
+            mem, nodes=nodes, restarts=job.restarts, started=job.started, ended=None, end_text=""
+        )
     if not job.requeue and job.is_batch:
         why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
@@ -134,6 +146,9 @@ def _nudge(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     if job.is_completing or _is_held_by_person(job, draft) or _is_over_budget(mem, draft):
         return
+    if draft.now < (safe := _credential_safe_at(job, draft)):
+        draft.wake(safe)
+        return
     exclude = exclude_list(job, mem, draft)
     if not _is_due(job, mem, exclude, draft):
         return
@@ -146,6 +161,15 @@ def _nudge(job: Job, draft: Draft) -> None:
         mem = draft.jobs[job.id]
         draft.jobs[job.id] = replace(mem, nudges=mem.nudges + 1, last_nudge=draft.now)
         _is_due(job, draft.jobs[job.id], exclude, draft)
+
+
+def _credential_safe_at(job: Job, draft: Draft) -> float:
+    """When the job may start again without being lost.
+
+    slurmd revokes a job's credentials up to the second in which it ended, and times have whole seconds: started again
+    within that second, the new credential counts as revoked too and slurmctld kills the job ("Job credential revoked").
+    """
+    return math.floor(draft.first_seen(f"clean:{job.id}:{job.restarts}")) + 1.0
 
 
 def _is_held_by_person(job: Job, draft: Draft) -> bool:

@@ -19,16 +19,31 @@ from steward.policy.verdict import Fault, Standing, incarnation_of, standing, wo
 def open_cases(draft: Draft) -> None:
     """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
     for node in draft.sorted_nodes():
+        if _is_well(node, draft):
+            continue
         fault = fault_of(node, draft)
         if fault is None or not _needs_case(node, fault, draft):
             continue
         withheld = why_withheld(node, fault, draft)
-        if withheld and not _is_unsure(fault):
+        if withheld and not _is_unsure(fault) and not _is_in_incident(node, fault, draft):
             text = f"{node.name}: would be repaired ({fault.why.text}), but {withheld}"
             once = f"withheld:{node.name}:{fault.trigger.value}:{withheld}"
             draft.tell("case.withheld", text, once=once, level=Level.WARNING, node=node.name)
         elif not withheld:
             _open(node, fault, draft)
+
+
+def _is_well(node: Node, draft: Draft) -> bool:
+    """The usual case, seen quickly: in service, its agent connected, no findings."""
+    view = draft.seen.agents.get(node.name)
+    return view is not None and view.connected and not view.findings and node.reason is None
+
+
+def _is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
+    """Told of once for all its nodes."""
+    if fault.trigger is Trigger.LOST:
+        return covers(AGENTS, draft)
+    return in_incident(node.name, f"check:{fault.check}", draft)
 
 
 def _is_unsure(fault: Fault) -> bool:
@@ -47,7 +62,7 @@ def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
         return False
     for case in draft.cases.values():
         by_person = case.node == node.name and case.step is Step.CLOSED and case.why.rule == "case.by_person"
-        same = case.check == fault.check and case.old == incarnation_of(node.name, draft)
+        same = case.check == _mark_word(fault.check) and case.old == incarnation_of(node.name, draft)
         if by_person and same and (not fault.is_event or fault.at <= (case.closed or 0.0)):
             return True
     return False
@@ -72,11 +87,17 @@ def _finding_fault(node: NodeName, draft: Draft) -> Fault | None:
     if finding is None:
         return None
     fatal = finding.severity is Severity.FATAL
-    rung = Advice.REBOOT if finding.advice is Advice.REBOOT else Advice.REPLACE
+    reboot = finding.advice is Advice.REBOOT and not _hit_opted_in_job(node, draft)
+    rung = Advice.REBOOT if reboot else Advice.REPLACE
     evidence = (f"{finding.check}: {finding.text}",)
     why = Why(rule=f"node.{finding.severity.value}", text=f"check {finding.check} failed on {node}", evidence=evidence)
     trigger = Trigger.FATAL if fatal else Trigger.DEGRADED
     return Fault(trigger=trigger, check=finding.check, rung=rung, why=why, at=finding.at, is_event=finding.event)
+
+
+def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
+    """A node that failed under a job with `--auto-resume` is always replaced, never rebooted, as HyperPod does it."""
+    return any(mem.ended is None and node in mem.nodes for mem in draft.jobs.values())
 
 
 def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
@@ -89,10 +110,8 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return ""
     if node.is_foreign:
         return f"somebody else took the node out of service ({node.reason.text if node.reason else 'no reason given'})"
-    if fault.trigger is Trigger.LOST and covers(AGENTS, draft):
-        return "many nodes went silent at once"
-    if fault.trigger is not Trigger.LOST and in_incident(node.name, f"check:{fault.check}", draft):
-        return f"many nodes fail {fault.check} at once"
+    if _is_in_incident(node, fault, draft):
+        return "many nodes have it at once: one cause in common"
     breaker = None if _is_unsure(fault) else tripped(node.name, draft)
     return breaker.text if breaker else ""
 

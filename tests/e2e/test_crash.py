@@ -1,0 +1,84 @@
+"""Steward's own death: jobs are unharmed, cases go on, nothing is done twice."""
+
+import time
+
+import pytest
+
+from steward.testbed.faults import FaultKind
+from tests.e2e.story import Story, task_script
+
+AWAY_S = 60.0
+
+
+def launches(story: Story, node: str, since: float) -> int:
+    """How many machines the provider made for the node."""
+    return len([e for e in story.events("action.launch", since=since) if e["node"] == node])
+
+
+def test_head_stopped_for_a_minute_in_a_case_and_a_hold(story: Story) -> None:
+    """The head freezes after the node is marked; meanwhile a batch script fails and is held."""
+    task = task_script(story)
+    job = story.submit(story.script("train.sh", f"srun bash {task}\n"), "--auto-resume=1", "-N2", "-n2")
+    story.wait("two tasks run", lambda: len(story.lines("started")) == 2)
+    bystander = story.submit(story.script("calm.sh", f"while [ ! -e {story.dir}/go ]; do sleep 0.1; done\n"), "-N1")
+    story.wait_state(bystander, "RUNNING")
+    victim = next(
+        node
+        for node in (line.split()[0].split(":")[1] for line in story.lines("started"))
+        if node != story.job(job).batch_host
+    )
+    hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
+    story.wait("a case is open", lambda: story.cases(victim, since=hurt_at), 15.0)
+    story.hurt(FaultKind.STOP_HEAD)
+    time.sleep(AWAY_S)
+    assert story.job(bystander).state == "RUNNING"
+    assert story.job(job).state in ("RUNNING", "PENDING")
+    story.hurt(FaultKind.CONT_HEAD)
+    story.wait("it runs again", lambda: len(story.lines("started")) >= 4, 30.0)
+    (story.dir / "go").touch()
+    assert story.wait_end(job).state == "COMPLETED"
+    assert story.wait_end(bystander).state == "COMPLETED"
+    story.wait_case(victim, "closed", 60.0, since=hurt_at)
+
+
+@pytest.mark.parametrize("step", ["drain", "release", "launch", "provision", "verify", "return"])
+def test_head_killed_at_a_step_of_a_case_comes_to_the_same_end(story: Story, step: str) -> None:
+    """kill -9 as soon as the case is seen at the step (or past it), start again: one new machine, node back."""
+    order = ["suspect", "drain", "release", "launch", "provision", "verify", "return", "closed"]
+    before: dict[str, str] = {status.name: status.instance for status in story.bed.status().nodes}
+    began = time.time()
+    story.bed.run(["scontrol", "update", "nodename=n2", "state=fail", "reason=Action:Replace"])
+    story.wait(
+        f"the case has come to {step}",
+        lambda: any(order.index(str(case["step"])) >= order.index(step) for case in story.cases("n2", since=began)),
+    )
+    story.hurt(FaultKind.KILL_HEAD)
+    story.hurt(FaultKind.START_HEAD)
+    story.wait_case("n2", "closed", 60.0, since=began)
+    story.wait("it is back", lambda: story.node_state("n2") == "IDLE")
+    assert story.instance("n2") != before["n2"]
+    assert len(story.cases("n2", since=began)) == 1
+    after: dict[str, str] = {status.name: status.instance for status in story.bed.status().nodes}
+    assert {name: after[name] for name in after if name != "n2"} == {n: before[n] for n in before if n != "n2"}
+
+
+def test_a_hung_scontrol_harms_nobody(story: Story) -> None:
+    script = story.script("job.sh", "sleep 2; exit 4\n")
+    story.hurt(FaultKind.HANG_SCONTROL)
+    try:
+        job = story.submit(script, "--auto-resume=1", "-N1")
+        seen = story.wait_end(job, 120.0)
+        assert (seen.state, seen.exit_code) == ("FAILED", "4:0")
+    finally:
+        story.hurt(FaultKind.MEND_SCONTROL)
+    assert all("DRAIN" not in story.node_state(node) for node in ("n1", "n2", "n3", "n4", "n5", "n6"))
+
+
+def test_refused_launches_are_tried_again_and_seen(story: Story) -> None:
+    story.hurt(FaultKind.REFUSE_LAUNCH)
+    began = time.time()
+    story.bed.run(["scontrol", "update", "nodename=n3", "state=fail", "reason=Action:Replace"])
+    story.wait("the refusal is told", lambda: any("capacity" in str(e["text"]) for e in story.events(since=began)))
+    assert story.wait_case("n3", "launch", 5.0, since=began)
+    story.hurt(FaultKind.ALLOW_LAUNCH)
+    story.wait_case("n3", "closed", 90.0, since=began)

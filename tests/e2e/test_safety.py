@@ -1,0 +1,97 @@
+"""Steward never harms: what it must leave alone, and what it must not believe."""
+
+import time
+
+from steward.testbed.faults import FaultKind
+from tests.e2e.story import Story, task_script
+
+
+def test_an_agent_that_dies_alone_drains_nothing(story: Story) -> None:
+    task = task_script(story)
+    job = story.submit(story.script("train.sh", f"srun bash {task}\n"), "--auto-resume=1", "-N2", "-n2")
+    story.wait("two tasks run", lambda: len(story.lines("started")) == 2)
+    victim = story.job(job).batch_host
+    hurt_at = story.hurt(FaultKind.KILL_AGENT, victim)
+    story.wait("the head noted it", lambda: story.events("agent", since=hurt_at) or story.events("node", since=hurt_at))
+    time.sleep(6.0)  # longer than any detection takes
+    assert "DRAIN" not in story.node_state(victim)
+    assert "DOWN" not in story.node_state(victim)
+    assert [case for case in story.cases(victim, since=hurt_at) if case["marked"]] == []
+    (story.dir / "go").touch()
+    assert story.wait_end(job).state == "COMPLETED"
+    assert story.job(job).restarts == 0
+
+
+def test_when_all_agents_vanish_no_node_is_touched_and_one_incident_tells_it(story: Story) -> None:
+    began = time.time()
+    nodes = [status.name for status in story.bed.status().nodes]
+    for node in nodes:
+        story.hurt(FaultKind.KILL_AGENT, node)
+    story.wait("there is an incident", lambda: story.events("incident", since=began), 15.0)
+    time.sleep(6.0)
+    assert len([event for event in story.events("incident", since=began) if "opened" in str(event["kind"])]) == 1
+    for node in nodes:
+        assert story.node_state(node) in ("IDLE", "IDLE*")
+    for node in nodes:
+        story.hurt(FaultKind.START_AGENT, node)
+    story.wait("it is over", lambda: any("over" in str(e["kind"]) for e in story.events("incident", since=began)), 30.0)
+
+
+def test_an_admins_drain_is_never_undone_or_overwritten(story: Story) -> None:
+    story.bed.run(["scontrol", "update", "nodename=n5", "state=drain", "reason=disk swap, Ann"])
+    try:
+        hurt_at = story.hurt(FaultKind.FAIL_CHECK, "n5", "something is wrong")
+        story.wait("a note says hands off", lambda: "Ann" in story.explain("n5") or "admin" in story.explain("n5"))
+        story.hurt(FaultKind.KILL_NODE, "n5")
+        time.sleep(8.0)
+        assert story.node_field("n5", "Reason").startswith("disk swap, Ann")
+        assert [case for case in story.cases("n5", since=hurt_at) if case["marked"]] == []
+    finally:
+        story.bed.restore()
+        story.bed.run(["scontrol", "update", "nodename=n5", "state=resume"])
+
+
+def test_action_replace_from_an_admin_is_a_command(story: Story) -> None:
+    before = story.instance("n6")
+    began = time.time()
+    story.bed.run(["scontrol", "update", "nodename=n6", "state=fail", "reason=Action:Replace"])
+    story.wait_case("n6", "closed", since=began)
+    assert story.instance("n6") != before
+    story.wait("it is back", lambda: story.node_state("n6") == "IDLE")
+
+
+def test_a_near_miss_of_an_admins_command_is_told_and_not_done(story: Story) -> None:
+    began = time.time()
+    story.bed.run(["scontrol", "update", "nodename=n6", "state=drain", "reason=action:replace"])
+    try:
+        story.wait(
+            "a warning says so", lambda: any("Action:Replace" in str(e["text"]) for e in story.events(since=began))
+        )
+        assert story.cases("n6", since=began) == []
+    finally:
+        story.bed.run(["scontrol", "update", "nodename=n6", "state=resume"])
+
+
+def test_hostile_text_is_stored_as_text(story: Story) -> None:
+    trap = story.dir / "trap"
+    text = f"$(touch {trap}) `touch {trap}` '; touch {trap}; \" State=IDLE Reason=none \\n\x1b[31m"
+    began = time.time()
+    job = story.submit(story.script("job.sh", "sleep 5; exit 1\n"), "--auto-resume=1", f"--job-name={text}", "-N1")
+    story.hurt(FaultKind.FAIL_CHECK, "n4", text)
+    story.wait_case("n4", "closed", 60.0, since=began)
+    assert story.wait_end(job, 30.0).restarts == 0
+    assert not trap.exists()
+    assert "\x1b" not in story.explain("n4") + story.explain(str(job)) + str(story.events(since=began))
+
+
+def test_an_ordinary_users_job_is_resumed_too(story: Story) -> None:
+    task = task_script(story)
+    story.dir.chmod(0o777)
+    job = story.submit(story.script("train.sh", f"srun bash {task}\n"), "--auto-resume=1", "-N1", "-n1", user="nobody")
+    story.wait("it runs", lambda: len(story.lines("started")) == 1)
+    victim = story.lines("started")[0].split()[0].split(":")[1]
+    hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
+    story.wait("it runs again", lambda: len(story.lines("started")) == 2)
+    (story.dir / "go").touch()
+    assert story.wait_end(job).state == "COMPLETED"
+    story.wait_case(victim, "closed", since=hurt_at)
