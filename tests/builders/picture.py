@@ -53,6 +53,13 @@ class Picture:
         """The same world later, with the memory of what was just decided."""
         return replace(self, memory=self.plan().memory, now=self.now + after_s)
 
+    def wait(self, seconds: float) -> "Picture":
+        """The same world for `seconds`, looked at as often as a head would."""
+        picture = self
+        while seconds > 0:
+            picture, seconds = picture.then(min(seconds, 10.0)), seconds - 10.0
+        return picture.then()
+
     def after(self, seconds: float) -> "Picture":
         return replace(self, now=self.now + seconds)
 

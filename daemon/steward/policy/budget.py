@@ -22,7 +22,7 @@ def members(scope: str, draft: Draft) -> int:
     """How many nodes a breaker guards."""
     if scope == "all":
         return len(draft.seen.nodes)
-    return sum(1 for slot in draft.want.slots.values() if f"group:{slot.group}" == scope)
+    return draft.group_sizes[scope.removeprefix("group:")]
 
 
 def out_of_service(scope: str, draft: Draft) -> int:

@@ -74,7 +74,7 @@ def _enter(scene: Scene, fact: Fact) -> Case:
     if fact in BY_PERSON:
         case = replace(case, why=Why(rule="case.by_person", text=fact.value, evidence=(str(before.why),)))
     if before.step is Step.SUSPECT and step is Step.CLOSED:
-        draft.forget(case.id)
+        draft.forget(case)
         draft.tell("node.cleared", f"{case.node}: {fact.value}", node=case.node, case=case.id)
         return case
     if before.step is Step.SUSPECT:

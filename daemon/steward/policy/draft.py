@@ -3,6 +3,7 @@
 The only mutable thing in the policy, and it lives for one call of `plan`. Each named step reads it and adds to it.
 """
 
+from collections import Counter
 from types import MappingProxyType
 
 from steward.model.action import Action
@@ -38,6 +39,8 @@ class Draft:
         self.noted = dict(memory.noted)
         self.history = dict(memory.history)
         self.agents = dict(memory.agents)
+        self.group_sizes = Counter(slot.group for slot in want.slots.values())
+        self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
         self._actions: list[Action] = []
         self._events: list[Event] = []
         self._wake: float | None = None
@@ -57,7 +60,7 @@ class Draft:
 
     def open_case(self, node: NodeName) -> Case | None:
         """The node's open case (there is at most one)."""
-        return next((case for case in self.cases.values() if case.node == node and case.is_open), None)
+        return self.cases[self._open[node]] if node in self._open else None
 
     def case_in_work(self, node: NodeName) -> Case | None:
         """The node's open case when it is past suspicion."""
@@ -69,10 +72,16 @@ class Draft:
 
     def keep(self, case: Case) -> Case:
         self.cases[case.id] = case
+        if case.is_open:
+            self._open[case.node] = case.id
+        elif self._open.get(case.node) == case.id:
+            del self._open[case.node]
         return case
 
-    def forget(self, case: CaseId) -> None:
-        self.cases.pop(case, None)
+    def forget(self, case: Case) -> None:
+        self.cases.pop(case.id, None)
+        if self._open.get(case.node) == case.id:
+            del self._open[case.node]
 
     def wish(self, action: Action, every: float | None = None) -> bool:
         """Ask for an action unless the same wish is younger than `every` seconds (None: ask only once)."""

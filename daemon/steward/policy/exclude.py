@@ -21,8 +21,10 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
 
 
 def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
-    """What the user excluded himself, also when he changed it since; ours are known by memory."""
-    return (job.excluded - mem.excluded) | (mem.excluded_by_user & job.excluded)
+    """What the user excluded himself, also when he changed it since. Nodes that we ever blamed are ours: a list that
+    we wanted to shorten and could not must not look like his."""
+    blamed = {node for attempt in mem.attempts for node in attempt.culprits}
+    return (job.excluded - mem.excluded - blamed) | (mem.excluded_by_user & job.excluded)
 
 
 def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:

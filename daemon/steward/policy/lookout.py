@@ -3,9 +3,10 @@
 from steward.model.action import ProbeNode
 from steward.model.case import Step
 from steward.model.events import Level
-from steward.model.ids import Key
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.node import Node
 from steward.policy.admin import near_miss
+from steward.policy.correlate import AGENTS, covers
 from steward.policy.draft import Draft
 from steward.policy.verdict import Standing, standing
 
@@ -27,9 +28,20 @@ def note_foreign(draft: Draft) -> None:
 
 
 def probe_silent(draft: Draft) -> None:
-    """Ask the second witness about every node whose agent is gone and that nobody has judged lately."""
+    """Ask the second witness about every node whose agent is gone and that nobody has judged lately.
+
+    While many are gone at once only the nodes of jobs whose shims wait are looked at: nothing else depends on it.
+    """
+    asked_about = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)}
     for node in draft.sorted_nodes():
-        _probe(node, draft)
+        view = draft.seen.agents.get(node.name)
+        if (view is None or not view.connected) and (not covers(AGENTS, draft) or node.name in asked_about):
+            _probe(node, draft)
+
+
+def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:
+    known = draft.seen.jobs.get(job)
+    return known.nodes if known else frozenset()
 
 
 def _probe(node: Node, draft: Draft) -> None:

@@ -63,14 +63,18 @@ class Fault:
     """An event stays true of its incarnation; only a newer one says more."""
 
 
+_FINE = Verdict(standing=Standing.FINE, why=Why(rule="node.fine", text="the agent is connected"))
+_UNKNOWN = Verdict(standing=Standing.UNKNOWN, why=Why(rule="node.unknown", text="no agent is expected here now"))
+
+
 def standing(node: Node, draft: Draft) -> Verdict:
     """Whether the node is there, from its agent, the second witness, the provider and Slurm."""
     view = draft.seen.agents.get(node.name)
-    lost_at = missed_since(node.name, draft)
     if view is not None and view.connected:
         return _connected(view)
+    lost_at = missed_since(node.name, draft)
     if lost_at is None or PLANNED_ABSENCE & node.flags:
-        return Verdict(standing=Standing.UNKNOWN, why=Why(rule="node.unknown", text="no agent is expected here now"))
+        return _UNKNOWN
     return _away(node, view, lost_at, draft)
 
 
@@ -78,7 +82,7 @@ def _connected(view: AgentView) -> Verdict:
     if view.late:
         why = Why(rule="node.late", text="the agent's heartbeat is overdue")
         return Verdict(standing=Standing.LATE, since=view.last_heard, why=why)
-    return Verdict(standing=Standing.FINE, why=Why(rule="node.fine", text="the agent is connected"))
+    return _FINE
 
 
 def missed_since(node: NodeName, draft: Draft) -> float | None:
@@ -145,6 +149,8 @@ def mode_of(check: str, draft: Draft) -> str:
 def worst(view: AgentView | None, draft: Draft) -> Finding | None:
     """The finding that takes the node out, worst and oldest first; None when nothing does."""
     bad = [f for f in view.findings if f.is_bad and mode_of(f.check, draft) == "drain"] if view else []
+    if not bad:
+        return None
     for severity in (Severity.FATAL, Severity.DEGRADED):
         ranked = sorted((f for f in bad if f.severity is severity), key=lambda f: (f.at, f.check, f.text))
         if ranked:

@@ -1,0 +1,75 @@
+"""`Action:Replace` and `Action:Reboot` are commands; nearly is not, and everything else is hands off."""
+
+import pytest
+
+from steward.model.action import DownNode, DrainNode, RebootInstance, ReturnNode, TerminateInstance
+from steward.model.case import Step, Trigger
+from steward.model.health import Incarnation, Severity
+from steward.model.ids import BootId, InstanceId
+from tests.builders.picture import Picture, a_cluster
+
+
+def steps(picture: Picture) -> list[tuple[Trigger, Step]]:
+    return [(case.trigger, case.step) for case in picture.then().memory.cases.values()]
+
+
+@pytest.mark.parametrize("flag", ["FAIL", "DRAIN"])
+@pytest.mark.parametrize("reason", ["Action:Replace", "Action:Replace : Not responding"])
+def test_a_command_replaces_the_node(flag: str, reason: str) -> None:
+    actions = a_cluster().drained("n2", reason, flag).plan().actions
+    assert [type(action) for action in actions] == [TerminateInstance]
+
+
+def test_a_command_reboots_the_node() -> None:
+    actions = a_cluster().drained("n2", "Action:Reboot", "FAIL").plan().actions
+    assert [type(action) for action in actions] == [RebootInstance]
+
+
+def test_the_admins_reason_is_neither_overwritten_nor_a_hindrance_to_the_return() -> None:
+    picture = a_cluster().drained("n2", "Action:Reboot", "FAIL").then(1)
+    again = Incarnation(instance=InstanceId("i-n2"), boot=BootId("boot-2"))
+    picture = picture.agent("n2", incarnation=again).then(1).checked("n2")
+    actions = picture.node("n2", slurmd_started=picture.now).plan().actions
+    assert [type(action) for action in actions] == [ReturnNode]
+    assert isinstance(actions[0], ReturnNode)
+    assert actions[0].command == "Action:Reboot"
+
+
+def test_a_commanded_repair_waits_for_the_jobs_on_the_node() -> None:
+    picture = a_cluster().drained("n2", "Action:Replace", "FAIL")
+    busy = picture.node("n2", flags=frozenset({"FAIL", "COMPLETING"}))
+    assert steps(busy) == [(Trigger.ADMIN, Step.RELEASE)]
+
+
+@pytest.mark.parametrize(
+    "reason", ["action:replace", "Action: Replace", "Action:Replace now", "replace", "ActionReboot"]
+)
+def test_a_near_miss_is_warned_of_once_and_nothing_is_done(reason: str) -> None:
+    picture = a_cluster().drained("n2", reason)
+    assert [event.kind for event in picture.plan().events] == ["node.near_miss"]
+    assert picture.plan().actions == ()
+    assert picture.then().plan().events == ()
+
+
+@pytest.mark.parametrize("reason", ["disk swap", "NHC: check_fs failed", "do not replace this before Monday"])
+def test_an_admins_own_drain_is_left_alone(reason: str) -> None:
+    decided = a_cluster().drained("n2", reason).plan()
+    assert (decided.actions, decided.events) == ((), ())
+
+
+def test_a_bad_node_under_an_admins_drain_is_left_alone() -> None:
+    picture = a_cluster().drained("n2", "mine").failing("n2")
+    assert not [a for a in picture.plan().actions if isinstance(a, DownNode | DrainNode)]
+
+
+def test_a_command_takes_over_a_case_that_waits_for_jobs() -> None:
+    picture = a_cluster().job(on=("n2",)).failing("n2", Severity.DEGRADED, event=False).then()
+    picture = picture.drained("n2", "Action:Replace", "FAIL").then(1)
+    assert (Trigger.DEGRADED, Step.CLOSED) in steps(picture)
+    assert (Trigger.ADMIN, Step.LAUNCH) in steps(picture)
+
+
+def test_our_mark_without_a_case_is_told_of_and_not_undone() -> None:
+    picture = a_cluster().drained("n2", "steward:agent:replace:c99-0")
+    assert [event.kind for event in picture.plan().events] == ["node.orphan"]
+    assert picture.plan().actions == ()

@@ -1,0 +1,180 @@
+"""A shim waits: evidence decides between retry, requeue and stop, and no shim waits for ever."""
+
+from dataclasses import replace
+
+import pytest
+
+from steward.model.action import AllowRequeue, AnswerAsk, CheckNow, DownNode, RequeueJob
+from steward.model.ask import Answer, AskKind
+from steward.model.health import Severity
+from steward.model.job import JobState, ResumeMode
+from steward.model.observed import Freshness
+from steward.policy.controls import pause
+from tests.builders.picture import Picture, a_cluster, names
+
+STEP, BATCH = AskKind.STEP, AskKind.BATCH
+
+
+def asked(kind: AskKind = STEP, on: tuple[str, ...] = ("n1", "n2", "n3")) -> Picture:
+    return a_cluster().job(on=on).opted_in().then().ask(kind)
+
+
+def answers(picture: Picture) -> list[tuple[Answer, frozenset[str]]]:
+    return [(a.answer, a.exclude) for a in picture.plan().actions if isinstance(a, AnswerAsk)]
+
+
+def excised(picture: Picture) -> Picture:
+    """n2 is marked down, and Slurm took it out of the job (--no-kill)."""
+    return picture.then().marked("n2").change_job(nodes=names("n1", "n3")).after(0.1)
+
+
+def test_a_failure_makes_the_jobs_nodes_be_checked_first() -> None:
+    (check,) = asked().plan().actions
+    assert isinstance(check, CheckNow)
+    assert check.nodes == names("n1", "n2", "n3")
+
+
+def test_without_evidence_the_failure_is_the_jobs_own() -> None:
+    picture = asked().then(0.1).checked("n1", "n2", "n3")
+    assert answers(picture) == [(Answer.STOP, frozenset())]
+    assert "resume.no_evidence" in str(picture.plan().events)
+
+
+def test_a_node_that_does_not_answer_the_check_may_be_frozen_and_is_waited_for() -> None:
+    picture = asked().then(0.1).checked("n1", "n3")
+    assert answers(picture.after(5)) == []
+    assert answers(picture.after(6.1)) == [(Answer.STOP, frozenset())]
+
+
+def test_a_failure_seen_before_the_frozen_node_is_not_called_the_users() -> None:
+    picture = asked().then(0.1).checked("n1", "n3").after(3).lost("n2")
+    assert [type(a) for a in picture.plan().actions] == [DownNode]
+    assert answers(excised(picture)) == [(Answer.RETRY, names("n2"))]
+
+
+def test_a_dead_node_is_out_before_the_step_is_tried_again() -> None:
+    picture = asked().lost("n2")
+    assert answers(picture) == []
+    marked = picture.then().marked("n2")
+    assert answers(marked) == []
+    assert answers(marked.change_job(nodes=names("n1", "n3"))) == [(Answer.RETRY, names("n2"))]
+
+
+def test_a_job_that_slurm_requeued_meanwhile_is_not_requeued_again() -> None:
+    picture = asked(BATCH).lost("n2").then().marked("n2").requeued()
+    actions = picture.plan().actions
+    assert answers(picture) == [(Answer.REQUEUE, frozenset())]
+    assert not [a for a in actions if isinstance(a, RequeueJob)]
+    assert picture.plan().memory.jobs[7].resumes == 1  # type: ignore[index]
+
+
+def test_a_batch_script_on_good_hosts_is_requeued_without_the_culprit() -> None:
+    picture = excised(asked(BATCH).lost("n2"))
+    (requeue,) = [a for a in picture.plan().actions if isinstance(a, RequeueJob)]
+    assert requeue.exclude == names("n2")
+    assert answers(picture) == []
+    assert answers(picture.then(0.1).requeued()) == [(Answer.REQUEUE, frozenset())]
+
+
+def test_a_bad_batch_host_means_requeue_not_retry() -> None:
+    picture = asked(STEP).failing("n1", Severity.DEGRADED, event=False).then().marked("n1").after(0.1)
+    assert [type(a) for a in picture.plan().actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
+
+
+def test_a_degraded_node_is_drained_and_the_step_retried_on_the_others() -> None:
+    picture = asked(STEP).failing("n2", Severity.DEGRADED, event=False)
+    assert answers(picture) == []
+    assert answers(picture.then().marked("n2")) == [(Answer.RETRY, names("n2"))]
+
+
+def test_a_retry_that_fails_at_once_becomes_a_requeue() -> None:
+    picture = excised(asked().lost("n2")).then(2)
+    flop = picture.see(asks=()).ask(STEP, attempt=1, id=7, node="n3")
+    assert [type(a) for a in flop.plan().actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
+
+
+def test_an_old_fault_does_not_excuse_a_much_later_failure() -> None:
+    picture = excised(asked().lost("n2")).then(2).see(asks=()).wait(120).ask(STEP, attempt=1, node="n3")
+    assert answers(picture.then(0.1).checked("n1", "n3")) == [(Answer.STOP, frozenset())]
+
+
+def test_an_xid_within_the_window_is_evidence_even_where_checks_only_report() -> None:
+    picture = asked(BATCH).failing("n2", check="gpu")
+    picture = replace(picture, want=replace(picture.want, modes={"gpu": "report"}))
+    assert [type(a) for a in picture.plan().actions] == [RequeueJob]
+
+
+@pytest.mark.parametrize("ago", [601, 5000])
+def test_a_fault_long_before_the_failure_is_no_evidence(ago: float) -> None:
+    picture = asked(BATCH)
+    old = picture.failing("n2", check="gpu", at=picture.now - ago)
+    old = replace(old, want=replace(old.want, modes={"gpu": "report"}))
+    assert answers(old.then(0.1).checked("n1", "n2", "n3")) == [(Answer.STOP, frozenset())]
+
+
+def test_suspicions_are_no_evidence() -> None:
+    picture = asked(BATCH).failing("n2", Severity.SUSPECT)
+    assert answers(picture.then(0.1).checked("n1", "n2", "n3")) == [(Answer.STOP, frozenset())]
+
+
+@pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.TIMEOUT, JobState.COMPLETED])
+def test_a_job_that_is_over_is_not_resumed_whatever_the_evidence(state: JobState) -> None:
+    picture = asked(BATCH).lost("n2").change_job(state=state)
+    assert answers(picture) == [(Answer.STOP, frozenset())]
+
+
+def test_a_job_whose_budget_is_spent_stops_and_says_so() -> None:
+    picture = asked(BATCH).resume(max_resumes=0).lost("n2")
+    assert answers(picture) == [(Answer.STOP, frozenset())]
+    assert "resume.budget" in str(picture.plan().events)
+
+
+def test_another_users_word_about_a_job_is_worth_nothing() -> None:
+    picture = a_cluster().job().opted_in().then().ask(BATCH, uid=1001).lost("n2")
+    assert answers(picture) == [(Answer.STOP, frozenset())]
+    assert "ask.foreign" in [event.kind for event in picture.plan().events]
+
+
+def test_a_job_without_the_option_is_never_touched() -> None:
+    picture = a_cluster().job().then().ask(BATCH, mode=ResumeMode.parse("0")).lost("n2")
+    assert answers(picture) == [(Answer.STOP, frozenset())]
+    assert [type(a) for a in picture.plan().actions] == [DownNode, AnswerAsk]
+
+
+def test_a_shim_waits_on_an_old_picture_only_until_its_deadline() -> None:
+    blind = asked(BATCH).see(slurm=Freshness.OLD)
+    assert answers(blind) == []
+    assert answers(blind.then(60)) == [(Answer.STOP, frozenset())]
+
+
+def test_a_paused_head_still_requeues_a_job_with_evidence_and_touches_no_node() -> None:
+    picture = asked(BATCH).lost("n2")
+    paused = replace(picture, memory=pause(picture.memory))
+    assert [type(a).__name__ for a in paused.plan().actions] == ["ProbeNode", "RequeueJob"]
+
+
+def test_a_paused_head_tells_a_failure_without_evidence_to_stop() -> None:
+    picture = asked(BATCH).then(0.1).checked("n1", "n2", "n3")
+    assert answers(replace(picture, memory=pause(picture.memory))) == [(Answer.STOP, frozenset())]
+
+
+def test_an_interactive_allocation_cannot_be_requeued() -> None:
+    picture = a_cluster().job(is_batch=False).opted_in().then().ask(STEP, attempt=0, node="n2").lost("n2")
+    gone = picture.then().marked("n2").then(3.1)
+    assert answers(gone) == [(Answer.STOP, frozenset())]
+
+
+def test_requeue_is_switched_on_for_a_job_that_opted_in() -> None:
+    picture = a_cluster().job(requeue=False).opted_in()
+    assert [type(a) for a in picture.plan().actions] == [AllowRequeue]
+    assert picture.then(30).plan().actions == ()
+
+
+def test_requeue_is_not_switched_on_for_a_job_that_did_not_opt_in() -> None:
+    assert a_cluster().job(requeue=False).plan().actions == ()
+
+
+def test_an_answer_that_did_not_arrive_is_given_again_unchanged() -> None:
+    picture = asked().then(0.1).checked("n1", "n2", "n3")
+    later = picture.then(2.1).lost("n2")
+    assert answers(later) == [(Answer.STOP, frozenset())]

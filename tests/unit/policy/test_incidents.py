@@ -1,0 +1,93 @@
+"""Many nodes at once are one incident of the cluster; one node three times is not."""
+
+from steward.model.action import DownNode, DrainNode
+from steward.model.health import Severity
+from steward.model.observed import Witness
+from steward.policy.controls import resume_actions
+from steward.policy.correlate import crowd
+from tests.builders.picture import Picture, a_cluster
+
+
+def touched(picture: Picture) -> list[str]:
+    return [a.node for a in picture.plan().actions if isinstance(a, DownNode | DrainNode)]
+
+
+def test_all_agents_gone_at_once_touch_no_node_and_make_one_incident() -> None:
+    picture = a_cluster().lost("n1", "n2", "n3", "n4", "n5", "n6")
+    decided = picture.plan()
+    assert touched(picture) == []
+    assert [e.kind for e in decided.events if e.kind.startswith("incident")] == ["incident.opened"]
+    assert list(decided.memory.incidents) == ["agents"]
+
+
+def test_agents_that_are_late_count_before_they_are_lost() -> None:
+    picture = a_cluster().lost("n1").agent("n2", late=True).agent("n3", late=True)
+    assert touched(picture) == []
+    assert touched(a_cluster().lost("n1").agent("n2", late=True)) == ["n1"]
+
+
+def test_during_an_incident_a_node_that_dies_is_not_touched_either() -> None:
+    picture = a_cluster(8).lost("n1", "n2", "n3").then(5).lost("n4")
+    assert touched(picture) == []
+
+
+def back(picture: Picture, *names: str) -> Picture:
+    for name in names:
+        picture = picture.agent(name, connected=True, late=False, lost_at=None, last_heard=picture.now)
+    return picture
+
+
+def test_an_incident_is_over_when_the_agents_are_back() -> None:
+    picture = back(a_cluster().lost("n1", "n2", "n3").then(5), "n1", "n2", "n3")
+    decided = picture.plan()
+    assert [event.kind for event in decided.events] == ["incident.over"]
+
+
+def test_a_node_that_stays_away_after_an_incident_is_repaired() -> None:
+    picture = back(a_cluster().lost("n1", "n2", "n3").then(5), "n1", "n2").then(16)
+    assert touched(picture.then(1).witnessed("n3", Witness.REFUSED)) == ["n3"]
+
+
+def test_one_node_that_dies_three_times_is_no_incident() -> None:
+    picture = a_cluster()
+    for _ in range(3):
+        picture = picture.lost("n2")
+        assert touched(picture) == ["n2"]
+        picture = back(a_cluster().after(picture.now + 60 - a_cluster().now), "n2")
+
+
+def test_losses_far_apart_in_time_have_no_cause_in_common() -> None:
+    picture = a_cluster(10, breaker_min=5).agent_lost("n1", "n2", ago_s=4000)
+    for name in ("n1", "n2"):
+        picture = picture.witnessed(name, Witness.ALIVE)
+    assert touched(picture.then().lost("n3")) == ["n3"]
+
+
+def test_a_person_may_have_the_nodes_of_an_incident_judged_one_by_one() -> None:
+    picture = a_cluster(8, breaker_min=5).lost("n1", "n2", "n3").then(5)
+    memory = resume_actions(picture.plan().memory, picture.now)
+    judged = Picture(seen=picture.seen, want=picture.want, memory=memory, now=picture.now + 1)
+    for name in ("n1", "n2", "n3"):
+        judged = judged.witnessed(name, Witness.REFUSED)
+    assert touched(judged) == ["n1", "n2", "n3"]
+
+
+def test_a_check_that_fails_on_many_nodes_is_the_clusters_fault() -> None:
+    picture = a_cluster()
+    for name in ("n1", "n2", "n3"):
+        picture = picture.failing(name, Severity.DEGRADED, check="mounts", event=False)
+    assert touched(picture) == []
+    assert list(picture.plan().memory.incidents) == ["check:mounts"]
+
+
+def test_different_checks_have_different_causes() -> None:
+    picture = a_cluster(breaker_min=5)
+    for name in ("n1", "n2", "n3"):
+        picture = picture.failing(name, check=f"check_{name}")
+    assert touched(picture) == ["n1", "n2", "n3"]
+
+
+def test_the_crowd_is_counted_in_any_window() -> None:
+    assert crowd([], 10) == 0
+    assert crowd([0, 5, 20, 24, 29, 60], 10) == 3
+    assert crowd([0, 10], 10) == 2

@@ -1,0 +1,131 @@
+"""A node is lost when its agent is gone and somebody else says so; nothing less takes it out of service."""
+
+from dataclasses import replace
+
+import pytest
+
+from steward.model.action import Action, DownNode, LaunchInstance, ProbeNode, TerminateInstance
+from steward.model.case import Step, Trigger
+from steward.model.ids import InstanceId
+from steward.model.instance import InstanceState
+from steward.model.node import NodeBase, Reason
+from steward.model.observed import Freshness, Witness
+from tests.builders.picture import Picture, a_cluster, changed, n
+
+
+def kinds(picture: Picture) -> list[type[Action]]:
+    return [type(action) for action in picture.plan().actions]
+
+
+def downed(picture: Picture) -> list[str]:
+    return [action.node for action in picture.plan().actions if isinstance(action, DownNode)]
+
+
+def test_nothing_is_done_to_a_healthy_cluster() -> None:
+    assert a_cluster().plan().actions == ()
+
+
+def test_a_lost_agent_asks_the_second_witness() -> None:
+    assert kinds(a_cluster().agent_lost("n2")) == [ProbeNode]
+
+
+@pytest.mark.parametrize("result", [Witness.REFUSED, Witness.SILENT])
+def test_a_node_whose_agent_and_slurmd_are_gone_is_taken_down_at_once(result: Witness) -> None:
+    assert downed(a_cluster().agent_lost("n2").witnessed("n2", result)) == ["n2"]
+
+
+def test_an_agent_that_died_alone_drains_nothing() -> None:
+    picture = a_cluster().agent_lost("n2").witnessed("n2", Witness.ALIVE)
+    assert downed(picture) == []
+    assert picture.then(60).plan().memory.cases == {}
+
+
+def test_a_slurmd_that_answered_before_the_agent_was_lost_says_nothing() -> None:
+    picture = a_cluster().agent_lost("n2", ago_s=1.0).witnessed("n2", Witness.ALIVE, ago_s=2.0)
+    assert kinds(picture) == [ProbeNode]
+
+
+def test_a_loss_must_last_before_it_counts() -> None:
+    picture = a_cluster(settle_s=2.0).agent_lost("n2", ago_s=1.0).witnessed("n2", Witness.REFUSED)
+    assert downed(picture) == []
+    assert downed(picture.then(1.0).witnessed("n2", Witness.REFUSED)) == ["n2"]
+
+
+def test_the_plan_says_when_the_loss_will_have_lasted_long_enough() -> None:
+    picture = a_cluster(settle_s=2.0).agent_lost("n2", ago_s=1.0).witnessed("n2", Witness.REFUSED)
+    assert picture.plan().wake_at == pytest.approx(picture.now + 1.0)
+
+
+def test_an_old_word_of_the_witness_is_asked_for_again() -> None:
+    picture = a_cluster().agent_lost("n2", ago_s=20).witnessed("n2", Witness.REFUSED, ago_s=10)
+    assert kinds(picture) == [ProbeNode]
+
+
+def test_a_provider_that_says_the_machine_is_stopped_is_a_witness() -> None:
+    picture = a_cluster().agent_lost("n2")
+    stopped = changed(picture.seen.instances, InstanceId("i-n2"), lambda i: replace(i, state=InstanceState.STOPPED))
+    assert downed(picture.see(instances=stopped)) == ["n2"]
+    assert downed(picture.see(instances=stopped, provider=Freshness.OLD)) == []
+
+
+def test_slurm_that_gets_no_answer_is_a_witness() -> None:
+    assert downed(a_cluster().agent_lost("n2").node("n2", responding=False)) == ["n2"]
+
+
+def test_slurm_marking_the_node_down_for_silence_does_not_make_it_somebody_elses() -> None:
+    picture = a_cluster().lost("n2").node("n2", base=NodeBase.DOWN, reason=Reason(text="Not responding", user="slurm"))
+    assert downed(picture) == ["n2"]
+
+
+@pytest.mark.parametrize("flag", ["POWERED_DOWN", "POWERING_DOWN", "REBOOT_ISSUED", "MAINTENANCE"])
+def test_a_node_that_is_away_on_purpose_is_not_lost(flag: str) -> None:
+    assert kinds(a_cluster().lost("n2").node("n2", flags=frozenset({flag}))) == []
+
+
+def test_an_agent_that_never_connected_is_not_missed() -> None:
+    agents = {name: view for name, view in a_cluster().seen.agents.items() if name != "n2"}
+    assert kinds(a_cluster().see(agents=agents).node("n2", responding=False)) == []
+
+
+def test_an_agent_known_from_before_the_heads_start_is_missed_after_a_grace() -> None:
+    known = a_cluster().then()
+    agents = {name: view for name, view in known.seen.agents.items() if name != "n2"}
+    restarted = known.see(agents=agents, agents_since=known.now).node("n2", responding=False)
+    assert kinds(restarted.after(14)) == []
+    assert downed(restarted.after(16)) == ["n2"]
+
+
+def test_a_lost_node_under_an_admins_drain_is_left_alone_and_this_is_said_once() -> None:
+    picture = a_cluster().drained("n2", "bad fan, leave it").lost("n2")
+    decided = picture.plan()
+    assert downed(picture) == []
+    assert [event.kind for event in decided.events] == ["case.withheld"]
+    assert picture.then().plan().events == ()
+
+
+def test_a_lost_node_goes_all_the_way_back_to_service() -> None:
+    picture = a_cluster().lost("n2").then().marked("n2")
+    assert kinds(picture) == [TerminateInstance]
+    picture = picture.then(1).see(instances={k: v for k, v in picture.seen.instances.items() if k != "i-n2"})
+    launch = picture.plan().actions[0]
+    assert isinstance(launch, LaunchInstance)
+    case = next(iter(picture.memory.cases.values()))
+    assert (case.step, case.trigger, launch.token) == (Step.LAUNCH, Trigger.LOST, case.token)
+
+
+def test_a_node_nobody_can_replace_is_taken_out_and_held_for_a_person() -> None:
+    picture = a_cluster(provider=False).lost("n2").then().marked("n2").then()
+    assert [case.step for case in picture.memory.cases.values()] == [Step.HELD]
+    assert picture.plan().actions == ()
+
+
+def test_on_an_old_picture_nothing_is_decided() -> None:
+    assert kinds(a_cluster().lost("n2").see(slurm=Freshness.OLD)) == []
+
+
+def test_two_nodes_at_once_are_two_cases_and_only_the_replacements_take_turns() -> None:
+    picture = a_cluster().lost("n2", "n5")
+    assert downed(picture) == ["n2", "n5"]
+    picture = picture.then().marked("n2").marked("n5").then()
+    assert sorted(case.step.value for case in picture.memory.cases.values()) == ["launch", "release"]
+    assert n("n2") in {case.node for case in picture.memory.cases.values() if case.step is Step.LAUNCH}

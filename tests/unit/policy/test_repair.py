@@ -1,0 +1,183 @@
+"""From the launch of a new instance to the node's return, and everything that can go wrong on the way."""
+
+from dataclasses import replace
+
+import pytest
+
+from steward.model.action import (
+    CheckNow,
+    LaunchInstance,
+    RebootInstance,
+    ReturnNode,
+    TerminateInstance,
+)
+from steward.model.case import Case, Step
+from steward.model.health import Advice, Incarnation, Severity
+from steward.model.ids import BootId, InstanceId
+from steward.model.instance import Instance, InstanceState
+from steward.model.node import NodeBase
+from steward.model.observed import Freshness
+from tests.builders.picture import T0, Picture, a_cluster, an_agent, n
+
+NEW = InstanceId("i-new")
+
+
+def case_of(picture: Picture) -> Case:
+    return next(iter(picture.memory.cases.values()))
+
+
+def launching() -> Picture:
+    """n2 died, was taken out, and its old instance is gone."""
+    picture = a_cluster().lost("n2").then().marked("n2").then(1)
+    return picture.see(instances={k: v for k, v in picture.seen.instances.items() if k != "i-n2"})
+
+
+def launched(picture: Picture) -> Picture:
+    """The provider lists the instance that was asked for."""
+    picture = picture.then(1)
+    new = Instance(id=NEW, node=n("n2"), state=InstanceState.RUNNING, token=case_of(picture).token)
+    return picture.see(instances={**picture.seen.instances, NEW: new}).then(1)
+
+
+def reborn(picture: Picture) -> Picture:
+    """The new instance's agent is connected."""
+    view = replace(an_agent(n("n2")), incarnation=Incarnation(instance=NEW, boot=BootId("b9")), last_heard=picture.now)
+    return picture.see(agents={**picture.seen.agents, n("n2"): view}).then(1)
+
+
+def sound(picture: Picture) -> Picture:
+    """It passed its checks and its slurmd registered."""
+    return picture.checked("n2").node("n2", slurmd_started=picture.now).then(1)
+
+
+def back(picture: Picture) -> Picture:
+    return picture.node("n2", base=NodeBase.IDLE, flags=frozenset(), reason=None).then(1)
+
+
+def test_the_old_instance_is_gone_before_a_new_one_is_launched() -> None:
+    picture = a_cluster().lost("n2").then().marked("n2")
+    assert [type(action) for action in picture.plan().actions] == [TerminateInstance]
+    assert [type(action) for action in launching().plan().actions] == [LaunchInstance]
+
+
+def test_the_node_comes_back_under_its_name_with_a_new_instance() -> None:
+    picture = back(sound(reborn(launched(launching()))))
+    case = case_of(picture)
+    assert (case.step, case.new_instance, case.returned) == (Step.CLOSED, NEW, picture.now - 1)
+    assert picture.plan().actions == ()
+
+
+def test_the_new_incarnation_is_checked_before_it_may_return() -> None:
+    picture = reborn(launched(launching()))
+    assert case_of(picture).step is Step.VERIFY
+    assert isinstance(picture.after(5).plan().actions[0], CheckNow)
+
+
+def test_results_from_before_the_verification_do_not_count() -> None:
+    picture = launched(launching()).agent("n2", checked_at=T0 + 1)
+    picture = reborn(picture).node("n2", slurmd_started=T0 + 99)
+    assert case_of(picture.then()).step is Step.VERIFY
+
+
+def test_a_node_whose_slurmd_did_not_register_is_not_returned() -> None:
+    picture = reborn(launched(launching())).checked("n2").then()
+    assert case_of(picture).step is Step.VERIFY
+
+
+@pytest.mark.parametrize("severity", [Severity.FATAL, Severity.DEGRADED])
+def test_a_failing_check_keeps_the_new_incarnation_out(severity: Severity) -> None:
+    picture = reborn(launched(launching())).failing("n2", severity, event=False)
+    assert case_of(sound(picture)).step is Step.VERIFY
+
+
+def test_a_new_incarnation_that_stays_bad_is_replaced_again() -> None:
+    picture = reborn(launched(launching())).failing("n2", event=False).wait(301)
+    case = case_of(picture)
+    assert (case.step, case.launches) == (Step.LAUNCH, 1)
+    assert picture.then(6).plan().actions[0].key == f"terminate:{case.id}:{NEW}"
+
+
+def test_after_the_last_try_a_person_is_asked() -> None:
+    picture = launching().repair(max_launches=1)
+    held = launched(picture).wait(2701)
+    assert case_of(held).step is Step.HELD
+    assert held.plan().actions == ()
+
+
+def test_an_instance_that_vanishes_while_it_boots_is_launched_anew_with_another_token() -> None:
+    picture = launched(launching())
+    first = case_of(picture).token
+    picture = picture.see(instances={k: v for k, v in picture.seen.instances.items() if k != NEW})
+    (action,) = picture.plan().actions
+    assert isinstance(action, LaunchInstance)
+    assert action.token != first
+
+
+def refused(picture: Picture, error: str) -> Picture:
+    action = picture.plan().actions[0]
+    return picture.then(0.1).see(failures={action.key: error})
+
+
+def test_want_of_capacity_is_waited_out_with_growing_patience() -> None:
+    picture = launching()
+    waits = []
+    for _ in range(5):
+        picture = refused(picture, "capacity: none in this zone").then()
+        waits.append(round(case_of(picture).next_try - picture.now))
+        assert picture.plan().actions == ()
+        picture = picture.after(waits[-1])
+    assert waits == [60, 120, 300, 600, 600]
+    assert case_of(picture).step is Step.LAUNCH
+
+
+def test_a_provider_that_keeps_refusing_leaves_the_case_to_a_person() -> None:
+    picture = launching().repair(max_launches=2)
+    for _ in range(2):
+        picture = refused(picture, "quota exceeded").then(5.1)
+    assert case_of(picture).step is Step.HELD
+
+
+def test_a_launch_that_left_no_trace_is_asked_for_again_with_the_same_token() -> None:
+    picture = launching()
+    first, later = picture.plan().actions[0], picture.then(61).plan().actions[0]
+    assert isinstance(first, LaunchInstance)
+    assert isinstance(later, LaunchInstance)
+    assert first.token == later.token
+
+
+def test_nothing_is_launched_while_the_provider_cannot_be_read() -> None:
+    assert launching().see(provider=Freshness.OLD).plan().actions == ()
+
+
+def test_a_fault_that_a_reboot_may_cure_reboots_and_only_then_replaces() -> None:
+    picture = a_cluster().failing("n2", advice=Advice.REBOOT).then().marked("n2")
+    assert [type(action) for action in picture.plan().actions] == [RebootInstance]
+    case = case_of(picture.repair(launch_timeout_s=100).wait(100))
+    assert (case.step, case.rung, case.launches) == (Step.LAUNCH, Advice.REPLACE, 1)
+
+
+def test_a_reboot_shows_as_another_boot_of_the_same_instance() -> None:
+    picture = a_cluster().failing("n2", advice=Advice.REBOOT).then().marked("n2").then(1)
+    same = Incarnation(instance=InstanceId("i-n2"), boot=BootId("boot-2"))
+    picture = picture.agent("n2", incarnation=same, findings=()).then(1)
+    assert case_of(picture).step is Step.VERIFY
+
+
+def test_a_person_who_gives_the_node_back_ends_the_case() -> None:
+    picture = back(a_cluster(provider=False).failing("n2").then().marked("n2").then(1))
+    assert case_of(picture).step is Step.CLOSED
+    assert picture.plan().actions == ()
+
+
+def test_a_person_who_takes_the_node_over_ends_the_case() -> None:
+    picture = launching().down("n2", "mine now").then()
+    assert case_of(picture).step is Step.CLOSED
+    assert picture.plan().actions == ()
+
+
+def test_a_node_is_given_back_once_all_is_well() -> None:
+    picture = reborn(launched(launching())).checked("n2")
+    picture = picture.node("n2", slurmd_started=picture.now)
+    action = picture.plan().actions[-1]
+    assert isinstance(action, ReturnNode)
+    assert action.mark.id == case_of(picture).id

@@ -1,0 +1,173 @@
+"""Jobs that are back in the queue are nudged until they run, kept off the culprits, and never past a person's hold."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from steward.model.action import Action, NudgeJob, RequeueJob
+from steward.model.ids import JobId
+from steward.model.job import JobState
+from steward.model.node import NodeBase
+from tests.builders.picture import Picture, a_cluster, names
+
+J = JobId(7)
+
+
+def nudges(picture: Picture) -> list[NudgeJob]:
+    return [a for a in picture.plan().actions if isinstance(a, NudgeJob)]
+
+
+def by_slurm(count: int = 6) -> Picture:
+    """n2 died, was marked down, and Slurm put the job back into the queue; the second in which that was is over."""
+    return a_cluster(count).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(1.1)
+
+
+def test_a_job_that_slurm_requeued_is_nudged_at_once_and_kept_off_the_dead_node() -> None:
+    (nudge,) = nudges(by_slurm())
+    assert (nudge.job, nudge.exclude, nudge.release) == (J, names("n2"), False)
+
+
+def test_a_job_is_not_started_in_the_second_in_which_it_ended() -> None:
+    picture = a_cluster().job().opted_in().then(0.4).requeued()
+    assert nudges(picture.then(0.5)) == []
+    assert len(nudges(picture.then(0.6))) == 1
+
+
+def test_nudges_wait_until_the_job_left_completing() -> None:
+    assert nudges(by_slurm().change_job(flags=frozenset({"COMPLETING"}))) == []
+
+
+def test_nudges_come_quickly_at_first_and_then_more_slowly() -> None:
+    picture, times = by_slurm(), []
+    start = picture.now
+    while picture.now < start + 30:
+        if nudges(picture):
+            times.append(round(picture.now - start, 1))
+        picture = picture.then(0.1)
+    gaps = [round(b - a, 1) for a, b in pairwise(times)]
+    assert gaps[:3] == pytest.approx([0.3, 0.5, 0.7], abs=0.11)
+    assert max(gaps) <= 5.1
+
+
+def test_later_only_a_job_that_slurm_would_not_look_at_is_nudged() -> None:
+    waits = by_slurm().change_job(reason="Resources", excluded=names("n2")).wait(200)
+    assert nudges(waits.after(40)) == []
+    assert nudges(waits.change_job(reason="BeginTime").after(40)) != []
+
+
+def test_a_running_job_is_not_nudged_and_the_resume_is_told() -> None:
+    picture = by_slurm().then(0.5).change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), started=1.0)
+    decided = picture.plan()
+    assert nudges(picture) == []
+    assert "job.resumed" in [event.kind for event in decided.events]
+    assert decided.memory.jobs[J].attempts[-1].running == picture.now
+
+
+@pytest.mark.parametrize("reason", ["JobHeldUser", "JobHeldAdmin"])
+def test_a_persons_hold_is_respected(reason: str) -> None:
+    assert nudges(by_slurm().change_job(reason=reason)) == []
+
+
+@pytest.mark.parametrize("reason", ["JobHoldMaxRequeue", "launch_failed_requeued_held"])
+def test_a_hold_that_slurm_set_by_itself_is_released(reason: str) -> None:
+    assert [nudge.release for nudge in nudges(by_slurm().change_job(reason=reason))] == [True]
+
+
+def test_a_cancelled_job_is_left_alone() -> None:
+    picture = by_slurm().change_job(state=JobState.CANCELLED)
+    assert nudges(picture) == []
+    assert picture.plan().memory.jobs[J].ended == picture.now
+
+
+def test_a_job_that_did_not_opt_in_is_left_to_slurm() -> None:
+    picture = a_cluster().job().then().lost("n2").then().marked("n2").requeued().after(0.2)
+    assert nudges(picture) == []
+
+
+def test_the_users_own_excludes_are_kept() -> None:
+    start = a_cluster().job(excluded=names("n6")).opted_in().then().lost("n2").then().marked("n2").requeued()
+    (nudge,) = nudges(start.then(1.1))
+    assert nudge.exclude == names("n2", "n6")
+
+
+def test_a_job_that_needs_every_other_node_is_not_made_impossible() -> None:
+    (nudge,) = nudges(by_slurm(count=3))
+    assert nudge.exclude == frozenset()
+
+
+def test_a_repaired_node_is_no_longer_excluded() -> None:
+    picture = by_slurm().then(1).change_job(excluded=names("n2"), reason="Resources")
+    healthy = a_cluster().seen
+    back = picture.see(nodes=healthy.nodes, agents=healthy.agents).then(10)
+    assert [nudge.exclude for nudge in nudges(back)] == [frozenset()]
+
+
+def test_a_job_requeued_by_a_person_comes_back_at_once_and_costs_it_no_resume() -> None:
+    picture = a_cluster().job().opted_in().then().requeued().then(1.1)
+    assert len(nudges(picture)) == 1
+    assert picture.plan().memory.jobs[J].resumes == 0
+
+
+def test_two_jobs_hit_by_one_nodes_death_both_come_back() -> None:
+    picture = a_cluster().job(7, on=("n1", "n2")).job(8, on=("n2", "n3")).opted_in(7).opted_in(8).then()
+    picture = picture.lost("n2").then().marked("n2").requeued(7).requeued(8).then(1.1)
+    assert sorted(nudge.job for nudge in nudges(picture)) == [7, 8]
+
+
+def test_a_hundred_requeues_in_a_row_are_all_nudged() -> None:
+    picture = a_cluster().resume(max_resumes=1000).job().opted_in().then()
+    for _ in range(100):
+        picture = picture.requeued().then(1.1)
+        assert len(nudges(picture)) == 1
+        picture = picture.then(1.0).change_job(state=JobState.RUNNING, nodes=names("n1", "n2", "n3"))
+        picture = picture.change_job(started=picture.now).then(1.0)
+    assert len(picture.memory.asked) < 1000
+
+
+def late(picture: Picture) -> list[Action]:
+    return [a for a in picture.plan().actions if isinstance(a, RequeueJob)]
+
+
+def failed(state: JobState = JobState.FAILED) -> Picture:
+    """The job ended while the head was away: nobody could be asked."""
+    return a_cluster().job().opted_in().then(100).change_job(state=state, ended=a_cluster().now + 95, exit_status=256)
+
+
+def test_a_job_that_failed_by_a_nodes_fault_while_the_head_was_away_is_requeued() -> None:
+    assert len(late(failed().lost("n2"))) == 1
+
+
+def test_a_job_that_failed_without_evidence_stays_failed() -> None:
+    assert late(failed()) == []
+
+
+def test_a_node_failure_is_its_own_evidence() -> None:
+    assert len(late(failed(JobState.NODE_FAIL))) == 1
+
+
+@pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.TIMEOUT, JobState.OUT_OF_MEMORY, JobState.COMPLETED])
+def test_other_ends_are_never_undone(state: JobState) -> None:
+    assert late(failed(state).lost("n2")) == []
+
+
+def test_evidence_that_turns_up_long_after_the_end_changes_nothing() -> None:
+    assert late(failed().wait(310).lost("n2")) == []
+
+
+def test_a_late_requeue_that_slurm_refuses_is_given_up() -> None:
+    picture = failed().lost("n2")
+    (action,) = late(picture)
+    refused = picture.then(6).see(failures={action.key: "Invalid job id"})
+    assert late(refused) == []
+    assert "could not be requeued" in refused.plan().memory.jobs[J].end_text
+
+
+def test_a_culprit_that_slurm_has_back_idle_but_steward_still_repairs_stays_excluded() -> None:
+    picture = by_slurm().then(1).node("n2", base=NodeBase.IDLE)
+    assert [nudge.exclude for nudge in nudges(picture)] == [names("n2")]
+
+
+def test_the_memory_of_an_ended_job_is_forgotten_after_a_day() -> None:
+    picture = replace(by_slurm().see(jobs={}).then(), now=a_cluster().now + 90_000)
+    assert picture.plan().memory.jobs == {}
