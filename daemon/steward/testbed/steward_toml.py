@@ -14,7 +14,7 @@ FOR_TESTS: Mapping[str, Table] = {
         "agents_grace_s": 3.0,
         "concurrent_min": 2,
         "release_deadline_h": 0.05,
-        "launch_timeout_s": 60.0,
+        "launch_timeout_s": 180.0,
         "provision_timeout_s": 60.0,
         "verify_timeout_s": 60.0,
         "retry_s": 1.0,
