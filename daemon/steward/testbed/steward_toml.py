@@ -19,6 +19,8 @@ FOR_TESTS: Mapping[str, Table] = {
         "verify_timeout_s": 60.0,
         "retry_s": 1.0,
         "replacements_per_hour": 1000,
+        "node_repairs": 100,
+        "capacity_backoff_s": [1.0, 2.0],
     },
     "checks.site": {"mode": "drain"},
 }
