@@ -61,6 +61,14 @@ int slurm_spank_local_user_init(spank_t spank, int ac, char **av)
 	return 0;
 }
 
+int slurm_spank_task_init(spank_t spank, int ac, char **av)
+{
+	(void) ac;
+	(void) av;
+	node_task_start(spank, &config);
+	return 0;
+}
+
 int slurm_spank_task_exit(spank_t spank, int ac, char **av)
 {
 	(void) ac;

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <slurm/slurm.h>
@@ -13,6 +15,21 @@
 
 /* Filled at the start; mode RESUME_OFF means that the job is none of ours. */
 static struct wire_ask step;
+/* One number that the script's process leaves for slurmstepd; NULL: none. */
+static uint32_t *script_restart;
+
+/* Slurm tells how often a script was requeued in no other place than the
+ * script's environment, which only the script's own process has seen; a step
+ * has the variable from the script. */
+static uint32_t _restart_count(spank_t spank)
+{
+	char text[16];
+
+	if (spank_getenv(spank, "SLURM_RESTART_COUNT", text, sizeof(text)) !=
+	    ESPANK_SUCCESS)
+		return 0;
+	return (uint32_t) strtoul(text, NULL, 10);
+}
 
 static bool _identify(spank_t spank)
 {
@@ -22,9 +39,7 @@ static bool _identify(spank_t spank)
 	    spank_get_item(spank, S_JOB_STEPID, &step.step) != ESPANK_SUCCESS ||
 	    spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS)
 		return false;
-	if (spank_get_item(spank, S_SLURM_RESTART_COUNT, &step.restart) !=
-	    ESPANK_SUCCESS)
-		step.restart = 0;
+	step.restart = _restart_count(spank);
 	step.uid = uid;
 	step.attempt = 1;
 	step.replay = true;
@@ -63,6 +78,21 @@ static bool _find_mode(spank_t spank, struct resume_mode *mode)
 	return true;
 }
 
+static void _tell(const struct config *config)
+{
+	if (!agent_tell(config, &step))
+		slurm_info("steward: no agent at %s knows of job %" PRIu32,
+			   config->socket, step.job);
+}
+
+static uint32_t *_shared_number(void)
+{
+	void *page = mmap(NULL, sizeof(uint32_t), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
 void node_start(spank_t spank, const struct config *config)
 {
 	struct resume_mode mode;
@@ -71,9 +101,20 @@ void node_start(spank_t spank, const struct config *config)
 	    mode.kind == RESUME_OFF)
 		return;
 	step.mode = mode;
-	if (!agent_tell(config, &step))
-		slurm_info("steward: no agent at %s knows of job %" PRIu32,
-			   config->socket, step.job);
+	if (step.kind == WIRE_KIND_BATCH)
+		script_restart = _shared_number();
+	else
+		_tell(config);
+}
+
+void node_task_start(spank_t spank, const struct config *config)
+{
+	if (step.mode.kind == RESUME_OFF || step.kind != WIRE_KIND_BATCH)
+		return;
+	step.restart = _restart_count(spank);
+	if (script_restart)
+		*script_restart = step.restart;
+	_tell(config);
 }
 
 static const char *_verb_name(enum wire_verb verb)
@@ -100,6 +141,8 @@ void node_task_exit(spank_t spank, const struct config *config)
 		    ESPANK_SUCCESS ||
 	    !step.status || _was_told_to_end(step.status))
 		return;
+	if (script_restart)
+		step.restart = *script_restart;
 	slurm_info("steward: job %" PRIu32 ": script ended with status 0x%x, "
 		   "held for the agent's decision",
 		   step.job, (unsigned int) step.status);

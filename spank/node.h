@@ -8,10 +8,14 @@
 
 #include "config.h"
 
-/* slurm_spank_init_post_opt: tell the agent that a step of an opted-in job
- * starts, and the step's tasks which mode holds. Never delays the start by
- * more than AGENT_SEND_MS, never fails it. */
+/* slurm_spank_init_post_opt: tell the step's tasks which mode holds, and the
+ * agent that a step of an opted-in job starts. Never delays the start by more
+ * than AGENT_SEND_MS, never fails it. */
 void node_start(spank_t spank, const struct config *config);
+
+/* slurm_spank_task_init, in the task's process as the user: the same to the
+ * agent for a script, which only now knows how often it was requeued. */
+void node_task_start(spank_t spank, const struct config *config);
 
 /* slurm_spank_task_exit: when the script of an opted-in job has failed, hold
  * it until the agent has decided. Slurm knows nothing of the end yet: the job

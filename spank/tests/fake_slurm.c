@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fake_spank.h"
@@ -192,8 +193,24 @@ static uint32_t _step_id(const char *name)
 	return (uint32_t) atoi(name);
 }
 
-/* slurmstepd STEP STATUS [--auto-resume=MODE]; FAKE_JOB_MODE and
- * FAKE_CONTROL_MODE are the job's environment. */
+/* A process of its own, and the only one that knows of restarts. */
+static void _run_task(void)
+{
+	pid_t task = fork();
+
+	if (!task) {
+		if (getenv("FAKE_RESTARTS"))
+			fake_env_set(&fake.job_env, "SLURM_RESTART_COUNT",
+				     getenv("FAKE_RESTARTS"));
+		slurm_spank_task_init(fake_handle(), plugin_arg_count,
+				      plugin_args);
+		_exit(0);
+	}
+	waitpid(task, NULL, 0);
+}
+
+/* slurmstepd STEP STATUS [--auto-resume=MODE]; FAKE_JOB_MODE,
+ * FAKE_CONTROL_MODE and FAKE_RESTARTS are the job's environment. */
 static int _run_stepd(int ac, char **av)
 {
 	const char *mode;
@@ -204,7 +221,6 @@ static int _run_stepd(int ac, char **av)
 	fake.has_items = true;
 	fake.job = 12;
 	fake.uid = 1000;
-	fake.restart = 2;
 	fake.step = _step_id(av[1]);
 	fake.exit_status = atoi(av[2]);
 	if (getenv("FAKE_JOB_MODE"))
@@ -216,6 +232,7 @@ static int _run_stepd(int ac, char **av)
 	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
 	_give_options(ac - 2, av + 2);
 	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);
+	_run_task();
 	slurm_spank_task_exit(fake_handle(), plugin_arg_count, plugin_args);
 	mode = fake_env_get(&fake.job_env, SUBMIT_ENV_MODE);
 	printf("job mode=%s\n", mode ? mode : "-");

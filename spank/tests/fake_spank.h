@@ -27,7 +27,7 @@ struct fake_env {
 struct fake_spank {
 	spank_context_t context;
 	struct spank_option *option; /* as registered */
-	uint32_t job, step, restart;
+	uint32_t job, step;
 	uid_t uid;
 	int exit_status;
 	bool has_items; /* false: every spank_get_item fails */

@@ -51,11 +51,14 @@ class Start(ShimTest):
         return agent.lines
 
     def test_the_script_of_an_opted_in_job_is_told(self) -> None:
-        opted = ["steward/1 opted job=12 uid=1000 mode=1 restart=2 batch=1"]
+        opted = ["steward/1 opted job=12 uid=1000 mode=1 restart=0 batch=1"]
         assert self.told("batch", "0", FAKE_JOB_MODE="1") == opted
 
+    def test_a_requeued_script_tells_how_often(self) -> None:
+        assert "restart=7 batch=1" in self.told("batch", "0", FAKE_JOB_MODE="1", FAKE_RESTARTS="7")[0]
+
     def test_a_step_with_the_option_is_told(self) -> None:
-        opted = ["steward/1 opted job=12 uid=1000 mode=any:2 restart=2 batch=0"]
+        opted = ["steward/1 opted job=12 uid=1000 mode=any:2 restart=0 batch=0"]
         assert self.told("3", "0", "--auto-resume=any:2") == opted
 
     def test_a_script_that_lost_its_environment_is_told_and_gets_it_back(self) -> None:
@@ -94,8 +97,13 @@ class Hold(ShimTest):
 
     def test_the_agent_is_asked_with_all_it_needs(self) -> None:
         self.hold("stop")
-        line = "steward/1 ask kind=batch job=12 step=batch uid=1000 mode=1 attempt=1 restart=2 status=768"
+        line = "steward/1 ask kind=batch job=12 step=batch uid=1000 mode=1 attempt=1 restart=0 status=768"
         assert line in self.asking.lines
+
+    def test_a_requeued_script_is_held_with_its_count(self) -> None:
+        agent = self.agent("stop")
+        self.run_slurm("slurmstepd", "batch", "768", FAKE_JOB_MODE="1", FAKE_RESTARTS="7")
+        assert agent.asked()[0]["restart"] == "7"
 
     def test_a_script_that_ends_well_is_not_held(self) -> None:
         self.hold("wait,wait,wait", status="0")
@@ -177,7 +185,7 @@ class Library(unittest.TestCase):
         symbols = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.splitlines()
         names = {line.split()[0] for line in symbols}
         variables = {"plugin_name", "plugin_type", "plugin_version", "spank_plugin_version"}
-        calls = {"init", "init_post_opt", "local_user_init", "task_exit"}
+        calls = {"init", "init_post_opt", "local_user_init", "task_init", "task_exit"}
         assert names == variables | {f"slurm_spank_{call}" for call in calls}
 
 
