@@ -1,0 +1,103 @@
+"""A head's HTTP API on a loopback port, fed with pictures by the test, and a client for it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from socket import create_server
+
+import uvicorn
+
+from steward.api.auth import Gatekeeper
+from steward.api.metrics import Metrics
+from steward.api.server import News, build
+from steward.api.source import Source
+from steward.client import Client
+from steward.model.memory import Memory
+from steward.model.observed import AgentDetail
+from steward.model.plan import Plan
+from steward.policy.plan import plan
+from steward.workflows.commands import Commands
+from steward.workflows.doctor import Line, ok
+from steward.workflows.snapshot import Phases, Snapshot
+from tests.builders.picture import Picture, a_cluster, n
+from tests.fakes.clock import FakeClock
+from tests.fakes.head_ports import FakeStore
+from tests.fakes.munge import FakeMunge, FakeMunged
+from tests.fakes.until import until
+
+
+@dataclass
+class ApiBench:
+    """`show` is what the last cycle saw; commands are carried out as soon as they are given."""
+
+    store: FakeStore = field(default_factory=FakeStore)
+    munged: FakeMunged = field(default_factory=FakeMunged)
+    metrics: Metrics = field(default_factory=Metrics)
+    clock: FakeClock = field(default_factory=FakeClock)
+    lines: list[Line] = field(default_factory=lambda: [ok("munge", "well")])
+    latest: Snapshot | None = None
+    url: str = ""
+
+    def __post_init__(self) -> None:
+        self.commands = Commands(self._carry_out)
+        self.news = News()
+
+    def show(self, picture: Picture) -> None:
+        self.clock.at = picture.now
+        decided = picture.plan()
+        before = self.latest.memory if self.latest else Memory()
+        self.latest = Snapshot(
+            at=picture.now,
+            number=1,
+            seen=picture.seen,
+            before=before,
+            memory=decided.memory,
+            plan=Plan(actions=(), memory=decided.memory),
+            phases=Phases(observe_s=0.02, bell_s=0.03),
+        )
+        self.metrics.watch(self.latest)
+        self.news.came(self.latest)
+
+    def client(self, uid: int = 0) -> Client:
+        return Client(self.url, FakeMunge(self.munged, uid).encode)
+
+    def _carry_out(self) -> None:
+        self.store.memory, events = self.commands.take(self.store.memory, self.clock.now())
+        self.store.add_events(events)
+        self.commands.committed()
+
+    def source(self) -> Source:
+        return Source(
+            cluster="testing",
+            version="1.2.3",
+            started=1.0,
+            clock=self.clock,
+            latest=lambda: self.latest,
+            details=lambda: {n("n1"): AgentDetail(version="1.2.3", skew_s=0.01)},
+            want=a_cluster().want,
+            plan=plan,
+            store=self.store,
+            commands=self.commands,
+            metrics=self.metrics,
+            doctor=lambda: self.lines,
+        )
+
+
+@contextmanager
+def an_api() -> Iterator[ApiBench]:
+    """Served by uvicorn in a thread, as the head does; root and uid 900 may change things."""
+    bench = ApiBench()
+    bench.show(a_cluster())
+    app = build(bench.source(), Gatekeeper(FakeMunge(bench.munged), frozenset({0, 900})), bench.news)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    listener = create_server(("127.0.0.1", 0))
+    bench.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    until("it serves", lambda: server.started)
+    try:
+        yield bench
+    finally:
+        server.should_exit = True
+        thread.join(10.0)

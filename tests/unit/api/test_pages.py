@@ -1,0 +1,178 @@
+"""What the API tells, read by our own client over HTTP."""
+
+import threading
+import time
+
+import pytest
+import requests
+
+from steward.api.auth import payload as servers_payload
+from steward.client import Client, HeadError, Unreachable
+from steward.client import payload as clients_payload
+from steward.model.events import Event
+from steward.model.health import Severity
+from tests.builders.picture import a_cluster
+from tests.fakes.api_bench import ApiBench
+from tests.fakes.munge import FakeMunge
+
+
+def test_the_status_counts_nodes_agents_and_cases(api: ApiBench) -> None:
+    api.show(a_cluster().lost("n3"))
+    status = api.client().status()
+    assert (status["cluster"], status["version"], status["slurm"]) == ("testing", "1.2.3", "fresh")
+    assert sum(status["nodes"].values()) == 6
+    assert status["agents"] == {"connected": 5, "expected": 6}
+
+
+def test_every_node_is_shown_with_its_agent_in_natural_order(api: ApiBench) -> None:
+    api.show(a_cluster(11).failing("n2", Severity.FATAL))
+    nodes = api.client().nodes()
+    assert [node["name"] for node in nodes] == [f"n{i}" for i in range(1, 12)]
+    assert nodes[0]["agent"]["version"] == "1.2.3"
+    assert len(nodes[1]["agent"]["bad"]) == 1
+
+
+def test_cases_and_jobs_are_shown_with_their_whys(api: ApiBench) -> None:
+    picture = a_cluster().job().opted_in().lost("n2")
+    api.show(picture)
+    (case,) = api.client().cases()
+    assert (case["node"], case["open"]) == ("n2", True)
+    assert case["why"]["rule"]
+    (job,) = api.client().jobs()
+    assert (job["id"], job["state"], job["running_on"]) == (7, "RUNNING", ["n1", "n2", "n3"])
+
+
+def test_a_dry_run_tells_actions_and_whys(api: ApiBench) -> None:
+    api.show(a_cluster().lost("n2"))
+    found = api.client().plan()
+    assert [action["action"] for action in found["actions"]] == ["DownNode"]
+    assert found["actions"][0]["why"]["text"]
+
+
+def test_a_node_and_a_job_are_explained(api: ApiBench) -> None:
+    api.show(a_cluster().job())
+    assert "n1" in api.client().explain_node("n1")["lines"][0]
+    assert any("never touches it" in line for line in api.client().explain_job(7)["lines"])
+
+
+@pytest.mark.parametrize("name", ["n99", "../status", "a b?c"])
+def test_a_node_that_is_not_there_is_an_error_of_one_line(api: ApiBench, name: str) -> None:
+    with pytest.raises(HeadError, match=r"is not a node|Not Found"):
+        api.client().explain_node(name)
+
+
+def test_hostile_text_is_told_as_text(api: ApiBench) -> None:
+    reason = '<script>alert(1)</script> $(reboot) "; drop table'
+    api.show(a_cluster().drained("n1", reason))
+    assert api.client().nodes()[0]["reason"] == reason
+
+
+def test_events_are_told_in_order_and_from_where_one_left_off(api: ApiBench) -> None:
+    api.store.add_events([Event(at=float(i), kind="test", text=str(i)) for i in range(5)])
+    assert [event["text"] for event in api.client().events(limit=2)] == ["3", "4"]
+    assert [event["text"] for event in api.client().events(after=1, limit=2)] == ["1", "2"]
+
+
+def test_whoever_follows_is_told_of_an_event_as_it_happens(api: ApiBench) -> None:
+    api.store.add_events([Event(at=1.0, kind="test", text="old")])
+    stream = api.client().follow(10)
+    assert next(stream)["text"] == "old"
+
+    def happen() -> None:
+        time.sleep(0.1)
+        api.store.add_events([Event(at=2.0, kind="test", text="new")])
+        api.show(a_cluster())
+
+    threading.Thread(target=happen).start()
+    began = time.monotonic()
+    assert next(stream)["text"] == "new"
+    assert time.monotonic() - began < 3.0
+
+
+@pytest.mark.parametrize("query", ["limit=99999999", "after=-1", "wait_s=x", "limit=nan"])
+def test_a_number_out_of_range_is_refused(api: ApiBench, query: str) -> None:
+    answer = requests.get(f"{api.url}/v1/events?{query}", timeout=5)
+    assert answer.status_code == 400
+    assert "use a number from 0" in answer.json()["error"]
+
+
+def test_before_the_first_look_there_is_an_error_and_no_empty_cluster(api: ApiBench) -> None:
+    api.latest = None
+    with pytest.raises(HeadError, match="first look"):
+        api.client().status()
+
+
+def test_metrics_are_in_prometheus_format(api: ApiBench) -> None:
+    api.show(a_cluster().lost("n3"))
+    api.metrics.count("DownNode", "done")
+    text = requests.get(f"{api.url}/metrics", timeout=5).text
+    assert 'steward_nodes{state="idle"} 6.0' in text
+    assert 'steward_actions_total{kind="DownNode",outcome="done"} 1.0' in text
+    assert "steward_agents_connected 5.0" in text
+    assert "steward_detect_seconds_count 1.0" in text
+    assert "steward_cycle_seconds_bucket" in text
+
+
+def test_root_and_slurm_user_may_pause_and_resume(api: ApiBench) -> None:
+    assert api.client(uid=900).pause("maintenance")["done"]
+    assert api.store.memory.paused
+    assert "maintenance" in api.store.log[-1].text
+    api.client().resume_actions()
+    assert not api.store.memory.paused
+
+
+def test_an_ordinary_user_may_not(api: ApiBench) -> None:
+    with pytest.raises(HeadError, match="may not do this"):
+        api.client(uid=1000).pause("")
+    assert not api.store.memory.paused
+
+
+def test_without_proof_nothing_changes(api: ApiBench) -> None:
+    answer = requests.post(f"{api.url}/v1/pause", json={"why": "x"}, timeout=5)
+    assert answer.status_code == 403
+    assert not api.store.memory.paused
+
+
+def _proof(api: ApiBench, method: str, path: str, body: bytes) -> dict[str, str]:
+    return {"Authorization": f"MUNGE {FakeMunge(api.munged, 0).encode(clients_payload(method, path, body))}"}
+
+
+def test_a_proof_is_good_for_its_own_request_only(api: ApiBench) -> None:
+    other_path = _proof(api, "POST", "/v1/resume-actions", b"{}")
+    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=other_path, timeout=5).status_code == 403
+    other_body = _proof(api, "POST", "/v1/pause", b'{"why": "a"}')
+    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=other_body, timeout=5).status_code == 403
+    assert not api.store.memory.paused
+
+
+def test_a_proof_is_good_once(api: ApiBench) -> None:
+    proof = _proof(api, "POST", "/v1/pause", b"{}")
+    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=proof, timeout=5).status_code == 200
+    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=proof, timeout=5).status_code == 403
+
+
+def test_client_and_head_agree_on_what_is_proved() -> None:
+    assert clients_payload("POST", "/v1/pause", b"x") == servers_payload("POST", "/v1/pause", b"x")
+
+
+def test_a_body_that_is_too_long_is_refused(api: ApiBench) -> None:
+    assert requests.post(f"{api.url}/v1/pause", data=b"x" * 100_000, timeout=5).status_code == 413
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b'{"why": 7}'])
+def test_a_body_that_is_not_understood_changes_nothing(api: ApiBench, body: bytes) -> None:
+    proof = _proof(api, "POST", "/v1/pause", body)
+    assert requests.post(f"{api.url}/v1/pause", data=body, headers=proof, timeout=5).status_code == 400
+    assert not api.store.memory.paused
+
+
+def test_while_munged_is_away_the_refusal_says_so(api: ApiBench) -> None:
+    proof = _proof(api, "POST", "/v1/pause", b"{}")
+    api.munged.up = False
+    answer = requests.post(f"{api.url}/v1/pause", data=b"{}", headers=proof, timeout=5)
+    assert (answer.status_code, "munged" in answer.json()["error"]) == (503, True)
+
+
+def test_a_head_that_is_not_there_is_told_with_where_it_was_looked_for() -> None:
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1: is stewardd running"):
+        Client("http://127.0.0.1:1").status()

@@ -1,0 +1,127 @@
+"""The `steward` command against a served API: what people see, what programs get, and how it fails."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner, Result
+
+from steward.cli import main
+from steward.model.events import Event, Level
+from steward.model.health import Severity
+from steward.model.ids import NodeName
+from steward.model.memory import Memory
+from steward.workflows.doctor import bad
+from tests.builders.picture import a_cluster
+from tests.fakes.api_bench import ApiBench
+
+
+def steward(api: ApiBench, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--url", api.url, *words])
+
+
+def test_the_status_is_a_few_plain_lines(api: ApiBench) -> None:
+    api.show(a_cluster().drained("n2", "fans"))
+    found = steward(api, "status")
+    assert found.exit_code == 0
+    assert "nodes     1 drained, 5 idle" in found.output
+    assert "agents    6 of 6 connected" in found.output
+
+
+def test_the_status_says_loudly_when_actions_are_paused(api: ApiBench) -> None:
+    assert "paused" not in steward(api, "status").output
+    api.show(replace(a_cluster(), memory=Memory(paused=True)))
+    assert "paused" in steward(api, "status").output
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["nodes"], ["cases"], ["jobs"], ["doctor"], ["plan", "--dry-run"], ["explain", "n1"]]
+)
+def test_each_look_is_json_for_programs(api: ApiBench, words: Sequence[str]) -> None:
+    before, after = steward(api, "--json", *words), steward(api, *words, "--json")
+    assert (before.exit_code, after.exit_code) == (0, 0)
+    assert before.output == after.output
+    json.loads(before.output)
+
+
+def test_a_piped_table_has_one_line_for_each_row(api: ApiBench) -> None:
+    reason = "a very long reason " * 20
+    api.show(a_cluster().drained("n1", reason).failing("n2", Severity.FATAL))
+    lines = steward(api, "nodes").output.splitlines()
+    assert len(lines) == 7
+    assert reason.strip() in lines[1]
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_markup_in_a_nodes_reason_is_shown_as_it_is(api: ApiBench) -> None:
+    api.show(a_cluster().drained("n1", "[bold red]x[/] :smile: [link=http://e]y"))
+    assert "[bold red]x[/] :smile: [link=http://e]y" in steward(api, "nodes").output
+
+
+def test_open_cases_are_shown_with_why(api: ApiBench) -> None:
+    assert "No open case" in steward(api, "cases").output
+    api.show(a_cluster().lost("n2"))
+    found = steward(api, "cases").output
+    assert "n2" in found
+    assert "agent is gone" in found
+
+
+def test_jobs_are_shown_with_their_last_decision(api: ApiBench) -> None:
+    assert "No job" in steward(api, "jobs").output
+    api.show(a_cluster().job().opted_in())
+    assert "n1,n2,n3" in steward(api, "jobs").output
+
+
+def test_events_are_one_line_each_or_one_json_each(api: ApiBench) -> None:
+    event = Event(at=1.0, kind="node.lost", text="it is gone", level=Level.ERROR, node=NodeName("n1"))
+    api.store.add_events([event, event])
+    assert steward(api, "events").output.count("node.lost node=n1 it is gone\n") == 2
+    records = [json.loads(line) for line in steward(api, "events", "--json").output.splitlines()]
+    assert [record["seq"] for record in records] == [1, 2]
+
+
+def test_the_plan_says_what_and_why(api: ApiBench) -> None:
+    assert "Nothing to do" in steward(api, "plan", "--dry-run").output
+    api.show(a_cluster().lost("n2"))
+    assert "DownNode" in steward(api, "plan", "--dry-run").output
+
+
+def test_the_plan_needs_the_word_dry_run(api: ApiBench) -> None:
+    assert steward(api, "plan").exit_code == 2
+
+
+def test_a_job_and_a_node_are_explained(api: ApiBench) -> None:
+    api.show(a_cluster().job())
+    assert "n1" in steward(api, "explain", "n1").output
+    assert "did not ask" in steward(api, "explain", "7").output
+
+
+def test_what_is_not_there_is_one_line_and_status_1(api: ApiBench) -> None:
+    found = steward(api, "explain", "n99")
+    assert (found.exit_code, found.output) == (1, "Error: n99 is not a node of this cluster\n")
+
+
+def test_the_doctor_fails_when_something_is_bad(api: ApiBench) -> None:
+    assert steward(api, "doctor").exit_code == 0
+    api.lines.append(bad("store", "cannot be written", "make room"))
+    found = steward(api, "doctor")
+    assert found.exit_code == 1
+    assert "make room" in found.output
+
+
+def test_no_head_is_one_line_that_says_where_and_what_to_do() -> None:
+    found = CliRunner().invoke(main, ["--url", "http://127.0.0.1:1", "status"])
+    assert found.exit_code == 1
+    assert found.output.count("\n") == 1
+    assert "http://127.0.0.1:1" in found.output
+    assert "systemctl status stewardd" in found.output
+
+
+def test_the_heads_place_comes_from_the_environment(api: ApiBench) -> None:
+    assert CliRunner().invoke(main, ["status"], env={"STEWARD_URL": api.url}).exit_code == 0
+
+
+def test_help_and_version_need_no_head() -> None:
+    assert "explain" in CliRunner().invoke(main, ["--help"]).output
+    assert CliRunner().invoke(main, ["--version"]).exit_code == 0

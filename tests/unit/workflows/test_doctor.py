@@ -1,0 +1,92 @@
+"""What the doctor makes of what it finds."""
+
+from pathlib import Path
+
+import pytest
+
+from steward.model.ids import NodeName
+from steward.model.observed import AgentDetail
+from steward.workflows.doctor import Health, Line
+from steward.workflows.doctor_head import judge_agents, judge_shim
+from steward.workflows.doctor_slurm import judge_slurm
+from tests.builders.picture import a_cluster, an_agent, n
+
+GOOD = {"ReturnToService": "2", "SlurmdTimeout": "300 sec", "MinJobAge": "300 sec", "JobRequeue": "1"}
+PLUGSTACK = Path("/etc/slurm/plugstack.conf")
+
+
+def worst(lines: list[Line]) -> list[Line]:
+    return [line for line in lines if line.health is not Health.OK]
+
+
+def test_slurms_usual_settings_are_well() -> None:
+    assert worst(judge_slurm(GOOD)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "health"),
+    [
+        ("ReturnToService", "1", Health.WARN),
+        ("SlurmdTimeout", "5 sec", Health.WARN),
+        ("MinJobAge", "2 sec", Health.BAD),
+        ("RequeueExit", "1-255", Health.WARN),
+        ("MaxBatchRequeue", "1", Health.WARN),
+    ],
+)
+def test_a_setting_that_spoils_things_is_told_with_its_remedy(key: str, value: str, health: Health) -> None:
+    (line,) = worst(judge_slurm({**GOOD, key: value}))
+    assert line.health is health
+    assert key in line.text
+    assert line.remedy
+
+
+def test_settings_that_could_not_be_read_are_not_called_well() -> None:
+    assert {line.health for line in worst(judge_slurm({}))} == {Health.WARN, Health.BAD}
+
+
+@pytest.mark.parametrize(
+    ("text", "health"),
+    [
+        ("optional steward.so socket=/run/steward/agent.sock hold=120\n", Health.OK),
+        ("required steward.so\n", Health.WARN),
+        ("# optional steward.so\n", Health.BAD),
+        ("include /etc/slurm/plugstack.conf.d/*.conf\n", Health.WARN),
+        ("optional /nowhere/steward.so\n", Health.BAD),
+        ("", Health.BAD),
+        (None, Health.BAD),
+    ],
+)
+def test_the_shim_is_looked_for_in_plugstack_conf(text: str | None, health: Health) -> None:
+    (line,) = judge_shim(PLUGSTACK, text)
+    assert line.health is health
+    assert (line.health is Health.OK) == (line.remedy == "")
+
+
+def judged(nodes: int = 3, **details: AgentDetail) -> dict[str, Line]:
+    views = {n(f"n{i}"): an_agent(n(f"n{i}")) for i in range(1, 4)}
+    known = {n(name): detail for name, detail in details.items()}
+    lines = judge_agents(a_cluster(nodes).seen.nodes.keys(), views, known, "1.0")
+    return {f"{line.topic} {line.health.value}": line for line in lines}
+
+
+def test_agents_that_are_all_there_and_alike_are_well() -> None:
+    assert set(judged(n1=AgentDetail(version="1.0", skew_s=0.2))) == {"agents ok", "versions ok", "clocks ok"}
+
+
+def test_a_node_without_an_agent_is_named() -> None:
+    assert "n4" in judged(nodes=4)["agents warn"].text
+
+
+def test_no_agent_at_all_is_bad() -> None:
+    (line, *_) = judge_agents([NodeName("n1")], {}, {}, "1.0")
+    assert line.health is Health.BAD
+
+
+def test_an_agent_of_a_node_that_slurm_does_not_know_is_named() -> None:
+    assert "n3" in judged(nodes=2)["agents warn"].text
+
+
+def test_other_versions_and_wrong_clocks_are_named() -> None:
+    found = judged(n2=AgentDetail(version="0.9", skew_s=-30.0))
+    assert "n2" in found["versions warn"].text
+    assert "n2" in found["clocks warn"].text
