@@ -11,9 +11,15 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     """The job's whole exclude list: the user's own, and the culprits as long as enough other nodes exist.
 
     Slurm holds a job whose constraints no set of nodes can meet, so a culprit is left out of the list rather than
-    that: out of service by our mark it is not used anyway, and repaired it may serve.
+    that: out of service by our mark it is not used anyway, and repaired it may serve. Where Slurm says all the same
+    that we asked too much (features, GRES), nothing of ours is excluded from this restart of the job.
     """
     user = users_own(job, mem)
+    too_much = f"unexcludable:{job.id}:{job.restarts}"
+    if job.reason == "BadConstraints":
+        draft.first_seen(too_much)
+    if too_much in draft.noted:
+        return user
     ours = culprits(mem, draft)
     named = {p for p in job.partition.split(",") if p}
     usable = {n.name for n in draft.seen.nodes.values() if not named or named & n.partitions}

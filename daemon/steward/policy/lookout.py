@@ -6,10 +6,12 @@ from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.node import Node
 from steward.policy.admin import near_miss
-from steward.policy.correlate import AGENTS, covers
+from steward.policy.correlate import AGENTS, away, covers, limit
 from steward.policy.draft import Draft
 from steward.policy.verdict import Standing, standing
 
+LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
+"""A look at a late one is in time for when its silence becomes a loss."""
 PROBE_OFTEN_S = 60.0
 """After this long without its agent a node is looked at ten times less often."""
 
@@ -28,14 +30,16 @@ def note_foreign(draft: Draft) -> None:
 
 
 def probe_silent(draft: Draft) -> None:
-    """Ask the second witness about every node whose agent is gone and that nobody has judged lately.
+    """Ask the second witness about every node whose agent is late or gone and that nobody has judged lately.
 
-    While many are gone at once only the nodes of jobs whose shims wait are looked at: nothing else depends on it.
+    While many are at once only the nodes of jobs whose shims wait are looked at: nothing else depends on it.
     """
-    asked_about = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)}
+    many = covers(AGENTS, draft) or len(away(draft)) >= limit(draft)
+    asked_about = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)} if many else set()
     for node in draft.sorted_nodes():
         view = draft.seen.agents.get(node.name)
-        if (view is None or not view.connected) and (not covers(AGENTS, draft) or node.name in asked_about):
+        is_quiet = view is None or not view.connected or view.late
+        if is_quiet and (not many or node.name in asked_about):
             _probe(node, draft)
 
 
@@ -48,7 +52,7 @@ def _probe(node: Node, draft: Draft) -> None:
     verdict = standing(node, draft)
     case = draft.case_in_work(node.name)
     given_up = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
-    if verdict.standing not in (Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY) or given_up:
+    if verdict.standing not in LOOKED_AT or given_up:
         return
     since = verdict.since if verdict.since is not None else draft.now
     every = draft.want.repair.witness_fresh_s * (1 if draft.now - since < PROBE_OFTEN_S else 10)

@@ -103,11 +103,10 @@ def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> V
     reason = (view.lost_why or "connection ended") if view else "it did not come back after the head's start"
     facts = (f"agent lost {draft.now - lost_at:.1f} s ago: {reason}",)
     witness = view.witness if view else None
-    after_loss = witness if witness and witness.at >= lost_at else None
-    if after_loss and after_loss.result is Witness.ALIVE:
+    if witness and witness.result is Witness.ALIVE and witness.at >= lost_at:
         why = Why(rule="node.agent_only", text="the agent is gone but slurmd answers", evidence=facts)
         return Verdict(standing=Standing.AGENT_ONLY, since=lost_at, why=why)
-    second = _second_witness(node, after_loss is not None, draft)
+    second = _second_witness(node, draft)
     if second and draft.now >= lost_at + draft.want.repair.settle_s:
         why = Why(rule="node.lost", text="the agent is gone and a second witness agrees", evidence=(*facts, second))
         return Verdict(standing=Standing.LOST, since=lost_at, why=why)
@@ -116,10 +115,10 @@ def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> V
     return Verdict(standing=Standing.SILENT, since=lost_at, why=why)
 
 
-def _second_witness(node: Node, looked_after_loss: bool, draft: Draft) -> str:
-    """Who else says that the node is gone; empty when nobody does."""
+def _second_witness(node: Node, draft: Draft) -> str:
+    """Who else says that the node is gone; empty when nobody does. A look since the agent was last heard counts."""
     view = draft.seen.agents.get(node.name)
-    if view and view.witness and looked_after_loss and is_fresh(view, draft):
+    if view and view.witness and view.witness.result is not Witness.ALIVE and is_fresh(view, draft):
         return f"slurmd's port at {node.address or node.name}:{node.port}: {view.witness.result.value}"
     instance = draft.seen.instances.get(view.incarnation.instance) if view and view.incarnation else None
     if instance and draft.provider_is_fresh and instance.state in (InstanceState.GONE, InstanceState.STOPPED):
@@ -130,8 +129,9 @@ def _second_witness(node: Node, looked_after_loss: bool, draft: Draft) -> str:
 
 
 def is_fresh(view: AgentView, draft: Draft) -> bool:
-    """Whether the second witness looked recently enough to act on."""
-    return view.witness is not None and draft.now <= view.witness.at + draft.want.repair.witness_fresh_s
+    """Whether the second witness looked since the agent was last heard, and recently enough to act on."""
+    witness, rules = view.witness, draft.want.repair
+    return witness is not None and witness.at > view.last_heard and draft.now <= witness.at + rules.witness_fresh_s
 
 
 def incarnation_of(node: NodeName, draft: Draft) -> Incarnation | None:

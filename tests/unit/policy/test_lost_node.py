@@ -10,7 +10,7 @@ from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.observed import Freshness, Witness
-from tests.builders.picture import Picture, a_cluster, changed, n
+from tests.builders.picture import T0, Picture, a_cluster, changed, n
 
 
 def kinds(picture: Picture) -> list[type[Action]]:
@@ -54,6 +54,20 @@ def test_a_loss_must_last_before_it_counts() -> None:
 def test_the_plan_says_when_the_loss_will_have_lasted_long_enough() -> None:
     picture = a_cluster(settle_s=2.0).agent_lost("n2", ago_s=1.0).witnessed("n2", Witness.REFUSED)
     assert picture.plan().wake_at == pytest.approx(picture.now + 1.0)
+
+
+def test_a_late_agent_is_looked_at_so_that_the_answer_is_there_when_it_is_lost() -> None:
+    late = a_cluster().agent("n2", late=True, last_heard=T0 - 2)
+    assert kinds(late) == [ProbeNode]
+    silent = late.witnessed("n2", Witness.SILENT).then(1.2)
+    assert kinds(silent) == []
+    assert downed(silent.agent("n2", connected=False, lost_at=silent.now - 0.3)) == ["n2"]
+
+
+def test_a_look_from_before_the_agent_was_last_heard_says_nothing() -> None:
+    picture = a_cluster().witnessed("n2", Witness.SILENT, ago_s=1.0).agent_lost("n2", ago_s=0.3)
+    assert downed(picture) == ["n2"]
+    assert downed(picture.agent("n2", last_heard=picture.now - 0.9)) == []
 
 
 def test_an_old_word_of_the_witness_is_asked_for_again() -> None:

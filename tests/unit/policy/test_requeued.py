@@ -96,6 +96,13 @@ def test_a_job_that_needs_every_other_node_is_not_made_impossible() -> None:
     assert nudge.exclude == frozenset()
 
 
+def test_excludes_that_slurm_cannot_meet_are_taken_back_and_stay_so() -> None:
+    picture = by_slurm().then(1).change_job(excluded=names("n2"), reason="BadConstraints").after(1)
+    assert [nudge.exclude for nudge in nudges(picture)] == [frozenset()]
+    later = picture.then(1).change_job(excluded=frozenset(), reason="Resources").after(5)
+    assert [nudge.exclude for nudge in nudges(later)] == [frozenset()]
+
+
 def test_a_repaired_node_is_no_longer_excluded() -> None:
     picture = by_slurm().then(1).change_job(excluded=names("n2"), reason="Resources")
     healthy = a_cluster().seen
