@@ -68,14 +68,8 @@ def _agents(count: int, port: int) -> None:
 
 
 async def _measure(agents: int, seconds: float) -> dict[str, float]:
-    rings = 0
-
-    def ring() -> None:
-        nonlocal rings
-        rings += 1
-
-    clock = SystemClock()
-    hub = Hub(sealer=_sealer(), clock=clock, ring=ring, tell=lambda _event: None)
+    rings: list[float] = []
+    hub = Hub(sealer=_sealer(), clock=SystemClock(), ring=lambda: rings.append(0.0), tell=lambda _event: None)
     hub.expect(agents)
     port = await hub.start("127.0.0.1", 0)
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -87,11 +81,12 @@ async def _measure(agents: int, seconds: float) -> dict[str, float]:
             await asyncio.sleep(0.1)
         joined_s = time.monotonic() - began
         await asyncio.sleep(max(2.0, agents / 250))
-        rings, cpu, start, beats = 0, time.process_time(), time.monotonic(), hub.beats
+        rings.clear()
+        cpu, start, beats = time.process_time(), time.monotonic(), hub.beats
         await asyncio.sleep(seconds)
         took = time.monotonic() - start
         percent = (time.process_time() - cpu) / took * 100
-        per_s, rung = (hub.beats - beats) / took, rings
+        per_s, rung = (hub.beats - beats) / took, len(rings)
     finally:
         crowd.kill()
         await hub.close()

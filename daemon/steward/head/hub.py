@@ -73,9 +73,11 @@ class Hub:
         """Hang up; agents will come back when a head listens again."""
         if self._turning is not None:
             self._turning.cancel()
+        log.info("hanging up on %d agents", len(self._links))
         if self._server is not None:
             self._server.close()
-        for link in [*self._links.values(), *self._greeting]:
+        links, self._links = self._links, {}
+        for link in [*links.values(), *self._greeting]:
             link.close("the head stops")
 
     def expect(self, nodes: int) -> None:
