@@ -43,7 +43,7 @@ class ShimSocket:
             raise Permanent(f"cannot listen at {self._path}: {error}") from error
         server = await asyncio.start_unix_server(self._accept, sock=sock, limit=MAX_LINE, backlog=512)
         try:
-            await server.serve_forever()
+            await asyncio.Event().wait()  # not serve_forever(): since 3.12 its end waits for every open connection
         finally:
             self._path.unlink(missing_ok=True)  # first: after the close it may be our successor's
             server.close()

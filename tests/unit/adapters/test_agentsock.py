@@ -131,6 +131,22 @@ def test_a_shim_that_hangs_up_cancels_its_ask(tmp_path: Path) -> None:
     run(story)
 
 
+def test_an_agent_that_stops_does_not_wait_for_the_shims_that_wait(tmp_path: Path) -> None:
+    async def for_ever(request: OptedLine | AskLine, uid: int) -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    async def story() -> None:
+        async with listening(tmp_path / "s", for_ever):
+            reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
+            writer.write(ASK)
+            assert await reader.readline() == WAIT
+        assert await all_of(reader) == b""
+        writer.close()
+
+    run(story)
+
+
 def test_every_user_may_connect_whatever_the_umask(tmp_path: Path) -> None:
     async def story() -> None:
         async with listening(tmp_path / "s", answer_stop):

@@ -1,12 +1,14 @@
 """The child that asks NVML, with a pynvml of ours: no machine of ours need have a GPU."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import steward
 from steward.adapters.process import Completed, run
 
 NVML = """
@@ -29,10 +31,14 @@ def nvmlDeviceGetTemperature(handle, sensor): return 40
 """
 
 
+def with_path(folder: Path) -> dict[str, str]:
+    return {"PYTHONPATH": os.pathsep.join((str(folder), str(Path(steward.__file__).parents[1])))}
+
+
 def ask(folder: Path, init: str = "pass", memory: str = "pass") -> Completed:
     (folder / "pynvml.py").write_text(NVML.format(init=init, memory=memory))
     argv = (sys.executable, "-P", "-m", "steward.adapters.nvml_child")
-    return run(argv, timeout_s=20, env={"PYTHONPATH": str(folder)}, check=False)
+    return run(argv, timeout_s=20, env=with_path(folder), check=False)
 
 
 def gpus(done: Completed) -> list[dict[str, Any]]:
@@ -67,6 +73,6 @@ def test_an_nvml_that_cannot_begin_is_an_error_of_the_look(tmp_path: Path, init:
 def test_without_pynvml_the_package_to_install_is_named(tmp_path: Path) -> None:
     (tmp_path / "pynvml.py").write_text("raise ImportError('none')")
     argv = (sys.executable, "-P", "-m", "steward.adapters.nvml_child")
-    done = run(argv, timeout_s=20, env={"PYTHONPATH": str(tmp_path)}, check=False)
+    done = run(argv, timeout_s=20, env=with_path(tmp_path), check=False)
     assert done.returncode == 1
     assert "install steward-slurm with its extra [gpu]" in done.error_text

@@ -192,6 +192,22 @@ def test_a_replayed_a_reflected_and_a_changed_frame_are_refused() -> None:
         run(story(spoil))
 
 
+def test_a_frame_that_follows_on_a_lost_one_is_refused() -> None:
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as (head, agent):
+            greeting = asyncio.ensure_future(greet_agent(*head, sealer(munged), TERMS))
+            agent_channel, _ = await greet_head(*agent, sealer(munged), HELLO)
+            head_channel, _ = await greeting
+            await agent_channel.send({"t": "opted"})
+            await agent_channel.send({"t": "ask"})
+            await read_frame(head[0])
+            with pytest.raises(Permanent, match="frame 2 came where 1 was due"):
+                await head_channel.receive()
+
+    run(story())
+
+
 def test_a_silent_peer_is_gone_after_its_time() -> None:
     async def story() -> None:
         terms = Terms(interval_s=0.01, late_after_s=0.1, now=0.0)

@@ -139,6 +139,20 @@ def test_a_bad_look_is_repeated_soon_and_then_told_as_a_failure() -> None:
     run(lambda: Scene(a_check(), interval_s=0.2), story)
 
 
+def test_a_bad_first_look_is_not_left_until_the_next_round() -> None:
+    async def story(scene: Scene) -> None:
+        began = scene.clock.now()
+        await scene.report_with("disk", Outcome.FAILED)
+        assert scene.clock.now() - began < 3
+
+    def scene_of() -> Scene:
+        scene = Scene(a_check(), interval_s=30.0)
+        scene.probes.value = 1.0
+        return scene
+
+    run(scene_of, story)
+
+
 def test_nothing_is_told_while_nothing_changes() -> None:
     async def story(scene: Scene) -> None:
         await scene.report()
@@ -211,17 +225,24 @@ def test_a_check_now_takes_in_the_events_that_lie_there_already() -> None:
 
 def test_an_event_is_told_at_once_even_before_the_first_report() -> None:
     async def story(scene: Scene) -> None:
-        scene.probes.hang.set()
         while scene.watch.changed is None:
             await asyncio.sleep(0.005)
         scene.watch.told = (
             Finding(check="kernel_log.xid79", outcome=Outcome.FAILED, severity=Severity.FATAL, event=True),
         )
+        began = scene.clock.now()
         scene.watch.changed()
         findings, _ = await scene.report()
         assert findings["kernel_log.xid79"].is_bad
+        assert findings["disk"].outcome is Outcome.UNKNOWN, "its look still hangs"
+        assert scene.clock.now() - began < 1
 
-    run(lambda: Scene(a_check()), story)
+    def scene_of() -> Scene:
+        scene = Scene(a_check())
+        scene.probes.hang.set()
+        return scene
+
+    run(scene_of, story)
 
 
 def test_lost_kernel_lines_make_every_check_look_again() -> None:

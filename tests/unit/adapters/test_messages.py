@@ -1,0 +1,64 @@
+"""What agent and head tell each other."""
+
+import pytest
+
+from steward.adapters.messages import MAX_FINDINGS, answer_frame, answer_of, ask_frame, ask_of, report_frame, report_of
+from steward.adapters.wire import Malformed, pack
+from steward.model.ask import Answer, Ask, AskKind
+from steward.model.health import Finding, Outcome, Severity
+from steward.model.ids import AskId, JobId, NodeName
+from steward.model.job import ResumeMode
+
+ASK = Ask(
+    id=AskId("n1-b-1"),
+    kind=AskKind.STEP,
+    job=JobId(7),
+    step="0",
+    node=NodeName("n1"),
+    uid=1000,
+    mode=ResumeMode.parse("any:2"),
+    attempt=1,
+    restart=0,
+    status=139,
+    at=12.5,
+)
+
+
+def test_an_ask_is_the_same_on_the_other_side_but_for_the_node_which_the_connection_tells() -> None:
+    assert ask_of(ask_frame(ASK), NodeName("n1")) == ASK
+
+
+def test_an_answer_is_the_same_on_the_other_side() -> None:
+    names = frozenset({NodeName("n2"), NodeName("n3")})
+    assert answer_of(answer_frame(AskId("a"), Answer.RETRY, names)) == (AskId("a"), Answer.RETRY, names)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"uid": -1},
+        {"uid": True},
+        {"job": 0},
+        {"status": 65536},
+        {"mode": "2"},
+        {"kind": "x"},
+        {"id": "a\nb"},
+        {"at": "1"},
+    ],
+)
+def test_a_field_out_of_its_range_is_malformed(wrong: dict[str, object]) -> None:
+    with pytest.raises(Malformed):
+        ask_of({**ask_frame(ASK), **wrong}, NodeName("n1"))
+
+
+def test_of_too_many_findings_the_worst_are_told_and_they_fit_a_frame() -> None:
+    text = "\\" * 1000
+    fine = [Finding(check=f"a{n}", outcome=Outcome.PASSED, text=text) for n in range(60)]
+    bad = Finding(check="z", outcome=Outcome.FAILED, severity=Severity.DEGRADED, text=text)
+    fatal = Finding(check="zz", outcome=Outcome.FAILED, severity=Severity.FATAL, text=text)
+    frame = report_frame([*fine, bad, fatal], None)
+    told, checked = report_of(frame)
+    assert [finding.check for finding in told[:3]] == ["zz", "z", "a0"]
+    assert len(told) == MAX_FINDINGS
+    assert checked is None
+    assert pack(frame)
