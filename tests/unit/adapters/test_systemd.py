@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("systemd", reason="systemd-python is not installed: pip install steward-slurm[systemd]")
 
-from steward.adapters import systemd
 from steward.adapters.systemd import JournalHandler, SystemdNotifier
 
 
@@ -41,7 +40,7 @@ def test_the_watchdog_is_fed_with_a_status_and_not_more_often_than_needed(told: 
 
 def test_a_record_goes_to_the_journal_with_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: dict[str, str] = {}
-    monkeypatch.setattr(systemd.journal, "send", lambda message, **fields: sent.update(fields, MESSAGE=message))
+    monkeypatch.setattr("systemd.journal.send", lambda message, **fields: sent.update(fields, MESSAGE=message))
     record = logging.makeLogRecord({"msg": "drained", "levelno": logging.WARNING, "name": "x", "node": "n1", "job": 7})
     JournalHandler().emit(record)
     assert sent == {"MESSAGE": "drained", "PRIORITY": "4", "LOGGER": "x", "NODE": "n1", "JOB": "7"}
