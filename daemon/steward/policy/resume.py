@@ -86,6 +86,35 @@ def _follow_running(job: Job, draft: Draft) -> None:
     if not job.requeue and job.is_batch:
         why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
+    if job.is_batch and job.nodes and job.batch_host is not None and job.batch_host not in job.nodes:
+        _requeue_without_script(job, job.batch_host, draft)
+
+
+def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
+    """With `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever without its script."""
+    mem = draft.jobs[job.id]
+    if prior := next((a for a in mem.attempts if a.decided_for == f"script:{mem.restarts}"), None):
+        requeue(job, prior.why, draft)
+    elif mem.resumes >= draft.want.resume.max_resumes:
+        text = f"job {job.id} runs without its script since {host} died, and was resumed {mem.resumes} times: cancel it"
+        draft.tell("job.budget", text, once=f"script:{job.id}:{job.restarts}", level=Level.WARNING, job=job.id)
+    else:
+        why = Why(rule="resume.no_script", text="its batch host died, and Slurm goes on without it", evidence=(host,))
+        _decide_requeue(job, f"script:{mem.restarts}", why, frozenset({host}), draft)
+
+
+def _decide_requeue(job: Job, decided_for: str, why: Why, bad: frozenset[NodeName], draft: Draft) -> None:
+    attempt = Attempt(
+        decided_for=decided_for,
+        decision=Decision.REQUEUE,
+        why=why,
+        at=draft.now,
+        culprits=bad,
+        restart=draft.jobs[job.id].restarts,
+    )
+    record(job.id, attempt, draft)
+    draft.tell("job.decided", f"job {job.id}: requeue: {why}", job=job.id)
+    requeue(job, why, draft)
 
 
 def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
@@ -239,17 +268,7 @@ def _requeue_late(job: Job, mem: JobMemory, ended: float, draft: Draft) -> None:
     texts = (f"Slurm: {job.state.value}", *dict.fromkeys(item.text for item in found))[:10]
     why = Why(rule="resume.late", text="it failed by a node's fault while nobody could be asked", evidence=texts)
     bad = frozenset(item.node for item in found)
-    attempt = Attempt(
-        decided_for=f"end:{mem.restarts}",
-        decision=Decision.REQUEUE,
-        why=why,
-        at=draft.now,
-        culprits=bad,
-        restart=mem.restarts,
-    )
-    record(job.id, attempt, draft)
-    draft.tell("job.decided", f"job {job.id}: requeue: {why}", job=job.id)
-    requeue(job, why, draft)
+    _decide_requeue(job, f"end:{mem.restarts}", why, bad, draft)
 
 
 def _end(id: JobId, text: str, draft: Draft) -> None:
