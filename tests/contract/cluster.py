@@ -50,6 +50,7 @@ class Cluster:
             env={**os.environ, **self.env},
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=30,
             check=False,
         )
@@ -61,7 +62,9 @@ class Cluster:
         path = self.path(f"job-{secrets.token_hex(4)}.sh")
         path.write_text(f"#!/bin/sh\n{script}\n")
         inside = f"{self.folder}/{path.name}"
-        return int(self.run("sbatch", "--parsable", "-o", "/dev/null", *argv, inside).strip().split(";")[0])
+        return int(
+            self.run("sbatch", "--parsable", "-D", self.folder, "-o", "/dev/null", *argv, inside).strip().split(";")[0]
+        )
 
     def show_job(self, job: int) -> str:
         return self.run("scontrol", "-o", "show", "job", str(job))

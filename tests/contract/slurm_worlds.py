@@ -155,6 +155,13 @@ class RealWorld(SlurmWorld):
     def admin(self, node: str, state: str, reason: str) -> None:
         self.cluster.run("scontrol", "update", f"nodename={node}", f"state={state}", f"reason={reason}")
 
+    def pending(self, job: JobId) -> Job:
+        """And the second of its end is over: started again in it on the same node, Slurm would take the new
+        credential for revoked (seen on 22.05 and 24.11) and fail the job."""
+        found = super().pending(job)
+        time.sleep(1.05 - time.time() % 1.0)
+        return found
+
     def break_off(self) -> None:
         self.cluster.stop_controller()
 

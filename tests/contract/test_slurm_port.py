@@ -263,9 +263,12 @@ def test_requeueing_the_last_task_of_an_array_leaves_the_others_alone(slurm_worl
     tasks = slurm_world.submit_array(3)
     last = tasks[3]
     assert slurm_world.job(last).array_job_id == last
-    slurm_world.port.requeue(last, frozenset({N1}))
-
+    slurm_world.port.requeue(last, NONE)
     assert slurm_world.pending(last).restarts == 1
+    slurm_world.port.nudge(last, frozenset({N1}), release=False)
+
+    assert slurm_world.job(last).excluded == {N1}
+    assert slurm_world.job(tasks[1]).excluded == NONE
     assert slurm_world.job(tasks[1]).is_active
     assert slurm_world.job(tasks[2]).is_active
 

@@ -52,11 +52,13 @@ def jobs(answer: str) -> dict[JobId, Job]:
 def _each(answer: str, key: str, read: Callable[[Json], T]) -> list[T]:
     try:
         whole = json.loads(answer)
-        errors, records = whole.get("errors") or [], whole[key]
+        errors, records, updated = whole.get("errors"), list(whole[key]), _number(whole.get("last_update", 1))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise Retryable(f"cannot read Slurm's {key}: {error!r} in {show(answer[:200])!r}") from error
     if errors:
         raise Retryable(f"Slurm could not tell its {key}: {show(json.dumps(errors))}")
+    if updated == 0:
+        raise Retryable(f"slurmctld did not answer: {key} that were never updated are not believed")
     return [_one(record, key, read) for record in records]
 
 

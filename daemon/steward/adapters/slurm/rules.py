@@ -7,7 +7,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark, first_token
 from steward.model.node import Node
-from steward.ports import Permanent, Stale
+from steward.ports import Permanent, Retryable, Stale
 
 _USERS_HOLD = "JobHeldUser"
 
@@ -40,9 +40,14 @@ def may_requeue(job: Job) -> None:
         raise Stale(f"job {job.id} is {job.state.value}: left alone")
 
 
-def may_release(job: Job) -> None:
-    """Raises Stale when the job's own user holds it: only Slurm's holds are ours to lift."""
-    if job.reason == _USERS_HOLD:
+def may_nudge(job: Job, *, release: bool) -> None:
+    """Raises Stale unless the job is pending, or when its own user holds it and we are to `release` it: only Slurm's
+    holds are ours to lift. Raises Retryable while it still cleans up."""
+    if job.is_completing:
+        raise Retryable(f"job {job.id} still cleans up")
+    if not job.is_pending:
+        raise Stale(f"job {job.id} is {job.state.value}, not pending")
+    if release and job.reason == _USERS_HOLD:
         raise Stale(f"job {job.id} is held by its user: left alone")
 
 

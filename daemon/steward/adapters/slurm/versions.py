@@ -9,6 +9,8 @@ Differences, each seen on real 22.05.8, 24.11.5 and 26.05.5 (recordings in tests
 - Job state. v0.0.38 prints one word, and a flag hides the base: a job that cleans up reads `COMPLETING` whatever it
   will be. The base is then UNKNOWN until that is over. Later ones print a list with both.
 - Exit status. v0.0.38: the raw wait status; later: `{"return_code", "signal"}`.
+- No controller. 22.05 prints no records and an error in `errors`, 26.05 exits with 1; 24.11's `show jobs` exits with 0,
+  no error and no jobs: only its `last_update` of 0 tells.
 - After `state=resume` 24.11 keeps the node's old reason; 22.05 and 26.05 clear it. A node in service therefore reads
   as having no reason.
 - Resuming a node that is in service: `Invalid node state specified`, from 26.05 `Invalid node state transition`.

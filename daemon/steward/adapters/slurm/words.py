@@ -27,9 +27,12 @@ def expand(text: str) -> frozenset[NodeName]:
     if text in ("", "(null)", "None"):
         return frozenset()
     try:
-        return frozenset(NodeName(str(name)) for name in NodeSet(text, resolver=RESOLVER_NOGROUP))
+        names = frozenset(NodeName(str(name)) for name in NodeSet(text, resolver=RESOLVER_NOGROUP))
     except NodeSetParseError as error:
         raise Retryable(f"cannot read the node list {printable(text, 120)!r}: {error}") from error
+    if not names or not all(_NODE.fullmatch(name) for name in names):
+        raise Retryable(f"cannot read the node list {printable(text, 120)!r}")
+    return names
 
 
 def reason(text: str) -> str:

@@ -1,0 +1,97 @@
+"""Other programs are bounded in time and output, and nothing of them is left behind."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.process import Failed, run
+from steward.ports import Retryable
+
+
+def test_output_status_and_time_come_back() -> None:
+    done = run([sys.executable, "-c", "import sys; print('out'); print('err', file=sys.stderr)"], timeout_s=20)
+
+    assert (done.text, done.error_text, done.returncode, done.truncated) == ("out\n", "err", 0, False)
+    assert done.seconds > 0
+
+
+def test_a_failure_is_one_line_with_command_status_and_both_outputs() -> None:
+    with pytest.raises(Retryable) as caught:
+        run(["sh", "-c", "echo some; echo bad >&2; exit 3"], timeout_s=20)
+    line = str(caught.value)
+
+    assert len(line.splitlines()) == 1
+    assert all(part in line for part in ("sh -c", "rc=3", "some", "bad"))
+
+
+def test_a_status_is_given_back_where_it_is_wanted() -> None:
+    assert run(["sh", "-c", "exit 3"], timeout_s=20, check=False).returncode == 3
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    with pytest.raises(Failed, match="nonesuch") as caught:
+        run(["nonesuch"], timeout_s=20)
+    assert caught.value.completed is None
+
+
+def test_a_program_that_hangs_is_ended_in_time_with_all_its_children(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    started = time.monotonic()
+    with pytest.raises(Failed, match=r"no end within 0\.5 s"):
+        run(["sh", "-c", f"sleep 100 & echo $! $$ > {pids}; wait"], timeout_s=0.5)
+
+    assert time.monotonic() - started < 10
+    assert [pid for pid in pids.read_text().split() if is_alive(int(pid))] == []
+
+
+def test_a_child_left_in_the_background_does_not_hold_us_up_and_is_ended(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    started = time.monotonic()
+    done = run(["sh", "-c", f"sleep 100 & echo $! > {pid}; echo done"], timeout_s=50)
+
+    assert done.text == "done\n"
+    assert time.monotonic() - started < 10
+    assert not is_alive(int(pid.read_text()))
+
+
+def is_alive(pid: int) -> bool:
+    """Killed processes may stay as zombies until init reaps them."""
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return False
+        if state == "Z":
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_output_is_cut_and_that_is_told() -> None:
+    done = run(["sh", "-c", "head -c 300000 /dev/zero"], timeout_s=20, max_bytes=1000)
+
+    assert (len(done.stdout), done.truncated, done.returncode) == (1000, True, 0)
+
+
+def test_a_large_input_and_a_large_output_do_not_block_each_other() -> None:
+    data = os.urandom(3_000_000)
+
+    assert run(["cat"], timeout_s=20, input=data).stdout == data
+
+
+def test_a_program_that_does_not_read_its_input_is_no_error() -> None:
+    assert run(["true"], timeout_s=20, input=b"x" * 1_000_000).returncode == 0
+
+
+def test_nothing_is_a_shells_business() -> None:
+    assert run(["echo", "$HOME; `id` | cat"], timeout_s=20).text == "$HOME; `id` | cat\n"
+
+
+def test_variables_are_laid_over_our_own() -> None:
+    done = run(["sh", "-c", 'echo $STEWARD_X; test -n "$PATH"'], timeout_s=20, env={"STEWARD_X": "y"})
+
+    assert done.text == "y\n"

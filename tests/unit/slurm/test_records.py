@@ -1,0 +1,79 @@
+"""An answer that is not whole is never taken for a smaller one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steward.adapters.slurm import records
+from steward.model.job import JobState
+from steward.model.node import NodeBase
+from steward.ports import Retryable
+
+RECORDING = Path(__file__).parents[2] / "recordings" / "24.11.5"
+
+
+def whole(name: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads((RECORDING / f"{name}.stdout").read_bytes().decode("utf-8", "replace"))
+    return answer
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "[]", "null", "{}", '{"jobs": 7}', '{"jobs": [7]}', '{"jobs": [{}]}'])
+def test_garbage_is_not_an_empty_queue(text: str) -> None:
+    with pytest.raises(Retryable):
+        records.jobs(text)
+
+
+def test_an_answer_that_was_cut_off_is_not_read() -> None:
+    text = json.dumps(whole("jobs"))
+    for end in range(0, len(text), 997):
+        with pytest.raises(Retryable):
+            records.jobs(text[:end])
+
+
+def test_no_node_at_all_is_not_believed() -> None:
+    with pytest.raises(Retryable):
+        records.nodes(json.dumps({**whole("nodes"), "nodes": []}))
+
+
+def test_no_job_at_all_is_believed_of_a_controller_that_answered() -> None:
+    assert records.jobs(json.dumps({**whole("jobs"), "jobs": []})) == {}
+
+
+@pytest.mark.parametrize("key", ["job_id", "job_state", "user_id", "requeue", "restart_cnt", "exit_code", "nodes"])
+def test_one_job_without_what_decides_spoils_the_picture(key: str) -> None:
+    answer = whole("jobs")
+    del answer["jobs"][3][key]
+
+    with pytest.raises(Retryable, match=key):
+        records.jobs(json.dumps(answer))
+
+
+def test_a_state_that_is_not_known_is_kept_and_called_unknown() -> None:
+    nodes, jobs = whole("nodes"), whole("jobs")
+    nodes["nodes"][0]["state"] = ["MELTED", "DRAIN", "SOGGY"]
+    jobs["jobs"][0]["job_state"] = ["DREAMING"]
+    node = next(iter(records.nodes(json.dumps(nodes)).values()))
+    job = next(iter(records.jobs(json.dumps(jobs)).values()))
+
+    assert (node.base, node.flags) == (NodeBase.UNKNOWN, frozenset({"MELTED", "DRAIN", "SOGGY"}))
+    assert (job.state, job.flags) == (JobState.UNKNOWN, frozenset({"DREAMING"}))
+    assert not node.is_schedulable
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        (["COMPLETING"], JobState.UNKNOWN),
+        (["CONFIGURING"], JobState.RUNNING),
+        (["REQUEUE_HOLD"], JobState.PENDING),
+        (["FAILED", "COMPLETING"], JobState.FAILED),
+        (["PENDING", "REQUEUED"], JobState.PENDING),
+    ],
+)
+def test_a_flag_does_not_become_a_state(words: list[str], state: JobState) -> None:
+    found, flags = records.job_state(words)
+
+    assert found is state
+    assert flags == set(words) - {state.value}
