@@ -23,8 +23,10 @@ FOR_TESTS: Mapping[str, Table] = {
         "capacity_backoff_s": [1.0, 2.0],
     },
     "checks.site": {"mode": "drain"},
+    "checks.disk": {"mode": "report"},
 }
-"""What every backend's file says: short times, and a site check that counts, for the fault `fail-check`."""
+"""What every backend's file says: short times, and a site check that counts, for the fault `fail-check`. That the
+disk of the machine under the bed is full is no fault of its nodes."""
 
 
 def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
