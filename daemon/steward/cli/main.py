@@ -9,6 +9,7 @@ from steward.cli.config import config
 from steward.cli.context import context_for
 from steward.cli.look import cases, doctor, events, explain, jobs, nodes, plan, status
 from steward.cli.order import pause, resume_actions
+from steward.demo.command import demo
 from steward.testbed.cli import testbed
 
 _NO_HEAD = ("config", "testbed", "demo")
@@ -26,5 +27,19 @@ def main(context: click.Context, url: str | None, file: Path | None, as_json: bo
         context.obj = context_for(url, file, as_json)
 
 
-for command in (status, nodes, cases, jobs, events, explain, doctor, plan, pause, resume_actions, config, testbed):
+for command in (
+    status,
+    nodes,
+    cases,
+    jobs,
+    events,
+    explain,
+    doctor,
+    plan,
+    pause,
+    resume_actions,
+    config,
+    testbed,
+    demo,
+):
     main.add_command(command)

@@ -20,9 +20,9 @@ class FaultStory(Enum):
 
 
 _TEXTS = {
-    FaultStory.SPARE_INSIDE: "node killed, spare inside the allocation",
-    FaultStory.SPARE_OUTSIDE: "node killed, spare outside",
-    FaultStory.BATCH_HOST: "batch host killed",
+    FaultStory.SPARE_INSIDE: "spare inside",
+    FaultStory.SPARE_OUTSIDE: "spare outside",
+    FaultStory.BATCH_HOST: "batch host",
 }
 
 

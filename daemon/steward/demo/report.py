@@ -9,7 +9,7 @@ from rich.table import Table
 from steward.demo.measure import Figures
 
 _TIMES = ("detected_s", "marked_s", "running_s", "first_step_s", "replaced_s", "returned_s")
-_HEADS = ("detected", "marked", "tasks running", "first step", "replaced", "returned")
+_HEADS = ("detected", "marked", "running", "1st step", "replaced", "returned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,11 @@ def _rounded(seconds: float | None) -> float | None:
 def as_table(faults: Sequence[Figures]) -> Table:
     """Seconds after each fault."""
     table = Table(title="seconds after the fault", title_justify="left", title_style="dim")
-    table.add_column("fault")
+    table.add_column("fault", no_wrap=True)
     for head in (*_HEADS, "steps lost"):
-        table.add_column(head, justify="right")
+        table.add_column(head, justify="right", no_wrap=True)
     for figures in faults:
         times = (getattr(figures, name) for name in _TIMES)
         cells = ("-" if seconds is None else f"{seconds:.2f}" for seconds in times)
-        table.add_row(f"{figures.kind.text} ({figures.node})", *cells, str(figures.steps_lost))
+        table.add_row(f"{figures.node}: {figures.kind.text}", *cells, str(figures.steps_lost))
     return table
