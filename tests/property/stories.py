@@ -1,7 +1,8 @@
 """Stories: what befalls a cluster, as data that Hypothesis can make and shrink."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from tests.fakes.world import ON, World
 from tests.property.law import Law
 
 NODES = 6
+FEW = ResumePolicy(max_resumes=2)
 QUICK = RepairPolicy(
     drain_deadline_s=20.0,
     launch_timeout_s=60.0,
@@ -117,6 +119,11 @@ BLOWS: dict[str, Callable[[Head, Blow], None]] = {
     "head away": _away,
 }
 
+
+def blow(kind: str, node: str = "n1", *, after_s: float = 0.0, size: int = 1) -> Blow:
+    return Blow(after_s=after_s, kind=kind, node=NodeName(node), size=size)
+
+
 blows = st.builds(
     Blow,
     after_s=st.sampled_from([0.0, 0.3, 1.0, 3.0, 8.0, 20.0]),
@@ -127,11 +134,11 @@ blows = st.builds(
 stories = st.lists(blows, min_size=1, max_size=12)
 
 
-def a_head(repair: RepairPolicy = QUICK, resume: ResumePolicy | None = None, works_s: float = 30.0) -> Head:
+def a_head(resume: ResumePolicy = FEW, works_s: float = 30.0, modes: Mapping[str, str] = MappingProxyType({})) -> Head:
     """A head over a healthy cluster with two opted-in jobs, watched by the law."""
     world = World.of(NODES)
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
-    want = Desired(repair=repair, resume=resume or ResumePolicy(), slots=slots)
+    want = Desired(repair=QUICK, resume=resume, slots=slots, modes=modes)
     head = Head(world=world, want=want, watch=Law(want))
     for job in (world.submit(2, works_s=works_s), world.submit(2, works_s=works_s + 10, spare=True)):
         opted_in(head, job)

@@ -1,12 +1,16 @@
 """P1 to P6 and P8 to P12 on every plan of every story, and that the world comes to rest (P3)."""
 
-from hypothesis import HealthCheck, Phase, given, settings
+import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
 
 from steward.model.case import Step
-from steward.model.ids import NodeName
+from steward.model.desired import ResumePolicy
+from steward.model.health import Advice, Severity
+from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
+from steward.model.resume import Decision
 from tests.fakes.head import Head
-from tests.property.stories import Blow, a_head, stories, tell
+from tests.property.stories import Blow, a_head, blow, opted_in, stories, tell
 
 CALM_S = 900.0
 EXAMPLES = 60
@@ -15,10 +19,33 @@ NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=NO_SHRINK)
 @given(story=stories)
+@example(story=[blow("Slurm hangs", size=3), blow("kill", "n1"), blow("xid", "n4", after_s=3.0)])
+@example(story=[blow("provider hangs", size=3), blow("kill", "n3")])
+@example(story=[blow("kill", "n2"), blow("kill", "n4"), blow("Slurm hangs", after_s=0.3)])
+@example(story=[blow("admin drains", "n3"), blow("freeze", "n3"), blow("Action:Replace", "n6", after_s=1.0)])
+@example(story=[blow("kill", f"n{1 + i % 6}", after_s=20.0) for i in range(8)])
 def test_every_story_keeps_the_law_and_comes_to_rest(story: list[Blow]) -> None:
     head = a_head()
     tell(head, story)
     assert comes_to_rest(head) == []
+
+
+@pytest.mark.parametrize("budget", [0, 1, 3])
+def test_a_job_that_fails_for_ever_beside_real_faults_is_resumed_as_often_as_its_budget_says(budget: int) -> None:
+    head = a_head(resume=ResumePolicy(max_resumes=budget), modes={"check-1": "report"})
+    job = head.world.submit(2, bug_after_s=2.0)
+    opted_in(head, job)
+    for _ in range(40):
+        for node in head.world.slurm.nodes:
+            head.world.machines.fail_check(node, Severity.FATAL, Advice.REPLACE, head.world.now, "check-1")
+        head.run(5.0)
+    assert head.world.slurm.jobs[job].state is JobState.FAILED
+    assert head.world.slurm.jobs[job].restarts + retries(head, job) == budget
+
+
+def retries(head: Head, job: JobId) -> int:
+    assert head.memory is not None
+    return sum(1 for attempt in head.memory.jobs[job].attempts if attempt.decision is Decision.RETRY)
 
 
 def comes_to_rest(head: Head) -> list[str]:

@@ -141,6 +141,24 @@ def test_a_job_without_the_option_is_never_touched() -> None:
     assert [type(a) for a in picture.plan().actions] == [DownNode, AnswerAsk]
 
 
+def test_a_job_that_switched_the_option_off_is_never_touched() -> None:
+    picture = a_cluster().job(requeue=False).opted_in(mode=ResumeMode.parse("0"))
+    assert picture.plan().actions == ()
+    assert picture.plan().memory.jobs == {}
+
+
+def test_a_word_about_a_job_of_somebody_else_is_worth_nothing() -> None:
+    assert a_cluster().job(requeue=False).opted_in(uid=1001).plan().memory.jobs == {}
+
+
+def test_shims_are_answered_in_the_same_order_however_they_come() -> None:
+    picture = a_cluster().job(7, on=("n1",)).job(8, on=("n2",)).opted_in(7).opted_in(8).then()
+    picture = picture.ask(BATCH, id=7).ask(BATCH, id=8, node="n2").then(0.1).checked("n1", "n2")
+    turned = picture.see(asks=tuple(reversed(picture.seen.asks)))
+    assert len(answers(picture)) == 2
+    assert turned.plan() == picture.plan()
+
+
 def test_a_shim_waits_on_an_old_picture_only_until_its_deadline() -> None:
     blind = asked(BATCH).see(slurm=Freshness.OLD)
     assert answers(blind) == []

@@ -1,16 +1,30 @@
 """The table itself: complete, without a way to get stuck, and as the page shows it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from steward.model.case import Step
+from steward.model.case import Case, Step, Trigger
 from steward.model.desired import RepairPolicy
+from steward.model.ids import CaseId
+from steward.model.node import NodeBase
+from steward.model.why import Why
 from steward.policy.case_diagram import page
 from steward.policy.case_facts import QUESTIONS
 from steward.policy.case_table import TABLE, Fact, deadline, facts_of
+from tests.builders.picture import a_cluster, n
 
 PAGE = Path(__file__).parents[3] / "docs" / "case.md"
+SHORT = {
+    "suspect_deadline_s": 30.0,
+    "drain_deadline_s": 30.0,
+    "release_deadline_s": 30.0,
+    "launch_timeout_s": 30.0,
+    "provision_timeout_s": 30.0,
+    "verify_timeout_s": 30.0,
+    "return_timeout_s": 30.0,
+}
 WAITING = [step for step in Step if step not in (Step.CLOSED, Step.HELD)]
 
 
@@ -27,6 +41,31 @@ def test_every_step_has_a_deadline_and_a_way_out_by_it(step: Step) -> None:
     by_time = {Fact.LATE, Fact.DUD, Fact.SPENT, Fact.ESCALATE}
     assert deadline(step, RepairPolicy()) is not None
     assert by_time & set(facts_of(step))
+
+
+@pytest.mark.parametrize("step", WAITING)
+def test_a_step_in_which_nothing_happens_is_left_when_its_time_is_over(step: Step) -> None:
+    """No mark appears, the jobs go on, the provider makes nothing, no agent comes, no slurmd registers."""
+    picture = a_cluster().repair(**SHORT, max_launches=1).agent_lost("n2")
+    if step not in (Step.SUSPECT, Step.DRAIN):
+        picture = picture.drained("n2", "steward:agent:replace:c1-0").node("n2", base=NodeBase.ALLOCATED)
+    trigger = Trigger.LOST if step is Step.SUSPECT else Trigger.DEGRADED
+    case = Case(
+        id=CaseId("c1-0"),
+        node=n("n2"),
+        trigger=trigger,
+        check="agent",
+        step=step,
+        entered=picture.now,
+        opened=picture.now,
+        why=Why(rule="test", text="a test", evidence=("x",)),
+        marked=picture.now,
+        next_try=picture.now + 1e9,
+    )
+    memory = replace(picture.memory, cases={case.id: case}, next_case=2)
+    later = replace(picture, memory=memory).wait(60.0)
+    left = later.memory.cases.get(case.id)
+    assert left is None or left.step in (Step.HELD, Step.CLOSED)
 
 
 def test_a_held_case_waits_for_a_person_alone() -> None:
