@@ -15,7 +15,7 @@ from steward.ports import PortError
 from steward.testbed import beds
 from steward.testbed.bed import Backend, BedError, BedSpec
 
-_WIDTH = 96
+_WIDTH = 100
 
 
 @click.command()
