@@ -112,7 +112,8 @@ class Cluster:
         self.run("scancel", "--state=PENDING", "--user", "root", check=False)
         self.wait("the queue is empty", lambda: not self.run("squeue", "-h").strip())
         for node in self.nodes:
-            self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=reset")
+            for state in ("drain", "down"):  # drained first: it must not come back by itself in between
+                self.run("scontrol", "update", f"nodename={node}", f"state={state}", "reason=reset")
             self.run("scontrol", "update", f"nodename={node}", "state=resume")
         self.wait("all nodes are idle", lambda: set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"})
 

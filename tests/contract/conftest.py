@@ -3,6 +3,7 @@
 STEWARD_SLURM_ROOTS=DIR[:DIR...] runs the suites against the Slurms of other Debians' folders as well, with chroot.
 """
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -66,9 +67,11 @@ def slurm_world(
     if kind == "fake":
         yield FakeWorld(fake=FakeSlurm.with_nodes("n1", "n2", "n3"))
         return
-    if kind == "pyslurm" and (why := unavailable()):
-        pytest.skip(f"pyslurm adapter: {why}")
+    if kind == "pyslurm" and importlib.util.find_spec("pyslurm") is None:
+        pytest.skip("pyslurm adapter: pyslurm is not installed")
     cluster = clusters.of(root)
+    if kind == "pyslurm" and (why := unavailable(cluster.env["SLURM_CONF"])):
+        pytest.skip(f"pyslurm adapter: {why}")
     if root != Path("/"):
         monkeypatch.setenv("PATH", f"{_wrappers(tmp_path, root)}:/usr/sbin:/usr/bin:/sbin:/bin")
     conf = cluster.env["SLURM_CONF"]

@@ -22,19 +22,19 @@ class Choice:
 
 def choose(*, conf: str = "", timeout_s: float = 10.0) -> Choice:
     """pyslurm where it can be imported and was made for this Slurm, else the commands. Never raises."""
-    why_not = unavailable()
+    why_not = unavailable(conf)
     if why_not:
         return Choice(slurm=CommandLineSlurm(conf=conf, timeout_s=timeout_s), why=f"commands, because {why_not}")
     return Choice(slurm=PyslurmSlurm(conf=conf, timeout_s=timeout_s), why="pyslurm, because it matches this Slurm")
 
 
-def unavailable() -> str:
+def unavailable(conf: str = "") -> str:
     """Why pyslurm cannot be used here; empty when it can. It is looked for, not loaded."""
     if importlib.util.find_spec(_PYSLURM) is None:
         return "pyslurm is not installed"
     try:
         made_for = versions.parse(importlib.metadata.version(_PYSLURM))
-        installed = versions.installed()
+        installed = CommandLineSlurm(conf=conf).version()
     except (PortError, importlib.metadata.PackageNotFoundError) as error:
         return f"the versions of pyslurm and Slurm cannot be compared ({error})"
     if made_for.release != installed.release:

@@ -19,7 +19,7 @@ Differences, each seen on real 22.05.8, 24.11.5 and 26.05.5 (recordings in tests
 import re
 from dataclasses import dataclass
 
-from steward.adapters.process import run, show
+from steward.adapters.process import show
 from steward.ports import Permanent
 
 _VERSION = re.compile(r"\b(\d{2})\.(\d{2})(?:\.(\d+))?")
@@ -56,8 +56,3 @@ def parse(text: str) -> Version:
     if found.release < OLDEST:
         raise Permanent(f"Slurm {found.text} is too old: Steward needs 22.05 or newer")
     return found
-
-
-def installed(timeout_s: float = 5.0) -> Version:
-    """The version of the installed commands. Raises Retryable when scontrol cannot be run."""
-    return parse(run(["scontrol", "--version"], timeout_s=timeout_s).text)
