@@ -65,6 +65,16 @@ def _collect(running: Programs) -> None:
             del running[name]
 
 
+def _await_dying(running: Programs) -> None:
+    """A killed program of many threads shows as dead before it can be collected: wait for the last of them."""
+    for name, process in list(running.items()):
+        with open(f"/proc/{process['pid']}/stat", encoding="utf-8", errors="replace") as stat:
+            state = stat.read().rpartition(")")[2].split()[0]
+        if state in "ZX":
+            os.waitpid(process["pid"], 0)
+            del running[name]
+
+
 def _detach(spec: dict[str, Any]) -> None:
     os.setsid()
     os.chdir(spec["cwd"])
@@ -117,6 +127,7 @@ def _serve(spec: dict[str, Any], running: Programs) -> None:
         number = signal.sigwait(_SIGNALS)
         _collect(running)
         if number == signal.SIGHUP:
+            _await_dying(running)
             for program in spec["programs"]:
                 if program["name"] not in running:
                     running[program["name"]] = _start(program)
