@@ -15,21 +15,22 @@ from steward.ports import PortError
 from steward.testbed import beds
 from steward.testbed.bed import Backend, BedError, BedSpec
 
-_WIDTH = 100
+_WIDTH = 110
 
 
 @click.command()
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write the figures here."
 )
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Also save the timeline as a picture.")
 @click.option("--backend", type=click.Choice([each.value for each in Backend]), default="local", show_default=True)
 @click.option("--keep", is_flag=True, help="Leave the cluster up, to look around.")
-def demo(json_file: Path | None, backend: str, keep: bool) -> None:
+def demo(json_file: Path | None, svg: Path | None, backend: str, keep: bool) -> None:
     """A cluster, a training job, three faults: watch the job come back each time."""
     spec = BedSpec(
         dir=Path(tempfile.mkdtemp(prefix="steward-demo-", dir="/tmp")), backend=Backend(backend), nodes=NODES
     )
-    console = wide(Console())
+    console = wide(Console(record=svg is not None))
     bed = beds.make(spec)
     try:
         with Screen(console) as screen:
@@ -45,12 +46,16 @@ def demo(json_file: Path | None, backend: str, keep: bool) -> None:
     _tell(console, result)
     if json_file:
         json_file.write_text(json.dumps(as_json(result), indent=2) + "\n")
+    if svg:
+        console.save_svg(str(svg), title="steward demo")
     sys.exit(0 if result.weights_identical else 1)
 
 
 def wide(console: Console) -> Console:
     """At least as wide as the table, also where nothing says how wide the output is."""
-    return console if console.width >= _WIDTH else Console(width=_WIDTH)
+    if console.width < _WIDTH or not console.is_terminal:
+        console.width = _WIDTH
+    return console
 
 
 def _tell(console: Console, result: Result) -> None:

@@ -49,7 +49,7 @@ class Screen:
         """One line: seconds since the demo began, who says it, what."""
         since = time.monotonic() - self._began - (max(0.0, time.time() - at) if at else 0.0)
         line = Text.assemble((f"{since:7.2f} s  ", "dim"), (f"{source:<9}", _COLOURS.get(source, "dim")), text)
-        self._console.print(line, soft_wrap=True)
+        self._console.print(line, no_wrap=True, overflow="ellipsis")
 
     def show(self, now: Now) -> None:
         if self._live:

@@ -1,0 +1,122 @@
+"""PyTorch data-parallel training that goes on from its last checkpoint. Started by `torchrun` on every node of a step.
+
+Nothing here knows of Steward: the job is submitted with `sbatch --auto-resume=1` and started again, by `srun` in its
+allocation or by a requeue; it finds its newest whole checkpoint and continues.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from sklearn.datasets import load_digits
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.nn.parallel import DistributedDataParallel
+
+BATCH = 128
+
+
+class Training:
+    """Model, optimizer and the number of steps done: what a checkpoint holds."""
+
+    def __init__(self, seed: int) -> None:
+        torch.manual_seed(seed)
+        layers = (torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+        self.model = DistributedDataParallel(torch.nn.Sequential(*layers))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+        self.step = 0
+
+    def advance(self, pictures: torch.Tensor, labels: torch.Tensor) -> float:
+        """One step on this rank's share of the batch; the gradients are averaged over the ranks."""
+        self.optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(self.model(pictures), labels)
+        loss.backward()
+        self.optimizer.step()
+        self.step += 1
+        return float(loss)
+
+    def save(self, folder: Path) -> None:
+        """All ranks write their part; the checkpoint gets its name when it is whole."""
+        model, optimizer = get_state_dict(self.model, self.optimizer)
+        draft = folder / f".step-{self.step:08d}"
+        dcp.save({"model": model, "optimizer": optimizer, "step": torch.tensor(self.step)}, checkpoint_id=draft)
+        if dist.get_rank() == 0:
+            draft.rename(folder / f"step-{self.step:08d}")
+        dist.barrier()
+
+    def load(self, folder: Path) -> None:
+        """The newest whole checkpoint, if there is one."""
+        model, optimizer = get_state_dict(self.model, self.optimizer)
+        state: dict[str, Any] = {"model": model, "optimizer": optimizer, "step": torch.tensor(0)}
+        whole = sorted(folder.glob("step-*"))
+        if whole:
+            dcp.load(state, checkpoint_id=whole[-1])
+            set_state_dict(
+                self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"]
+            )
+            self.step = int(state["step"])
+
+
+def rows_of(step: int, count: int, seed: int) -> torch.Tensor:
+    """This rank's rows of the step's batch: a pure function of seed, step and rank."""
+    per_epoch = count // BATCH
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed + step // per_epoch))
+    batch = order[(step % per_epoch) * BATCH :][:BATCH]
+    return batch.chunk(dist.get_world_size())[dist.get_rank()]
+
+
+def tell(folder: Path, what: str, **facts: object) -> None:
+    """One JSON line in `progress.jsonl`, by rank 0."""
+    if dist.get_rank() == 0:
+        line = json.dumps({"at": time.time(), "what": what, **facts}) + "\n"
+        with (folder / "progress.jsonl").open("a") as out:
+            out.write(line)
+
+
+def train(asked: argparse.Namespace) -> None:
+    pictures, labels = (torch.tensor(each) for each in load_digits(return_X_y=True))
+    pictures = (pictures / 16.0).float()
+    training = Training(asked.seed)
+    if dist.get_rank() == 0:
+        for torn in asked.folder.glob(".step-*"):
+            shutil.rmtree(torn)
+    dist.barrier()
+    training.load(asked.folder)
+    tell(asked.folder, "begun", step=training.step, attempt=os.environ.get("STEWARD_ATTEMPT", "1"))
+    while training.step < asked.steps:
+        rows = rows_of(training.step, len(labels), asked.seed)
+        loss = training.advance(pictures[rows], labels[rows])
+        tell(asked.folder, "step", step=training.step, loss=round(loss, 6))
+        if training.step % asked.keep_every == 0:
+            training.save(asked.folder)
+        time.sleep(asked.step_s)
+    weights = torch.cat([each.detach().flatten() for each in training.model.parameters()])
+    right = (training.model(pictures).argmax(dim=1) == labels).float().mean()
+    digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
+    tell(asked.folder, "done", step=training.step, weights=digest, accuracy=round(float(right), 4))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where checkpoints and progress lie (a shared file system)")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--keep-every", type=int, default=10, help="steps between checkpoints")
+    parser.add_argument("--step-s", type=float, default=0.0, help="pause after each step, seconds")
+    parser.add_argument("--seed", type=int, default=7)
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    train(asked)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
