@@ -83,6 +83,8 @@ class Observed:
     agents: Mapping[NodeName, AgentView] = field(default_factory=_empty)
     agents_since: float = 0.0
     provider: Freshness = Freshness.FRESH
+    listed_at: float | None = None
+    """When the list of instances was asked for; None: with this picture."""
     instances: Mapping[InstanceId, Instance] = field(default_factory=_empty)
     asks: tuple[Ask, ...] = ()
     opted_in: tuple[OptedIn, ...] = ()

@@ -103,7 +103,7 @@ def _wait(scene: Scene) -> None:
 
 def _replace(scene: Scene) -> None:
     case, draft = scene.case, scene.draft
-    if not draft.provider_is_fresh:
+    if not draft.provider_is_fresh or _is_listing_older_than(case, draft):
         return
     if case.rung is Advice.REBOOT:
         _reboot(scene)
@@ -115,6 +115,11 @@ def _replace(scene: Scene) -> None:
         draft.wish(TerminateInstance(key=key, why=why, instance=instance.id, node=case.node), _retry(draft))
     if not stale:
         _launch(scene)
+
+
+def _is_listing_older_than(case: Case, draft: Draft) -> bool:
+    """The old instance may be missing in it, and two machines would bear one name."""
+    return draft.seen.listed_at is not None and draft.seen.listed_at < case.opened
 
 
 def _launch(scene: Scene) -> None:
@@ -193,6 +198,13 @@ def _alive(case: Case, draft: Draft) -> list[Instance]:
     """Every instance of the node that can still be terminated (a stopped one too)."""
     listed = draft.seen.instances.values()
     return [i for i in listed if i.node == case.node and i.state is not InstanceState.GONE]
+
+
+def note_old_instance(case: Case, draft: Draft) -> Case:
+    """The instance that must go, once the provider's list shows it; it may not have when the case was opened."""
+    if case.step is not Step.LAUNCH or case.old_instance is not None:
+        return case
+    return replace(case, old_instance=old_instance(case, draft))
 
 
 def note_failures(case: Case, draft: Draft) -> Case:

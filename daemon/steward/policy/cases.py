@@ -6,7 +6,7 @@ from steward.model.case import Case, Step
 from steward.model.events import Level
 from steward.model.why import Why
 from steward.policy.case_facts import QUESTIONS, Scene
-from steward.policy.case_steps import entered, note_failures, wish_for
+from steward.policy.case_steps import entered, note_failures, note_old_instance, wish_for
 from steward.policy.case_table import TABLE, Fact, facts_of
 from steward.policy.draft import Draft
 from steward.policy.suspicion import fault_of
@@ -53,9 +53,8 @@ def _move(case: Case, draft: Draft) -> None:
     if node is None:
         _close_without_node(case, draft)
         return
-    scene = Scene(
-        case=draft.keep(note_failures(case, draft)), node=node, view=draft.seen.agents.get(case.node), draft=draft
-    )
+    noted = draft.keep(note_old_instance(note_failures(case, draft), draft))
+    scene = Scene(case=noted, node=node, view=draft.seen.agents.get(case.node), draft=draft)
     for _ in range(MOST_MOVES):
         fact = next((f for f in facts_of(scene.case.step) if QUESTIONS[f](scene)), None)
         if fact is None:

@@ -82,6 +82,7 @@ class Observer:
             agents=self._agents.views(),
             agents_since=self._agents.since(),
             provider=self._provider_freshness(),
+            listed_at=instances.began if instances else None,
             instances=instances.value if instances else MappingProxyType({}),
             asks=asks,
             opted_in=opted,

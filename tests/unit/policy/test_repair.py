@@ -60,6 +60,18 @@ def test_the_old_instance_is_gone_before_a_new_one_is_launched() -> None:
     assert [type(action) for action in launching().plan().actions] == [LaunchInstance]
 
 
+def test_nothing_is_launched_on_a_list_of_instances_older_than_the_case() -> None:
+    picture = a_cluster().lost("n2").then().marked("n2").see(listed_at=T0 - 5.0, instances={})
+    assert picture.plan().actions == ()
+
+
+def test_an_old_instance_that_the_list_did_not_show_yet_is_terminated_when_it_does() -> None:
+    whole = a_cluster()
+    picture = whole.see(instances={}).lost("n2").then().marked("n2").then(1)
+    shown = picture.see(instances=whole.seen.instances)
+    assert [type(action) for action in shown.plan().actions] == [TerminateInstance]
+
+
 def test_the_node_comes_back_under_its_name_with_a_new_instance() -> None:
     picture = back(sound(reborn(launched(launching()))))
     case = case_of(picture)
