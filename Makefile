@@ -45,6 +45,7 @@ unit:           ## unit, property, contract and architecture tests
 	$(PYTEST) tests/unit tests/property tests/contract tests/architecture $(JUNIT) $(ARGS)
 
 e2e-local: shim ## end-to-end tests on the local test bed
+	@tools/setup torch
 	$(PYTEST) tests/e2e --backend local $(JUNIT) $(ARGS)
 
 e2e-docker: shim ## end-to-end tests on the docker test bed
