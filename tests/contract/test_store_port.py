@@ -173,6 +173,13 @@ def test_hostile_text_is_stored_as_text(world: StoreWorld) -> None:
     assert world.reopen().failures() == {HOSTILE: HOSTILE}
 
 
+def test_keys_that_differ_in_case_or_a_trailing_space_are_different_keys(world: StoreWorld) -> None:
+    memory = Memory(noted={"a": 1.0, "A": 2.0, "a ": 3.0})
+    world.store.commit(memory, [], [])
+
+    assert world.reopen().load() == memory
+
+
 def test_a_full_store_says_so_and_keeps_the_last_commit(world: StoreWorld) -> None:
     memory = Memory(cases={CASE.id: CASE})
     world.store.commit(memory, [], [])

@@ -1,17 +1,21 @@
 """The tables. A change here needs a migration (`migrations/versions`); a test compares the two."""
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy.dialects.mysql import VARCHAR
 
 metadata = MetaData()
 
 # SQLite counts by itself only in a column that is called INTEGER.
 _SEQUENCE = BigInteger().with_variant(Integer(), "sqlite")
 
+# MariaDB compares text without case and trailing spaces unless told otherwise: two keys must not become one.
+_KEY = String(255).with_variant(VARCHAR(255, collation="utf8mb4_bin"), "mysql", "mariadb")
+
 memory = Table(
     "memory",
     metadata,
     Column("section", String(40), primary_key=True),
-    Column("key", String(255), primary_key=True),
+    Column("key", _KEY, primary_key=True),
     Column("body", Text, nullable=False),
 )
 
@@ -19,7 +23,7 @@ journal = Table(
     "journal",
     metadata,
     Column("seq", _SEQUENCE, primary_key=True, autoincrement=True),
-    Column("key", String(255), nullable=False),
+    Column("key", _KEY, nullable=False),
     Column("kind", String(40), nullable=False),
     Column("body", Text, nullable=False),
     Column("why", Text, nullable=False),

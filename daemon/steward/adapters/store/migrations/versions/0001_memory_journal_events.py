@@ -2,6 +2,7 @@
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects.mysql import VARCHAR
 
 revision = "0001"
 down_revision = None
@@ -11,16 +12,17 @@ depends_on = None
 
 def upgrade() -> None:
     sequence = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+    key = sa.String(255).with_variant(VARCHAR(255, collation="utf8mb4_bin"), "mysql", "mariadb")
     op.create_table(
         "memory",
         sa.Column("section", sa.String(40), primary_key=True),
-        sa.Column("key", sa.String(255), primary_key=True),
+        sa.Column("key", key, primary_key=True),
         sa.Column("body", sa.Text, nullable=False),
     )
     op.create_table(
         "journal",
         sa.Column("seq", sequence, primary_key=True, autoincrement=True),
-        sa.Column("key", sa.String(255), nullable=False),
+        sa.Column("key", key, nullable=False),
         sa.Column("kind", sa.String(40), nullable=False),
         sa.Column("body", sa.Text, nullable=False),
         sa.Column("why", sa.Text, nullable=False),
