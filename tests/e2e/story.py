@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import requests
-
-from steward.testbed.bed import Bed
+from steward.testbed.bed import Bed, BedError
 from steward.testbed.faults import FaultKind, fault
+from steward.testbed.ready import ask_head
 from steward.testbed.wait import wait_until
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL"}
@@ -135,7 +134,7 @@ class Story:
     def _head_view(self) -> str:
         try:
             told = [f"{event['kind']}: {event['text']}" for event in self.events()[-25:]]
-        except requests.RequestException as error:
+        except BedError as error:
             return f"stewardd does not answer: {error}"
         return "\n".join(told)
 
