@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 Planner = Callable[[Observed, Desired, Memory, float], Plan]
 
 _REST_SHARE = 0.25
-_REST_MIN_S = 0.01
+_REST_MIN_S, _REST_MAX_S = 0.01, 0.3
 _AFTER_FAILURE_S = 1.0
 _SOON_S, _SOONEST_S = 0.05, 0.02
 _SHIM_LIMIT_S = 60.0
@@ -86,7 +86,7 @@ class Cycle:
             began = time.monotonic()
             wait_s = self.turn(rung)
             self._parts.notifier.alive(self._status())
-            rest = max(_REST_MIN_S, _REST_SHARE * (time.monotonic() - began))
+            rest = min(max(_REST_MIN_S, _REST_SHARE * (time.monotonic() - began)), _REST_MAX_S)
             self._stopping.wait(rest)
             rung = self._parts.bell.wait(wait_s - rest)
 

@@ -22,7 +22,10 @@ class ClusterSettings(Section):
         default=None, description="munged's socket; none: the munge library's own default."
     )
     command_timeout_s: float = Field(
-        default=10.0, ge=1, le=300, description="Time limit of one Slurm command (scontrol, sinfo)."
+        default=10.0,
+        ge=1,
+        le=18,
+        description="Time limit of one Slurm command; an action takes up to three, within the watchdog's 60 s.",
     )
 
 
