@@ -12,7 +12,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase, Reason
-from steward.ports import Permanent, PortError, Stale
+from steward.ports import Permanent, PortError
 
 _REQUEUE_DELAY_S = 121.0
 """How long Slurm keeps a requeued job ineligible (cred_expire + 1)."""
@@ -86,15 +86,13 @@ class FakeSlurm:
         if not found.requeue:
             raise Permanent(f"Requested operation is presently disabled for job {job}")
         self._back_to_pending(job)
-        self._change(job, excluded=exclude)
+        if not found.is_active:
+            self._change(job, excluded=exclude)
 
     def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
         found = rules.found(self.jobs(), job)
+        rules.may_nudge(found, release=release)
         rules.spelled(found)
-        if release:
-            rules.may_release(found)
-        if not found.is_pending:
-            raise Stale(f"Job is no longer pending execution for job {job}")
         held = found.reason in (_USERS_HOLD, _SLURMS_HOLD) and not release
         self._change(job, excluded=exclude, eligible=self.now, reason=found.reason if held else "None")
 
