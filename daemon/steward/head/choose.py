@@ -59,6 +59,8 @@ def _provider(kind: ProviderKind, settings: Settings) -> ProviderPort:
         if DockerProvider is None:
             raise Permanent("provider docker: install the SDK with `pip install steward-slurm[docker]`")
         return DockerProvider(table.docker)
+    if kind is ProviderKind.STATIC:
+        raise Permanent("provider static: this release cannot repair such groups yet; take them out of [[groups]]")
     raise Permanent(f"a group names provider {kind.value!r}, but there is no [provider.{kind.value}] table")
 
 
