@@ -173,11 +173,15 @@ def _take_down(cluster: Cluster) -> None:
 
 
 def _stepds(cluster: Cluster) -> list[int]:
-    """slurmstepds and job processes of this cluster: those whose environment names its slurm.conf or job scripts."""
+    """slurmstepds and job processes of this cluster: they name its folder or work in it."""
     found = []
     for proc in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            text = (proc / "cmdline").read_bytes() + (proc / "environ").read_bytes()
+            text = (
+                (proc / "cmdline").read_bytes()
+                + (proc / "environ").read_bytes()
+                + os.fsencode((proc / "cwd").readlink())
+            )
             if cluster.folder.encode() in text and int(proc.name) != os.getpid():
                 found.append(os.getpgid(int(proc.name)))
     return [pgid for pgid in set(found) if pgid != os.getpgid(0)]
