@@ -8,6 +8,7 @@ from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
+from steward.policy.exclude import told_again_until
 from steward.policy.verdict import Standing, mode_of, standing
 
 START_SLACK_S = 60.0
@@ -38,7 +39,8 @@ def _against(
 ) -> list[Evidence]:
     in_slurm = _in_slurm(node, failed_at, draft) if node in held else []
     cases = _in_case(node, node in held, mem, failed_at, draft)
-    return [*_lost(node, failed_at, draft), *cases, *_findings(node, draft), *in_slurm]
+    late = _killed_late(node, mem, failed_at, draft) if node in held else []
+    return [*_lost(node, failed_at, draft), *cases, *_findings(node, draft), *in_slurm, *late]
 
 
 def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
@@ -85,6 +87,15 @@ def _in_slurm(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
     if known is not None and not known.responding:
         return [Evidence(node=node, text=f"{node}: does not respond to Slurm", at=failed_at)]
     return []
+
+
+def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
+    """A run on a node that an earlier run of the job lost, so soon that Slurm may have ended the wrong one of them."""
+    lost = any(node in attempt.culprits and attempt.restart < mem.restarts for attempt in mem.attempts)
+    if not lost or failed_at >= told_again_until(mem, draft).get(node, 0.0):
+        return []
+    text = f"{node}: lost by the job's last run; Slurm may have told its new machine to end that one and hit this one"
+    return [Evidence(node=node, text=text, at=failed_at)]
 
 
 def may_still_turn_up(job: Job, draft: Draft) -> frozenset[NodeName]:

@@ -1,10 +1,16 @@
 """Which nodes a job should not get again: the culprits of its last failures, until they are sound again."""
 
+from collections.abc import Mapping
+
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
+from steward.policy.case_facts import HARD
 from steward.policy.draft import Draft
 from steward.policy.verdict import Standing, standing, worst
+
+LATE_KILL_S = 90.0
+"""slurmctld repeats what a dead node did not answer after 60 s (RPC_RETRY_INTERVAL), its own pass not counted."""
 
 
 def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
@@ -20,10 +26,22 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
         draft.first_seen(too_much)
     if too_much in draft.noted:
         return user
-    ours = culprits(mem, draft)
+    ours = culprits(mem, draft) | told_again_until(mem, draft).keys()
     named = {p for p in job.partition.split(",") if p}
     usable = {n.name for n in draft.seen.nodes.values() if not named or named & n.partitions}
     return user | ours if len(usable - user - ours) >= max(1, job.node_count) else user
+
+
+def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
+    """Nodes that this job lost, and until when (Unix s) a new run of it is not safe there.
+
+    Slurm told the dead node to end the job, got no answer and tells it again a minute later: the new machine under the
+    old name obeys and ends the job's new run, since the number of the job is the same.
+    """
+    lost = mem.nodes | {node for attempt in mem.attempts for node in attempt.culprits}
+    killed = (c for c in draft.cases.values() if c.node in lost and c.marked is not None and c.trigger in HARD)
+    ends = {c.node: (c.replaced or c.closed or draft.now) + LATE_KILL_S for c in killed}
+    return {node: until for node, until in ends.items() if until > draft.now}
 
 
 def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:

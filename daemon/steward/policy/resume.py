@@ -12,7 +12,7 @@ from steward.model.why import Why
 from steward.policy.ask import record, remember_excludes, requeue
 from steward.policy.draft import Draft
 from steward.policy.evidence import evidence
-from steward.policy.exclude import exclude_list
+from steward.policy.exclude import exclude_list, told_again_until
 
 SLURMS_HOLDS = frozenset({"JobHoldMaxRequeue", "launch failed requeued held", "launch_failed_requeued_held"})
 """Reasons of holds that slurmctld sets by itself after failures."""
@@ -175,10 +175,10 @@ def _nudge(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     if job.is_completing or _is_held_by_person(job, draft) or _is_over_budget(mem, draft):
         return
-    if draft.now < (safe := _credential_safe_at(job, draft)):
+    exclude = exclude_list(job, mem, draft)
+    if draft.now < (safe := _safe_at(job, mem, exclude, draft)):
         draft.wake(safe)
         return
-    exclude = exclude_list(job, mem, draft)
     if not _is_due(job, mem, exclude, draft):
         return
     why = mem.attempts[-1].why if mem.attempts else Why(rule="resume.nudge", text="it was requeued")
@@ -192,13 +192,23 @@ def _nudge(job: Job, draft: Draft) -> None:
         _is_due(job, draft.jobs[job.id], exclude, draft)
 
 
+def _safe_at(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> float:
+    """When the job may start again and not be killed by what Slurm still has to say of its last run."""
+    told = {node: at for node, at in told_again_until(mem, draft).items() if node not in exclude}
+    if told:
+        nodes = ", ".join(sorted(told))
+        text = f"job {job.id} waits: it needs {nodes} again, which Slurm may yet tell to end the run lost there"
+        draft.tell("job.waiting", text, once=f"told:{job.id}:{job.restarts}", job=job.id)
+    return max([_credential_safe_at(job, draft), *told.values()])
+
+
 def _credential_safe_at(job: Job, draft: Draft) -> float:
-    """When the job may start again without being lost.
+    """The next full second after the job was seen to have ended, and a little for the kernel's coarse clock.
 
     slurmd revokes a job's credentials up to the second in which it ended, and times have whole seconds: started again
     within that second, the new credential counts as revoked too and slurmctld kills the job ("Job credential revoked").
     """
-    return math.floor(draft.first_seen(f"clean:{job.id}:{job.restarts}")) + 1.0
+    return math.floor(draft.first_seen(f"clean:{job.id}:{job.restarts}")) + 1.02
 
 
 def _is_held_by_person(job: Job, draft: Draft) -> bool:

@@ -6,6 +6,8 @@ from itertools import pairwise
 import pytest
 
 from steward.model.action import Action, NudgeJob, RequeueJob
+from steward.model.ask import AskKind
+from steward.model.case import Step
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
@@ -30,8 +32,8 @@ def test_a_job_that_slurm_requeued_is_nudged_at_once_and_kept_off_the_dead_node(
 
 def test_a_job_is_not_started_in_the_second_in_which_it_ended() -> None:
     picture = a_cluster().job().opted_in().then(0.4).requeued()
-    assert nudges(picture.then(0.5)) == []
-    assert len(nudges(picture.then(0.6))) == 1
+    assert nudges(picture.then(0.6)) == []
+    assert len(nudges(picture.then(0.65))) == 1
 
 
 def test_nudges_wait_until_the_job_left_completing() -> None:
@@ -91,23 +93,46 @@ def test_the_users_own_excludes_are_kept() -> None:
     assert nudge.exclude == names("n2", "n6")
 
 
-def test_a_job_that_needs_every_other_node_is_not_made_impossible() -> None:
-    (nudge,) = nudges(by_slurm(count=3))
+def repaired(picture: Picture) -> Picture:
+    """n2 is back in service with a new machine."""
+    cases = {
+        id: replace(case, step=Step.CLOSED, replaced=picture.now, closed=picture.now)
+        for id, case in picture.memory.cases.items()
+    }
+    healthy = a_cluster().seen
+    mended = picture.see(nodes={k: healthy.nodes[k] for k in picture.seen.nodes}, agents=healthy.agents)
+    return replace(mended, memory=replace(picture.memory, cases=cases))
+
+
+def test_a_job_that_needs_a_lost_node_again_waits_until_slurm_has_told_its_new_machine_all_it_had_to() -> None:
+    picture = by_slurm(count=3)
+    assert nudges(picture) == []
+    back = repaired(picture)
+    assert nudges(back.then(80)) == []
+    (nudge,) = nudges(back.then(91))
     assert nudge.exclude == frozenset()
+
+
+def test_a_run_that_ends_on_a_node_which_the_job_just_lost_may_have_been_ended_by_mistake() -> None:
+    back = repaired(by_slurm(count=3)).then(1)
+    again = back.change_job(state=JobState.RUNNING, nodes=names("n1", "n2", "n3"), batch_host="n1", started=back.now)
+    ended = again.then(30).ask(AskKind.BATCH, restart=1)
+    (requeue,) = [action for action in ended.plan().actions if isinstance(action, RequeueJob)]
+    assert any("may have told its new machine" in line for line in requeue.why.evidence)
 
 
 def test_excludes_that_slurm_cannot_meet_are_taken_back_and_stay_so() -> None:
     picture = by_slurm().then(1).change_job(excluded=names("n2"), reason="BadConstraints").after(1)
-    assert [nudge.exclude for nudge in nudges(picture)] == [frozenset()]
-    later = picture.then(1).change_job(excluded=frozenset(), reason="Resources").after(5)
+    assert nudges(picture) == []
+    later = repaired(picture).then(91).change_job(reason="Resources").after(5)
     assert [nudge.exclude for nudge in nudges(later)] == [frozenset()]
 
 
-def test_a_repaired_node_is_no_longer_excluded() -> None:
+def test_a_repaired_node_is_excluded_until_slurm_has_told_it_all_it_had_to() -> None:
     picture = by_slurm().then(1).change_job(excluded=names("n2"), reason="Resources")
-    healthy = a_cluster().seen
-    back = picture.see(nodes=healthy.nodes, agents=healthy.agents).then(10)
-    assert [nudge.exclude for nudge in nudges(back)] == [frozenset()]
+    back = repaired(picture).then(10)
+    assert {nudge.exclude for nudge in nudges(back)} <= {names("n2")}
+    assert [nudge.exclude for nudge in nudges(back.then(91))] == [frozenset()]
 
 
 def test_a_job_requeued_by_a_person_comes_back_at_once_and_costs_it_no_resume() -> None:
