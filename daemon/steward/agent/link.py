@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from steward.adapters.handshake import Terms
+from steward.adapters.handshake import Terms, until_beat
 from steward.adapters.wire import BEAT, Channel, Frame, Gone, Malformed
 from steward.agent.together import together
 from steward.ports import Clock, PortError
@@ -86,9 +86,13 @@ class Link:
         await together(self._beat(channel, terms), self._listen(channel, listener), self._speak(channel, outbox))
 
     async def _beat(self, channel: Channel, terms: Terms) -> None:
+        """Once at the start and then every interval; agents that connected together do not beat in one heap."""
+        wait_s = terms.interval_s * self._rng.random()
         while True:
-            await channel.beat(sent=self._clock.now())
-            await asyncio.sleep(terms.interval_s)
+            sent = self._clock.now()
+            await channel.beat(sent=sent)
+            await asyncio.sleep(until_beat(wait_s, sent + (self.skew_s or 0.0)))
+            wait_s = terms.interval_s
 
     async def _listen(self, channel: Channel, listener: Listener) -> None:
         """Ends with Gone when the head is silent for too long: it answers every beat."""

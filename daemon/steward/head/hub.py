@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 _BEATS_PER_S = 250
-"""Measured 72 us a beat, 50 of them the kernel's and asyncio's: 1.8 % of a core (tests/bench/heartbeats.py)."""
+"""Measured 66 us a beat, most of them the kernel's and asyncio's: 1.7 % of a core (tests/bench/heartbeats.py)."""
 _MAX_LINKS = 20_000
 _MAX_GREETING = 1_000
 _BACKLOG = 2_000

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steward.adapters.handshake import until_beat
 from steward.adapters.wire import pack, unpack
 from steward.head.beats import reply, sent_in
 from steward.head.fleet import Fleet
@@ -94,3 +95,14 @@ def test_the_list_is_whole_or_an_error(two: Two) -> None:
     second.refuse = Retryable("the cloud is away")
     with pytest.raises(Retryable):
         fleet.instances()
+
+
+@given(wait=st.floats(min_value=0.3, max_value=100), now=st.floats(min_value=0, max_value=2e9))
+def test_agents_beat_at_the_same_quarters_of_the_heads_seconds(wait: float, now: float) -> None:
+    due = until_beat(wait, now)
+    assert wait - 0.25 <= due <= wait
+    assert (now + due - wait) * 4 == pytest.approx(round((now + due - wait) * 4), abs=1e-4)
+
+
+def test_beats_that_are_closer_than_that_stay_as_they_are() -> None:
+    assert until_beat(0.05, 12.34) == 0.05
