@@ -1,0 +1,102 @@
+"""How fast a job is back: `python -m tests.bench.recovery [--runs N] [--plain-runs N] [--backend local] [--json FILE]`.
+
+Four ways of being hurt under Steward, each N times on one cluster, and the same death under plain Slurm with its
+default settings (`sbatch --requeue`; minutes a run, so fewer of them). Prints median, 95th percentile and the goal; the
+last line says how many times faster than plain Slurm. A run that does not come back in time counts as missed.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+
+from steward.testbed import beds
+from steward.testbed.bed import Backend, Bed, BedSpec
+from steward.testbed.reset import reset
+from steward.testbed.wait import NotInTime
+from tests.bench.scenarios import SCENARIOS, Scenario, plain_requeue
+from tests.bench.summary import Sample, as_json, as_table, ratio_line, summarize
+from tests.e2e.story import Story
+
+NODES = 6
+_NO_LIMITS = {"repair": {"node_repairs": 100, "replacements_per_hour": 10000, "breaker_min": 100}}
+"""The same node dies again and again here."""
+_PLAIN_NODES = 5
+
+Found = TypeVar("Found")
+
+say = Console(stderr=True).print
+
+
+def main() -> int:
+    asked = arguments()
+    backend = Backend(asked.backend)
+    spec = BedSpec(dir=new_dir(), backend=backend, nodes=NODES, settings=_NO_LIMITS)
+    samples = with_bed(spec, lambda bed: steward_runs(bed, asked.runs))
+    plain: list[float] = []
+    if asked.plain_runs:
+        spec = BedSpec(dir=new_dir(), backend=backend, nodes=_PLAIN_NODES, steward=False)
+        plain = with_bed(spec, lambda bed: plain_runs(bed, asked.plain_runs))
+    summaries = summarize(samples, plain)
+    Console(width=110).print(as_table(summaries))
+    print(ratio_line(summaries))
+    if asked.json:
+        asked.json.write_text(json.dumps(as_json(samples, plain, summaries), indent=2) + "\n")
+    return 0 if all(summary.is_good for summary in summaries) else 1
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=20, help="of each scenario under Steward")
+    parser.add_argument("--plain-runs", type=int, default=2, help="under plain Slurm, about nine minutes each")
+    parser.add_argument("--backend", choices=[each.value for each in Backend], default="local")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    return parser.parse_args()
+
+
+def new_dir() -> Path:
+    return Path(tempfile.mkdtemp(prefix="steward-bench-", dir="/tmp"))
+
+
+def with_bed(spec: BedSpec, measure: Callable[[Bed], Found]) -> Found:
+    bed = beds.make(spec)
+    try:
+        bed.up(say)
+        return measure(bed)
+    finally:
+        bed.down()
+
+
+def steward_runs(bed: Bed, runs: int) -> list[Sample]:
+    return [one_run(bed, scenario, run) for scenario in SCENARIOS for run in range(1, runs + 1)]
+
+
+def one_run(bed: Bed, scenario: Scenario, run: int) -> Sample:
+    reset(bed)
+    story = Story(bed, Path(tempfile.mkdtemp(prefix="run-", dir=bed.shared)))
+    story.dir.chmod(0o1777)
+    try:
+        found = scenario.measure(story)
+    except NotInTime as error:
+        say(f"{scenario.name} {run}: missed: {error}")
+        return Sample(scenario=scenario.name, goal_s=scenario.goal_s, seconds=None)
+    say(f"{scenario.name} {run}: {found.seconds:.3f} s")
+    return Sample(scenario=scenario.name, goal_s=scenario.goal_s, seconds=found.seconds, detected_s=found.detected_s)
+
+
+def plain_runs(bed: Bed, runs: int) -> list[float]:
+    found: list[float] = []
+    for run in range(1, runs + 1):
+        reset(bed)
+        found.append(plain_requeue(Story(bed, Path(tempfile.mkdtemp(prefix="plain-", dir=bed.shared)))))
+        say(f"plain {run}: {found[-1]:.1f} s")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

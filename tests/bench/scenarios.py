@@ -1,0 +1,121 @@
+"""What is done to the cluster, and what is measured. Each returns seconds, and leaves its job to the next reset."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from steward.testbed.faults import FaultKind
+from tests.e2e.story import Story, task_script
+
+_BACK_S = 60.0
+_PLAIN_BACK_S = 1200.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    name: str
+    goal_s: float
+    measure: Callable[[Story], "Measured"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """`detected_s` of the seconds are not part of the goal."""
+
+    seconds: float
+    detected_s: float = 0.0
+
+
+def marked_to_tasks(story: Story) -> Measured:
+    """An administrator marks a living node DOWN: from then to the last task on the others and the spare."""
+    victim = running_step(story)
+    hurt_at = time.time()
+    story.bed.run(["scontrol", "update", f"nodename={victim}", "state=down", "reason=bench"])
+    return Measured(seconds=tasks_of_attempt(story, 2) - hurt_at)
+
+
+def killed_to_tasks(story: Story) -> Measured:
+    """A node dies, a spare is in the allocation: from its death to the last task of the next attempt."""
+    victim = running_step(story)
+    hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
+    seconds = tasks_of_attempt(story, 2) - hurt_at
+    return Measured(seconds=seconds, detected_s=time_of(story, "detected", victim, hurt_at) - hurt_at)
+
+
+def killed_to_batch(story: Story) -> Measured:
+    """A node dies, the spare is idle outside: from its death to the job's script."""
+    victim = running_batch(story, "--auto-resume=1")
+    hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
+    return Measured(seconds=script_again(story, _BACK_S) - hurt_at)
+
+
+def frozen_to_marked(story: Story) -> Measured:
+    """Every process of a node stands still: from then to our mark."""
+    victim = running_step(story)
+    hurt_at = story.hurt(FaultKind.FREEZE_NODE, victim)
+    return Measured(seconds=time_of(story, "marked", victim, hurt_at) - hurt_at)
+
+
+def plain_requeue(story: Story) -> float:
+    """Slurm alone, its defaults: from the death of a node to the job's script."""
+    victim = running_batch(story, "--requeue")
+    hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
+    return script_again(story, _PLAIN_BACK_S) - hurt_at
+
+
+SCENARIOS = (
+    Scenario(name="mark to tasks, spare inside", goal_s=0.2, measure=marked_to_tasks),
+    Scenario(name="kill to tasks, spare inside", goal_s=0.5, measure=killed_to_tasks),
+    Scenario(name="kill to batch, spare outside", goal_s=3.0, measure=killed_to_batch),
+    Scenario(name="freeze to mark", goal_s=5.0, measure=frozen_to_marked),
+)
+
+
+def running_step(story: Story) -> str:
+    """Four tasks on four of five nodes; a node of the step that is not the batch host."""
+    script = story.script("train.sh", f"srun -N4 -n4 bash {task_script(story)}\n")
+    job = story.submit(script, "--auto-resume=1", "-N5", "--no-kill", "--ntasks-per-node=1", "--gres=gpu:8")
+    story.wait("four tasks run", lambda: len(starts(story, 1)) == 4)
+    host = story.job(job).batch_host
+    return next(node for node, _ in starts(story, 1) if node != host)
+
+
+def running_batch(story: Story, option: str) -> str:
+    """A job on four nodes that writes when its script starts; one of its nodes that is not the batch host."""
+    note = f'echo "restart=${{SLURM_RESTART_COUNT:-0}} $(date +%s.%N)" >>{story.dir}/scripts\n'
+    script = story.script("train.sh", f"{note}srun sleep 3600\n")
+    job = story.submit(script, option, "-N4", "--ntasks-per-node=1", "--gres=gpu:8")
+    story.wait("the script runs", lambda: scripts(story, 0))
+    host = story.job(job).batch_host
+    names = story.bed.run(["scontrol", "show", "hostnames", story.job(job).fields["NodeList"]]).text.split()
+    return next(node for node in names if node != host)
+
+
+def starts(story: Story, attempt: int) -> list[tuple[str, float]]:
+    """(node, when) of each task of the attempt."""
+    words = [line.split() for line in story.lines("started") if f"attempt={attempt} " in line]
+    return [(line[0].split(":")[1], float(line[-1])) for line in words]
+
+
+def tasks_of_attempt(story: Story, attempt: int) -> float:
+    story.wait("all tasks run again", lambda: len(starts(story, attempt)) == 4, _BACK_S)
+    return max(at for _, at in starts(story, attempt))
+
+
+def scripts(story: Story, restart: int) -> list[float]:
+    return [float(line.split()[1]) for line in story.lines("scripts") if line.startswith(f"restart={restart} ")]
+
+
+def script_again(story: Story, deadline_s: float) -> float:
+    story.wait("the script runs again", lambda: scripts(story, 1), deadline_s)
+    return scripts(story, 1)[0]
+
+
+def time_of(story: Story, word: str, node: str, since: float) -> float:
+    """When the node's case was `detected` or `marked`."""
+
+    def times() -> list[float]:
+        return [float(case[word]) for case in story.cases(node, since=since) if case[word]]
+
+    story.wait(f"{node} is {word}", times, _BACK_S)
+    return times()[0]
