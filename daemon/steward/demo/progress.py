@@ -50,7 +50,7 @@ def parse(lines: Iterable[str]) -> list[Happening]:
         try:
             record = json.loads(line)
             happening = Happening(at=record.pop("at"), what=record.pop("what"), step=record.pop("step"), facts=record)
-        except (ValueError, KeyError, AttributeError):
+        except (ValueError, KeyError, TypeError):
             continue
         found.append(happening)
     return [each for each in found if each.what in _WORDS]
