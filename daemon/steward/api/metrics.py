@@ -112,9 +112,9 @@ def node_state(node: Node) -> str:
 
 
 def _fault_of(attempt: Attempt, memory: Memory) -> float:
-    """When the node broke that the attempt blames; the decision's own time where none is blamed."""
+    """When the node last broke that the attempt blames; the decision's own time where none is blamed."""
     blamed = [case for case in memory.cases.values() if _explains(case, attempt)]
-    return min((case.fault_at or attempt.at for case in blamed), default=attempt.at)
+    return max((case.fault_at or attempt.at for case in blamed), default=attempt.at)
 
 
 def _explains(case: Case, attempt: Attempt) -> bool:
