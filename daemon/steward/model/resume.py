@@ -55,6 +55,8 @@ class JobMemory:
     """Every node of its present run (of its last one while it is pending), lost ones included."""
     started: float | None = None
     """When that run began."""
+    excised: frozenset[NodeName] = frozenset()
+    """Nodes that it lost while it ran on without them (`--no-kill`)."""
     attempts: tuple[Attempt, ...] = ()
     ended: float | None = None
     end_text: str = ""

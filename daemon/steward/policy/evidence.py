@@ -90,11 +90,10 @@ def _in_slurm(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
 
 
 def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
-    """A run on a node that an earlier run of the job lost, so soon that Slurm may have ended the wrong one of them."""
-    lost = any(node in attempt.culprits and attempt.restart < mem.restarts for attempt in mem.attempts)
-    if not lost or failed_at >= told_again_until(mem, draft).get(node, 0.0):
+    """A run on a node that the run before lost, so soon that Slurm may have ended the wrong one of them."""
+    if failed_at >= told_again_until(mem, draft).get(node, 0.0):
         return []
-    text = f"{node}: lost by the job's last run; Slurm may have told its new machine to end that one and hit this one"
+    text = f"{node}: lost by the job's run before; Slurm may have told its new machine to end that one and hit this one"
     return [Evidence(node=node, text=text, at=failed_at)]
 
 

@@ -33,13 +33,12 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
 
 
 def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
-    """Nodes that this job lost, and until when (Unix s) a new run of it is not safe there.
+    """Nodes that this job (with `--no-kill`) lost while it ran on, and until when (Unix s) a new run is not safe there.
 
-    Slurm told the dead node to end the job, got no answer and tells it again a minute later: the new machine under the
-    old name obeys and ends the job's new run, since the number of the job is the same.
+    Slurm told the dead node to end its part of the step, got no answer and tells it again a minute later: the new
+    machine under the old name obeys and ends the same step of the job's new run, which bears the same number.
     """
-    lost = mem.nodes | {node for attempt in mem.attempts for node in attempt.culprits}
-    killed = (c for c in draft.cases.values() if c.node in lost and c.marked is not None and c.trigger in HARD)
+    killed = (c for c in draft.cases.values() if c.node in mem.excised and c.marked is not None and c.trigger in HARD)
     ends = {c.node: (c.replaced or c.closed or draft.now) + LATE_KILL_S for c in killed}
     return {node: until for node, until in ends.items() if until > draft.now}
 

@@ -12,7 +12,7 @@ from steward.model.why import Why
 from steward.policy.ask import record, remember_excludes, requeue
 from steward.policy.draft import Draft
 from steward.policy.evidence import evidence
-from steward.policy.exclude import exclude_list, told_again_until
+from steward.policy.exclude import exclude_list
 
 SLURMS_HOLDS = frozenset({"JobHoldMaxRequeue", "launch failed requeued held", "launch_failed_requeued_held"})
 """Reasons of holds that slurmctld sets by itself after failures."""
@@ -79,10 +79,12 @@ def _follow_running(job: Job, draft: Draft) -> None:
         mem = _resumed(job, mem, draft)
     same_run = mem.started == job.started and mem.restarts == job.restarts
     nodes = mem.nodes | job.nodes if same_run else job.nodes
-    if not same_run or nodes != mem.nodes or mem.ended is not None or mem is not draft.jobs[job.id]:
-        draft.jobs[job.id] = replace(
-            mem, nodes=nodes, restarts=job.restarts, started=job.started, ended=None, end_text=""
-        )
+    excised = mem.excised | (nodes - job.nodes)
+    followed = replace(
+        mem, nodes=nodes, excised=excised, restarts=job.restarts, started=job.started, ended=None, end_text=""
+    )
+    if followed != draft.jobs[job.id]:
+        draft.jobs[job.id] = followed
     if not job.requeue and job.is_batch:
         why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
@@ -175,10 +177,10 @@ def _nudge(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     if job.is_completing or _is_held_by_person(job, draft) or _is_over_budget(mem, draft):
         return
-    exclude = exclude_list(job, mem, draft)
-    if draft.now < (safe := _safe_at(job, mem, exclude, draft)):
+    if draft.now < (safe := _credential_safe_at(job, draft)):
         draft.wake(safe)
         return
+    exclude = exclude_list(job, mem, draft)
     if not _is_due(job, mem, exclude, draft):
         return
     why = mem.attempts[-1].why if mem.attempts else Why(rule="resume.nudge", text="it was requeued")
@@ -190,16 +192,6 @@ def _nudge(job: Job, draft: Draft) -> None:
         mem = draft.jobs[job.id]
         draft.jobs[job.id] = replace(mem, nudges=mem.nudges + 1, last_nudge=draft.now)
         _is_due(job, draft.jobs[job.id], exclude, draft)
-
-
-def _safe_at(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> float:
-    """When the job may start again and not be killed by what Slurm still has to say of its last run."""
-    told = {node: at for node, at in told_again_until(mem, draft).items() if node not in exclude}
-    if told:
-        nodes = ", ".join(sorted(told))
-        text = f"job {job.id} waits: it needs {nodes} again, which Slurm may yet tell to end the run lost there"
-        draft.tell("job.waiting", text, once=f"told:{job.id}:{job.restarts}", job=job.id)
-    return max([_credential_safe_at(job, draft), *told.values()])
 
 
 def _credential_safe_at(job: Job, draft: Draft) -> float:

@@ -104,35 +104,50 @@ def repaired(picture: Picture) -> Picture:
     return replace(mended, memory=replace(picture.memory, cases=cases))
 
 
-def test_a_job_that_needs_a_lost_node_again_waits_until_slurm_has_told_its_new_machine_all_it_had_to() -> None:
-    picture = by_slurm(count=3)
-    assert nudges(picture) == []
-    back = repaired(picture)
-    assert nudges(back.then(80)) == []
-    (nudge,) = nudges(back.then(91))
+def excised(count: int = 6) -> Picture:
+    """n2 died under a job with --no-kill, which ran on without it and was put back into the queue later."""
+    hurt = a_cluster(count).job().opted_in().then().lost("n2").then().marked("n2").then(1)
+    alone = hurt.change_job(nodes=names("n1", "n3")).then(1)
+    return repaired(alone.requeued()).then(1.1)
+
+
+def test_a_job_is_kept_off_a_node_it_lost_while_running_until_slurm_has_told_it_all_it_had_to() -> None:
+    picture = excised().change_job(excluded=names("n2"))
+    assert [nudge.exclude for nudge in nudges(picture)] == [names("n2")]
+    assert [nudge.exclude for nudge in nudges(picture.then(91))] == [frozenset()]
+
+
+def test_a_job_that_cannot_do_without_that_node_gets_it_all_the_same() -> None:
+    (nudge,) = nudges(excised(count=3))
     assert nudge.exclude == frozenset()
 
 
-def test_a_run_that_ends_on_a_node_which_the_job_just_lost_may_have_been_ended_by_mistake() -> None:
-    back = repaired(by_slurm(count=3)).then(1)
+def test_a_run_that_ends_early_on_such_a_node_may_have_been_ended_by_mistake_and_is_resumed() -> None:
+    back = excised(count=3)
     again = back.change_job(state=JobState.RUNNING, nodes=names("n1", "n2", "n3"), batch_host="n1", started=back.now)
     ended = again.then(30).ask(AskKind.BATCH, restart=1)
     (requeue,) = [action for action in ended.plan().actions if isinstance(action, RequeueJob)]
     assert any("may have told its new machine" in line for line in requeue.why.evidence)
+    late = again.then(30).then(91).ask(AskKind.BATCH, restart=1)
+    assert [action for action in late.plan().actions if isinstance(action, RequeueJob)] == []
+
+
+def test_a_job_that_needs_every_other_node_is_not_made_impossible() -> None:
+    (nudge,) = nudges(by_slurm(count=3))
+    assert nudge.exclude == frozenset()
 
 
 def test_excludes_that_slurm_cannot_meet_are_taken_back_and_stay_so() -> None:
     picture = by_slurm().then(1).change_job(excluded=names("n2"), reason="BadConstraints").after(1)
-    assert nudges(picture) == []
-    later = repaired(picture).then(91).change_job(reason="Resources").after(5)
+    assert [nudge.exclude for nudge in nudges(picture)] == [frozenset()]
+    later = picture.then(1).change_job(excluded=frozenset(), reason="Resources").after(5)
     assert [nudge.exclude for nudge in nudges(later)] == [frozenset()]
 
 
-def test_a_repaired_node_is_excluded_until_slurm_has_told_it_all_it_had_to() -> None:
+def test_a_repaired_node_is_no_longer_excluded() -> None:
     picture = by_slurm().then(1).change_job(excluded=names("n2"), reason="Resources")
     back = repaired(picture).then(10)
-    assert {nudge.exclude for nudge in nudges(back)} <= {names("n2")}
-    assert [nudge.exclude for nudge in nudges(back.then(91))] == [frozenset()]
+    assert [nudge.exclude for nudge in nudges(back)] == [frozenset()]
 
 
 def test_a_job_requeued_by_a_person_comes_back_at_once_and_costs_it_no_resume() -> None:
