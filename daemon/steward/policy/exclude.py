@@ -29,7 +29,12 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     ours = culprits(mem, draft) | told_again_until(mem, draft).keys()
     named = {p for p in job.partition.split(",") if p}
     usable = {n.name for n in draft.seen.nodes.values() if not named or named & n.partitions}
-    return user | ours if len(usable - user - ours) >= max(1, job.node_count) else user
+    return user | ours if len(usable - user - ours) >= _need(job, mem) else user
+
+
+def _need(job: Job, mem: JobMemory) -> int:
+    """Nodes of a new run. A job that lost nodes while it ran shows the smaller number, but starts with the first one."""
+    return max(1, job.node_count, len(mem.nodes))
 
 
 def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:

@@ -8,6 +8,7 @@ from steward.policy.ask import answer_asks
 from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
 from steward.policy.draft import Draft
+from steward.policy.let_go import let_go
 from steward.policy.lookout import note_foreign, probe_silent, remember_agents
 from steward.policy.prune import prune
 from steward.policy.resume import follow_jobs, remember_jobs
@@ -25,6 +26,7 @@ STEPS = (
     note_foreign,
     remember_jobs,
     follow_jobs,
+    let_go,
     answer_asks,
     prune,
 )

@@ -195,12 +195,15 @@ def _nudge(job: Job, draft: Draft) -> None:
 
 
 def _credential_safe_at(job: Job, draft: Draft) -> float:
-    """The next full second after the job was seen to have ended, and a little for the kernel's coarse clock.
-
-    slurmd revokes a job's credentials up to the second in which it ended, and times have whole seconds: started again
+    """slurmd revokes a job's credentials up to the second in which it ended, and times have whole seconds: started again
     within that second, the new credential counts as revoked too and slurmctld kills the job ("Job credential revoked").
     """
-    return math.floor(draft.first_seen(f"clean:{job.id}:{job.restarts}")) + 1.02
+    return _next_second(draft.first_seen(f"clean:{job.id}:{job.restarts}"))
+
+
+def _next_second(at: float) -> float:
+    """Slurm counts in whole seconds: a second nudge within one changes nothing. A little more for its coarse clock."""
+    return math.floor(at) + 1.02
 
 
 def _is_held_by_person(job: Job, draft: Draft) -> bool:
@@ -224,7 +227,8 @@ def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft
     rules = draft.want.resume
     began = mem.pending_from if mem.pending_from is not None else draft.now
     if draft.now < began + rules.nudge_for_s:
-        due = mem.last_nudge + min(rules.nudge_max_s, rules.nudge_first_s * GROWTH ** min(max(mem.nudges - 1, 0), 30))
+        pause = min(rules.nudge_max_s, rules.nudge_first_s * GROWTH ** min(max(mem.nudges - 1, 0), 30))
+        due = max(mem.last_nudge + pause, _next_second(mem.last_nudge))
     elif _may_help(job, mem, exclude, draft):
         due = mem.last_nudge + rules.nudge_slow_s
     else:
