@@ -33,7 +33,7 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
 
 
 def _need(job: Job, mem: JobMemory) -> int:
-    """Nodes of a new run. A job that lost nodes while it ran shows the smaller number, but starts with the first one."""
+    """Nodes of a new run: a job that lost nodes while it ran shows the smaller number, but starts with the first."""
     return max(1, job.node_count, len(mem.nodes))
 
 

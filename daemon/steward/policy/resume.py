@@ -195,8 +195,10 @@ def _nudge(job: Job, draft: Draft) -> None:
 
 
 def _credential_safe_at(job: Job, draft: Draft) -> float:
-    """slurmd revokes a job's credentials up to the second in which it ended, and times have whole seconds: started again
-    within that second, the new credential counts as revoked too and slurmctld kills the job ("Job credential revoked").
+    """slurmd revokes a job's credentials up to the second in which it ended, and times have whole seconds.
+
+    Started again within that second, the new credential counts as revoked too and slurmctld kills the job ("Job
+    credential revoked").
     """
     return _next_second(draft.first_seen(f"clean:{job.id}:{job.restarts}"))
 
