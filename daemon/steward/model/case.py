@@ -41,7 +41,8 @@ class Case:
     `old_slurmd` is Slurm's SlurmdStartTime then: another one proves that a new slurmd registered.
     `launches` counts the instances given up on (part of `token`, the provider's client token), `tries` the refused
     calls for the present one, `refusals` those of them that were not for want of capacity. `command` is an admin's
-    reason (`Action:Replace`) that stands in place of our mark.
+    reason (`Action:Replace`) that stands in place of our mark. `stand_in` is the spare that serves in place of a node
+    with a fixed machine.
     """
 
     id: CaseId
@@ -56,6 +57,7 @@ class Case:
     old: Incarnation | None = None
     old_instance: InstanceId | None = None
     new_instance: InstanceId | None = None
+    stand_in: NodeName | None = None
     old_slurmd: float | None = None
     command: str = ""
     launches: int = 0
@@ -72,6 +74,11 @@ class Case:
     @property
     def token(self) -> str:
         return f"{self.id}-{self.launches}"
+
+    @property
+    def is_stood_in(self) -> bool:
+        """A spare serves; the node itself waits for a person."""
+        return self.step is Step.HELD and self.stand_in is not None
 
     @property
     def is_open(self) -> bool:

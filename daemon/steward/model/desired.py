@@ -77,3 +77,5 @@ class Desired:
     slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """check id -> off | report | drain."""
+    spares: frozenset[NodeName] = frozenset()
+    """Nodes kept out of service until they stand in for a broken one whose machine is fixed."""

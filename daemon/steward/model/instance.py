@@ -6,6 +6,10 @@ from enum import Enum
 from steward.model.ids import InstanceId, NodeName
 
 
+SPARES = "static.spares"
+"""The group of all spare nodes; no group of the settings can have this name."""
+
+
 class InstanceState(Enum):
     PENDING = "pending"
     RUNNING = "running"
@@ -16,7 +20,10 @@ class InstanceState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One incarnation. `token` is the client token it was launched with; `launched` is Unix seconds."""
+    """One incarnation. `token` is the client token it was launched with; `launched` is Unix seconds.
+
+    `instead_of` is the broken node whose work a spare does.
+    """
 
     id: InstanceId
     node: NodeName
@@ -24,11 +31,18 @@ class Instance:
     token: str = ""
     launched: float = 0.0
     address: str = ""
+    instead_of: NodeName | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """A place in a group that keeps its node name while instances change."""
+    """A place in a group that keeps its node name while instances change.
+
+    `fixed`: its machine is the only one that ever bears the name; a spare node serves when it is broken. `instead_of`
+    is the broken node for which a spare is asked.
+    """
 
     node: NodeName
     group: str
+    fixed: bool = False
+    instead_of: NodeName | None = None

@@ -22,6 +22,10 @@ class Mark:
         return f"steward:{self.check}:{self.action}:{self.id}"
 
 
+SPARE = Mark(check="spare", action="hold", id="pool")
+"""On every spare that waits: one mark for all, so that one command holds them all."""
+
+
 def first_token(reason: str) -> str:
     """The part of a Slurm reason that its author wrote, without what slurmctld appended."""
     return reason.split(" : ", 1)[0].strip()

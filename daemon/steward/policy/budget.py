@@ -31,7 +31,8 @@ def out_of_service(scope: str, draft: Draft) -> int:
 
 
 def _counts(case: Case, draft: Draft) -> bool:
-    ours = case.is_open and case.step is not Step.SUSPECT and case.trigger is not Trigger.ADMIN
+    is_out = case.is_open and case.step is not Step.SUSPECT and not case.is_stood_in
+    ours = is_out and case.trigger is not Trigger.ADMIN
     return ours and case.opened > draft.breakers_reset
 
 

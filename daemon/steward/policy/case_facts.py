@@ -13,6 +13,7 @@ from steward.policy.budget import is_worn_out, must_wait, tripped
 from steward.policy.case_table import Fact, deadline
 from steward.policy.correlate import AGENTS, covers
 from steward.policy.draft import Draft
+from steward.policy.spares import can_have_spare, is_spoilt, loan_of, needs_spare
 from steward.policy.verdict import Standing, blocks_return, standing, worst
 
 HARD = (Trigger.LOST, Trigger.FATAL)
@@ -31,11 +32,23 @@ class Scene:
     draft: Draft
 
     @property
+    def server(self) -> Node:
+        """The node that shall serve: its own, or the spare in its place."""
+        return self.draft.seen.nodes.get(self.case.stand_in or self.node.name, self.node)
+
+    @property
+    def server_view(self) -> AgentView | None:
+        return self.draft.seen.agents.get(self.case.stand_in) if self.case.stand_in else self.view
+
+    @property
     def is_reborn(self) -> bool:
-        """An agent is connected from another incarnation than the one that was found bad."""
-        if self.view is None or not self.view.connected or self.view.incarnation is None:
+        """An agent is connected from another incarnation than the one that was found bad, or from the spare."""
+        view = self.server_view
+        if view is None or not view.connected or view.incarnation is None:
             return False
-        seen, old = self.view.incarnation, self.case.old
+        if self.case.stand_in:
+            return True
+        seen, old = view.incarnation, self.case.old
         if self.case.rung is Advice.REBOOT:
             return seen != old
         if old is not None:
@@ -45,6 +58,8 @@ class Scene:
     @property
     def instance(self) -> Instance | None:
         """The instance that was launched for this try, when the provider lists it as alive."""
+        if needs_spare(self.case, self.draft):
+            return loan_of(self.case, self.draft)
         found = [i for i in self.draft.seen.instances.values() if i.token == self.case.token and i.state not in DEAD]
         return min(found, key=lambda i: i.id) if found else None
 
@@ -111,7 +126,8 @@ def _out(scene: Scene) -> bool:
 
 
 def _unmanaged(scene: Scene) -> bool:
-    return scene.node.name not in scene.draft.want.slots
+    case, draft = scene.case, scene.draft
+    return case.node not in draft.want.slots or (needs_spare(case, draft) and not can_have_spare(case, draft))
 
 
 def _ready(scene: Scene) -> bool:
@@ -138,6 +154,8 @@ def _no_good(scene: Scene) -> bool:
     if scene.case.step is Step.LAUNCH:
         listed = scene.draft.seen.instances.values()
         return any(i.token == scene.case.token and i.state in DEAD for i in listed) and scene.instance is None
+    if scene.case.stand_in is not None and is_spoilt(scene.case.stand_in, scene.draft):
+        return True
     if _is_gone(scene) or (scene.is_late and scene.case.step is not Step.RETURN):
         return True
     return scene.case.step is not Step.PROVISION and (_is_broken(scene) or _died(scene))
@@ -150,12 +168,12 @@ def _is_gone(scene: Scene) -> bool:
 
 def _is_broken(scene: Scene) -> bool:
     """An event on the new incarnation that no later sample can clear (a state may still become good)."""
-    findings = scene.view.findings if scene.view and scene.is_reborn else ()
+    findings = scene.server_view.findings if scene.server_view and scene.is_reborn else ()
     return any(f.event and blocks_return(f, scene.draft) for f in findings)
 
 
 def _died(scene: Scene) -> bool:
-    verdict = standing(scene.node, scene.draft)
+    verdict = standing(scene.server, scene.draft)
     patience = scene.draft.want.repair.suspect_deadline_s
     since = verdict.since if verdict.since is not None else scene.draft.now
     return verdict.standing is Standing.LOST and scene.draft.now >= since + patience
@@ -166,19 +184,20 @@ def _tries_left(scene: Scene) -> bool:
 
 
 def _sound(scene: Scene) -> bool:
-    view = scene.view
+    view = scene.server_view
     if view is None or not scene.is_reborn or view.checked_at <= scene.case.entered:
         return False
     return is_registered(scene) and not any(blocks_return(f, scene.draft) for f in view.findings)
 
 
 def is_registered(scene: Scene) -> bool:
-    """Whether Slurm has heard of a new slurmd: another start time than the old one's."""
-    return scene.node.responding and scene.node.slurmd_started != scene.case.old_slurmd
+    """Whether Slurm has heard of a new slurmd: another start time than the old one's. A spare's was there all along."""
+    is_other = scene.case.stand_in is not None or scene.node.slurmd_started != scene.case.old_slurmd
+    return scene.server.responding and is_other
 
 
 def _back(scene: Scene) -> bool:
-    return scene.node.is_schedulable and scene.node.mark is None
+    return scene.server.is_schedulable and scene.server.mark is None
 
 
 QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
@@ -200,6 +219,7 @@ QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
     Fact.DUD: lambda scene: _no_good(scene) and _tries_left(scene),
     Fact.SPENT: lambda scene: _no_good(scene) and not _tries_left(scene),
     Fact.SOUND: _sound,
-    Fact.BACK: _back,
+    Fact.STOOD_IN: lambda scene: scene.case.stand_in is not None and _back(scene),
+    Fact.BACK: lambda scene: scene.case.stand_in is None and _back(scene),
     Fact.LATE: lambda scene: scene.is_late,
 }

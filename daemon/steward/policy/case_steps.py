@@ -14,15 +14,16 @@ from steward.model.action import (
 )
 from steward.model.case import Case, Step, Trigger
 from steward.model.health import Advice
-from steward.model.ids import InstanceId, Key
-from steward.model.instance import Instance, InstanceState
-from steward.model.mark import Mark
+from steward.model.ids import InstanceId, Key, NodeName
+from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.admin import command
 from steward.policy.budget import must_wait
 from steward.policy.case_facts import HARD, Scene
 from steward.policy.case_table import Fact
 from steward.policy.draft import Draft
+from steward.policy.spares import free_spare, loan_of, needs_spare, shortage
 
 CHECK_EVERY_S = 2.0
 LAUNCH_AGAIN_S = 60.0
@@ -57,11 +58,17 @@ def _worse(case: Case, scene: Scene) -> Case:
 
 def _next_try(case: Case, scene: Scene) -> Case:
     fresh = replace(case, launches=case.launches + 1, tries=0, refusals=0, next_try=0.0, new_instance=None)
-    return replace(fresh, rung=Advice.REPLACE)
+    return replace(fresh, rung=Advice.REPLACE, stand_in=None)
 
 
 def _launched(case: Case, scene: Scene) -> Case:
-    return replace(case, new_instance=scene.instance.id if scene.instance else case.old_instance)
+    instance = scene.instance
+    stand_in = instance.node if instance and needs_spare(case, scene.draft) else None
+    return replace(case, new_instance=instance.id if instance else case.old_instance, stand_in=stand_in)
+
+
+def _without_stand_in(case: Case, scene: Scene) -> Case:
+    return replace(case, stand_in=None)
 
 
 _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
@@ -71,6 +78,9 @@ _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
     Fact.DUD: _next_try,
     Fact.LAUNCHED: _launched,
     Fact.REBORN: lambda case, scene: replace(case, replaced=scene.draft.now),
+    Fact.SPENT: _without_stand_in,
+    Fact.LATE: _without_stand_in,
+    Fact.STOOD_IN: lambda case, scene: replace(case, returned=scene.draft.now),
     Fact.BACK: lambda case, scene: replace(case, returned=scene.draft.now),
 }
 
@@ -108,6 +118,9 @@ def _replace(scene: Scene) -> None:
     if case.rung is Advice.REBOOT:
         _reboot(scene)
         return
+    if needs_spare(case, draft):
+        _take_spare(scene)
+        return
     stale = stale_instances(case, draft)
     for instance in stale:
         why = Why(rule="case.terminate", text=f"{case.node} gets a new instance", evidence=(str(case.why),))
@@ -123,9 +136,23 @@ def _is_listing_older_than(case: Case, draft: Draft) -> bool:
 
 
 def _launch(scene: Scene) -> None:
-    case, draft = scene.case, scene.draft
-    slot = draft.want.slots[case.node]
+    case = scene.case
     why = Why(rule="case.launch", text=f"a new instance for {case.node}", evidence=(str(case.why),))
+    _ask_for(scene.draft.want.slots[case.node], why, scene)
+
+
+def _take_spare(scene: Scene) -> None:
+    """The broken machine is left alone; what earlier tries took is given back by the keeper of the spares."""
+    case, draft = scene.case, scene.draft
+    spare = free_spare(case, draft)
+    if spare is not None:
+        slot = replace(draft.want.slots[case.node], node=spare, instead_of=case.node)
+        why = Why(rule="case.spare", text=f"{spare} shall serve for {case.node}", evidence=(str(case.why),))
+        _ask_for(slot, why, scene)
+
+
+def _ask_for(slot: Slot, why: Why, scene: Scene) -> None:
+    case, draft = scene.case, scene.draft
     if draft.now >= case.next_try:
         key = Key(f"launch:{case.token}:{case.tries}")
         draft.wish(LaunchInstance(key=key, why=why, slot=slot, token=case.token, case=case.id), LAUNCH_AGAIN_S)
@@ -148,15 +175,20 @@ def _verify(scene: Scene) -> None:
     case, draft = scene.case, scene.draft
     if not scene.is_reborn:
         return
-    why = Why(rule="case.verify", text=f"the new incarnation of {case.node} must pass its checks")
+    node = scene.server.name
+    what = f"{node}, which shall serve for {case.node}," if case.stand_in else f"the new incarnation of {node}"
+    why = Why(rule="case.verify", text=f"{what} must pass its checks")
     key = Key(f"verify:{case.id}:{case.launches}")
     budget = draft.want.resume.check_budget_s
-    draft.wish(CheckNow(key=key, why=why, nodes=frozenset({case.node}), budget_s=budget), CHECK_EVERY_S)
+    draft.wish(CheckNow(key=key, why=why, nodes=frozenset({node}), budget_s=budget), CHECK_EVERY_S)
 
 
 def _give_back(scene: Scene) -> None:
     """A command that an admin gave while the node was being repaired is carried out by that repair."""
     case, draft = scene.case, scene.draft
+    if case.stand_in:
+        _send_to_serve(case.stand_in, scene)
+        return
     why = Why(rule="case.return", text=f"all checks of {case.node} passed on its new incarnation")
     key = Key(f"return:{case.id}:{case.launches}")
     order = command(scene.node)
@@ -164,6 +196,14 @@ def _give_back(scene: Scene) -> None:
     action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
     if mark.id == case.id:
         draft.wish(action, _retry(draft))
+
+
+def _send_to_serve(spare: NodeName, scene: Scene) -> None:
+    case, draft = scene.case, scene.draft
+    why = Why(rule="spare.serve", text=f"all checks of {spare} passed; it serves for {case.node}")
+    key = Key(f"return:{case.id}:{case.launches}")
+    if scene.server.mark == SPARE:
+        draft.wish(ReturnNode(key=key, why=why, node=spare, mark=SPARE), _retry(draft))
 
 
 _WISHES: dict[Step, Callable[[Scene], None]] = {
@@ -215,6 +255,14 @@ def note_failures(case: Case, draft: Draft) -> Case:
     key = Key(f"{verb}:{case.token}:{case.tries}")
     error = draft.seen.failures.get(key)
     return case if error is None or draft.asked_at(key) is None else _refused(case, error, draft)
+
+
+def note_shortage(case: Case, draft: Draft) -> Case:
+    """Want of a spare is want of capacity: it is told, and looked at again with growing patience."""
+    if case.step is not Step.LAUNCH or not needs_spare(case, draft) or not draft.provider_is_fresh:
+        return case
+    has_one = loan_of(case, draft) is not None or free_spare(case, draft) is not None
+    return case if has_one or draft.now < case.next_try else _refused(case, shortage(draft), draft)
 
 
 def _refused(case: Case, error: str, draft: Draft) -> Case:

@@ -19,7 +19,7 @@ class Fact(Enum):
     FREED = "a person gave the node back"
     WORSE = "the node died or a fatal fault came"
     OUT = "Slurm shows the node out of service"
-    UNMANAGED = "no provider for this node"
+    UNMANAGED = "nobody can replace this node"
     WORN_OUT = "too many repairs of this node lately"
     READY = "no job on it, and it is its turn"
     REFUSED = "the provider refused too often"
@@ -29,6 +29,7 @@ class Fact(Enum):
     DUD = "the new incarnation is no good, another is tried"
     SPENT = "the new incarnation is no good, and no try is left"
     SOUND = "all checks passed on the new incarnation and slurmd registered"
+    STOOD_IN = "a spare serves in its place, and the node itself is left to a person"
     BACK = "Slurm starts jobs on the node again"
     LATE = "the step's deadline passed"
 
@@ -56,6 +57,7 @@ _TABLE: dict[tuple[Step, Fact], Step] = {
     (Step.LAUNCH, Fact.FREED): Step.CLOSED,
     (Step.LAUNCH, Fact.LAUNCHED): Step.PROVISION,
     (Step.LAUNCH, Fact.ESCALATE): Step.LAUNCH,
+    (Step.LAUNCH, Fact.UNMANAGED): Step.HELD,
     (Step.LAUNCH, Fact.DUD): Step.LAUNCH,
     (Step.LAUNCH, Fact.SPENT): Step.HELD,
     (Step.LAUNCH, Fact.REFUSED): Step.HELD,
@@ -71,6 +73,7 @@ _TABLE: dict[tuple[Step, Fact], Step] = {
     (Step.VERIFY, Fact.DUD): Step.LAUNCH,
     (Step.VERIFY, Fact.SPENT): Step.HELD,
     (Step.RETURN, Fact.TAKEN): Step.CLOSED,
+    (Step.RETURN, Fact.STOOD_IN): Step.HELD,
     (Step.RETURN, Fact.BACK): Step.CLOSED,
     (Step.RETURN, Fact.DUD): Step.LAUNCH,
     (Step.RETURN, Fact.SPENT): Step.HELD,

@@ -6,7 +6,7 @@ from steward.model.case import Case, Step
 from steward.model.events import Level
 from steward.model.why import Why
 from steward.policy.case_facts import QUESTIONS, Scene
-from steward.policy.case_steps import entered, note_failures, note_old_instance, wish_for
+from steward.policy.case_steps import entered, note_failures, note_old_instance, note_shortage, wish_for
 from steward.policy.case_table import TABLE, Fact, facts_of
 from steward.policy.draft import Draft
 from steward.policy.suspicion import fault_of
@@ -53,7 +53,7 @@ def _move(case: Case, draft: Draft) -> None:
     if node is None:
         _close_without_node(case, draft)
         return
-    noted = draft.keep(note_old_instance(note_failures(case, draft), draft))
+    noted = draft.keep(note_shortage(note_old_instance(note_failures(case, draft), draft), draft))
     scene = Scene(case=noted, node=node, view=draft.seen.agents.get(case.node), draft=draft)
     for _ in range(MOST_MOVES):
         fact = next((f for f in facts_of(scene.case.step) if QUESTIONS[f](scene)), None)
@@ -78,8 +78,9 @@ def _enter(scene: Scene, fact: Fact) -> Case:
         return case
     if before.step is Step.SUSPECT:
         case = _confirm(case, scene)
+    by = f" (spare {case.stand_in})" if case.stand_in else ""
     level = Level.WARNING if step is Step.HELD else Level.INFO
-    text = f"{case.node}: {before.step.value} -> {step.value}: {fact.value}"
+    text = f"{case.node}: {before.step.value} -> {step.value}: {fact.value}{by}"
     draft.tell(f"case.{step.value}", text, level=level, node=case.node, case=case.id)
     return draft.keep(case)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from steward.model.case import Case
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
@@ -44,8 +45,13 @@ def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
     machine under the old name obeys and ends the same step of the job's new run, which bears the same number.
     """
     killed = (c for c in draft.cases.values() if c.node in mem.excised and c.marked is not None and c.trigger in HARD)
-    ends = {c.node: (c.replaced or c.closed or draft.now) + LATE_KILL_S for c in killed}
+    ends = {c.node: (_new_since(c) or c.closed or draft.now) + LATE_KILL_S for c in killed}
     return {node: until for node, until in ends.items() if until > draft.now}
+
+
+def _new_since(case: Case) -> float | None:
+    """Since when another machine bears the name of the lost one; a spare bears its own."""
+    return None if case.stand_in else case.replaced
 
 
 def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:

@@ -4,6 +4,7 @@ from steward.model.case import Case, Step
 from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
+from steward.model.mark import SPARE
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
@@ -14,6 +15,7 @@ from steward.policy.case_table import deadline, facts_of
 from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
 from steward.policy.exclude import culprits
+from steward.policy.spares import free_spare, loans, needs_spare, shortage
 from steward.policy.suspicion import fault_of, why_withheld
 from steward.policy.verdict import standing
 
@@ -57,13 +59,26 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     state = "+".join([node.base.value, *sorted(node.flags)])
     reason = f', reason "{node.reason.text}" by {node.reason.user or "?"}' if node.reason else ""
     lines = [f"{name}: Slurm says {state}{reason}."]
-    if node.mark is not None:
+    if name in draft.want.spares:
+        lines.append(_spare(name, node, draft))
+    if node.mark is not None and node.mark != SPARE:
         lines.append("Out of service by our own mark; it is given back when its new incarnation passed all checks.")
     elif node.is_foreign:
         lines.append("Taken out of service by somebody else: Steward leaves it alone.")
     if name not in draft.want.slots:
         lines.append("No provider can replace it: Steward only takes it out of service and then needs a person.")
     return lines
+
+
+def _spare(name: NodeName, node: Node, draft: Draft) -> str:
+    loan = loans(draft).get(name)
+    if loan is not None and node.mark == SPARE:
+        return f"A spare that is about to serve for {loan.instead_of}."
+    if loan is not None:
+        return f"A spare that serves for {loan.instead_of}; it goes back to the spares when {loan.instead_of} serves."
+    if node.mark == SPARE:
+        return "A spare: we keep it out of service until it must serve for a broken node of a static group."
+    return "A spare; it is kept out of service as soon as it can be."
 
 
 def _agent(name: NodeName, node: Node | None, draft: Draft) -> list[str]:
@@ -82,6 +97,13 @@ def _case(case: Case, draft: Draft) -> list[str]:
     ]
     if case.step is Step.RELEASE and (wait := must_wait(case, draft)):
         lines.append(f"It {wait}.")
+    if case.is_stood_in:
+        mend = f"repair {case.node}, then `scontrol update nodename={case.node} state=resume`"
+        lines.append(f"Spare {case.stand_in} serves in its place. For a person: {mend}; the spare then goes back.")
+    elif case.stand_in:
+        lines.append(f"Spare {case.stand_in} is to serve in its place.")
+    elif case.step is Step.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
+        lines.append(f"It waits for a spare; {shortage(draft)}.")
     if case.tries:
         lines.append(f"The provider refused {case.tries} times; next try {_in(case.next_try, draft.now)}.")
     ends = ", or ".join(f'"{fact.value}"' for fact in facts_of(case.step))
@@ -109,7 +131,8 @@ def _closed(name: NodeName, memory: Memory) -> list[Case]:
 
 
 def _past_case(case: Case, now: float) -> str:
-    took = f", back after {case.returned - case.opened:.0f} s" if case.returned is not None else ""
+    how = f"spare {case.stand_in} served" if case.stand_in else "back"
+    took = f", {how} after {case.returned - case.opened:.0f} s" if case.returned is not None else ""
     return f"Earlier: case {case.id}, closed {_ago(case.closed or case.entered, now)}{took}: {case.why}"
 
 

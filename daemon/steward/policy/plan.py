@@ -12,6 +12,7 @@ from steward.policy.let_go import let_go
 from steward.policy.lookout import note_foreign, probe_silent, remember_agents
 from steward.policy.prune import prune
 from steward.policy.resume import follow_jobs, remember_jobs
+from steward.policy.spares import keep_spares
 from steward.policy.suspicion import open_cases
 
 STEPS = (
@@ -21,6 +22,7 @@ STEPS = (
     move_cases,
     open_cases,
     move_cases,
+    keep_spares,
     probe_silent,
     note_look,
     note_foreign,

@@ -6,7 +6,7 @@ from enum import Enum
 from steward.model.case import Trigger
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import NodeName
-from steward.model.instance import InstanceState
+from steward.model.instance import Instance, InstanceState
 from steward.model.node import Node
 from steward.model.observed import AgentView, Witness
 from steward.model.why import Why
@@ -120,12 +120,22 @@ def _second_witness(node: Node, draft: Draft) -> str:
     view = draft.seen.agents.get(node.name)
     if view and view.witness and view.witness.result is not Witness.ALIVE and is_fresh(view, draft):
         return f"slurmd's port at {node.address or node.name}:{node.port}: {view.witness.result.value}"
-    instance = draft.seen.instances.get(view.incarnation.instance) if view and view.incarnation else None
+    instance = _machine_of(node.name, view, draft)
     if instance and draft.provider_is_fresh and instance.state in (InstanceState.GONE, InstanceState.STOPPED):
         return f"provider: instance {instance.id} is {instance.state.value}"
     if not node.responding or (node.is_down and node.reason and node.reason.is_slurms_own):
         return "Slurm: the node does not respond"
     return ""
+
+
+def _machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance | None:
+    """As the provider lists it: the one that the agent named, or the only one that can be behind a fixed slot."""
+    if view is not None and view.incarnation is not None and view.incarnation.instance in draft.seen.instances:
+        return draft.seen.instances[view.incarnation.instance]
+    slot = draft.want.slots.get(node)
+    if slot is None or not slot.fixed:
+        return None
+    return min((i for i in draft.seen.instances.values() if i.node == node), key=lambda i: i.id, default=None)
 
 
 def is_fresh(view: AgentView, draft: Draft) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from steward.model.settings.types import NodeList, ProviderKind, Section, SomeNodes, Words
+from steward.model.settings.types import NodeCommand, NodeList, ProviderKind, Section, SomeNodes, Words
 
 
 class GroupSettings(Section):
@@ -16,14 +16,24 @@ class GroupSettings(Section):
 
 
 class StaticProvider(Section):
-    """Machines that are simply there: reboot by command, spares taken from a pool."""
+    """Machines that are simply there: rebooted by a command; spare nodes, kept drained, stand in for broken ones."""
 
-    spares: NodeList = Field(default="", description="Nodes that may stand in for a broken one, as a host list.")
-    reboot_command: tuple[str, ...] = Field(
-        default=(),
-        description="argv that reboots a machine, `{node}` is replaced (no shell); empty: a person must do it.",
+    spares: NodeList = Field(
+        default="",
+        description="Nodes kept as spares, as a host list: in no group, but in the partitions of those they help.",
     )
-    command_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of that command.")
+    reboot: NodeCommand = Field(
+        default=(),
+        description='argv that power-cycles a machine, for example `["/usr/local/sbin/node-power", "cycle", "%n"]`; '
+        "`%n` is the node's name; no shell; empty: a person must do it.",
+    )
+    reboot_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of that command.")
+    status: NodeCommand = Field(
+        default=(),
+        description="argv that ends with status 0 when the machine `%n` is on; asked of every machine with each list "
+        "of machines, 16 at a time; empty: a machine counts as on.",
+    )
+    status_timeout_s: float = Field(default=5.0, ge=0.1, le=60, description="Time limit of that command.")
 
 
 class LocalProvider(Section):

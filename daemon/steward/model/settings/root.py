@@ -6,7 +6,7 @@ from pydantic import Field
 
 from steward.model.desired import Desired
 from steward.model.ids import NodeName
-from steward.model.instance import Slot
+from steward.model.instance import SPARES, Slot
 from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.policies import RepairSettings, ResumeSettings
 from steward.model.settings.providers import GroupSettings, ProviderSettings
@@ -17,7 +17,7 @@ from steward.model.settings.sections import (
     HeadSettings,
     HealthSettings,
 )
-from steward.model.settings.types import Section, expand_nodes
+from steward.model.settings.types import ProviderKind, Section, expand_nodes
 
 
 class Settings(Section):
@@ -36,7 +36,16 @@ class Settings(Section):
 
     def slots(self) -> dict[NodeName, Slot]:
         """Every node we may repair."""
-        return {node: Slot(node=node, group=group.name) for group in self.groups for node in expand_nodes(group.nodes)}
+        grouped = {
+            node: Slot(node=node, group=group.name, fixed=group.provider is ProviderKind.STATIC)
+            for group in self.groups
+            for node in expand_nodes(group.nodes)
+        }
+        return grouped | {node: Slot(node=node, group=SPARES, fixed=True) for node in self.spares()}
+
+    def spares(self) -> tuple[NodeName, ...]:
+        """The nodes that wait to stand in for a broken one."""
+        return expand_nodes(self.provider.static.spares) if self.provider.static else ()
 
     def desired(self) -> Desired:
         """The numbers that the decisions use."""
@@ -45,4 +54,5 @@ class Settings(Section):
             repair=self.repair.policy(),
             slots=MappingProxyType(self.slots()),
             modes=MappingProxyType(self.checks.modes()),
+            spares=frozenset(self.spares()),
         )

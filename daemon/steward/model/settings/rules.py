@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from steward.model.settings.errors import Problem
 from steward.model.settings.root import Settings
-from steward.model.settings.types import expand_nodes, split_host_port
+from steward.model.settings.types import ProviderKind, expand_nodes, split_host_port
 
 Rule = Callable[[Settings], Iterator[Problem]]
 
@@ -129,6 +129,20 @@ def _group_providers(settings: Settings) -> Iterator[Problem]:
             yield Problem.of(f"groups[{number}].provider", kind, f"a provider with a table: add [provider.{kind}]")
 
 
+def _spares(settings: Settings) -> Iterator[Problem]:
+    """A spare that is also somebody's own node would be kept out of its group's service."""
+    static, spares = settings.provider.static, set(settings.spares())
+    if static is None or not spares:
+        return
+    grouped = {node: group.name for group in settings.groups for node in expand_nodes(group.nodes)}
+    if twice := sorted(spares & grouped.keys()):
+        remedy = f"nodes of no group: {twice[0]} is in group {grouped[twice[0]]}"
+        yield Problem.of("provider.static.spares", static.spares, remedy)
+    if not any(group.provider is ProviderKind.STATIC for group in settings.groups):
+        remedy = 'it with a group whose provider is "static": nobody else is helped by spares'
+        yield Problem.of("provider.static.spares", static.spares, remedy)
+
+
 _RULES: tuple[Rule, ...] = (
     _sweeps,
     _ports,
@@ -144,4 +158,5 @@ _RULES: tuple[Rule, ...] = (
     _group_names,
     _group_nodes,
     _group_providers,
+    _spares,
 )

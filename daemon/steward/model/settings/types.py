@@ -97,8 +97,19 @@ def _times(durations: tuple[float, ...]) -> tuple[float, ...]:
     return durations
 
 
+def _for_a_node(argv: tuple[str, ...]) -> tuple[str, ...]:
+    if argv and not argv[0].startswith("/"):
+        raise ValueError(
+            f"{argv[0]!r} is not the path of a program; write it in full, for example /usr/local/sbin/power"
+        )
+    if argv and not any("%n" in word for word in argv[1:]):
+        raise ValueError('no word says which node; write %n where its name goes, for example ["/sbin/power", "%n"]')
+    return argv
+
+
 HostPort = Annotated[str, AfterValidator(_host_port)]
 NodeList = Annotated[str, AfterValidator(_node_list)]
 SomeNodes = Annotated[str, AfterValidator(_some_nodes)]
 Words = Annotated[tuple[str, ...], AfterValidator(_unique)]
+NodeCommand = Annotated[tuple[str, ...], AfterValidator(_for_a_node)]
 Durations = Annotated[tuple[float, ...], AfterValidator(_times)]
