@@ -37,7 +37,7 @@ def evidence(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft:
 def _against(
     node: NodeName, held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft
 ) -> list[Evidence]:
-    in_slurm = _in_slurm(node, failed_at, draft) if node in held else []
+    in_slurm = _in_slurm(node, failed_at, draft) if node in held else _taken_out(node, draft)
     cases = _in_case(node, node in held, mem, failed_at, draft)
     late = _killed_late(node, mem, failed_at, draft) if node in held else []
     return [*_lost(node, failed_at, draft), *cases, *_findings(node, draft), *in_slurm, *late]
@@ -87,6 +87,15 @@ def _in_slurm(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
     if known is not None and not known.responding:
         return [Evidence(node=node, text=f"{node}: does not respond to Slurm", at=failed_at)]
     return []
+
+
+def _taken_out(node: NodeName, draft: Draft) -> list[Evidence]:
+    """A node that the run has no more: with `--no-kill` Slurm takes those out that go DOWN, whoever said so."""
+    known = draft.seen.nodes.get(node)
+    if known is None or not known.is_down or known.reason is None:
+        return []
+    text = f"{node}: Slurm has it DOWN and took it out of the job"
+    return [Evidence(node=node, text=text, at=known.reason.at)]
 
 
 def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
