@@ -17,12 +17,16 @@ def read_json(path: Path, limit: int = 1 << 20) -> Any:
         return None
 
 
-def write_json(path: Path, value: object) -> None:
-    """Replace the file. Raises Retryable when that is not possible."""
+def write_json(path: Path, value: object, *, sync: bool = False) -> None:
+    """Replace the file; with `sync` it outlives a power cut from now on. Raises Retryable when that is not possible."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        new.write_text(json.dumps(value, separators=(",", ":")))
+        with new.open("w") as file:
+            file.write(json.dumps(value, separators=(",", ":")))
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         new.replace(path)
     except OSError as error:
         raise Retryable(f"cannot write {path}: {error}") from error

@@ -6,11 +6,14 @@ import pwd
 
 from steward.adapters.logs import log_to, log_to_stderr
 from steward.adapters.providers.local import LocalProvider
+from steward.adapters.providers.static import StaticProvider
 from steward.adapters.service import NoNotifier
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.head.fleet import Fleet
+from steward.model.instance import SPARES
 from steward.model.settings import ProviderKind, Settings
+from steward.model.settings.providers import StaticProvider as StaticSettings
 from steward.ports import Notifier, Permanent, ProviderPort
 
 try:
@@ -48,7 +51,10 @@ def fleet(settings: Settings) -> Fleet | None:
     """The providers that the groups name; None without groups. Raises Permanent for one that cannot be used here."""
     kinds = {group.provider for group in settings.groups}
     made = {kind: _provider(kind, settings) for kind in sorted(kinds, key=lambda kind: kind.value)}
-    return Fleet({group.name: made[group.provider] for group in settings.groups}) if made else None
+    by_group = {group.name: made[group.provider] for group in settings.groups}
+    if ProviderKind.STATIC in made:
+        by_group[SPARES] = made[ProviderKind.STATIC]
+    return Fleet(by_group) if made else None
 
 
 def _provider(kind: ProviderKind, settings: Settings) -> ProviderPort:
@@ -60,7 +66,8 @@ def _provider(kind: ProviderKind, settings: Settings) -> ProviderPort:
             raise Permanent("provider docker: install the SDK with `pip install steward-slurm[docker]`")
         return DockerProvider(table.docker)
     if kind is ProviderKind.STATIC:
-        raise Permanent("provider static: this release cannot repair such groups yet; take them out of [[groups]]")
+        machines = [node for node, slot in settings.slots().items() if slot.fixed]
+        return StaticProvider(table.static or StaticSettings(), machines, settings.head.state_dir / "static.json")
     raise Permanent(f"a group names provider {kind.value!r}, but there is no [provider.{kind.value}] table")
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from steward.model.desired import Desired, RepairPolicy, ResumePolicy
 from steward.model.ids import NodeName
+from steward.model.instance import SPARES
 from steward.model.settings import Settings, SettingsError, expand_nodes, parse, split_host_port
 
 
@@ -77,6 +78,31 @@ def test_slurm_conf_comes_from_the_environment_unless_the_file_says_it() -> None
 def test_groups_become_slots_by_node_name() -> None:
     wanted = settings('[[groups]]\nname="a"\nnodes="n[1-2],x"\nprovider="static"').desired()
     assert {node: slot.group for node, slot in wanted.slots.items()} == {"n1": "a", "n2": "a", "x": "a"}
+
+
+def test_spares_are_slots_of_their_own_and_machines_of_static_groups_are_fixed() -> None:
+    text = """[[groups]]\nname="a"\nnodes="n1"\nprovider="static"\n[[groups]]\nname="b"\nnodes="n2"\nprovider="local"
+[provider.local]\ndir="/tmp"\n[provider.static]\nspares="s[1-2]"\nreboot=["/sbin/power", "cycle", "%n"]"""
+    wanted = settings(text).desired()
+    assert wanted.spares == {"s1", "s2"}
+    assert {node: slot.fixed for node, slot in wanted.slots.items()} == {
+        "n1": True,
+        "n2": False,
+        "s1": True,
+        "s2": True,
+    }
+    assert wanted.slots[NodeName("s1")].group == SPARES
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [('["/sbin/power", "cycle"]', "write %n"), ('["power", "%n"]', "write it in full"), ('["%n"]', "write it in full")],
+)
+def test_a_command_without_a_node_or_a_path_is_refused(value: str, remedy: str) -> None:
+    for key in ("reboot", "status"):
+        refused = refusal(f"[provider.static]\n{key} = {value}")
+        assert f"provider.static.{key}" in refused
+        assert remedy in refused
 
 
 def test_hours_and_percents_become_seconds_and_fractions() -> None:

@@ -20,11 +20,15 @@ IMPOSSIBLE = [
     ("agent.hold_head_absent_s", "[agent]\nhold_head_absent_s=1"),
     ("groups[1].name", _GROUP.format("a", "n1", "static") + _GROUP.format("a", "n2", "static")),
     ("groups[1].nodes", _GROUP.format("a", "n[1-3]", "static") + _GROUP.format("b", "n3", "static")),
+    ("provider.static.spares", _GROUP.format("a", "n[1-3]", "static") + '[provider.static]\nspares="n3,s1"'),
+    ("provider.static.spares", '[provider.static]\nspares="s1"'),
     ("groups[0].provider", _GROUP.format("a", "n1", "local")),
 ]
 
 
-@pytest.mark.parametrize(("key", "text"), IMPOSSIBLE, ids=[key for key, _ in IMPOSSIBLE])
+@pytest.mark.parametrize(
+    ("key", "text"), IMPOSSIBLE, ids=[f"{number} {key}" for number, (key, _) in enumerate(IMPOSSIBLE)]
+)
 def test_an_impossible_combination_is_refused_at_its_key(key: str, text: str) -> None:
     with pytest.raises(SettingsError) as refused:
         parse(text, source="steward.toml", env={})

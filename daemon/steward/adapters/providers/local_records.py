@@ -1,6 +1,5 @@
 """What the local provider remembers: one JSON file an instance, replaced as a whole, never edited in place."""
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from steward.adapters.filelock import locked
 from steward.adapters.providers.local_machine import Machine, find
 from steward.model.ids import InstanceId, NodeName
 
@@ -35,12 +35,8 @@ class Records:
     def locked(self) -> Iterator[None]:
         """One writer at a time, over processes too: the head and a person's command may act at once."""
         self._dir.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with locked(self._dir / "lock"):
             yield
-        finally:
-            os.close(descriptor)
 
     def every(self) -> list[Record]:
         """All records, oldest launch first."""
