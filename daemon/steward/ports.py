@@ -7,7 +7,7 @@ Errors: `Retryable` (try again later, nothing is known to have happened), `Perma
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from steward.model.action import Action
+from steward.model.action import Action, LetGo
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, JobId, Key, NodeName
@@ -132,6 +132,9 @@ class AgentPort(Protocol):
 
     def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
         """Ask for fresh results; they appear in `views()` (checked_at) and ring the bell."""
+
+    def let_go(self, order: LetGo) -> None:
+        """Pass it on to the agents of its nodes that are connected; its effect is that they leave COMPLETING."""
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         """Keep what the second witness found; it appears in `views()` and rings the bell."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from steward.model.action import Action
+from steward.model.action import Action, LetGo
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, Key, NodeName
@@ -22,6 +22,7 @@ class FakeAgents:
     waiting: dict[AskId, Ask] = field(default_factory=dict)
     answers: list[tuple[AskId, Answer]] = field(default_factory=list)
     checked: list[frozenset[NodeName]] = field(default_factory=list)
+    let_go_of: list[LetGo] = field(default_factory=list)
     seen: dict[NodeName, WitnessSeen] = field(default_factory=dict)
     table: dict[NodeName, AgentView] = field(default_factory=dict)
 
@@ -44,6 +45,9 @@ class FakeAgents:
 
     def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
         self.checked.append(nodes)
+
+    def let_go(self, order: LetGo) -> None:
+        self.let_go_of.append(order)
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         self.seen[node] = seen

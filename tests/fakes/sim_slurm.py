@@ -10,6 +10,8 @@ from steward.model.node import Node, NodeBase, Reason
 
 REQUEUE_DELAY_S = 121.0
 COMPLETING_S = 0.3
+GIVES_UP_S = 21.0
+"""How long the other nodes of a job try to reach its dead batch host."""
 SLURMD_TIMEOUT_S = 300.0
 DRAIN = frozenset({"DRAIN"})
 
@@ -23,6 +25,8 @@ class Run:
     bug_after_s: float | None = None
     begin: float = 0.0
     completing_until: float = 0.0
+    lingering: frozenset[NodeName] = frozenset()
+    """Nodes that try to reach the run's dead batch host until then."""
     started: float = 0.0
     attempt: int = 0
     step_runs: bool = False
@@ -63,8 +67,23 @@ class SimSlurm:
             self.jobs[job.id] = replace(job, nodes=job.nodes - {name})
         elif job.requeue:
             self._back_to_queue(job, now)
+            self._linger(job, name, now)
         else:
             self._end(job, JobState.NODE_FAIL, now)
+
+    def _linger(self, job: Job, lost: NodeName, now: float) -> None:
+        run = self.runs[job.id]
+        if lost == job.batch_host and len(job.nodes) > 1:
+            run.lingering, run.completing_until = job.nodes - {lost}, now + GIVES_UP_S
+
+    def let_go(self, id: JobId, nodes: Iterable[NodeName], before: float, now: float) -> None:
+        """Agents of these nodes end what began before `before` there and has no task left."""
+        run = self.runs[id]
+        if self.jobs[id].is_active or run.started >= before or not run.lingering:
+            return
+        run.lingering -= frozenset(nodes)
+        if not run.lingering:
+            run.completing_until = min(run.completing_until, now + COMPLETING_S)
 
     def _back_to_queue(self, job: Job, now: float) -> None:
         run = self.runs[job.id]
@@ -135,12 +154,14 @@ class SimSlurm:
         flag = frozenset({"COMPLETING"})
         return {i: replace(j, flags=flag if self.is_completing(i, now) else frozenset()) for i, j in self.jobs.items()}
 
-    def shown_nodes(self) -> dict[NodeName, Node]:
+    def shown_nodes(self, now: float) -> dict[NodeName, Node]:
         busy = {name for job in self.jobs.values() if job.is_active for name in job.nodes}
+        lingering = {name for run in self.runs.values() for name in run.lingering if now < run.completing_until}
 
         def show(node: Node) -> Node:
             is_used = node.name in busy and node.base is NodeBase.IDLE
-            return replace(node, base=NodeBase.ALLOCATED) if is_used else node
+            flags = node.flags | ({"COMPLETING"} if node.name in lingering else set())
+            return replace(node, base=NodeBase.ALLOCATED if is_used else node.base, flags=flags)
 
         return {name: show(node) for name, node in self.nodes.items()}
 
@@ -177,7 +198,7 @@ class SimSlurm:
                 continue
             usable = [name for name in usable if name not in mine]
             run.started = run.step_started = now
-            run.step_runs, run.attempt = True, 0
+            run.step_runs, run.attempt, run.lingering = True, 0, frozenset()
             self.jobs[id] = replace(
                 job, state=JobState.RUNNING, nodes=frozenset(mine), batch_host=mine[0], started=now, reason=""
             )

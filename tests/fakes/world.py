@@ -11,6 +11,7 @@ from steward.model.action import (
     DownNode,
     DrainNode,
     LaunchInstance,
+    LetGo,
     NudgeJob,
     ProbeNode,
     RebootInstance,
@@ -180,7 +181,7 @@ class World:
     def seen(self) -> Observed:
         hangs = self.now < self.slurm_hangs_until
         if not hangs:
-            self.last_good = (self.slurm.shown_nodes(), self.slurm.shown(self.now))
+            self.last_good = (self.slurm.shown_nodes(self.now), self.slurm.shown(self.now))
         nodes, jobs = self.last_good or ({}, {})
         freshness = Freshness.FRESH if not hangs else Freshness.OLD if self.last_good else Freshness.ABSENT
         connected = {node for node, view in self.machines.views.items() if view.connected}
@@ -229,6 +230,9 @@ class World:
             case CheckNow():
                 for node in action.nodes:
                     self.machines.check_now(node, self.now)
+            case LetGo():
+                told = {node for node in action.nodes if (at := self.machines.of(node)) and at.agent_speaks(self.now)}
+                self.slurm.let_go(action.job, told, action.before, self.now)
             case ProbeNode():
                 self.machines.look(action.node, self.now)
             case LaunchInstance():

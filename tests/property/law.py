@@ -14,6 +14,7 @@ from steward.model.action import (
     DownNode,
     DrainNode,
     LaunchInstance,
+    LetGo,
     NudgeJob,
     ProbeNode,
     RequeueJob,
@@ -33,7 +34,9 @@ from steward.policy.plan import plan
 
 COMMANDS = ("Action:Replace", "Action:Reboot")
 HARMLESS = (CheckNow, ProbeNode)
-ABOUT_JOBS = (RequeueJob, NudgeJob, AllowRequeue, AnswerAsk)
+ABOUT_JOBS = (RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk)
+LET_GO_MOST = 90
+"""Orders to let go of one run: one a second for a minute and a half."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -45,7 +48,8 @@ class Law:
 
     want: Desired
     opted: set[JobId] = field(default_factory=set)
-    resumes: Counter[JobId] = field(default_factory=Counter)
+    orders: Counter[tuple[JobId, int]] = field(default_factory=Counter)
+    """Orders to let go, of each run of each job."""
 
     def __call__(self, seen: Observed, memory: Memory, decided: Plan) -> None:
         for action in decided.actions:
@@ -61,6 +65,10 @@ class Law:
             touches_only_ours(action, seen.nodes[action.node])
         if isinstance(action, ABOUT_JOBS):
             assert action.job in self.opted, f"P5: {action} touches a job that did not opt in"
+        if isinstance(action, LetGo):
+            ends_only_what_is_over(action, seen)
+            self.orders[action.job, action.restart] += 1
+            assert self.orders[action.job, action.restart] <= LET_GO_MOST, f"P4: {action} once more"
 
     def _budgets(self, decided: Plan) -> None:
         rules = self.want.repair
@@ -91,13 +99,23 @@ class Law:
 def has_reason(action: Action) -> None:
     assert action.why.rule, f"P11: {action.key} has no rule"
     assert action.why.text, f"P11: {action.key} says nothing"
-    if isinstance(action, DrainNode | DownNode | LaunchInstance | RequeueJob):
+    if isinstance(action, DrainNode | DownNode | LaunchInstance | RequeueJob | LetGo):
         assert action.why.evidence, f"P11: {action.key} names no evidence"
 
 
 def is_harmless_when_blind(action: Action) -> None:
     stops = isinstance(action, AnswerAsk) and action.answer is Answer.STOP
     assert stops or isinstance(action, HARMLESS), f"P6: {action.key} on an old picture"
+
+
+def ends_only_what_is_over(action: LetGo, seen: Observed) -> None:
+    job = seen.jobs[action.job]
+    assert job.is_completing, f"P5: {action} hits a run that Slurm has not ended: {job}"
+    assert job.restarts <= action.restart + 1, f"P5: {action} is of an older run than {job}"
+    assert action.before < seen.at, f"P5: {action} reaches what begins now"
+    for node in action.nodes:
+        assert seen.agents[node].connected, f"P5: {action} to nobody"
+        assert "COMPLETING" in seen.nodes[node].flags, f"P5: {action} to {node}, which has cleaned up"
 
 
 def touches_only_ours(action: DrainNode | DownNode | ReturnNode, node: Node) -> None:

@@ -76,7 +76,7 @@ def _is_at_rest(head: Head) -> bool:
 
 def _end(head: Head) -> End:
     assert head.memory is not None
-    shown = head.world.slurm.shown_nodes()
+    shown = head.world.slurm.shown_nodes(head.world.now)
     return End(
         in_service=tuple(sorted(name for name, node in shown.items() if node.is_schedulable)),
         machines=head.world.machines.made,

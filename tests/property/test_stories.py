@@ -77,7 +77,7 @@ def restless(head: Head) -> list[str]:
     held = {case.node for case in head.memory.cases.values() if case.step is Step.HELD}
     open_cases = [c for c in head.memory.cases.values() if c.is_open and c.step is not Step.HELD]
     found += [f"case {c.id} of {c.node} is stuck at {c.step.value}" for c in open_cases]
-    shown = head.world.slurm.shown_nodes()
+    shown = head.world.slurm.shown_nodes(head.world.now)
     for name, node in shown.items():
         sound = node.is_schedulable and head.world.is_alive(name)
         if not sound and name not in held and not node.is_foreign:

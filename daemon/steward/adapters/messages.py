@@ -1,9 +1,11 @@
 """What agent and head tell each other, as frames and back. What comes in is hostile until it has passed here."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from steward.adapters.wire import Frame, Malformed
+from steward.model.action import LetGo
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.ids import AskId, JobId, NodeName
@@ -172,6 +174,31 @@ def answer_of(frame: Frame) -> tuple[AskId, Answer, frozenset[NodeName]]:
 
 def check_now_frame(request: str, budget_s: float) -> Frame:
     return {"t": "check_now", "id": request, "budget_s": budget_s}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetGoOrder:
+    """The head's order to end the idle slurmstepds of a job's lost run. `before` is in Unix s of the head's clock."""
+
+    job: JobId
+    restart: int
+    before: float
+    why: str
+
+
+def let_go_frame(order: LetGo) -> Frame:
+    why = printable(str(order.why), MAX_TEXT)
+    return {"t": "let_go", "job": order.job, "restart": order.restart, "before": order.before, "why": why}
+
+
+def let_go_of(frame: Frame) -> LetGoOrder:
+    """Raises Malformed."""
+    return LetGoOrder(
+        job=JobId(whole(frame, "job", low=1)),
+        restart=whole(frame, "restart", high=10**6),
+        before=number(frame, "before"),
+        why=text(frame, "why", MAX_TEXT),
+    )
 
 
 def withdraw_frame(ask: AskId) -> Frame:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from steward.adapters.messages import answer_of, number, text
+from steward.adapters.messages import LetGoOrder, answer_of, let_go_of, number, text
 from steward.adapters.wire import Frame, Malformed
 from steward.agent.desk import Desk
 from steward.agent.link import Link
@@ -27,13 +27,19 @@ class Senses(Protocol):
         """Watch, until cancelled."""
 
 
+class LettingGo(Protocol):
+    def obey(self, order: LetGoOrder) -> None:
+        """Begin to end what is left of a lost run; never blocks."""
+
+
 class Agent:
     """A Listener of the link, and the one that runs everything."""
 
-    def __init__(self, *, link: Link, desk: Desk, senses: Senses, notifier: Notifier) -> None:
+    def __init__(self, *, link: Link, desk: Desk, senses: Senses, letting_go: LettingGo, notifier: Notifier) -> None:
         self._link = link
         self._desk = desk
         self._senses = senses
+        self._letting_go = letting_go
         self._notifier = notifier
 
     def greetings(self) -> tuple[Frame, ...]:
@@ -45,6 +51,8 @@ class Agent:
                 self._desk.decide(*answer_of(frame))
             case "check_now":
                 self._senses.check_now(text(frame, "id"), number(frame, "budget_s"))
+            case "let_go":
+                self._letting_go.obey(let_go_of(frame))
             case _:
                 raise Malformed(f"the head said {frame['t'][:20]!r}, which this agent does not know")
 

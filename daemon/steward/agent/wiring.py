@@ -16,12 +16,14 @@ from steward.adapters.offload import Threads
 from steward.adapters.probe import LocalProbes
 from steward.adapters.seal import Sealer
 from steward.adapters.service import NoNotifier
+from steward.adapters.stepds import Stepds
 from steward.adapters.wire import Channel
 from steward.agent.agent import Agent
 from steward.agent.catalogue import NodeCatalogue
 from steward.agent.config import AgentConfig
 from steward.agent.desk import Desk
 from steward.agent.kernel_watch import KernelWatch
+from steward.agent.let_go import LettingGo
 from steward.agent.link import Link
 from steward.agent.opted import OptedBook
 from steward.agent.senses import Senses
@@ -63,7 +65,9 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         trusted=frozenset({0, os.geteuid()}),
     )
     senses = _senses(config, name, who, link, clock)
-    agent = Agent(link=link, desk=desk, senses=senses, notifier=_notifier())
+    stepds = Stepds(config.cluster.slurm_conf)
+    letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
+    agent = Agent(link=link, desk=desk, senses=senses, letting_go=letting_go, notifier=_notifier())
     shims = ShimSocket(config.agent.socket, desk.serve)
     await agent.run(shims.run(), keep_tidy(opted, slurm, name, clock))
 

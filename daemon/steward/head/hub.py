@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from steward.adapters.handshake import Hello, Terms, accept_agent
-from steward.adapters.messages import answer_frame, ask_of, check_now_frame, opted_list, report_of, text
+from steward.adapters.messages import answer_frame, ask_of, check_now_frame, let_go_frame, opted_list, report_of, text
 from steward.adapters.seal import Sealer
 from steward.adapters.wire import Frame, Malformed
 from steward.head.beats import reply
@@ -17,6 +17,7 @@ from steward.head.link import Link
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.wheel import Wheel
+from steward.model.action import LetGo
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event, Level
 from steward.model.ids import AskId, JobId, NodeName
@@ -112,6 +113,10 @@ class Hub:
     def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
         frame = check_now_frame(f"check-{next(self._requests)}", budget_s)
         self._in_loop(lambda: self._send_all(nodes, frame))
+
+    def let_go(self, order: LetGo) -> None:
+        frame = let_go_frame(order)
+        self._in_loop(lambda: self._send_all(order.nodes, frame))
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         self._roster.saw(node, seen)

@@ -66,6 +66,19 @@ class AllowRequeue(_Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LetGo(_Action):
+    """Have the agents of `nodes` end the slurmstepds of a job's lost run that have no task left.
+
+    `restart` is that run's restart count, `before` (Unix s) when it was over: what began later is of a new run.
+    """
+
+    job: JobId
+    nodes: frozenset[NodeName]
+    restart: int
+    before: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerAsk(_Action):
     """Tell a waiting shim what to do. `exclude` goes with RETRY."""
 
@@ -120,6 +133,7 @@ Action = (
     | RequeueJob
     | NudgeJob
     | AllowRequeue
+    | LetGo
     | AnswerAsk
     | CheckNow
     | ProbeNode

@@ -21,6 +21,7 @@ from steward.model.action import (
     DownNode,
     DrainNode,
     LaunchInstance,
+    LetGo,
     NudgeJob,
     ProbeNode,
     RebootInstance,
@@ -93,6 +94,8 @@ class Applier:
                 self._ports.agents.answer(first.ask, first.answer, first.exclude)
             case CheckNow():
                 self._ports.agents.check_now(first.nodes, first.budget_s)
+            case LetGo():
+                self._ports.agents.let_go(first)
             case ProbeNode() | LaunchInstance() | TerminateInstance() | RebootInstance():
                 raise AssertionError(f"{kind_of(first)} is for the pool")
             case _:

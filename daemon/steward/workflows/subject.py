@@ -10,6 +10,7 @@ from steward.model.action import (
     DownNode,
     DrainNode,
     LaunchInstance,
+    LetGo,
     NudgeJob,
     ProbeNode,
     RebootInstance,
@@ -36,6 +37,8 @@ def _about(action: Action) -> dict[str, Any]:
             return {"node": action.node, "case": action.mark.id}
         case RequeueJob() | NudgeJob() | AllowRequeue():
             return {"job": action.job}
+        case LetGo():
+            return {"job": action.job, "nodes": len(action.nodes)}
         case AnswerAsk():
             return {"node": action.node, "job": action.job, "answer": action.answer.value}
         case CheckNow():

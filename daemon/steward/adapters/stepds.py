@@ -1,0 +1,112 @@
+"""The slurmstepds of this node that have outlived their tasks.
+
+A slurmstepd tells the job's srun how each task ended. When srun's host is dead it tries that six times, each until
+nobody answered, and the node stays COMPLETING meanwhile, although nothing of the job runs on it any more.
+"""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from steward.adapters import proc
+from steward.adapters.proc import Process, Seen
+from steward.model.ids import JobId
+
+_PROC = Path("/proc")
+_TITLE = re.compile(rb"slurmstepd: \[([1-9][0-9]{0,9})\.([^\]\0]{1,32})\]\s*\Z")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stepd:
+    """One slurmstepd. `began` is in Unix seconds of this node's clock; `step` as in its title (`0`, `batch`)."""
+
+    process: Process
+    job: JobId
+    step: str
+    began: float
+
+
+class Stepds:
+    """`owner` is the user that slurmstepds really run as; `slurm_conf` tells our cluster's from another's."""
+
+    def __init__(self, slurm_conf: Path, *, owner: int = 0) -> None:
+        self._conf = slurm_conf
+        self._owner = owner
+
+    def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
+        """Kill the slurmstepds of `job` that began before `before` (Unix s, this node's clock) and have no task left.
+
+        Those that were killed. One that has a living child, and all of them while any other process of the job lives,
+        are left alone: Slurm still has something to end there.
+        """
+        everyone = list(proc.every())
+        ours = [stepd for stepd in self._of(job, everyone) if stepd.began < before]
+        if not ours or self._lives(job, everyone):
+            return ()
+        idle = [stepd for stepd in ours if not proc.descendants(stepd.process)]
+        return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
+
+    def _of(self, job: JobId, everyone: Iterable[Seen]) -> list[Stepd]:
+        booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        found = []
+        for seen in everyone:
+            title = None if seen.dead else _TITLE.match(_read(seen.process.pid, "cmdline").partition(b"\0")[0])
+            if title and int(title[1]) == job and self._is_stepd(seen.process.pid) and self._is_of_ours(seen):
+                began = booted + seen.process.started / _TICKS
+                step = title[2].decode("ascii", "replace")
+                found.append(Stepd(process=seen.process, job=job, step=step, began=began))
+        return found
+
+    def _is_stepd(self, pid: int) -> bool:
+        """Anybody can write any title; the program and the user come from the kernel."""
+        return _program(pid).startswith("slurmstepd") and _real_uid(pid) == self._owner
+
+    def _is_of_ours(self, seen: Seen) -> bool:
+        """Several clusters may use this machine, each with a job of that number: their slurmds name their slurm.conf.
+
+        A slurmstepd writes its title over its environment; where the name is lost, or is that of a copy that slurmctld
+        sent (configless) while we know no file, there is one cluster.
+        """
+        found = re.search(rb"(?:\A|\0)SLURM_CONF=([^\0]+)", _read(seen.process.pid, "environ"))
+        conf = Path(os.fsdecode(found[1])) if found else self._conf
+        return conf.resolve() == self._conf.resolve() or not (conf.exists() and self._conf.exists())
+
+    def _lives(self, job: JobId, everyone: Iterable[Seen]) -> bool:
+        """Whether a task is left that is no slurmstepd's child: it became an orphan, and Slurm tracks it otherwise."""
+        return any(
+            _belongs(seen.process.pid, job) and not self._is_stepd(seen.process.pid)
+            for seen in everyone
+            if not seen.dead
+        )
+
+
+def _belongs(pid: int, job: JobId) -> bool:
+    """By its cgroup, or by its environment where that may be read."""
+    in_cgroup = re.search(rb"/job_%d(?:/|$)" % job, _read(pid, "cgroup"), re.MULTILINE)
+    return bool(in_cgroup) or b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
+
+
+def _read(pid: int, name: str) -> bytes:
+    """Empty when the process is gone or does not let us look."""
+    try:
+        return (_PROC / str(pid) / name).read_bytes()
+    except OSError:
+        return b""
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(os.readlink(_PROC / str(pid) / "exe")).name
+    except OSError:
+        return ""
+
+
+def _real_uid(pid: int) -> int:
+    """-1 when the process is gone. A slurmstepd takes its user's effective uid for a while, never the real one."""
+    found = re.search(rb"^Uid:\s+([0-9]+)", _read(pid, "status"), re.MULTILINE)
+    return int(found[1]) if found else -1

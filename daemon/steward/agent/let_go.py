@@ -1,0 +1,63 @@
+"""On the head's order: end the slurmstepds of a job's lost run that have no task left and keep the node COMPLETING."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from steward.adapters.messages import LetGoOrder
+from steward.adapters.offload import Threads
+from steward.adapters.stepds import Stepd
+from steward.agent.opted import OptedBook
+from steward.model.ids import JobId
+from steward.ports import PortError
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_S = 10.0
+
+
+class Stepds(Protocol):
+    def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
+        """Kill those of `job` that began before `before` (Unix s, our clock) and have no task; which they were."""
+
+
+class LettingGo:
+    """Carries out one order at a time for a job; the head repeats itself while the node is COMPLETING."""
+
+    def __init__(
+        self, stepds: Stepds, *, opted: OptedBook, skew_s: Callable[[], float | None], threads: Threads
+    ) -> None:
+        self._stepds = stepds
+        self._opted = opted
+        self._skew_s = skew_s
+        self._threads = threads
+        self._tasks: dict[JobId, asyncio.Task[None]] = {}
+
+    def obey(self, order: LetGoOrder) -> None:
+        """Begin, unless the order is of no use here: then say why."""
+        skew, known = self._skew_s(), self._opted.of(order.job)
+        if order.job in self._tasks:
+            return
+        if skew is None:
+            log.info("not let go job=%d why='the clocks were not compared yet'", order.job)
+        elif known is not None and known.restart > order.restart:
+            log.warning("not let go job=%d why='restart %d of it began here'", order.job, known.restart)
+        else:
+            work = self._end(order, order.before - skew)
+            self._tasks[order.job] = asyncio.get_running_loop().create_task(work)
+            self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
+
+    async def _end(self, order: LetGoOrder, before: float) -> None:
+        try:
+            ended = await self._threads.call(
+                lambda: self._stepds.end_idle(order.job, before), name=f"let go {order.job}", timeout_s=_TIMEOUT_S
+            )
+        except (PortError, OSError) as error:
+            log.warning("not let go job=%d why=%r", order.job, str(error))
+            return
+        for stepd in ended:
+            pid = stepd.process.pid
+            log.warning(
+                "let go job=%d step=%s pid=%d restart=%d why=%r", order.job, stepd.step, pid, order.restart, order.why
+            )
