@@ -1,11 +1,12 @@
 """The simulated provider and its machines: each boots, runs an agent and a slurmd, and can die in several ways."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
-from steward.model.instance import Instance, InstanceState
+from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.observed import AgentView, Witness, WitnessSeen
 
 BOOT_S = 3.0
@@ -46,9 +47,23 @@ class Machine:
         return self.is_up(now) and self.slurmd and now >= self.ready_at + REGISTER_S
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loan:
+    """A spare that serves in place of another node."""
+
+    node: NodeName
+    instead_of: NodeName | None
+
+
 @dataclass(slots=True)
 class Machines:
-    """All machines that exist. `launched` counts the machines ever made for each token."""
+    """All machines that exist. `launched` counts the machines ever made for each token.
+
+    `fixed`: none is ever made or goes away; one that was killed is off until it is rebooted. `loans` are by token.
+    """
+
+    fixed: bool = False
+    loans: dict[str, Loan] = field(default_factory=dict)
 
     alive: dict[InstanceId, Machine] = field(default_factory=dict)
     launched: dict[str, int] = field(default_factory=dict)
@@ -74,11 +89,23 @@ class Machines:
             self.add(node, token, now)
         return ""
 
+    def lend(self, slot: Slot, token: str) -> str:
+        """The error, or empty."""
+        if self.refusals:
+            return self.refusals.pop(0)
+        if token not in self.loans and any(loan.node == slot.node for loan in self.loans.values()):
+            return f"capacity: {slot.node} is lent already"
+        self.loans.setdefault(token, Loan(node=slot.node, instead_of=slot.instead_of))
+        return ""
+
     def terminate(self, id: InstanceId) -> None:
-        self.alive.pop(id, None)
+        if self.fixed:
+            self.loans.pop(id.partition("/")[2], None)
+        else:
+            self.alive.pop(id, None)
 
     def reboot(self, id: InstanceId, now: float) -> str:
-        machine = self.alive.get(id)
+        machine = self.alive.get(InstanceId(id.partition("/")[0]))
         if machine is None:
             return f"no instance {id}"
         machine.boot += 1
@@ -91,15 +118,29 @@ class Machines:
         def state(machine: Machine) -> InstanceState:
             return InstanceState.RUNNING if now >= machine.ready_at else InstanceState.PENDING
 
-        return {
-            m.id: Instance(id=m.id, node=m.node, state=state(m), token=m.token, launched=m.ready_at)
-            for m in self.alive.values()
-        }
+        lent = {loan.node: (token, loan) for token, loan in self.loans.items()}
+        listed = {}
+        for m in self.alive.values():
+            made = Instance(id=m.id, node=m.node, state=state(m), token=m.token, launched=m.ready_at)
+            if m.node in lent:
+                token, loan = lent[m.node]
+                id = InstanceId(f"{m.id}/{token}")
+                made = replace(made, id=id, token=token, instead_of=loan.instead_of)
+            listed[made.id] = made
+        return listed
 
     def kill(self, node: NodeName) -> None:
         machine = self.of(node)
-        if machine:
+        if machine and self.fixed:
+            machine.ready_at, machine.mute = math.inf, False
+        elif machine:
             del self.alive[machine.id]
+
+    def mend(self, node: NodeName, now: float) -> None:
+        """A person repairs the machine and switches it on."""
+        machine = self.of(node)
+        if machine:
+            self.reboot(machine.id, now)
 
     def mute(self, node: NodeName, now: float) -> None:
         machine = self.of(node)

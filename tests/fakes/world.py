@@ -52,9 +52,12 @@ class World:
     ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     @staticmethod
-    def of(count: int) -> "World":
+    def of(count: int, spares: int = 0) -> "World":
+        """Nodes n1..; with spares s1.. the machines of all are fixed."""
         world = World()
-        for name in [NodeName(f"n{i}") for i in range(1, count + 1)]:
+        world.machines.fixed = spares > 0
+        names = [f"n{i}" for i in range(1, count + 1)] + [f"s{i}" for i in range(1, spares + 1)]
+        for name in map(NodeName, names):
             machine = world.machines.add(name, "", world.now - 100, boot_s=0.0)
             node = Node(name=name, base=NodeBase.IDLE, partitions=frozenset({"main"}), slurmd_started=machine.ready_at)
             world.slurm.nodes[name] = node
@@ -236,6 +239,8 @@ class World:
             case ProbeNode():
                 self.machines.look(action.node, self.now)
             case LaunchInstance():
+                if action.slot.fixed:
+                    return self.machines.lend(action.slot, action.token)
                 return self.machines.launch(action.slot.node, action.token, self.now)
             case TerminateInstance():
                 self.machines.terminate(action.instance)

@@ -24,7 +24,7 @@ from steward.model.ask import Answer
 from steward.model.case import Step
 from steward.model.desired import Desired
 from steward.model.ids import JobId
-from steward.model.mark import first_token
+from steward.model.mark import SPARE, first_token
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
@@ -63,6 +63,10 @@ class Law:
             is_harmless_when_blind(action)
         if isinstance(action, DrainNode | DownNode | ReturnNode):
             touches_only_ours(action, seen.nodes[action.node])
+        if isinstance(action, ReturnNode) and action.mark == SPARE:
+            assert any(i.node == action.node and i.token for i in seen.instances.values()), (
+                f"P5: {action.node} not lent"
+            )
         if isinstance(action, ABOUT_JOBS):
             assert action.job in self.opted, f"P5: {action} touches a job that did not opt in"
         if isinstance(action, LetGo):
@@ -73,10 +77,16 @@ class Law:
     def _budgets(self, decided: Plan) -> None:
         rules = self.want.repair
         cases = decided.memory.cases.values()
-        running = [case for case in cases if case.step in REPLACING]
-        most = max(rules.concurrent_min, int(rules.concurrent_fraction * len(self.want.slots)))
-        assert len(running) <= most, f"P4: {len(running)} repairs at once"
-        out = [c for c in cases if c.is_open and c.step is not Step.SUSPECT and c.trigger.value != "admin"]
+        sizes = Counter(slot.group for slot in self.want.slots.values())
+        running = Counter(self.want.slots[case.node].group for case in cases if case.step in REPLACING)
+        for group, count in running.items():
+            most = max(rules.concurrent_min, int(rules.concurrent_fraction * sizes[group]))
+            assert count <= most, f"P4: {count} repairs at once in {group}"
+        out = [
+            c
+            for c in cases
+            if c.is_open and not c.is_stood_in and c.step is not Step.SUSPECT and c.trigger.value != "admin"
+        ]
         out = [case for case in out if case.opened > decided.memory.breakers_reset]
         limit = max(rules.breaker_min, int(rules.breaker_fraction * len(self.want.slots)))
         assert len(out) <= limit, f"P4: {len(out)} nodes out of service"

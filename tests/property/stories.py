@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from steward.model.desired import Desired, RepairPolicy, ResumePolicy
 from steward.model.health import Advice, Severity
 from steward.model.ids import JobId, NodeName
-from steward.model.instance import Slot
+from steward.model.instance import SPARES, Slot
+from steward.model.mark import SPARE
 from tests.fakes.head import Head
 from tests.fakes.world import ON, World
 from tests.property.law import Law
@@ -120,6 +121,18 @@ BLOWS: dict[str, Callable[[Head, Blow], None]] = {
 }
 
 
+def _mend(head: Head, blow: Blow) -> None:
+    """A person repairs the machine and gives the node back, unless it is a spare that waits."""
+    head.world.machines.mend(blow.node, head.world.now)
+    node = head.world.slurm.nodes[blow.node]
+    if node.mark != SPARE and node.is_drain:
+        head.world.slurm.undrain(blow.node)
+
+
+BY_HAND = {**BLOWS, "mend": _mend}
+"""What befalls a site with fixed machines."""
+
+
 def blow(kind: str, node: str = "n1", *, after_s: float = 0.0, size: int = 1) -> Blow:
     return Blow(after_s=after_s, kind=kind, node=NodeName(node), size=size)
 
@@ -132,13 +145,35 @@ blows = st.builds(
     size=st.integers(1, 3),
 )
 stories = st.lists(blows, min_size=1, max_size=12)
+site_stories = st.lists(
+    st.builds(
+        Blow,
+        after_s=st.sampled_from([0.0, 0.3, 1.0, 3.0, 8.0, 20.0]),
+        kind=st.sampled_from(sorted(BY_HAND)),
+        node=st.sampled_from(["n1", "n2", "n3", "n4", "n5", "n6", "s1", "s2"]).map(NodeName),
+        size=st.integers(1, 3),
+    ),
+    min_size=1,
+    max_size=12,
+)
 
 
 def a_head(resume: ResumePolicy = FEW, works_s: float = 30.0, modes: Mapping[str, str] = MappingProxyType({})) -> Head:
     """A head over a healthy cluster with two opted-in jobs, watched by the law."""
     world = World.of(NODES)
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
-    want = Desired(repair=QUICK, resume=resume, slots=slots, modes=modes)
+    return _started(world, Desired(repair=QUICK, resume=resume, slots=slots, modes=modes), works_s)
+
+
+def a_site_head(spares: int = 2, works_s: float = 30.0) -> Head:
+    """The same over fixed machines with spares."""
+    world = World.of(NODES, spares)
+    names = frozenset(name for name in world.slurm.nodes if name.startswith("s"))
+    slots = {node: Slot(node=node, group=SPARES if node in names else "main", fixed=True) for node in world.slurm.nodes}
+    return _started(world, Desired(repair=QUICK, resume=FEW, slots=slots, spares=names), works_s)
+
+
+def _started(world: World, want: Desired, works_s: float) -> Head:
     head = Head(world=world, want=want, watch=Law(want))
     for job in (world.submit(2, works_s=works_s), world.submit(2, works_s=works_s + 10, spare=True)):
         opted_in(head, job)
@@ -155,7 +190,7 @@ def tell(head: Head, story: list[Blow]) -> None:
     """Let it all happen, then let things calm down."""
     for blow in story:
         head.run(blow.after_s)
-        BLOWS[blow.kind](head, blow)
+        BY_HAND[blow.kind](head, blow)
     head.run(30.0)
     for node in head.world.slurm.nodes:
         head.world.machines.unmute(node)

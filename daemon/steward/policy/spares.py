@@ -26,7 +26,8 @@ def keep_spares(draft: Draft) -> None:
     if not draft.want.spares or not draft.may_touch_nodes or not draft.provider_is_fresh:
         return
     lent = loans(draft)
-    serving = lent.keys() | {case.stand_in for case in draft.cases.values() if case.is_open}
+    needed = {c.stand_in for c in draft.cases.values() if c.is_open and not _is_idle_spare(c.node, draft)}
+    serving = lent.keys() | needed
     for loan in sorted(lent.values(), key=lambda i: i.id):
         _end_if_over(loan, draft)
     for name in sorted(draft.want.spares - serving):
@@ -44,8 +45,9 @@ def _hold(name: NodeName, draft: Draft) -> None:
 
 def loans(draft: Draft) -> Mapping[NodeName, Instance]:
     """Spare -> the loan on it."""
-    listed = [i for i in draft.seen.instances.values() if i.token and i.state is not InstanceState.GONE]
-    return {i.node: i for i in sorted(listed, key=lambda i: i.id) if i.node in draft.want.spares}
+    spares = draft.want.spares
+    listed = [i for i in draft.seen.instances.values() if i.node in spares and i.state is not InstanceState.GONE]
+    return {i.node: i for i in sorted(listed, key=lambda i: i.id) if i.token}
 
 
 def _end_if_over(loan: Instance, draft: Draft) -> None:
@@ -60,6 +62,8 @@ def _end_if_over(loan: Instance, draft: Draft) -> None:
 def _why_over(loan: Instance, draft: Draft) -> str:
     """Empty while the loan goes on: a case uses it, or the broken node is away and the spare serves."""
     case = draft.open_case(loan.instead_of) if loan.instead_of else None
+    if loan.instead_of and _is_idle_spare(loan.instead_of, draft):
+        return f"{loan.instead_of}, a spare itself, need not serve"
     if case is not None and (case.stand_in == loan.node or (case.step is Step.LAUNCH and _is_for(loan, case))):
         return ""
     if case is not None and (case.stand_in is not None or loan.token.startswith(f"{case.id}-")):
@@ -78,6 +82,10 @@ def _is_for(loan: Instance, case: Case) -> bool:
     return loan.instead_of == case.node and not given_up
 
 
+def _is_idle_spare(name: NodeName, draft: Draft) -> bool:
+    return name in draft.want.spares and name not in loans(draft)
+
+
 def needs_spare(case: Case, draft: Draft) -> bool:
     """Whether only another node can replace this one."""
     slot = draft.want.slots.get(case.node)
@@ -86,7 +94,7 @@ def needs_spare(case: Case, draft: Draft) -> bool:
 
 def can_have_spare(case: Case, draft: Draft) -> bool:
     """False where there is none to hope for: no other spare is named, or the node is one itself and serves nobody."""
-    serves = case.node not in draft.want.spares or case.node in loans(draft) or not draft.provider_is_fresh
+    serves = not (draft.provider_is_fresh and _is_idle_spare(case.node, draft))
     return serves and bool(draft.want.spares - {case.node})
 
 
