@@ -52,9 +52,10 @@ def story(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What only the docker bed can do is tested there only."""
-    docker_only = collection_path.name.startswith("test_docker")
-    return True if docker_only and config.getoption("--backend") != "docker" else None
+    """What only one backend can do is tested there only."""
+    only = {"test_docker": "docker", "test_fixed": "local"}
+    wanted = next((backend for stem, backend in only.items() if collection_path.name.startswith(stem)), None)
+    return True if wanted is not None and config.getoption("--backend") != wanted else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -66,7 +67,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def brought_up(request: pytest.FixtureRequest, *, nodes: int, steward: bool, contain: bool = False) -> Iterator[Bed]:
+def brought_up(
+    request: pytest.FixtureRequest, *, nodes: int, steward: bool, contain: bool = False, fixed_with_spares: int = 0
+) -> Iterator[Bed]:
     """A cluster for a fixture, taken down at its end."""
     option = request.config.getoption
     spec = BedSpec(
@@ -76,6 +79,8 @@ def brought_up(request: pytest.FixtureRequest, *, nodes: int, steward: bool, con
         nodes=nodes,
         steward=steward,
         contain=contain,
+        spares=fixed_with_spares,
+        fixed=fixed_with_spares > 0,
     )
     bed = beds.make(spec)
     try:

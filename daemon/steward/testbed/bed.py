@@ -42,6 +42,7 @@ class BedSpec:
 
     `slurm` is a version prefix such as "24.11" (empty: whatever is there); `steward` False brings up plain Slurm.
     `contain`: jobs live in cgroups (PrologFlags=Alloc,Contain and task/cgroup); the docker backend only.
+    `fixed`: machines are fixed (provider `static`), spares of the default partition; the local backend only.
     """
 
     dir: Path
@@ -51,6 +52,7 @@ class BedSpec:
     slurm: str = ""
     steward: bool = True
     contain: bool = False
+    fixed: bool = False
     settings: Overrides = field(default_factory=dict)
 
     @property

@@ -10,9 +10,11 @@ from steward.testbed.local import LocalBed
 
 
 def make(spec: BedSpec) -> Bed:
-    """A bed that is not up yet."""
+    """A bed that is not up yet. Raises BedError for what the backend cannot be."""
     if spec.backend is Backend.LOCAL:
         return LocalBed(spec)
+    if spec.fixed:
+        raise BedError("fixed machines are for the local backend; use --backend local")
     return DockerBed(spec)
 
 

@@ -58,6 +58,7 @@ def testbed() -> None:
 @click.option("--slurm", default="", metavar="VERSION", help="Slurm version, for example 24.11 (default: any).")
 @click.option("--plain", is_flag=True, help="Slurm alone, without Steward.")
 @click.option("--contain", is_flag=True, help="Jobs live in cgroups (docker backend).")
+@click.option("--fixed", is_flag=True, help="Machines are fixed, the spares stand in (provider static, local backend).")
 @click.option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Further settings, values as JSON.")
 @click.option("--dir", "directory", type=_PLACE, help="Default: a new one.")
 @_one_line_errors
@@ -68,6 +69,7 @@ def up(
     slurm: str,
     plain: bool,
     contain: bool,
+    fixed: bool,
     settings: tuple[str, ...],
     directory: Path | None,
 ) -> None:
@@ -81,6 +83,7 @@ def up(
         slurm=slurm,
         steward=not plain,
         contain=contain,
+        fixed=fixed,
         settings=over,
     )
     bed = beds.make(spec)

@@ -38,6 +38,11 @@ class Layout:
         return self.root / "etc" / "steward.toml"
 
     @property
+    def node_power(self) -> Path:
+        """What a site's power command is to a bed of fixed machines."""
+        return self.root / "etc" / "node-power"
+
+    @property
     def munge_key(self) -> Path:
         return self.root / "private" / "munge.key"
 

@@ -14,6 +14,7 @@ from steward.testbed import slurm_versions
 from steward.testbed.bed import Backend, BedError, BedSpec
 from steward.testbed.free_ports import free_ports
 from steward.testbed.layout import LONGEST_DIR, Layout
+from steward.testbed.node_power import write_node_power
 from steward.testbed.shim import find_shim
 from steward.testbed.slurm_conf import SlurmPlan, write_slurm_conf
 from steward.testbed.slurm_versions import SlurmVersion
@@ -69,6 +70,8 @@ def prepare(layout: Layout, spec: BedSpec) -> Manifest:
     )
     write_slurm_conf(layout, plan)
     layout.steward_toml.write_text(local_toml(layout, spec, listen=listen, http=http))
+    if spec.fixed:
+        write_node_power(layout.node_power, layout.root)
     layout.machines.write_text(json.dumps(_node_programs(layout, spec)))
     layout.munge_key.write_bytes(secrets.token_bytes(128))
     layout.munge_key.chmod(0o400)

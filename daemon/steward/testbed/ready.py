@@ -21,7 +21,8 @@ def node_states(bed: Bed) -> Mapping[NodeName, str]:
 
 
 def await_ready(bed: Bed) -> None:
-    """Returns when Slurm calls every node idle and, with Steward, every agent is connected to the head."""
+    """Returns when Slurm calls every node idle (a spare of fixed machines: drained) and, with Steward, every agent is
+    connected to the head."""
     await_nodes(bed)
     if bed.spec.steward:
         await_agents(bed)
@@ -32,7 +33,10 @@ def await_nodes(bed: Bed) -> None:
 
     def not_idle() -> dict[NodeName, str]:
         states = node_states(bed)
-        return {name: states.get(name, "unknown") for name in _names(bed) if states.get(name) != "idle"}
+        wanted = dict.fromkeys(_names(bed), "idle")
+        if bed.spec.fixed and bed.spec.steward:
+            wanted |= dict.fromkeys(bed.spec.spare_names, "drained")
+        return {name: states.get(name, "unknown") for name in wanted if states.get(name) != wanted[name]}
 
     wait_until_empty("every node is idle in Slurm", not_idle, _NODES_S)
 

@@ -116,8 +116,9 @@ def _nodes(plan: SlurmPlan) -> list[str]:
 
 def _partitions(spec: BedSpec) -> list[str]:
     options = f"MaxTime=INFINITE State=UP DefMemPerCPU={memory_mb() // _CPUS // 4}"
-    lines = [f"PartitionName=main Nodes={','.join(spec.node_names)} Default=YES {options}"]
-    if spec.spare_names:
+    main = (*spec.node_names, *spec.spare_names) if spec.fixed else spec.node_names
+    lines = [f"PartitionName=main Nodes={','.join(main)} Default=YES {options}"]
+    if spec.spare_names and not spec.fixed:
         lines.append(f"PartitionName=spare Nodes={','.join(spec.spare_names)} Default=NO {options}")
     return lines
 

@@ -55,15 +55,21 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
             "check_interval_s": 1.0,
         },
         **FOR_TESTS,
-        "provider.local": {"dir": str(layout.root)},
     }
-    return render(merge(tables, spec.settings), groups(spec, "local"))
+    if spec.fixed:
+        tables["provider.static"] = {
+            "spares": ",".join(spec.spare_names),
+            "reboot": [str(layout.node_power), "cycle", "%n"],
+        }
+    else:
+        tables["provider.local"] = {"dir": str(layout.root)}
+    return render(merge(tables, spec.settings), groups(spec, "static" if spec.fixed else "local"))
 
 
 def groups(spec: BedSpec, provider: str) -> list[Table]:
-    """One group of the nodes, and one of the spares if there are any."""
+    """One group of the nodes, and one of the spares if there are any; spares of fixed machines are in no group."""
     found: list[Table] = [{"name": "main", "nodes": ",".join(spec.node_names), "provider": provider}]
-    if spec.spare_names:
+    if spec.spare_names and not spec.fixed:
         found.append({"name": "spare", "nodes": ",".join(spec.spare_names), "provider": provider})
     return found
 
