@@ -45,50 +45,59 @@ class Stepds:
         are left alone: Slurm still has something to end there.
         """
         everyone = list(proc.every())
-        ours = [stepd for stepd in self._of(job, everyone) if stepd.began < before]
-        if not ours or self._lives(job, everyone):
+        ours = self._of(job, everyone)
+        old = [stepd for stepd in ours if stepd.began < before]
+        if not old or self._lives(job, everyone):
             return ()
-        idle = [stepd for stepd in ours if not proc.descendants(stepd.process)]
+        idle = [stepd for stepd in old if not proc.descendants(stepd.process)]
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
 
     def _of(self, job: JobId, everyone: Iterable[Seen]) -> list[Stepd]:
+        """One that is another's child is a task in the making: it has not got its own program yet."""
+        titled = {seen.process.pid: (seen, step) for seen in everyone if (step := self._step(seen, job))}
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-        found = []
-        for seen in everyone:
-            title = None if seen.dead else _TITLE.match(_read(seen.process.pid, "cmdline").partition(b"\0")[0])
-            if title and int(title[1]) == job and self._is_stepd(seen.process.pid) and self._is_of_ours(seen):
-                began = booted + seen.process.started / _TICKS
-                step = title[2].decode("ascii", "replace")
-                found.append(Stepd(process=seen.process, job=job, step=step, began=began))
-        return found
+        return [
+            Stepd(process=seen.process, job=job, step=step, began=booted + seen.process.started / _TICKS)
+            for seen, step in titled.values()
+            if seen.parent not in titled
+        ]
+
+    def _step(self, seen: Seen, job: JobId) -> str:
+        """Of which step of `job` this is the slurmstepd; empty when it is none."""
+        pid = seen.process.pid
+        title = None if seen.dead else _TITLE.match(_read(pid, "cmdline").partition(b"\0")[0])
+        if title is None or int(title[1]) != job or not self._is_stepd(pid) or not self._is_of_ours(pid):
+            return ""
+        return title[2].decode("ascii", "replace")
 
     def _is_stepd(self, pid: int) -> bool:
         """Anybody can write any title; the program and the user come from the kernel."""
         return _program(pid).startswith("slurmstepd") and _real_uid(pid) == self._owner
 
-    def _is_of_ours(self, seen: Seen) -> bool:
+    def _is_of_ours(self, pid: int) -> bool:
         """Several clusters may use this machine, each with a job of that number: their slurmds name their slurm.conf.
 
         A slurmstepd writes its title over its environment; where the name is lost, or is that of a copy that slurmctld
         sent (configless) while we know no file, there is one cluster.
         """
-        found = re.search(rb"(?:\A|\0)SLURM_CONF=([^\0]+)", _read(seen.process.pid, "environ"))
+        found = re.search(rb"(?:\A|\0)SLURM_CONF=([^\0]+)", _read(pid, "environ"))
         conf = Path(os.fsdecode(found[1])) if found else self._conf
         return conf.resolve() == self._conf.resolve() or not (conf.exists() and self._conf.exists())
 
     def _lives(self, job: JobId, everyone: Iterable[Seen]) -> bool:
         """Whether a task is left that is no slurmstepd's child: it became an orphan, and Slurm tracks it otherwise."""
-        return any(
-            _belongs(seen.process.pid, job) and not self._is_stepd(seen.process.pid)
-            for seen in everyone
-            if not seen.dead
-        )
+        alive = (seen.process.pid for seen in everyone if not seen.dead)
+        return any(_belongs(pid, job) and not self._is_stepd(pid) for pid in alive)
 
 
 def _belongs(pid: int, job: JobId) -> bool:
     """By its cgroup, or by its environment where that may be read."""
-    in_cgroup = re.search(rb"/job_%d(?:/|$)" % job, _read(pid, "cgroup"), re.MULTILINE)
-    return bool(in_cgroup) or b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
+    return is_in_job(_read(pid, "cgroup"), job) or b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
+
+
+def is_in_job(cgroups: bytes, job: JobId) -> bool:
+    """Whether one of these lines of /proc/PID/cgroup is below the job's cgroup."""
+    return re.search(rb"/job_%d(?:/|$)" % job, cgroups, re.MULTILINE) is not None
 
 
 def _read(pid: int, name: str) -> bytes:

@@ -48,6 +48,10 @@ class LettingGo:
             self._tasks[order.job] = asyncio.get_running_loop().create_task(work)
             self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
 
+    async def rest(self) -> None:
+        """Until nothing is being done."""
+        await asyncio.gather(*self._tasks.values())
+
     async def _end(self, order: LetGoOrder, before: float) -> None:
         try:
             ended = await self._threads.call(

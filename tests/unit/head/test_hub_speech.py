@@ -5,13 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from steward.adapters.messages import answer_of, ask_frame, opted_frame, report_frame, withdraw_frame
+from steward.adapters.messages import answer_of, ask_frame, let_go_of, opted_frame, report_frame, withdraw_frame
 from steward.adapters.wire import Frame
+from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
 from steward.model.health import Finding, Outcome, Severity
-from steward.model.ids import JobId, NodeName
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import ResumeMode
 from steward.model.observed import Witness, WitnessSeen
+from steward.model.why import Why
 from steward.ports import Stale
 from tests.fakes.hub_bench import a_hub, hello
 from tests.unit.workflows.test_apply import an_ask
@@ -47,6 +49,24 @@ def test_fresh_checks_are_asked_for_and_their_answer_noted() -> None:
             await bench.until("it is noted", lambda: bench.view().checked_at == 3000.0)
 
     asyncio.run(story())
+
+
+def test_the_order_to_let_go_reaches_the_agents_it_names() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            bench.hub.let_go(an_order(N1, NodeName("n9")))
+            order = let_go_of(await channel.receive())
+            assert (order.job, order.restart, order.before) == (7, 2, 1000.5)
+            assert order.why == "n2 died [test]"
+
+    asyncio.run(story())
+
+
+def an_order(*nodes: NodeName) -> LetGo:
+    why = Why(rule="test", text="n2 died")
+    return LetGo(key=Key("letgo:7:2"), why=why, job=JobId(7), nodes=frozenset(nodes), restart=2, before=1000.5)
 
 
 def test_an_ask_waits_until_it_is_answered() -> None:

@@ -12,6 +12,7 @@ from steward.model.action import (
     DownNode,
     DrainNode,
     LaunchInstance,
+    LetGo,
     NudgeJob,
     ProbeNode,
     RebootInstance,
@@ -240,6 +241,14 @@ def test_agents_are_asked_for_fresh_checks() -> None:
     bench = Bench()
     bench.apply(CheckNow(key=Key("check"), why=WHY, nodes=frozenset({N1, N2}), budget_s=2.0))
     assert bench.agents.checked == [frozenset({N1, N2})]
+
+
+def test_agents_are_told_to_let_go_of_a_lost_run() -> None:
+    bench = Bench()
+    order = LetGo(key=Key("letgo:7:0"), why=WHY, job=J7, nodes=frozenset({N1, N2}), restart=0, before=999.0)
+    bench.apply(order)
+    assert bench.agents.let_go_of == [order]
+    assert bench.store.outcomes[Key("letgo:7:0")] == ""
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), KeyError("n9")])

@@ -1,0 +1,157 @@
+"""Which processes count as slurmstepds that outlived their tasks. Real processes stand in for them."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.stepds import Stepds, is_in_job
+from steward.model.ids import JobId
+from tests.fakes.until import until
+
+JOB, OTHER = JobId(4242), JobId(424)
+WAITS = "read forever"
+"""A shell that waits for ever and has no child."""
+
+
+@dataclass
+class Node:
+    """Processes of one node; `conf` is its cluster's slurm.conf."""
+
+    folder: Path
+    running: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.conf = self.folder / "slurm.conf"
+        self.conf.touch()
+        self.stepds = Stepds(self.conf, owner=os.getuid())
+
+    def start(
+        self, title: str, script: str = WAITS, *, program: str = "slurmstepd", **env: str
+    ) -> "subprocess.Popen[bytes]":
+        """A shell under this program's name and title."""
+        binary = self.folder / program
+        if not binary.exists():
+            shutil.copy("/bin/sh", binary)
+        process = subprocess.Popen(
+            [title, "-c", script],
+            executable=binary,
+            env={"SLURM_CONF": str(self.conf), "PATH": os.environ["PATH"], **env},
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.running.append(process)
+        until("it has its title", lambda: Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(title.encode()))
+        return process
+
+    def end(self, job: JobId = JOB, before: float | None = None) -> list[str]:
+        """Steps that were ended; by default nothing is too young."""
+        ended = self.stepds.end_idle(job, time.time() + 1 if before is None else before)
+        return sorted(stepd.step for stepd in ended)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    node = Node(tmp_path)
+    yield node
+    for process in node.running:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(5)
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def stepd(job: JobId = JOB, step: str = "0") -> str:
+    return f"slurmstepd: [{job}.{step}]"
+
+
+def test_those_without_a_task_are_killed_and_told(node: Node) -> None:
+    step, batch = node.start(stepd()), node.start(stepd(step="batch"))
+    assert node.end() == ["0", "batch"]
+    assert (step.wait(5), batch.wait(5)) == (-9, -9)
+
+
+def test_one_with_a_living_task_is_left_alone(node: Node) -> None:
+    process = node.start(stepd(), "sleep 60 & wait")
+    until("its task runs", lambda: children(process.pid))
+    assert node.end() == []
+    assert process.poll() is None
+
+
+def test_a_task_that_has_not_got_its_program_yet_is_no_slurmstepd(node: Node) -> None:
+    process = node.start(stepd(), f"exec 3<&0; ( {WAITS} <&3 ) & wait")
+    until("it has forked", lambda: children(process.pid))
+    assert node.end() == []
+
+
+def test_a_dead_task_that_nobody_collected_does_not_count(node: Node, tmp_path: Path) -> None:
+    process = node.start(stepd(), f"true & touch {tmp_path}/begun; {WAITS}")
+    until("its task has begun", (tmp_path / "begun").exists)
+    until("its task is dead", lambda: all(state(pid) == "Z" for pid in children(process.pid)))
+    assert node.end() == ["0"]
+
+
+def test_an_orphan_of_the_job_keeps_all_its_slurmstepds(node: Node) -> None:
+    node.start(stepd())
+    orphan = node.start("python train.py", program="python", SLURM_JOB_ID=str(JOB))
+    assert node.end() == []
+    orphan.kill()
+    orphan.wait(5)
+    assert node.end() == ["0"]
+
+
+def test_a_task_is_also_known_by_its_cgroup() -> None:
+    cgroups = b"9:name=systemd:/system.slice\n0::/system.slice/slurmstepd.scope/job_4242/step_0/user/task_0\n"
+    assert is_in_job(cgroups, JOB)
+    assert is_in_job(b"4:freezer:/slurm/uid_1000/job_4242\n", JOB)
+    assert not is_in_job(cgroups, OTHER)
+
+
+@pytest.mark.parametrize("title", [stepd(OTHER), stepd(JobId(42420)), "slurmstepd: 4242.0", f"x {stepd()}"])
+def test_a_slurmstepd_of_another_job_is_left_alone(node: Node, title: str) -> None:
+    node.start(title)
+    assert node.end() == []
+
+
+def test_a_title_alone_makes_no_slurmstepd(node: Node) -> None:
+    node.start(stepd(), program="train")
+    assert node.end() == []
+
+
+def test_a_users_process_is_no_slurmstepd_whatever_it_is_called(node: Node) -> None:
+    node.start(stepd())
+    node.stepds = Stepds(node.conf, owner=os.getuid() + 1)
+    assert node.end() == []
+
+
+def test_one_that_began_later_belongs_to_the_next_run(node: Node) -> None:
+    node.start(stepd())
+    assert node.end(before=time.time() - 2.0) == []
+    time.sleep(0.1)
+    assert node.end(before=time.time()) == ["0"]
+
+
+def test_another_clusters_job_of_the_same_number_is_left_alone(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "other.conf").touch()
+    node.start(stepd(), SLURM_CONF=str(tmp_path / "other.conf"))
+    assert node.end() == []
+
+
+def test_a_node_without_a_slurm_conf_of_its_own_has_one_cluster(node: Node, tmp_path: Path) -> None:
+    node.start(stepd())
+    node.stepds = Stepds(tmp_path / "none.conf", owner=os.getuid())
+    assert node.end() == ["0"]

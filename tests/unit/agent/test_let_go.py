@@ -1,0 +1,98 @@
+"""The agent carries out the head's order to let go of a lost run, and nothing that might hit a newer one."""
+
+import asyncio
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.messages import LetGoOrder
+from steward.adapters.offload import Threads
+from steward.adapters.proc import Process
+from steward.adapters.stepds import Stepd
+from steward.agent.let_go import LettingGo
+from steward.agent.opted import OptedBook
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId
+from steward.model.job import ResumeMode
+
+J = JobId(7)
+ORDER = LetGoOrder(job=J, restart=0, before=1000.0, why="n1 died [job.let_go]")
+STEPD = Stepd(process=Process(pid=333, started=1), job=J, step="0", began=900.0)
+
+
+@dataclass
+class FakeStepds:
+    """`gate` holds up a look until it is set."""
+
+    looks: list[tuple[JobId, float]] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+    error: OSError | None = None
+
+    def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
+        self.looks.append((job, before))
+        self.gate.wait(5.0)
+        if self.error is not None:
+            raise self.error
+        return (STEPD,)
+
+
+def obey(folder: Path, *orders: LetGoOrder, skew_s: float | None = 0.0, restart: int = 0) -> FakeStepds:
+    """What was looked for when these orders came one upon the other, on a node where this restart of the job ran."""
+    stepds = FakeStepds()
+
+    async def story() -> None:
+        opted = OptedBook(folder / "opted.json")
+        opted.add(OptedIn(job=J, uid=1000, mode=ResumeMode.parse("1"), restart=restart, at=1.0))
+        letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: skew_s, threads=Threads(1))
+        for order in orders:
+            letting_go.obey(order)
+        await asyncio.sleep(0.02)
+        stepds.gate.set()
+        async with asyncio.timeout(5):
+            await letting_go.rest()
+
+    asyncio.run(story())
+    return stepds
+
+
+def test_the_order_is_carried_out_and_the_log_says_what_and_why(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert obey(tmp_path, ORDER).looks == [(J, 1000.0)]
+    assert "let go job=7 step=0 pid=333 restart=0 why='n1 died [job.let_go]'" in caplog.text
+
+
+def test_the_heads_time_is_turned_into_ours(tmp_path: Path) -> None:
+    assert obey(tmp_path, ORDER, skew_s=2.5).looks == [(J, 997.5)]
+
+
+def test_without_a_comparison_of_clocks_nothing_is_done(tmp_path: Path) -> None:
+    assert obey(tmp_path, ORDER, skew_s=None).looks == []
+
+
+def test_nothing_is_done_where_a_newer_run_of_the_job_has_begun(tmp_path: Path) -> None:
+    assert obey(tmp_path, ORDER, restart=1).looks == []
+    assert obey(tmp_path, replace(ORDER, restart=1), restart=1).looks != []
+
+
+def test_an_order_repeated_while_the_first_is_carried_out_is_dropped(tmp_path: Path) -> None:
+    assert len(obey(tmp_path, ORDER, ORDER, replace(ORDER, job=JobId(8))).looks) == 2
+
+
+def test_a_look_that_fails_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stepds = FakeStepds(error=OSError("no /proc"))
+    stepds.gate.set()
+
+    async def story() -> None:
+        opted = OptedBook(tmp_path / "opted.json")
+        letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: 0.0, threads=Threads(1))
+        letting_go.obey(ORDER)
+        await letting_go.rest()
+        letting_go.obey(ORDER)
+        await letting_go.rest()
+
+    asyncio.run(story())
+    assert len(stepds.looks) == 2
+    assert "no /proc" in caplog.text
