@@ -5,7 +5,6 @@ from enum import Enum
 
 from steward.model.ids import InstanceId, NodeName
 
-
 SPARES = "static.spares"
 """The group of all spare nodes; no group of the settings can have this name."""
 
