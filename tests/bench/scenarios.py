@@ -27,8 +27,12 @@ class Measured:
 
 
 def marked_to_tasks(story: Story) -> Measured:
-    """An administrator marks a living node DOWN: from then to the last task on the others and the spare."""
+    """A living node is marked DOWN: from then to the last task on the others and the spare.
+
+    Drained first, as Steward does it: else slurmd brings it back at once.
+    """
     victim = running_step(story)
+    story.bed.run(["scontrol", "update", f"nodename={victim}", "state=drain", "reason=bench"])
     hurt_at = time.time()
     story.bed.run(["scontrol", "update", f"nodename={victim}", "state=down", "reason=bench"])
     return Measured(seconds=tasks_of_attempt(story, 2) - hurt_at)

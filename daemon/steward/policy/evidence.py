@@ -37,7 +37,7 @@ def evidence(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft:
 def _against(
     node: NodeName, held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft
 ) -> list[Evidence]:
-    in_slurm = _in_slurm(node, failed_at, draft) if node in held else _taken_out(node, draft)
+    in_slurm = _in_slurm(node, failed_at, draft) if node in held else _taken_out(node, mem, draft)
     cases = _in_case(node, node in held, mem, failed_at, draft)
     late = _killed_late(node, mem, failed_at, draft) if node in held else []
     return [*_lost(node, failed_at, draft), *cases, *_findings(node, draft), *in_slurm, *late]
@@ -89,13 +89,15 @@ def _in_slurm(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
     return []
 
 
-def _taken_out(node: NodeName, draft: Draft) -> list[Evidence]:
+def taken_out_key(mem: JobMemory, node: NodeName) -> str:
+    """Under which it is noted when a run was first seen without one of its nodes."""
+    return f"taken:{mem.id}:{mem.restarts}:{node}"
+
+
+def _taken_out(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
     """A node that the run has no more: with `--no-kill` Slurm takes those out that go DOWN, whoever said so."""
-    known = draft.seen.nodes.get(node)
-    if known is None or not known.is_down or known.reason is None:
-        return []
-    text = f"{node}: Slurm has it DOWN and took it out of the job"
-    return [Evidence(node=node, text=text, at=known.reason.at)]
+    at = draft.noted.get(taken_out_key(mem, node))
+    return [] if at is None else [Evidence(node=node, text=f"{node}: Slurm took it out of the running job", at=at)]
 
 
 def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:

@@ -11,7 +11,7 @@ from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.ask import record, remember_excludes, requeue
 from steward.policy.draft import Draft
-from steward.policy.evidence import evidence
+from steward.policy.evidence import evidence, taken_out_key
 from steward.policy.exclude import exclude_list
 
 SLURMS_HOLDS = frozenset({"JobHoldMaxRequeue", "launch failed requeued held", "launch_failed_requeued_held"})
@@ -85,6 +85,8 @@ def _follow_running(job: Job, draft: Draft) -> None:
     )
     if followed != draft.jobs[job.id]:
         draft.jobs[job.id] = followed
+    for node in sorted(nodes - job.nodes):
+        draft.first_seen(taken_out_key(followed, node))
     if not job.requeue and job.is_batch:
         why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)

@@ -61,13 +61,14 @@ def test_a_dead_node_is_out_before_the_step_is_tried_again() -> None:
 
 
 def test_a_node_that_an_administrator_marked_down_and_slurm_took_out_of_the_job_is_evidence() -> None:
-    picture = asked().then(0.1).down("n2", "bench").change_job(nodes=names("n1", "n3")).after(0.1)
+    """Also when its slurmd, which lives, brought it back at once."""
+    picture = asked().then(0.1).change_job(nodes=names("n1", "n3")).after(0.1)
     assert answers(picture) == [(Answer.RETRY, names("n2"))]
 
 
 def test_a_node_that_was_taken_out_long_before_the_failure_is_no_evidence() -> None:
-    down = a_cluster().job().opted_in().then(0.1).down("n2", "bench").change_job(nodes=names("n1", "n3"))
-    failed = down.then().after(3600.0).ask(STEP).then(0.1).checked("n1", "n3")
+    shrunk = a_cluster().job().opted_in().then(0.1).change_job(nodes=names("n1", "n3"))
+    failed = shrunk.then().after(3600.0).ask(STEP).then(0.1).checked("n1", "n3")
     assert answers(failed) == [(Answer.STOP, frozenset())]
 
 
