@@ -62,7 +62,9 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     if name in draft.want.spares:
         lines.append(_spare(name, node, draft))
     if node.mark is not None and node.mark != SPARE:
-        lines.append("Out of service by our own mark; it is given back when its new incarnation passed all checks.")
+        case = draft.open_case(name)
+        back = "" if case and case.is_stood_in else "; it is given back when its new incarnation passed all checks"
+        lines.append(f"Out of service by our own mark{back}.")
     elif node.is_foreign:
         lines.append("Taken out of service by somebody else: Steward leaves it alone.")
     if name not in draft.want.slots:

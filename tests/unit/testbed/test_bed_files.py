@@ -7,8 +7,10 @@ import pytest
 
 from steward.adapters.process import run
 from steward.agent.config import load as load_agent_config
+from steward.model.instance import SPARES
 from steward.model.settings import parse
-from steward.testbed.bed import BedSpec
+from steward.testbed.bed import Backend, BedError, BedSpec
+from steward.testbed.beds import make
 from steward.testbed.broken_scontrol import break_scontrol, how_broken, mend_scontrol
 from steward.testbed.faults import FaultKind
 from steward.testbed.free_ports import free_ports
@@ -48,6 +50,20 @@ def test_nodes_and_spares_are_groups_of_their_own(tmp_path: Path) -> None:
     text = local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001)
     groups = {group["name"]: group["nodes"] for group in tomllib.loads(text)["groups"]}
     assert groups == {"main": "n1,n2,n3", "spare": "s1"}
+
+
+def test_fixed_machines_have_spares_in_no_group_and_a_power_command(tmp_path: Path) -> None:
+    fixed = BedSpec(dir=tmp_path, nodes=3, spares=1, fixed=True)
+    settings = parse(local_toml(Layout(root=tmp_path), fixed, listen=7000, http=7001), source="bed", env={})
+    assert settings.desired().spares == {"s1"}
+    assert {slot.group for slot in settings.slots().values()} == {"main", SPARES}
+    assert settings.provider.static is not None
+    assert settings.provider.static.reboot == (str(tmp_path / "etc" / "node-power"), "cycle", "%n")
+
+
+def test_fixed_machines_of_containers_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(BedError, match="use --backend local"):
+        make(BedSpec(dir=tmp_path, backend=Backend.DOCKER, spares=1, fixed=True))
 
 
 def test_a_later_command_reads_the_bed_as_it_was_asked_for(tmp_path: Path) -> None:
