@@ -17,8 +17,9 @@ from rich.console import Console
 
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec
+from steward.testbed.ready import open_cases
 from steward.testbed.reset import reset
-from steward.testbed.wait import NotInTime
+from steward.testbed.wait import NotInTime, wait_until_empty
 from tests.bench.scenarios import SCENARIOS, Scenario, plain_requeue
 from tests.bench.summary import Sample, as_json, as_table, ratio_line, summarize
 from tests.e2e.story import Story
@@ -27,6 +28,7 @@ NODES = 6
 _NO_LIMITS = {"repair": {"node_repairs": 100, "replacements_per_hour": 10000, "breaker_min": 100}}
 """The same node dies again and again here."""
 _PLAIN_NODES = 5
+_REPAIR_S = 60.0
 
 Found = TypeVar("Found")
 
@@ -77,6 +79,7 @@ def steward_runs(bed: Bed, runs: int) -> list[Sample]:
 
 
 def one_run(bed: Bed, scenario: Scenario, run: int) -> Sample:
+    wait_until_empty("repairs are over, before the bed puts its machines in order", lambda: open_cases(bed), _REPAIR_S)
     reset(bed)
     story = Story(bed, Path(tempfile.mkdtemp(prefix="run-", dir=bed.shared)))
     story.dir.chmod(0o1777)
