@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 struct arrival {
@@ -20,6 +22,12 @@ static const int blocked_by_srun[] = {SIGINT,  SIGQUIT, SIGCONT, SIGTERM,
 				      SIGPIPE, SIGWINCH};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* srun of 26.05 catches signals from a thread of its own that has been started
+ * before plugins are loaded, and may be about to: these, last of all. */
+static const int caught_by_srun[] = {SIGINT, SIGQUIT, SIGCONT, SIGTERM,
+				     SIGHUP, SIGUSR1, SIGUSR2};
+#define SRUN_THREAD_MS 200
 
 static int pipe_ends[2] = {-1, -1};
 static struct sigaction before[COUNT(caught)];
@@ -64,6 +72,38 @@ static bool _has_terminal(void)
 	return fd >= 0;
 }
 
+static bool _has_threads(void)
+{
+	struct stat status;
+
+	/* A folder has its own two links and one for each folder in it. */
+	return !stat("/proc/self/task", &status) && status.st_nlink > 3;
+}
+
+static bool _srun_catches_all(void)
+{
+	struct sigaction action;
+
+	for (size_t i = 0; i < COUNT(caught_by_srun); i++) {
+		if (sigaction(caught_by_srun[i], NULL, &action) ||
+		    action.sa_handler == SIG_DFL ||
+		    action.sa_handler == SIG_IGN)
+			return false;
+	}
+	return true;
+}
+
+/* Whoever sets a signal's handler last has it: let srun's thread come first. */
+static void _let_srun_catch_first(void)
+{
+	struct timespec pause = {.tv_nsec = 250000};
+
+	if (!_has_threads())
+		return;
+	for (int i = 0; i < SRUN_THREAD_MS * 4 && !_srun_catches_all(); i++)
+		(void) nanosleep(&pause, NULL);
+}
+
 static void _catch_all(struct relay *relay)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -96,6 +136,7 @@ bool relay_begin(struct relay *relay)
 	for (size_t i = 0; i < COUNT(blocked_by_srun); i++)
 		sigdelset(&relay->mask, blocked_by_srun[i]);
 	relay_close();
+	_let_srun_catch_first();
 	_catch_all(relay);
 	return true;
 }

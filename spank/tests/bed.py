@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 from collections.abc import Callable
@@ -51,7 +52,14 @@ class ShimTest(unittest.TestCase):
             start_new_session=True,
         )
         self.addCleanup(self._reap, process)
+        self.limit(process.kill)
         return process
+
+    def limit(self, end: Callable[[], None]) -> None:
+        """Call end() when the deadline is over before the test: what waits for output then sees its end."""
+        timer = threading.Timer(DEADLINE_S, end)
+        timer.start()
+        self.addCleanup(timer.cancel)
 
     def run_slurm(self, *argv: str, **env: str) -> tuple[int, str, float]:
         """Exit status, output and seconds of a command of the fake Slurm."""

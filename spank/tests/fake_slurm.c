@@ -5,7 +5,7 @@
  * The plugin's arguments come from FAKE_PLUGSTACK, one word each. What srun's
  * "task" does is told by the words after the options; see _task_word().
  */
-#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +141,35 @@ static int _give_options(int ac, char **av)
 	return at;
 }
 
+static void _lose_signal(int signo)
+{
+	(void) signo;
+}
+
+/* srun of 26.05: a thread that catches srun's signals, sooner or later. Of the
+ * supervisor only: the step's watching takes no handlers into account. */
+static void *_catch_signals(void *arg)
+{
+	static const int caught[] = {SIGINT, SIGQUIT, SIGCONT, SIGTERM,
+				     SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
+	struct sigaction action = {.sa_handler = _lose_signal};
+
+	(void) arg;
+	usleep(50000);
+	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+		sigaction(caught[i], &action, NULL);
+	return NULL;
+}
+
+static void _start_thread(void)
+{
+	pthread_t thread;
+
+	if (getenv("FAKE_THREAD") && !getenv("STEWARD_SUPERVISOR") &&
+	    pthread_create(&thread, NULL, _catch_signals, NULL))
+		abort();
+}
+
 static int _run_srun(int ac, char **av)
 {
 	sigset_t blocked;
@@ -150,6 +179,7 @@ static int _run_srun(int ac, char **av)
 	sigaddset(&blocked, SIGINT);
 	sigaddset(&blocked, SIGTERM);
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	_start_thread();
 	fake.context = S_CTX_LOCAL;
 	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
 	at = _give_options(ac, av);

@@ -170,9 +170,9 @@ class Input(ShimTest):
 class Signals(ShimTest):
     """Each reaches the step once; the user's will ends everything."""
 
-    def test_without_a_terminal_each_signal_is_passed_on_once(self) -> None:
+    def check_each_signal_is_passed_on_once(self, *before: str, **env: str) -> None:
         agent = self.agent("retry")
-        process = self.start(["srun", ON, "signals", "exit=1"])
+        process = self.start(["srun", ON, *before, "signals", "exit=1"], env=env)
         assert process.stdout
         ready(process.stdout)
         sent = [signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH]
@@ -183,6 +183,12 @@ class Signals(ShimTest):
         rest, _ = process.communicate(timeout=DEADLINE_S)
         assert got == [f"got {int(signo)}\n" for signo in [*sent, signal.SIGCONT, signal.SIGTERM]]
         assert (rest, process.returncode, agent.lines) == ("", 1, []), "and the agent was not asked"
+
+    def test_without_a_terminal_each_signal_is_passed_on_once(self) -> None:
+        self.check_each_signal_is_passed_on_once()
+
+    def test_a_thread_of_srun_that_catches_signals_late_does_not_lose_them(self) -> None:
+        self.check_each_signal_is_passed_on_once("sleep=1", FAKE_THREAD="1")
 
     def test_the_child_has_a_group_of_its_own_without_a_terminal(self) -> None:
         assert "group=own" in self.run_slurm("srun", ON, "print")[1]
@@ -224,6 +230,7 @@ class Terminal(ShimTest):
         termios.tcsetattr(master, termios.TCSANOW, settings)
         terminal = cast(BinaryIO, os.fdopen(master, "r+b", buffering=0))
         self.addCleanup(self._end, terminal)
+        self.limit(lambda: os.kill(pid, signal.SIGKILL))
         return terminal
 
     def _end(self, terminal: BinaryIO) -> None:
