@@ -4,9 +4,14 @@ import pytest
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, ReturnNode, TerminateInstance
 from steward.model.case import Step
+from steward.model.ids import JobId
 from steward.model.mark import SPARE
 from steward.model.node import NodeBase
 from steward.model.observed import Freshness
+from steward.model.resume import JobMemory
+from steward.policy.draft import Draft
+from steward.policy.exclude import LATE_KILL_S, told_again_until
+from tests.builders.picture import ON, T0, USER, names
 from tests.builders.site import (
     AGAIN_S,
     HOLD,
@@ -98,10 +103,22 @@ def test_the_spare_goes_on_serving_while_an_admin_has_the_broken_node() -> None:
 
 
 def test_the_spare_goes_on_serving_when_the_returned_node_is_broken_still() -> None:
-    picture = serving(broken(a_site("s1")))
-    picture = free(picture, "n2").lost("n2").then(1)
-    assert case_of(picture).step is not Step.CLOSED
-    assert not [a for a in picture.plan().actions if isinstance(a, TerminateInstance)]
+    picture = free(serving(broken(a_site("s1"))), "n2").lost("n2")
+    assert actions(picture) == [(DownNode, "n2")]
+    assert [kind for kind, _ in actions(picture.then(1)) if kind is TerminateInstance] == []
+
+
+def test_a_spare_that_never_came_to_serve_goes_back_when_an_admin_takes_the_node() -> None:
+    picture = lent(broken(a_site("s1"))).down("n2", "ticket 4711: board")
+    assert actions(picture) == [(TerminateInstance, "s1")]
+
+
+def test_a_job_keeps_off_the_mended_node_until_slurm_has_forgotten_its_lost_run() -> None:
+    picture = serving(broken(a_site("s1"))).wait(3600)
+    picture = free(picture, "n2").agent("n2", connected=True, lost_at=None).then(1)
+    lost = JobMemory(id=JobId(7), uid=USER, mode=ON, opted_at=T0, restarts=1, excised=names("n2"))
+    now = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    assert told_again_until(lost, now) == {"n2": picture.now - 1 + LATE_KILL_S}
 
 
 def test_a_node_that_breaks_again_keeps_the_spare_that_serves_for_it() -> None:

@@ -65,6 +65,12 @@ def test_a_spare_that_fails_its_verification_is_given_up_for_another() -> None:
     assert (LaunchInstance, "s2") in planned
 
 
+def test_a_spare_that_slurm_does_not_take_back_stands_in_for_nobody() -> None:
+    picture = lent(broken(a_site("s1"))).checked("s1").wait(61)
+    assert (case_of(picture).step, case_of(picture).stand_in) == (Step.HELD, None)
+    assert (TerminateInstance, "s1") in actions(picture.after(AGAIN_S))
+
+
 def test_a_spare_that_an_admin_takes_meanwhile_is_given_up() -> None:
     picture = lent(broken(a_site("s1", "s2"))).drained("s1", "mine").then(1)
     assert case_of(picture).launches == 1
