@@ -29,18 +29,19 @@ def remember_jobs(draft: Draft) -> None:
     if not draft.want.resume.enabled:
         return
     for word in sorted(draft.seen.opted_in, key=lambda w: (w.job, w.at)):
-        _remember(word.job, word.uid, word.mode, draft)
+        _remember(word.job, word.uid, word.mode, word.restart, draft)
     for ask in sorted(draft.seen.asks, key=lambda a: a.id):
-        _remember(ask.job, ask.uid, ask.mode, draft)
+        _remember(ask.job, ask.uid, ask.mode, ask.restart, draft)
 
 
-def _remember(id: JobId, uid: int, mode: ResumeMode, draft: Draft) -> None:
+def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft) -> None:
+    """`restart` is the run that told of it; Slurm may be further already."""
     job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
     if job is None or not mode.on or uid != job.user_id or not (job.is_active or job.is_pending):
         return
     if mem is not None and mem.uid == uid and not _is_another(job, mem):
         return
-    draft.jobs[id] = JobMemory(id=id, uid=uid, mode=mode, opted_at=draft.now, restarts=job.restarts)
+    draft.jobs[id] = JobMemory(id=id, uid=uid, mode=mode, opted_at=draft.now, restarts=min(restart, job.restarts))
     draft.jobs[id] = replace(draft.jobs[id], excluded_by_user=job.excluded)
     draft.tell("job.opted_in", f"job {id} is resumed if a node fails (--auto-resume={mode.text})", job=id)
 
@@ -134,7 +135,7 @@ def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
 
 def _follow_pending(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
-    if mem.pending_from is None and mem.nodes:
+    if mem.pending_from is None and (mem.nodes or job.restarts > mem.restarts):
         _note_requeue(job, mem, draft)
     if draft.jobs[job.id].pending_from is not None:
         _nudge(job, draft)

@@ -161,6 +161,14 @@ def test_a_job_requeued_by_a_person_comes_back_at_once_and_costs_it_no_resume() 
     assert picture.plan().memory.jobs[J].resumes == 0
 
 
+def test_a_job_requeued_before_it_was_ever_seen_running_comes_back_at_once_too() -> None:
+    waiting = a_cluster().job().change_job(state=JobState.PENDING, nodes=frozenset(), started=None)
+    told = waiting.opted_in().then(0.3)
+    assert nudges(told.requeued().then(0.1).then(1.1)) != []
+    never_seen = waiting.change_job(restarts=1, reason="BeginTime").opted_in().then(0.1)
+    assert nudges(never_seen.then(1.1)) != []
+
+
 def test_two_jobs_hit_by_one_nodes_death_both_come_back() -> None:
     picture = a_cluster().job(7, on=("n1", "n2")).job(8, on=("n2", "n3")).opted_in(7).opted_in(8).then()
     picture = picture.lost("n2").then().marked("n2").requeued(7).requeued(8).then(1.1)
