@@ -39,7 +39,7 @@ class AgentTable:
     site_checks_dir: Path = Path("/etc/steward/checks.d")
     kernel_log: Path = Path("/dev/kmsg")
     check_interval_s: float = 15.0
-    hold_head_absent_s: float = 90.0
+    hold_head_absent_s: float = 70.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ def write_files(plan: Plan, root: Path) -> None:
     (etc / "slurm.conf").write_text(_slurm_conf(plan))
     (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File=/dev/bed-gpu[0-{GPUS - 1}]\n")
     (etc / "cgroup.conf").write_text(_cgroup_conf(plan))
-    shim = "optional /opt/steward/lib/steward.so socket=/run/steward/agent.sock hold=120\n"
+    shim = "optional /opt/steward/lib/steward.so socket=/run/steward/agent.sock\n"
     (etc / "plugstack.conf").write_text(shim if plan.spec.steward else "")
     (etc / "slurmdbd.conf").write_text(_SLURMDBD_CONF)
     (etc / "steward.toml").write_text(_steward_toml(plan))

@@ -32,7 +32,7 @@ def write_slurm_conf(layout: Layout, plan: SlurmPlan) -> None:
     layout.slurm_conf.write_text(_slurm_conf(layout, plan))
     (etc / "cgroup.conf").write_text(cgroup_conf(plan.version))
     (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File={layout.gpu_devices}/gpu[0-{GPUS - 1}]\n")
-    shim = "" if plan.shim is None else f"optional {plan.shim} socket={layout.agent_socket} hold=120\n"
+    shim = "" if plan.shim is None else f"optional {plan.shim} socket={layout.agent_socket}\n"
     (etc / "plugstack.conf").write_text(shim)
     _make_gpus(layout)
 

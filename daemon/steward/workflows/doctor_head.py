@@ -13,7 +13,7 @@ _NAMES_SHOWN = 8
 
 def judge_shim(path: Path, text: str | None) -> list[Line]:
     """`text`: plugstack.conf, None where it cannot be read."""
-    remedy = f"add `optional steward.so socket=/run/steward/agent.sock hold=120` to {path}, on every node"
+    remedy = f"add `optional steward.so socket=/run/steward/agent.sock` to {path}, on every node"
     if text is None:
         return [bad("shim", f"{path} cannot be read", remedy)]
     active = [line.split("#")[0] for line in text.splitlines()]

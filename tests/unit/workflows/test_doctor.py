@@ -47,7 +47,7 @@ def test_settings_that_could_not_be_read_are_not_called_well() -> None:
 @pytest.mark.parametrize(
     ("text", "health"),
     [
-        ("optional steward.so socket=/run/steward/agent.sock hold=120\n", Health.OK),
+        ("optional steward.so socket=/run/steward/agent.sock\n", Health.OK),
         ("required steward.so\n", Health.WARN),
         ("# optional steward.so\n", Health.BAD),
         ("include /etc/slurm/plugstack.conf.d/*.conf\n", Health.WARN),

@@ -84,10 +84,10 @@ class AgentSettings(Section):
     kernel_log: Path = Field(default=Path("/dev/kmsg"), description="Kernel log to follow: /dev/kmsg or a plain file.")
     check_interval_s: float = Field(default=15.0, ge=0.2, le=3600, description="Time between two runs of each check.")
     hold_head_absent_s: float = Field(
-        default=90.0,
+        default=70.0,
         ge=0,
         le=3600,
-        description="A failed job is held this long while the head is away; keep it below the shim's `hold=` (120).",
+        description="A failed job is held this long while the head is away; keep it below the shim's `hold=` (80).",
     )
 
 
