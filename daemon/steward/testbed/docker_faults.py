@@ -42,8 +42,8 @@ class DockerFaults:
         self._on_bed: dict[FaultKind, Callable[[], None]] = {
             FaultKind.KILL_HEAD: lambda: self._on_head(lambda each: _kill_unit(each, HEAD)),
             FaultKind.START_HEAD: lambda: self._on_head(lambda each: _start_unit(each, HEAD)),
-            FaultKind.STOP_HEAD: lambda: self._on_head(lambda each: _signal_unit(each, HEAD, "STOP")),
-            FaultKind.CONT_HEAD: lambda: self._on_head(lambda each: _signal_unit(each, HEAD, "CONT")),
+            FaultKind.STOP_HEAD: lambda: self._on_head(lambda each: _freeze_unit(each, HEAD)),
+            FaultKind.CONT_HEAD: lambda: self._on_head(lambda each: _thaw_unit(each, HEAD)),
             FaultKind.HANG_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
             FaultKind.GARBLE_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
             FaultKind.FAIL_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
@@ -118,8 +118,14 @@ def _start_unit(container: Container, unit: str) -> None:
     wait_until(f"{unit} runs again", lambda: is_active(container, unit), _START_S)
 
 
-def _signal_unit(container: Container, unit: str, signal: str) -> None:
-    _systemctl(container, "kill", f"--signal={signal}", "--kill-whom=main", unit)
+def _freeze_unit(container: Container, unit: str) -> None:
+    _systemctl(container, "kill", "--signal=STOP", "--kill-whom=main", unit)
+
+
+def _thaw_unit(container: Container, unit: str) -> None:
+    """Its watchdog may have ended it while it stood still; then systemd starts it again within a second."""
+    container.exec_run(["systemctl", "kill", "--signal=CONT", "--kill-whom=main", unit])
+    wait_until(f"{unit} runs", lambda: is_active(container, unit), _START_S)
 
 
 def _systemctl(container: Container, *words: str) -> None:
