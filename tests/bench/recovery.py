@@ -39,7 +39,7 @@ def main() -> int:
     asked = arguments()
     backend = Backend(asked.backend)
     spec = BedSpec(dir=new_dir(), backend=backend, nodes=NODES, settings=_NO_LIMITS)
-    samples = with_bed(spec, lambda bed: steward_runs(bed, asked.runs))
+    samples = with_bed(spec, lambda bed: steward_runs(bed, asked.runs)) if asked.runs else []
     plain: list[float] = []
     if asked.plain_runs:
         spec = BedSpec(dir=new_dir(), backend=backend, nodes=_PLAIN_NODES, steward=False)

@@ -61,8 +61,12 @@ def frozen_to_marked(story: Story) -> Measured:
 
 
 def plain_requeue(story: Story) -> float:
-    """Slurm alone, its defaults: from the death of a node to the job's script."""
-    victim = running_batch(story, "--requeue")
+    """Slurm alone, its defaults: from the death of a node to the job's script.
+
+    Without a step: here the dead node's connections are reset, which no power cut does, and `srun` would fail the job
+    before Slurm knows of the node.
+    """
+    victim = running_batch(story, "--requeue", "sleep 3600")
     hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
     return script_again(story, _PLAIN_BACK_S) - hurt_at
 
@@ -84,10 +88,10 @@ def running_step(story: Story) -> str:
     return next(node for node, _ in starts(story, 1) if node != host)
 
 
-def running_batch(story: Story, option: str) -> str:
+def running_batch(story: Story, option: str, work: str = "srun sleep 3600") -> str:
     """A job on four nodes that writes when its script starts; one of its nodes that is not the batch host."""
     note = f'echo "restart=${{SLURM_RESTART_COUNT:-0}} $(date +%s.%N)" >>{story.dir}/scripts\n'
-    script = story.script("train.sh", f"{note}srun sleep 3600\n")
+    script = story.script("train.sh", f"{note}{work}\n")
     job = story.submit(script, option, "-N4", "--ntasks-per-node=1", "--gres=gpu:8")
     story.wait("the script runs", lambda: scripts(story, 0))
     host = story.job(job).batch_host
