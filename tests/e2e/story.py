@@ -15,6 +15,8 @@ from steward.testbed.wait import wait_until
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL"}
 
+XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid=0, GPU has fallen off the bus."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSeen:

@@ -5,23 +5,23 @@ import time
 import pytest
 
 from steward.testbed.faults import FaultKind
-from tests.e2e.story import Story, task_script
+from tests.e2e.story import XID_79, Story, task_script
 
 AWAY_S = 60.0
-
-
-def launches(story: Story, node: str, since: float) -> int:
-    """How many machines the provider made for the node."""
-    return len([e for e in story.events("action.launch", since=since) if e["node"] == node])
+HELD = """[ "${{SLURM_RESTART_COUNT:-0}}" = 0 ] || exit 0
+while [ ! -e {dir}/die ]; do sleep 0.1; done
+exit 1
+"""
 
 
 def test_head_stopped_for_a_minute_in_a_case_and_a_hold(story: Story) -> None:
-    """The head freezes after the node is marked; meanwhile a batch script fails and is held."""
+    """The head freezes while it repairs a node; meanwhile a script fails on another bad node and is held."""
     task = task_script(story)
     job = story.submit(story.script("train.sh", f"srun bash {task}\n"), "--auto-resume=1", "-N2", "-n2")
     story.wait("two tasks run", lambda: len(story.lines("started")) == 2)
     bystander = story.submit(story.script("calm.sh", f"while [ ! -e {story.dir}/go ]; do sleep 0.1; done\n"), "-N1")
-    story.wait_state(bystander, "RUNNING")
+    held = story.submit(story.script("held.sh", HELD.format(dir=story.dir)), "--auto-resume=1", "-N1", "--exclusive")
+    story.wait("the script to be held is known", lambda: any(held == known["id"] for known in story.get("/v1/jobs")))
     victim = next(
         node
         for node in (line.split()[0].split(":")[1] for line in story.lines("started"))
@@ -30,15 +30,21 @@ def test_head_stopped_for_a_minute_in_a_case_and_a_hold(story: Story) -> None:
     hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
     story.wait("a case is open", lambda: story.cases(victim, since=hurt_at), 15.0)
     story.hurt(FaultKind.STOP_HEAD)
+    bad_host = story.job(held).batch_host
+    story.hurt(FaultKind.KERNEL_LOG, bad_host, XID_79)
+    (story.dir / "die").touch()
     time.sleep(AWAY_S)
     assert story.job(bystander).state == "RUNNING"
     assert story.job(job).state in ("RUNNING", "PENDING")
+    assert (story.job(held).state, story.job(held).restarts) == ("RUNNING", 0)
     story.hurt(FaultKind.CONT_HEAD)
+    assert story.wait_state(held, "COMPLETED", 60.0).restarts == 1
     story.wait("it runs again", lambda: len(story.lines("started")) >= 4, 30.0)
     (story.dir / "go").touch()
     assert story.wait_end(job).state == "COMPLETED"
     assert story.wait_end(bystander).state == "COMPLETED"
-    story.wait_case(victim, "closed", 60.0, since=hurt_at)
+    for node in (victim, bad_host):
+        story.wait_case(node, "closed", 60.0, since=hurt_at)
 
 
 @pytest.mark.parametrize("step", ["drain", "release", "launch", "provision", "verify", "return"])

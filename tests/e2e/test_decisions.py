@@ -5,9 +5,7 @@ from functools import partial
 import pytest
 
 from steward.testbed.faults import FaultKind
-from tests.e2e.story import Story, task_script
-
-XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid=0, GPU has fallen off the bus."
+from tests.e2e.story import XID_79, Story, task_script
 
 
 @pytest.mark.parametrize(("command", "exit_code"), [("exit 3", "3:0"), ("kill -SEGV $$", "0:11")])
