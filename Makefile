@@ -10,7 +10,7 @@ JUNIT = --junitxml=$(RESULTS)/$@.xml
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint shim shim-tests unit e2e-local e2e-docker bench docs fresh clean
+.PHONY: help setup setup-demo demo test lint shim shim-tests unit e2e-local e2e-docker e2e-versions bench docs fresh clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -25,7 +25,7 @@ demo: setup-demo shim   ## three faults under a real training job; ARGS="--json 
 	@$(BIN)/steward demo $(ARGS)
 
 test: setup     ## everything that CI runs, with one summary at the end
-	@python3 tools/stages.py lint:5 shim-tests:5 unit:8 e2e-local:14 e2e-docker:18
+	@python3 tools/stages.py lint:5 shim-tests:5 unit:8 e2e-local:14 e2e-docker:18 e2e-versions:10
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
@@ -50,6 +50,12 @@ e2e-local: shim ## end-to-end tests on the local test bed
 
 e2e-docker: shim ## end-to-end tests on the docker test bed
 	docker/engine.sh run $(PYTEST) tests/e2e --backend docker $(JUNIT) $(ARGS)
+
+e2e-versions: shim ## the main job on the newer Slurms, docker test bed
+	for version in 24.11 26.05; do \
+	  docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py --backend docker --slurm $$version \
+	    --junitxml=$(RESULTS)/$@-$$version.xml $(ARGS) || exit 1; \
+	done
 
 bench: setup shim ## recovery times against plain Slurm; ARGS="--runs N --json FILE"
 	$(BIN)/python -m tests.bench.recovery $(ARGS)
