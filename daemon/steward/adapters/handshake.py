@@ -48,12 +48,6 @@ def until_beat(wait_s: float, head_now: float) -> float:
     return wait_s - head_now % _SLOT_S if wait_s > _SLOT_S else wait_s
 
 
-def terms_for(nodes: int, now: float) -> Terms:
-    """500 beats a second at most, whatever the size of the cluster; a small one notices within 3 s."""
-    interval = max(1.0, nodes / 500)
-    return Terms(interval_s=interval, late_after_s=max(3 * interval, 3.0), now=now)
-
-
 async def greet_agent(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, terms: Terms
 ) -> tuple[Channel, Hello]:

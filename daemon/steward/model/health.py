@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.ids import BootId, InstanceId
 
 
 class Outcome(Enum):
@@ -58,13 +58,3 @@ class Finding:
     @property
     def is_bad(self) -> bool:
         return self.outcome is Outcome.FAILED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """All current findings of one incarnation of a node."""
-
-    node: NodeName
-    incarnation: Incarnation
-    at: float
-    findings: tuple[Finding, ...] = ()

@@ -41,8 +41,10 @@ def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft)
         return
     if mem is not None and mem.uid == uid and not _is_another(job, mem):
         return
-    draft.jobs[id] = JobMemory(id=id, uid=uid, mode=mode, opted_at=draft.now, restarts=min(restart, job.restarts))
-    draft.jobs[id] = replace(draft.jobs[id], excluded_by_user=job.excluded)
+    restarts = min(restart, job.restarts)
+    draft.jobs[id] = JobMemory(
+        id=id, uid=uid, mode=mode, opted_at=draft.now, restarts=restarts, excluded_by_user=job.excluded
+    )
     draft.tell("job.opted_in", f"job {id} is resumed if a node fails (--auto-resume={mode.text})", job=id)
 
 

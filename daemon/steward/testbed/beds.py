@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from steward.testbed.bed import Backend, Bed, BedError, BedSpec
+from steward.testbed.bed_paths import MANIFEST
 from steward.testbed.docker import DockerBed
-from steward.testbed.layout import MANIFEST
 from steward.testbed.local import LocalBed
 
 

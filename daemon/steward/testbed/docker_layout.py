@@ -6,15 +6,12 @@ from pathlib import Path
 
 from steward.adapters.providers.docker import REFUSE_LAUNCH
 from steward.model.ids import NodeName
-
-MANIFEST = "bed.json"
+from steward.testbed.bed_paths import BedPaths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DockerLayout:
+class DockerLayout(BedPaths):
     """Paths below one directory. `nodes/NAME` is what faults reach of a machine; a new machine empties it."""
-
-    root: Path
 
     @property
     def cluster(self) -> str:
@@ -25,27 +22,6 @@ class DockerLayout:
     def head(self) -> str:
         """The name of the controller's container."""
         return f"{self.cluster}-head"
-
-    @property
-    def manifest(self) -> Path:
-        return self.root / MANIFEST
-
-    @property
-    def slurm_conf(self) -> Path:
-        return self.root / "etc" / "slurm.conf"
-
-    @property
-    def steward_toml(self) -> Path:
-        return self.root / "etc" / "steward.toml"
-
-    @property
-    def shared(self) -> Path:
-        return self.root / "shared"
-
-    @property
-    def wrappers(self) -> Path:
-        """First in stewardd's search path; empty but for a fault."""
-        return self.root / "wrappers"
 
     @property
     def commands(self) -> Path:

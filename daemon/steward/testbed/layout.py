@@ -5,21 +5,15 @@ from pathlib import Path
 
 from steward.adapters.providers import local
 from steward.model.ids import NodeName
+from steward.testbed.bed_paths import BedPaths
 
-MANIFEST = "bed.json"
 LONGEST_DIR = 70
 """A unix socket's path has at most 107 bytes, and ours end in `/run/agent-NODE.sock`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(BedPaths):
     """Paths below one directory; `%n` in a path stands for the node's name, as in slurm.conf."""
-
-    root: Path
-
-    @property
-    def manifest(self) -> Path:
-        return self.root / MANIFEST
 
     @property
     def machines(self) -> Path:
@@ -28,14 +22,6 @@ class Layout:
     @property
     def refuse_launch(self) -> Path:
         return self.root / local.REFUSE_LAUNCH
-
-    @property
-    def slurm_conf(self) -> Path:
-        return self.root / "etc" / "slurm.conf"
-
-    @property
-    def steward_toml(self) -> Path:
-        return self.root / "etc" / "steward.toml"
 
     @property
     def node_power(self) -> Path:
@@ -62,15 +48,6 @@ class Layout:
     def controller(self) -> Path:
         """State of slurmctld and stewardd, and who runs on the controller."""
         return self.root / "controller"
-
-    @property
-    def shared(self) -> Path:
-        return self.root / "shared"
-
-    @property
-    def wrappers(self) -> Path:
-        """First in stewardd's search path; empty but for a fault."""
-        return self.root / "wrappers"
 
     def node(self, name: NodeName | str = "%n") -> Path:
         """The machine's own disk: empty on a new machine."""

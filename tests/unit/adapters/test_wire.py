@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steward.adapters.handshake import Hello, Terms, greet_agent, greet_head, terms_for
+from steward.adapters.handshake import Hello, Terms, greet_agent, greet_head
 from steward.adapters.seal import Role, digest
 from steward.adapters.wire import MAX_FRAME, Frame, Gone, Malformed, pack, read_frame, unpack
 from steward.model.ask import OptedIn
@@ -243,11 +243,6 @@ def test_a_closed_channel_is_gone_for_both() -> None:
                 await ends.head.receive()
 
     run(story())
-
-
-def test_the_beat_of_10000_agents_costs_500_a_second_and_a_small_cluster_is_watched_closely() -> None:
-    assert terms_for(6, 0.0) == Terms(interval_s=1.0, late_after_s=3.0, now=0.0)
-    assert 10_000 / terms_for(10_000, 0.0).interval_s == 500
 
 
 async def _ignore(work: Coroutine[Any, Any, Any]) -> None:
