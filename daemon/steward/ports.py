@@ -7,7 +7,7 @@ Errors: `Retryable` (try again later, nothing is known to have happened), `Perma
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from steward.model.action import Action, LetGo
+from steward.model.action import Action, LetGo, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, JobId, Key, NodeName
@@ -17,6 +17,7 @@ from steward.model.mark import Mark
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentView, WitnessSeen
+from steward.model.partition import Partition
 from steward.model.probe import Probe, Raw
 
 
@@ -69,6 +70,23 @@ class SlurmPort(Protocol):
     def allow_requeue(self, job: JobId) -> None:
         """Set Requeue=1 on a job."""
 
+    def partitions(self) -> Mapping[str, Partition]:
+        """Every partition. Raises Retryable as `nodes` does."""
+
+    def set_gate(self, partition: str, *, open: bool) -> None:
+        """State UP or DOWN. Raises Stale when the partition is gone."""
+
+    def write_partitions(self, text: str) -> None:
+        """Replace our own include file and have Slurm read it (`scontrol reconfigure`). When Slurm refuses it the last
+        good file is put back and read again: Permanent. Permanent also where no include file is configured."""
+
+    def forget_node(self, node: NodeName) -> None:
+        """Delete a dynamic node's record; one from slurm.conf, and an unknown one, is left and is success. Raises
+        Retryable while jobs are on it."""
+
+    def signal(self, job: JobId, signal: str) -> None:
+        """To the batch script and all steps. Raises Stale when the job does not run."""
+
 
 class ProviderPort(Protocol):
     """Who makes machines. One implementation per `provider = ` word in the settings; held to one contract suite."""
@@ -82,7 +100,8 @@ class ProviderPort(Protocol):
     def launch(self, slot: Slot, token: str) -> Instance:
         """A new instance for the slot. The same token returns the same instance, also after a crash of the caller.
 
-        Raises Retryable for want of capacity (text begins with `capacity`) or a passing fault, Permanent otherwise.
+        Raises Retryable for want of capacity (text begins with `capacity`), for a quota of the account (text begins
+        with `quota`) or a passing fault, Permanent otherwise.
         """
 
     def terminate(self, instance: InstanceId) -> None:
@@ -136,8 +155,22 @@ class AgentPort(Protocol):
     def let_go(self, order: LetGo) -> None:
         """Pass it on to the agents of its nodes that are connected; its effect is that they leave COMPLETING."""
 
+    def set_up(self, order: SetUpNode) -> None:
+        """Have its agent run the lifecycle scripts, once per token and boot; `views()` shows how it goes. Raises Stale
+        when the agent is not connected."""
+
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         """Keep what the second witness found; it appears in `views()` and rings the bell."""
+
+
+class SitePort(Protocol):
+    """The site's own commands around an instance's life. Slow: called in the pool."""
+
+    def back_up(self, node: NodeName, instance: InstanceId, *, restore: bool) -> None:
+        """Within its deadline. Raises Permanent with its last line when it fails."""
+
+    def firing(self, alarms: Sequence[str]) -> tuple[str, ...]:
+        """Which of these alarms fire. Raises Retryable when it cannot be known."""
 
 
 class WitnessPort(Protocol):

@@ -6,6 +6,7 @@ from steward.model.ask import Answer
 from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import Mark
+from steward.model.setup import Lifecycle
 from steward.model.why import Why
 
 
@@ -110,7 +111,8 @@ class LaunchInstance(_Action):
 
     slot: Slot
     token: str
-    case: CaseId
+    case: CaseId | None = None
+    """None: for a slot of an API group, not for a repair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +126,70 @@ class RebootInstance(_Action):
     instance: InstanceId
     node: NodeName
     token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetUpNode(_Action):
+    """Have the node's agent run the group's lifecycle scripts, once per `token` and boot.
+
+    `resource_config` is the JSON text for /opt/ml/config/resource_config.json, `provisioning` the one for
+    provisioning_parameters.json (empty: the source's own).
+    """
+
+    node: NodeName
+    token: str
+    lifecycle: Lifecycle
+    timeout_s: float
+    resource_config: str
+    provisioning: str = ""
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetGate(_Action):
+    """Open (UP) or close (DOWN) a partition that is ours. Never cancels a job."""
+
+    partition: str
+    open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePartitions(_Action):
+    """Our own include file: partitions that exist because of API groups. `text` is the whole file; validated, the last
+    good one is put back when Slurm refuses it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetNode(_Action):
+    """Delete the record of a dynamic node from Slurm after its instance is gone. A static node's is left."""
+
+    node: NodeName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalJob(_Action):
+    """Send a signal to all steps and the batch script of a job (its checkpoint signal)."""
+
+    job: JobId
+    signal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackUpNode(_Action):
+    """Run the site's backup (or restore) command for a node; once done for a key it is not run again."""
+
+    node: NodeName
+    instance: InstanceId
+    restore: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAtAlarms(_Action):
+    """Ask the site's alarm command about these names; a firing one is the action's failure, with its name."""
+
+    alarms: tuple[str, ...]
 
 
 Action = (
@@ -140,4 +206,11 @@ Action = (
     | LaunchInstance
     | TerminateInstance
     | RebootInstance
+    | SetUpNode
+    | SetGate
+    | WritePartitions
+    | ForgetNode
+    | SignalJob
+    | BackUpNode
+    | LookAtAlarms
 )

@@ -31,6 +31,10 @@ class Instance:
     launched: float = 0.0
     address: str = ""
     instead_of: NodeName | None = None
+    type: str = ""
+    """Machine type, where the provider knows several."""
+    interrupted: str = ""
+    """Why the provider will take it away by itself soon (a spot interruption); empty: it will not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +43,17 @@ class Slot:
 
     `fixed`: its machine is the only one that ever bears the name; a spare node serves when it is broken. `instead_of`
     is the broken node for which a spare is asked.
+    `types` are acceptable machine types in order of preference (empty: the provider's own choice); `image` and `release`
+    what it is made from (empty: the provider's default); `features` are Slurm's for its node; `role` is the API's word
+    (`Compute`, `Login`, `Controller`).
     """
 
     node: NodeName
     group: str
     fixed: bool = False
     instead_of: NodeName | None = None
+    types: tuple[str, ...] = ()
+    image: str = ""
+    release: str = ""
+    features: frozenset[str] = frozenset()
+    role: str = "Compute"

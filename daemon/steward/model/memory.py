@@ -6,9 +6,12 @@ from types import MappingProxyType
 from typing import Any
 
 from steward.model.case import Case
+from steward.model.group import ClientToken, Cluster, Group, Operation
 from steward.model.health import Incarnation
 from steward.model.ids import CaseId, JobId, Key, NodeName
+from steward.model.partition import Gate
 from steward.model.resume import JobMemory
+from steward.model.slot import SlotRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,5 +63,12 @@ class Memory:
     """When a person last reset the breakers: what was out of service before does not count against them."""
     looked: float = 0.0
     """While a case is open: about when the last fresh picture was planned on. Blind time is no step's lateness."""
+    cluster: Cluster | None = None
+    """The API's cluster; None before its creation and after its end."""
+    groups: Mapping[str, Group] = field(default_factory=_none)
+    slots: Mapping[NodeName, SlotRecord] = field(default_factory=_none)
+    gates: Mapping[str, Gate] = field(default_factory=_none)
+    operations: Mapping[str, Operation] = field(default_factory=_none)
+    client_tokens: Mapping[str, ClientToken] = field(default_factory=_none)
     paused: bool = False
     next_case: int = 1

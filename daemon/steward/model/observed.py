@@ -12,6 +12,8 @@ from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
 from steward.model.node import Node
+from steward.model.partition import Partition
+from steward.model.setup import SetupReport
 
 
 class Freshness(Enum):
@@ -55,6 +57,10 @@ class AgentView:
     reported_at: float = 0.0
     checked_at: float = 0.0
     """When the agent last answered a `check now` (0: never in this incarnation)."""
+    setup: SetupReport | None = None
+    """How the lifecycle scripts of this incarnation stand; None: none was ordered."""
+    address: str = ""
+    """Where its connection comes from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,9 @@ class Observed:
     slurm: Freshness = Freshness.FRESH
     nodes: Mapping[NodeName, Node] = field(default_factory=_empty)
     jobs: Mapping[JobId, Job] = field(default_factory=_empty)
+    partitions: Mapping[str, Partition] = field(default_factory=_empty)
+    partitions_at: float = 0.0
+    """When they were asked for (Unix s; 0: never). They are read beside the cycle and only while there are API groups."""
     agents: Mapping[NodeName, AgentView] = field(default_factory=_empty)
     agents_since: float = 0.0
     provider: Freshness = Freshness.FRESH

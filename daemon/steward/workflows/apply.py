@@ -17,21 +17,38 @@ from steward.model.action import (
     Action,
     AllowRequeue,
     AnswerAsk,
+    BackUpNode,
     CheckNow,
     DownNode,
     DrainNode,
+    ForgetNode,
     LaunchInstance,
     LetGo,
+    LookAtAlarms,
     NudgeJob,
     ProbeNode,
     RebootInstance,
     RequeueJob,
     ReturnNode,
+    SetGate,
+    SetUpNode,
+    SignalJob,
     TerminateInstance,
+    WritePartitions,
 )
 from steward.model.ids import Key
 from steward.model.observed import Observed
-from steward.ports import AgentPort, Permanent, PortError, ProviderPort, Retryable, SlurmPort, Stale, WitnessPort
+from steward.ports import (
+    AgentPort,
+    Permanent,
+    PortError,
+    ProviderPort,
+    Retryable,
+    SitePort,
+    SlurmPort,
+    Stale,
+    WitnessPort,
+)
 from steward.workflows.journal import Journal
 from steward.workflows.pool import Pool
 from steward.workflows.promises import Batch, Promises, SlurmAction
@@ -39,7 +56,7 @@ from steward.workflows.subject import kind_of
 
 log = logging.getLogger(__name__)
 
-Slow = ProbeNode | LaunchInstance | TerminateInstance | RebootInstance
+Slow = ProbeNode | LaunchInstance | TerminateInstance | RebootInstance | BackUpNode | LookAtAlarms
 _SLOW_AT_ONCE = 8
 
 
@@ -51,6 +68,7 @@ class Ports:
     provider: ProviderPort | None
     agents: AgentPort
     witness: WitnessPort
+    site: SitePort
 
 
 class Applier:
@@ -96,7 +114,16 @@ class Applier:
                 self._ports.agents.check_now(first.nodes, first.budget_s)
             case LetGo():
                 self._ports.agents.let_go(first)
-            case ProbeNode() | LaunchInstance() | TerminateInstance() | RebootInstance():
+            case SetUpNode():
+                self._ports.agents.set_up(first)
+            case (
+                ProbeNode()
+                | LaunchInstance()
+                | TerminateInstance()
+                | RebootInstance()
+                | BackUpNode()
+                | LookAtAlarms()
+            ):
                 raise AssertionError(f"{kind_of(first)} is for the pool")
             case _:
                 try:
@@ -119,6 +146,14 @@ class Applier:
                 slurm.nudge(first.job, first.exclude, release=first.release)
             case AllowRequeue():
                 slurm.allow_requeue(first.job)
+            case SetGate():
+                slurm.set_gate(first.partition, open=first.open)
+            case WritePartitions():
+                slurm.write_partitions(first.text)
+            case ForgetNode():
+                slurm.forget_node(first.node)
+            case SignalJob():
+                slurm.signal(first.job, first.signal)
             case _:
                 assert_never(first)
 
@@ -153,6 +188,11 @@ class Applier:
                 self._provider().terminate(action.instance)
             case RebootInstance():
                 self._provider().reboot(action.instance, action.token)
+            case BackUpNode():
+                self._ports.site.back_up(action.node, action.instance, restore=action.restore)
+            case LookAtAlarms():
+                if firing := self._ports.site.firing(action.alarms):
+                    raise Permanent(f"firing: {', '.join(firing)}")
             case _:
                 assert_never(action)
 

@@ -5,9 +5,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from steward.model.desired import Desired
 from steward.model.events import Event, Level
 from steward.model.memory import Memory
+from steward.model.observed import Observed
+from steward.model.order import Answer, Order, Refusal
 from steward.policy.controls import pause, resume_actions
+from steward.policy.orders import carry_out
 from steward.ports import Retryable
 
 
@@ -26,13 +30,15 @@ class ResumeActions:
     who: str
 
 
-Command = Pause | ResumeActions
+Command = Pause | ResumeActions | Order
 
 
 @dataclass(slots=True)
-class _Order:
+class _Given:
     command: Command
     done: threading.Event = field(default_factory=threading.Event)
+    answer: Answer = field(default_factory=Answer)
+    refusal: Refusal | None = None
 
 
 class Commands:
@@ -40,42 +46,57 @@ class Commands:
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
-        self._waiting: queue.SimpleQueue[_Order] = queue.SimpleQueue()
-        self._taken: list[_Order] = []
+        self._waiting: queue.SimpleQueue[_Given] = queue.SimpleQueue()
+        self._taken: list[_Given] = []
 
-    def give(self, command: Command, timeout_s: float = 20.0) -> None:
-        """Return when it is in the store. Raises Retryable when that takes longer; it may still come to be."""
-        order = _Order(command)
-        self._waiting.put(order)
+    def give(self, command: Command, timeout_s: float = 20.0) -> Answer:
+        """Return when it is in the store. Raises Refusal when it cannot be carried out (nothing was changed), and
+        Retryable when that takes longer; it may still come to be."""
+        given = _Given(command)
+        self._waiting.put(given)
         self._ring()
-        if not order.done.wait(timeout_s):
+        if not given.done.wait(timeout_s):
             raise Retryable(f"not carried out within {timeout_s:g} s: the cycle is held up; see the head's log")
+        if given.refusal is not None:
+            raise given.refusal
+        return given.answer
 
-    def take(self, memory: Memory, now: float) -> tuple[Memory, list[Event]]:
+    def take(self, memory: Memory, seen: Observed, want: Desired) -> tuple[Memory, list[Event]]:
         """The memory after all commands given, and what to tell of them."""
         while not self._waiting.empty():
             self._taken.append(self._waiting.get())
         events: list[Event] = []
-        for order in self._taken:
-            memory, event = _carry_out(order.command, memory, now)
-            events.append(event)
+        for given in self._taken:
+            given.refusal = None
+            try:
+                memory, told, given.answer = _carry_out(given.command, memory, seen, want)
+            except Refusal as refusal:
+                given.refusal = refusal
+            else:
+                events += told
         return memory, events
 
     def committed(self) -> None:
         """What was taken is in the store."""
-        for order in self._taken:
-            order.done.set()
+        for given in self._taken:
+            given.done.set()
         self._taken.clear()
 
 
-def _carry_out(command: Command, memory: Memory, now: float) -> tuple[Memory, Event]:
+def _carry_out(
+    command: Command, memory: Memory, seen: Observed, want: Desired
+) -> tuple[Memory, tuple[Event, ...], Answer]:
+    now = seen.at
     match command:
         case Pause():
             text = f"{command.who} paused all actions: {command.why or 'no reason given'}"
             event = Event(at=now, kind="head.paused", level=Level.WARNING, text=text)
-            return pause(memory), event
+            return pause(memory), (event,), Answer()
         case ResumeActions():
             reset = ", ".join(sorted(memory.breakers)) or "none was tripped"
             text = f"{command.who} resumed actions; breakers reset: {reset}"
             event = Event(at=now, kind="head.resumed", text=text)
-            return resume_actions(memory, now), event
+            return resume_actions(memory, now), (event,), Answer()
+        case _:
+            carried = carry_out(command, memory, seen, want)
+            return carried.memory, carried.events, carried.answer

@@ -18,6 +18,7 @@ from steward.model.events import Event
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
+from steward.model.slot import SlotStep
 from steward.ports import AgentPort, Clock, Notifier, PortError
 from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
@@ -36,6 +37,7 @@ _REST_MIN_S, _REST_MAX_S = 0.01, 0.3
 _AFTER_FAILURE_S = 1.0
 _SOON_S, _SOONEST_S = 0.05, 0.02
 _SHIM_LIMIT_S = 60.0
+_RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +109,11 @@ class Cycle:
     def _turn(self, rung: float | None) -> Snapshot:
         parts, marks = self._parts, [time.monotonic()]
         before = self._remembered()
-        seen = parts.observer.observe(busy=self._is_busy(), failures=parts.journal.failures(), alive=self._alive)
+        seen = parts.observer.observe(
+            busy=self._is_busy(), groups=before.cluster is not None, failures=parts.journal.failures(), alive=self._alive
+        )
         marks.append(time.monotonic())
-        memory, ordered = parts.commands.take(before, seen.at)
+        memory, ordered = parts.commands.take(before, seen, parts.want)
         plan = parts.plan(seen, parts.want, memory, seen.at)
         marks.append(time.monotonic())
         self._commit(before, plan, ordered)
@@ -181,6 +185,8 @@ class Cycle:
         if self._parts.agents.asks() or memory is None:
             return True
         if any(case.is_open and case.step is not Step.HELD for case in memory.cases.values()):
+            return True
+        if any(slot.step not in _RESTING for slot in memory.slots.values()):
             return True
         return any(job.pending_from is not None for job in memory.jobs.values())
 

@@ -15,6 +15,7 @@ from steward.model.instance import Instance
 from steward.model.job import Job
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
+from steward.model.partition import Partition
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.bell import Bell
 from steward.workflows.look import Look
@@ -32,6 +33,7 @@ class Patience:
     asked: float = 2.5
     provider: float = 15.0
     provider_busy: float = 1.0
+    partitions: float = 5.0
 
 
 class Observer:
@@ -50,14 +52,18 @@ class Observer:
         self._agents, self._clock, self._bell = agents, clock, bell
         self._patience = patience or Patience()
         self._news = threading.Condition()
-        pool = Pool(3, "look")
+        pool = Pool(4, "look")
         self._nodes: Look[Mapping[NodeName, Node]] = Look("Slurm's nodes", slurm.nodes, pool, clock, self._came)
         self._jobs: Look[Mapping[JobId, Job]] = Look("Slurm's jobs", slurm.jobs, pool, clock, self._came)
+        self._partitions: Look[Mapping[str, Partition]] = Look(
+            "Slurm's partitions", slurm.partitions, pool, clock, self._divided
+        )
         self._instances: Look[Mapping[InstanceId, Instance]] | None = None
         if provider is not None:
             self._instances = Look("the instances", provider.instances, pool, clock, self._listed)
         self._changed = self._listing_needed = 0.0
         self._told: tuple[Mapping[InstanceId, Instance] | None, bool] = (None, False)
+        self._told_partitions: Mapping[str, Partition] | None = None
         self._late = self._observing = False
 
     def changed(self) -> None:
@@ -68,17 +74,25 @@ class Observer:
         """Instances were made or ended: list them again."""
         self._listing_needed = self._clock.now()
 
-    def observe(self, *, busy: bool, failures: Mapping[str, str], alive: Callable[[], None]) -> Observed:
-        """Never raises for a failed look; `alive` is called every now and then while it waits."""
+    def observe(
+        self, *, busy: bool, groups: bool, failures: Mapping[str, str], alive: Callable[[], None]
+    ) -> Observed:
+        """Never raises for a failed look; `alive` is called every now and then while it waits. `groups`: partitions
+        are of interest."""
         asks, opted = self._agents.asks(), self._agents.opted_in()
         self._list_instances(busy)
+        if groups and not self._partitions.fresh(max(self._clock.now() - self._patience.partitions, self._changed)):
+            self._partitions.start()
         slurm = self._read_slurm(max((ask.at for ask in asks), default=0.0), alive)
         instances = self._instances.last if self._instances else None
+        partitions = self._partitions.last
         return Observed(
             at=self._clock.now(),
             slurm=slurm,
             nodes=self._nodes.last.value if self._nodes.last else MappingProxyType({}),
             jobs=self._jobs.last.value if self._jobs.last else MappingProxyType({}),
+            partitions=partitions.value if partitions else MappingProxyType({}),
+            partitions_at=partitions.began if partitions else 0.0,
             agents=self._agents.views(),
             agents_since=self._agents.since(),
             provider=self._provider_freshness(),
@@ -151,4 +165,11 @@ class Observer:
         told = (look.last.value, look.fresh(self._listing_needed) is not None)
         if told != self._told:
             self._told = told
+            self._bell.ring()
+
+    def _divided(self) -> None:
+        """The same for partitions: what we changed, or somebody else, shows at once."""
+        last = self._partitions.last
+        if last is not None and last.value != self._told_partitions:
+            self._told_partitions = last.value
             self._bell.ring()

@@ -6,14 +6,29 @@ from steward.model.action import (
     AnswerAsk,
     DownNode,
     DrainNode,
+    ForgetNode,
     NudgeJob,
     RequeueJob,
     ReturnNode,
+    SetGate,
+    SignalJob,
+    WritePartitions,
 )
 from steward.model.ask import Answer
 from steward.model.ids import JobId, NodeName
 
-SlurmAction = DrainNode | DownNode | ReturnNode | RequeueJob | NudgeJob | AllowRequeue
+SlurmAction = (
+    DrainNode
+    | DownNode
+    | ReturnNode
+    | RequeueJob
+    | NudgeJob
+    | AllowRequeue
+    | SetGate
+    | WritePartitions
+    | ForgetNode
+    | SignalJob
+)
 Batch = tuple[Action, ...]
 """One action, or drains (or downs) that carry the very same mark."""
 

@@ -6,17 +6,24 @@ from steward.model.action import (
     Action,
     AllowRequeue,
     AnswerAsk,
+    BackUpNode,
     CheckNow,
     DownNode,
     DrainNode,
+    ForgetNode,
     LaunchInstance,
     LetGo,
+    LookAtAlarms,
     NudgeJob,
     ProbeNode,
     RebootInstance,
     RequeueJob,
     ReturnNode,
+    SetGate,
+    SetUpNode,
+    SignalJob,
     TerminateInstance,
+    WritePartitions,
 )
 from steward.model.events import Event
 
@@ -35,7 +42,7 @@ def _about(action: Action) -> dict[str, Any]:
     match action:
         case DrainNode() | DownNode() | ReturnNode():
             return {"node": action.node, "case": action.mark.id}
-        case RequeueJob() | NudgeJob() | AllowRequeue():
+        case RequeueJob() | NudgeJob() | AllowRequeue() | SignalJob():
             return {"job": action.job}
         case LetGo():
             return {"job": action.job, "nodes": len(action.nodes)}
@@ -45,10 +52,16 @@ def _about(action: Action) -> dict[str, Any]:
             return {"nodes": len(action.nodes)}
         case LaunchInstance():
             return {"node": action.slot.node, "case": action.case}
-        case ProbeNode():
+        case ProbeNode() | ForgetNode() | SetUpNode():
             return {"node": action.node}
-        case TerminateInstance() | RebootInstance():
+        case TerminateInstance() | RebootInstance() | BackUpNode():
             return {"node": action.node, "instance": action.instance}
+        case SetGate():
+            return {"partition": action.partition, "open": action.open}
+        case WritePartitions():
+            return {"bytes": len(action.text)}
+        case LookAtAlarms():
+            return {"alarms": len(action.alarms)}
 
 
 def event_fields(event: Event) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from steward.model.desired import RepairPolicy, ResumePolicy
+from steward.model.desired import CapacityPolicy, RepairPolicy, ResumePolicy
 from steward.model.settings.types import Durations, RepairMode, Section
 
-_Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy)
+_Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy, CapacityPolicy)
 _HOUR_S = 3600.0
 
 

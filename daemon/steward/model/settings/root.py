@@ -4,11 +4,12 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from steward.model.desired import Desired
+from steward.model.desired import CapacityPolicy, Desired, Pool
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
+from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
 from steward.model.settings.checks import ChecksSettings
-from steward.model.settings.policies import RepairSettings, ResumeSettings
+from steward.model.settings.policies import RepairSettings, ResumeSettings, in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (
     AgentSettings,
@@ -33,6 +34,10 @@ class Settings(Section):
     repair: RepairSettings = RepairSettings()
     groups: tuple[GroupSettings, ...] = Field(default=(), description="One `[[groups]]` table per group of nodes.")
     provider: ProviderSettings = ProviderSettings()
+    capacity: CapacitySettings = CapacitySettings()
+    machine_types: tuple[MachineTypeSettings, ...] = Field(
+        default=(), description="One `[[machine_types]]` table per machine type of the site."
+    )
 
     def slots(self) -> dict[NodeName, Slot]:
         """Every node we may repair."""
@@ -52,7 +57,30 @@ class Settings(Section):
         return Desired(
             resume=self.resume.policy(),
             repair=self.repair.policy(),
+            capacity=self.capacity_policy(),
             slots=MappingProxyType(self.slots()),
             modes=MappingProxyType(self.checks.modes()),
             spares=frozenset(self.spares()),
+        )
+
+    def capacity_policy(self) -> CapacityPolicy:
+        """What the decisions about API groups use."""
+        table = self.capacity
+        pools = {
+            group.name: Pool(
+                group=group.name, nodes=expand_nodes(group.nodes), fixed=group.provider is ProviderKind.STATIC
+            )
+            for group in self.groups
+        }
+        return in_policy_units(
+            table,
+            CapacityPolicy,
+            has_backup=bool(table.backup),
+            has_alarm_command=bool(table.alarms),
+            owned_partitions=frozenset(table.owned_partitions),
+            has_include=table.slurm_include is not None,
+            pools=MappingProxyType(pools),
+            types=MappingProxyType({each.name: each.machine_type() for each in self.machine_types}),
+            region=self.api.region,
+            account=self.api.account,
         )

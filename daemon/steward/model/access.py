@@ -1,0 +1,32 @@
+"""Who speaks to the API, and with which key they prove it."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessKey:
+    """One pair of the access key file. The secret is never shown. `read_only`: good for Describe and List alone."""
+
+    id: str
+    secret: str = field(repr=False)
+    user: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A proved name; `way` is how it was proved (`sigv4` or `munge`)."""
+
+    user: str
+    way: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """One request's maker: the proved name, where it came from, and the id by which its maker will ask about it."""
+
+    user: str
+    way: str
+    address: str
+    request: str

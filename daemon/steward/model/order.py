@@ -1,0 +1,186 @@
+"""What callers of the API ask of the cluster: values that are carried out by the cycle, all or nothing each.
+
+Every order is checked against the memory and the picture of the cycle that takes it (`policy/orders`): it is carried out
+or refused with a Refusal, and then nothing has changed. `who` is the caller's name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+from steward.model.group import BatchSize, Role
+from steward.model.setup import Lifecycle
+
+
+class RefusalKind(Enum):
+    """The API's error codes."""
+
+    VALIDATION = "ValidationException"
+    NOT_FOUND = "ResourceNotFound"
+    IN_USE = "ResourceInUse"
+    CONFLICT = "ConflictException"
+    LIMIT = "ResourceLimitExceeded"
+
+
+class Refusal(Exception):
+    """The order cannot be carried out; nothing was changed. `str()` is one clear line."""
+
+    def __init__(self, kind: RefusalKind, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupWish:
+    """One entry of InstanceGroups. None: not said (an update keeps what is there)."""
+
+    name: str
+    count: int
+    minimum: int | None = None
+    types: tuple[str, ...] = ()
+    role: Role | None = None
+    partition: str | None = None
+    lifecycle: Lifecycle | None = None
+    on_start_checks: tuple[str, ...] | None = None
+    threads_per_core: int | None = None
+    image: str | None = None
+    release: str | None = None
+    extras: str = "{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateCluster:
+    who: str
+    name: str
+    groups: tuple[GroupWish, ...]
+    continuous: bool = True
+    recovery: bool = True
+    tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    extras: str = "{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateCluster:
+    who: str
+    cluster: str
+    groups: tuple[GroupWish, ...] = ()
+    delete: tuple[str, ...] = ()
+    recovery: bool | None = None
+    continuous: bool | None = None
+    extras: str = "{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteCluster:
+    who: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddNodes:
+    """`token` is the client token; `wishes` are (group, how many more)."""
+
+    who: str
+    cluster: str
+    wishes: tuple[tuple[str, int], ...]
+    token: str = ""
+
+
+class NodeWish(Enum):
+    DELETE = "delete"
+    REBOOT = "reboot"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TouchNodes:
+    """BatchDelete / BatchReboot / BatchReplace: by instance ids and by logical ids."""
+
+    who: str
+    cluster: str
+    wish: NodeWish
+    ids: tuple[str, ...] = ()
+    logical_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateSoftware:
+    """`groups` are (name, release version or empty); empty: every group. `batch` None: all at once."""
+
+    who: str
+    cluster: str
+    groups: tuple[tuple[str, str], ...] = ()
+    image: str = ""
+    batch: BatchSize | None = None
+    rollback_batch: BatchSize | None = None
+    wait_s: float = 0.0
+    alarms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartHealthCheck:
+    """(group, instance ids (empty: all), checks)."""
+
+    who: str
+    cluster: str
+    wishes: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeTags:
+    who: str
+    arn: str
+    put: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    drop: tuple[str, ...] = ()
+
+
+Order = (
+    CreateCluster
+    | UpdateCluster
+    | DeleteCluster
+    | AddNodes
+    | TouchNodes
+    | UpdateSoftware
+    | StartHealthCheck
+    | ChangeTags
+)
+
+
+class NodeRefusal(Enum):
+    """Why one node of a batch was refused; the API has its own word for each in each operation."""
+
+    NOT_FOUND = "not found"
+    BAD_STATUS = "bad status"
+    IN_USE = "in use"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOutcome:
+    """One line of a batch's answer: `refused` None is accepted."""
+
+    id: str
+    is_logical: bool
+    refused: NodeRefusal | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """One new slot of AddNodes, or a group that could not grow (`logical` empty, `refused` says why)."""
+
+    group: str
+    logical: str = ""
+    refused: str = ""
+    count: int = 1
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What carrying out an order tells its caller beyond success."""
+
+    cluster_id: str = ""
+    nodes: tuple[NodeOutcome, ...] = ()
+    added: tuple[Added, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,39 @@
+"""A Slurm partition, and the gate that we keep before one that is ours."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.ids import NodeName
+
+
+class PartitionState(Enum):
+    """UP starts jobs; DOWN queues them and starts none (a closed gate); running jobs go on in all of them."""
+
+    UP = "UP"
+    DOWN = "DOWN"
+    DRAIN = "DRAIN"
+    INACTIVE = "INACTIVE"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """As Slurm has it now."""
+
+    name: str
+    state: PartitionState
+    nodes: frozenset[NodeName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What we last asked of a partition that is ours. `yielded` is since when (Unix s) an admin's own setting stands:
+    he changed the state behind us, and we leave it until our own wish changes."""
+
+    partition: str
+    open: bool
+    set_at: float
+    confirmed: bool = False
+    """Slurm showed it as we set it at least once: a difference after that is somebody else's doing (or a restart)."""
+    yielded: float | None = None
+    why: str = ""

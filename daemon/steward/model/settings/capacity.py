@@ -1,0 +1,108 @@
+"""`[capacity]`: groups that are made and changed through the API, and `[[machine_types]]`: what their machines have."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from steward.model.desired import GateRule, MachineType, Victims
+from steward.model.settings.types import Durations, NodeCommand, ProviderKind, Section, Words
+
+_SIGNAL = r"^(?:|[A-Z][A-Z0-9]{1,9})$"
+
+
+class MachineTypeSettings(Section):
+    """A machine type of this site; one of the same name as a built-in `ml.*` type replaces it."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="Name that InstanceType takes.")
+    cpus: int = Field(default=0, ge=0, le=100_000, description="Logical CPUs; 0: not said.")
+    memory_mb: int = Field(default=0, ge=0, description="Memory in MiB; 0: not said.")
+    gpus: int = Field(default=0, ge=0, le=1000, description="Accelerators.")
+    gres: str = Field(default="", max_length=200, description="Slurm's Gres of such a node, for example `gpu:h100:8`.")
+    features: Words = Field(default=(), description="Slurm features of such a node.")
+
+    def machine_type(self) -> MachineType:
+        return MachineType(
+            name=self.name,
+            cpus=self.cpus,
+            memory_mb=self.memory_mb,
+            gpus=self.gpus,
+            gres=self.gres,
+            features=frozenset(self.features),
+        )
+
+
+class CapacitySettings(Section):
+    """Groups through the API: who makes their machines, the MinCount gate, scaling down, software updates."""
+
+    enabled: bool = Field(default=True, description="false: the API cannot create a cluster.")
+    provider: ProviderKind | None = Field(
+        default=None,
+        description="Who makes the machines of a group that has no `[[groups]]` table; none: every group needs one.",
+    )
+    max_groups: int = Field(default=100, ge=1, le=1000, description="Instance groups at most.")
+    max_instances: int = Field(default=6758, ge=1, le=100_000, description="Instances of all groups at most.")
+    launches_at_once: int = Field(default=50, ge=1, le=10_000, description="Launches asked of the provider at a time.")
+    minimum_timeout_h: float = Field(
+        default=3.0,
+        gt=0,
+        le=720,
+        description="A group whose MinCount is not there by then goes back to its last good size; restarts with each "
+        "change of MinCount.",
+    )
+    gate: GateRule = Field(
+        default=GateRule.FIRST,
+        description='"first": a partition is closed until MinCount was there once; "strict": also whenever it is not.',
+    )
+    owned_partitions: Words = Field(
+        default=(),
+        description="Partitions of the site's slurm.conf whose state Steward may set. Others are never touched.",
+    )
+    slurm_include: Path | None = Field(
+        default=None,
+        description="A file that slurm.conf includes and only Steward writes: partitions of API groups; none: they must "
+        "be in slurm.conf.",
+    )
+    victims: Victims = Field(
+        default=Victims.LEAST_HARM, description='Whom a smaller count takes: "least_harm" or "random" (as HyperPod).'
+    )
+    drain_deadline_s: float = Field(
+        default=0.0, ge=0, le=2_592_000, description="A node that leaves waits this long for its jobs; 0: not at all."
+    )
+    update_drain_deadline_s: float = Field(
+        default=86400.0, ge=0, le=2_592_000, description="The same for a software update."
+    )
+    checkpoint_signal: str = Field(
+        default="", pattern=_SIGNAL, description="Sent to opted-in jobs on a node that leaves, for example USR1."
+    )
+    checkpoint_grace_s: float = Field(default=60.0, ge=0, le=3600, description="What they have after it.")
+    capacity_backoff_s: Durations = Field(
+        default=(30.0, 60.0, 120.0, 300.0), description='Waits after "no capacity"; the last one repeats.'
+    )
+    quota_backoff_s: Durations = Field(default=(600.0, 1800.0), description="The same after a quota was hit.")
+    script_backoff_s: Durations = Field(
+        default=(60.0, 300.0, 900.0), description="The same after a lifecycle script failed."
+    )
+    bootstrap_backoff_s: Durations = Field(
+        default=(30.0, 120.0, 600.0), description="The same after an instance whose agent never came."
+    )
+    other_backoff_s: Durations = Field(default=(10.0, 60.0, 300.0), description="The same after any other failure.")
+    setup_timeout_s: float = Field(default=3600.0, ge=1, le=86400, description="Time limit of all lifecycle scripts.")
+    setup_tries: int = Field(
+        default=3, ge=1, le=100, description="Tries of the scripts on one instance before another is launched."
+    )
+    rollout_failures: int = Field(
+        default=3, ge=1, le=1000, description="Bring-ups that may fail before a software update rolls back."
+    )
+    backup: NodeCommand = Field(
+        default=(),
+        description="argv that saves a node before its instance goes, `%n` its name, `%i` its instance id; failure "
+        "stops the deletion.",
+    )
+    restore: NodeCommand = Field(default=(), description="argv that restores it on the new instance of an update.")
+    backup_deadline_s: float = Field(default=600.0, ge=1, le=86400, description="Time limit of both.")
+    alarms: tuple[str, ...] = Field(
+        default=(),
+        description="argv that is given the names of alarms and prints those that fire, one a line; asked during "
+        "software updates.",
+    )
+    setup_logs_days: float = Field(default=30.0, ge=0, le=3650, description="The head keeps logs of setups this long.")
