@@ -212,6 +212,9 @@ def _conf(cluster: Cluster) -> str:
         " Feature=a,b State=UNKNOWN\n"
         for name, port in cluster.nodes.items()
     )
+    # On loopback only, where that works: told so, Slurm listens where the host's own name leads (Debian: 127.0.1.1).
+    on_loopback = socket.gethostbyname(host) == "127.0.0.1"
+    listening = "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny\n" if on_loopback else ""
     cluster.path("gres.conf").write_text(f"Name=gpu File={f}/gpu[0-7]\n")
     for n in range(8):
         cluster.path(f"gpu{n}").touch()
@@ -235,8 +238,7 @@ GresTypes=gpu
 ReturnToService=2
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=2,batch_sched_delay=0
-CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
-{nodes}PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+{listening}{nodes}PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 

@@ -8,7 +8,7 @@ from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.text import printable
 from steward.ports import Permanent
 
-_INSTANCE_FILES = (
+USUAL_FILES = (
     Path("/var/lib/cloud/data/instance-id"),
     Path("/sys/class/dmi/id/product_uuid"),
     Path("/etc/machine-id"),
@@ -22,9 +22,11 @@ def node_name(named: str) -> NodeName:
     return NodeName(named or socket.gethostname().split(".")[0])
 
 
-def incarnation(instance_id_file: Path | None, boot_id_file: Path) -> Incarnation:
+def incarnation(
+    instance_id_file: Path | None, boot_id_file: Path, usual: tuple[Path, ...] = USUAL_FILES
+) -> Incarnation:
     """Which machine and which boot of it. Raises Permanent when one of them cannot be told."""
-    candidates = (instance_id_file,) if instance_id_file else _INSTANCE_FILES
+    candidates = (instance_id_file,) if instance_id_file else usual
     instance = next((word for path in candidates if (word := _word(path))), "")
     boot = _word(boot_id_file)
     if not instance:

@@ -24,10 +24,18 @@ def test_instance_and_boot_come_from_the_files_that_are_named(tmp_path: Path) ->
     assert who == Incarnation(instance=InstanceId("i-0abc"), boot=BootId("b-1"))
 
 
-def test_this_machine_has_an_instance_and_a_boot() -> None:
-    who = incarnation(None, Path("/proc/sys/kernel/random/boot_id"))
-    assert who.instance
+def test_without_a_named_file_the_first_usual_one_that_is_there_counts(tmp_path: Path) -> None:
+    (tmp_path / "firmware").write_text("u-1\n")
+    (tmp_path / "machine-id").write_text("m-1\n")
+    usual = tuple(tmp_path / name for name in ("cloud", "firmware", "machine-id"))
+    who = incarnation(None, Path("/proc/sys/kernel/random/boot_id"), usual)
+    assert who.instance == "u-1"
     assert len(who.boot) == 36
+
+
+def test_a_machine_without_any_usual_file_is_told_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(Permanent, match=r"agent\.instance_id_file"):
+        incarnation(None, Path("/proc/sys/kernel/random/boot_id"), (tmp_path / "none",))
 
 
 @pytest.mark.parametrize("missing", ["instance", "boot"])
