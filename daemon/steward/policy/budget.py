@@ -14,7 +14,7 @@ HOUR_S = 3600.0
 
 def scopes(node: NodeName, draft: Draft) -> tuple[str, ...]:
     """The breakers that guard a node: its group's, if it has one, and the cluster's."""
-    slot = draft.want.slots.get(node)
+    slot = draft.slots.get(node)
     return (f"group:{slot.group}", "all") if slot else ("all",)
 
 

@@ -127,7 +127,7 @@ def _out(scene: Scene) -> bool:
 
 def _unmanaged(scene: Scene) -> bool:
     case, draft = scene.case, scene.draft
-    return case.node not in draft.want.slots or (needs_spare(case, draft) and not can_have_spare(case, draft))
+    return case.node not in draft.slots or (needs_spare(case, draft) and not can_have_spare(case, draft))
 
 
 def _ready(scene: Scene) -> bool:

@@ -138,7 +138,7 @@ def _is_listing_older_than(case: Case, draft: Draft) -> bool:
 def _launch(scene: Scene) -> None:
     case = scene.case
     why = Why(rule="case.launch", text=f"a new instance for {case.node}", evidence=(str(case.why),))
-    _ask_for(scene.draft.want.slots[case.node], why, scene)
+    _ask_for(scene.draft.slots[case.node], why, scene)
 
 
 def _take_spare(scene: Scene) -> None:
@@ -146,7 +146,7 @@ def _take_spare(scene: Scene) -> None:
     case, draft = scene.case, scene.draft
     spare = free_spare(case, draft)
     if spare is not None:
-        slot = replace(draft.want.slots[case.node], node=spare, instead_of=case.node)
+        slot = replace(draft.slots[case.node], node=spare, instead_of=case.node)
         why = Why(rule="case.spare", text=f"{spare} shall serve for {case.node}", evidence=(str(case.why),))
         _ask_for(slot, why, scene)
 

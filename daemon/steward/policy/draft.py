@@ -3,18 +3,22 @@
 The only mutable thing in the policy, and it lives for one call of `plan`. Each named step reads it and adds to it.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from types import MappingProxyType
 
 from steward.model.action import Action
 from steward.model.case import Case, Step
 from steward.model.desired import Desired
 from steward.model.events import Event, Level
-from steward.model.ids import CaseId, JobId, Key, NodeName
+from steward.model.group import Role
+from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
+from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
+from steward.model.slot import SlotRecord, SlotStep
+from steward.policy.slot_of import slot_of
 
 TIDY = (Step.SUSPECT, Step.CLOSED)
 """Steps in which nothing was done to the node (yet, or any more)."""
@@ -39,11 +43,62 @@ class Draft:
         self.noted = dict(memory.noted)
         self.history = dict(memory.history)
         self.agents = dict(memory.agents)
-        self.group_sizes = Counter(slot.group for slot in want.slots.values())
+        self.cluster = memory.cluster
+        self.groups = dict(memory.groups)
+        self.records = dict(memory.slots)
+        """The slots of API groups; `slots` are the nodes we may repair."""
+        self.gates = dict(memory.gates)
+        self.operations = dict(memory.operations)
+        self.client_tokens = dict(memory.client_tokens)
+        self.slots = self._repairable()
+        self.group_sizes = Counter(slot.group for slot in self.slots.values())
         self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
         self._actions: list[Action] = []
         self._events: list[Event] = []
         self._wake: float | None = None
+        self._by_node: dict[NodeName, list[Instance]] | None = None
+
+    def _repairable(self) -> dict[NodeName, Slot]:
+        """Slots of pools that no API group took over, and of API groups those in service."""
+        kept = {node: slot for node, slot in self.want.slots.items() if slot.group not in self.groups}
+        for record in self.records.values():
+            if slot := self._as_repairable(record):
+                kept[record.node] = slot
+        return kept
+
+    def _as_repairable(self, record: SlotRecord) -> Slot | None:
+        group = self.groups.get(record.group)
+        if group is None or group.role is Role.CONTROLLER or record.step is not SlotStep.SERVING:
+            return None
+        return slot_of(record, group, self.want)
+
+    def keep_slot(self, record: SlotRecord) -> SlotRecord:
+        self.records[record.node] = record
+        slot = self._as_repairable(record)
+        if slot is None:
+            self.slots.pop(record.node, None)
+        else:
+            self.slots[record.node] = slot
+        return record
+
+    def forget_slot(self, record: SlotRecord) -> None:
+        self.records.pop(record.node, None)
+        self.slots.pop(record.node, None)
+
+    def instances_of(self, node: NodeName) -> list[Instance]:
+        """Every instance that the provider lists for a node, gone ones left out, by id."""
+        if self._by_node is None:
+            found: defaultdict[NodeName, list[Instance]] = defaultdict(list)
+            for instance in self.seen.instances.values():
+                if instance.state is not InstanceState.GONE:
+                    found[instance.node].append(instance)
+            self._by_node = {name: sorted(many, key=lambda i: i.id) for name, many in found.items()}
+        return self._by_node.get(node, [])
+
+    def instance(self, id: InstanceId | None) -> Instance | None:
+        """As the provider lists it, unless it is gone."""
+        found = self.seen.instances.get(id) if id else None
+        return None if found is None or found.state is InstanceState.GONE else found
 
     @property
     def slurm_is_fresh(self) -> bool:
@@ -139,5 +194,11 @@ class Draft:
             next_case=self.next_case,
             breakers_reset=self.breakers_reset,
             looked=self.looked,
+            cluster=self.cluster,
+            groups=MappingProxyType(self.groups),
+            slots=MappingProxyType(self.records),
+            gates=MappingProxyType(self.gates),
+            operations=MappingProxyType(self.operations),
+            client_tokens=MappingProxyType(self.client_tokens),
         )
         return Plan(actions=tuple(self._actions), memory=memory, events=tuple(self._events), wake_at=self._wake)

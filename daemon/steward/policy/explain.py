@@ -67,7 +67,7 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
         lines.append(f"Out of service by our own mark{back}.")
     elif node.is_foreign:
         lines.append("Taken out of service by somebody else: Steward leaves it alone.")
-    if name not in draft.want.slots:
+    if name not in draft.slots:
         lines.append("No provider can replace it: Steward only takes it out of service and then needs a person.")
     return lines
 

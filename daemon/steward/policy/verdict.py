@@ -132,7 +132,7 @@ def _machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instanc
     """As the provider lists it: the one that the agent named, or the only one that can be behind a fixed slot."""
     if view is not None and view.incarnation is not None and view.incarnation.instance in draft.seen.instances:
         return draft.seen.instances[view.incarnation.instance]
-    slot = draft.want.slots.get(node)
+    slot = draft.slots.get(node)
     if slot is None or not slot.fixed:
         return None
     return min((i for i in draft.seen.instances.values() if i.node == node), key=lambda i: i.id, default=None)

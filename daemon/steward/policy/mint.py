@@ -1,0 +1,37 @@
+"""New slots: node names and logical ids, minted in one place for orders and for the keeper of the groups."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import islice
+
+from steward.model.desired import Desired
+from steward.model.group import Cluster, Group
+from steward.model.ids import NodeName
+from steward.model.slot import SlotRecord, SlotStep
+from steward.model.why import Why
+from steward.policy.slot_of import free_names
+
+
+def mint(
+    group: Group, many: int, taken: Collection[NodeName], cluster: Cluster, want: Desired, why: Why, now: float
+) -> tuple[Cluster, tuple[SlotRecord, ...]]:
+    """Up to `many` waiting slots (fewer where the pool has no more names), and the cluster with its count of slots.
+
+    Logical ids are `<cluster id>-<serial>`: never the same twice, also when a group or a cluster is made anew.
+    """
+    names = list(islice(free_names(group.name, taken, want), many))
+    first = cluster.serial + 1
+    slots = tuple(
+        SlotRecord(
+            node=name,
+            group=group.name,
+            logical=f"{cluster.id}-{serial}",
+            step=SlotStep.WAITING,
+            entered=now,
+            created=now,
+            why=why,
+            version=group.version,
+        )
+        for serial, name in enumerate(names, first)
+    )
+    return replace(cluster, serial=cluster.serial + len(slots)), slots
