@@ -137,6 +137,8 @@ class CapacityPolicy:
     backup_deadline_s: float = 600.0
     has_backup: bool = False
     has_alarm_command: bool = False
+    has_provider: bool = False
+    """Somebody makes the machines of groups that have no pool."""
     owned_partitions: frozenset[str] = frozenset()
     """Partitions of the site's own slurm.conf that were handed over to us."""
     has_include: bool = False

@@ -133,12 +133,16 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One wish of scaling, for ListClusterOperations and events: goals per group before and after."""
+    """One wish of scaling, for ListClusterOperations and events: goals per group before and after.
+
+    `superseded` are its groups for which a later wish was made before this one was reached.
+    """
 
     id: str
     at: float
     before: Mapping[str, Goal] = field(default_factory=lambda: MappingProxyType({}))
     after: Mapping[str, Goal] = field(default_factory=lambda: MappingProxyType({}))
+    superseded: frozenset[str] = frozenset()
     finished: float | None = None
 
 

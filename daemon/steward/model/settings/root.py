@@ -77,6 +77,7 @@ class Settings(Section):
             CapacityPolicy,
             has_backup=bool(table.backup),
             has_alarm_command=bool(table.alarms),
+            has_provider=table.provider is not None,
             owned_partitions=frozenset(table.owned_partitions),
             has_include=table.slurm_include is not None,
             pools=MappingProxyType(pools),

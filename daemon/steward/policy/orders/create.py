@@ -1,0 +1,58 @@
+"""CreateCluster: the one cluster of this head."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from steward.model.group import Cluster, ClusterStatus
+from steward.model.order import Answer, CreateCluster, Refusal, RefusalKind
+from steward.policy.orders.desk import Desk, new_cluster_id
+from steward.policy.orders.groups import new_group
+from steward.policy.orders.refuse import (
+    check_group,
+    check_limits,
+    check_repeated,
+    check_roles,
+    has_slurm_config,
+    invalid,
+    limit,
+)
+from steward.policy.orders.tags import check_tags
+
+
+def create(order: CreateCluster, desk: Desk) -> Answer:
+    """Remember the cluster and its groups; their machines come with the next cycles."""
+    _check_new(order, desk)
+    groups = [new_group(wish, desk, continuous=order.continuous) for wish in order.groups]
+    for group, wish in zip(groups, order.groups, strict=True):
+        check_group(group, desk, continuous=order.continuous, minimum=wish.minimum)
+    check_roles(groups, order.name, has_slurm_config=has_slurm_config(order.groups))
+    check_limits(groups, desk.rules)
+    desk.cluster = Cluster(
+        name=order.name,
+        id=new_cluster_id(order.name, desk.now),
+        created=desk.now,
+        status=ClusterStatus.CREATING,
+        continuous=order.continuous,
+        recovery=order.recovery,
+        tags=MappingProxyType(dict(order.tags)),
+        extras=order.extras,
+    )
+    desk.groups = {group.name: replace(group, goal=replace(group.goal, target=0, minimum=0)) for group in groups}
+    operation = desk.set_goals({group.name: group.goal for group in groups})
+    sizes = ", ".join(f"{group.name} {group.goal.target}" for group in groups)
+    text = f"{desk.who} created cluster {order.name}: {sizes}"
+    desk.tell("cluster.created", text, operation=operation.id if operation else "")
+    return Answer(cluster_id=desk.cluster.id)
+
+
+def _check_new(order: CreateCluster, desk: Desk) -> None:
+    if not desk.rules.enabled:
+        raise invalid("This head makes no clusters: capacity.enabled is false in steward.toml.")
+    if desk.cluster is not None and desk.cluster.name == order.name:
+        raise Refusal(RefusalKind.IN_USE, f"Cluster {order.name} exists already.")
+    if desk.cluster is not None:
+        raise limit(f"This head looks after one Slurm cluster: {desk.cluster.name}.")
+    if not order.groups:
+        raise invalid("InstanceGroups: a cluster needs at least one instance group.")
+    check_repeated((wish.name for wish in order.groups), "InstanceGroups")
+    check_tags(order.tags)

@@ -1,0 +1,144 @@
+"""An order being carried out: the memory and the picture that it starts from, and what it has changed so far."""
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from steward.model.carried import Carried
+from steward.model.case import Case
+from steward.model.desired import CapacityPolicy, Desired
+from steward.model.events import Event, Level
+from steward.model.group import Cluster, Goal, Group, GroupStatus, Operation
+from steward.model.ids import CaseId, NodeName
+from steward.model.memory import Memory
+from steward.model.observed import Observed
+from steward.model.order import Answer, Refusal, RefusalKind
+
+_KEPT_OPERATIONS = 500
+_ARN = "cluster/"
+
+
+class Desk:
+    """Everything an order may read, and the doors through which it changes memory. Lives for one call of `carry_out`:
+    when a Refusal is raised it is thrown away, and nothing has changed."""
+
+    def __init__(self, who: str, memory: Memory, seen: Observed, want: Desired) -> None:
+        self.who = who
+        self.before = memory
+        self.seen = seen
+        self.want = want
+        self.now = seen.at
+        self.cluster = memory.cluster
+        self.groups = dict(memory.groups)
+        self.slots = dict(memory.slots)
+        self.operations = dict(memory.operations)
+        self.client_tokens = dict(memory.client_tokens)
+        self.cases = dict(memory.cases)
+        self.next_case = memory.next_case
+        self._events: list[Event] = []
+
+    @property
+    def rules(self) -> CapacityPolicy:
+        return self.want.capacity
+
+    def the(self, name: str) -> Cluster:
+        """The cluster, called by its name or its ARN. Raises Refusal when there is none of that name."""
+        cluster = self.cluster
+        called = name.rsplit(_ARN, 1)[-1] if name.startswith("arn:") else name
+        if cluster is None or called != (cluster.id if name.startswith("arn:") else cluster.name):
+            raise Refusal(RefusalKind.NOT_FOUND, f"Cluster {name} is not known.")
+        return cluster
+
+    def members(self, group: str) -> int:
+        """Slots of a group that are not leaving."""
+        return sum(1 for slot in self.slots.values() if slot.group == group and not slot.is_leaving)
+
+    def next_serial(self) -> int:
+        """A number that this cluster never gave before."""
+        assert self.cluster is not None
+        self.cluster = replace(self.cluster, serial=self.cluster.serial + 1)
+        return self.cluster.serial
+
+    def tell(
+        self,
+        kind: str,
+        text: str,
+        *,
+        group: str = "",
+        operation: str = "",
+        level: Level = Level.INFO,
+        node: NodeName | None = None,
+        case: CaseId | None = None,
+    ) -> None:
+        """Write an event; `data` says whose order it was and which group it is about."""
+        said = (("group", group), ("operation", operation), ("who", self.who))
+        data = tuple((key, value) for key, value in said if value)
+        self._events.append(Event(at=self.now, kind=kind, text=text, level=level, node=node, case=case, data=data))
+
+    def set_goals(self, goals: Mapping[str, Goal]) -> Operation | None:
+        """Change what groups shall have, as one operation; None when nothing is another than before."""
+        before = {name: self.groups[name].goal if name in self.groups else Goal(target=0) for name in goals}
+        changed = sorted(name for name in goals if goals[name] != before[name])
+        if not changed:
+            return None
+        for name in changed:
+            self.groups[name] = replace(self.groups[name], goal=goals[name])
+        return self.record({name: before[name] for name in changed}, {name: goals[name] for name in changed})
+
+    def record(self, before: Mapping[str, Goal], after: Mapping[str, Goal]) -> Operation:
+        """Remember a wish of scaling; earlier ones of the same groups are superseded by it."""
+        assert self.cluster is not None
+        id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.cluster.id}:{self.next_serial()}"))
+        for old in [each for each in self.operations.values() if each.finished is None]:
+            self.operations[old.id] = self._superseded(old, frozenset(after))
+        made = Operation(id=id, at=self.now, before=MappingProxyType(before), after=MappingProxyType(after))
+        self.operations[id] = made
+        self._drop_old_operations()
+        return made
+
+    def _superseded(self, old: Operation, groups: frozenset[str]) -> Operation:
+        """Over when no group of it is still on its way to what was wished there."""
+        gone = old.superseded | (groups & old.after.keys())
+        return replace(old, superseded=gone, finished=self.now if gone >= old.after.keys() else None)
+
+    def _drop_old_operations(self) -> None:
+        over = sorted((op for op in self.operations.values() if op.finished is not None), key=lambda op: (op.at, op.id))
+        for op in over[: max(0, len(self.operations) - _KEPT_OPERATIONS)]:
+            del self.operations[op.id]
+
+    def keep(self, group: Group) -> Group:
+        self.groups[group.name] = group
+        return group
+
+    def staying(self) -> list[Group]:
+        """The groups that nobody wants deleted, by name."""
+        return [self.groups[name] for name in sorted(self.groups) if not is_going(self.groups[name])]
+
+    def keep_case(self, case: Case) -> None:
+        self.cases[case.id] = case
+        self.next_case += 1
+
+    def carried(self, answer: Answer) -> Carried:
+        """The finished work."""
+        memory = replace(
+            self.before,
+            cluster=self.cluster,
+            groups=MappingProxyType(self.groups),
+            slots=MappingProxyType(self.slots),
+            operations=MappingProxyType(self.operations),
+            client_tokens=MappingProxyType(self.client_tokens),
+            cases=MappingProxyType(self.cases),
+            next_case=self.next_case,
+        )
+        return Carried(memory=memory, events=tuple(self._events), answer=answer)
+
+
+def is_going(group: Group) -> bool:
+    return group.status is GroupStatus.DELETING
+
+
+def new_cluster_id(name: str, created: float) -> str:
+    """The last part of a cluster's ARN: 12 of a-z0-9."""
+    return hashlib.sha256(f"{name}:{created:.6f}".encode()).hexdigest()[:12]

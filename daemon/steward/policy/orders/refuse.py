@@ -1,0 +1,150 @@
+"""What several orders refuse: names, limits, roles, partitions and machine types that this site cannot give."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from steward.model.desired import CapacityPolicy
+from steward.model.group import Cluster, ClusterStatus, Group, GroupStatus, Role
+from steward.model.order import GroupWish, Refusal, RefusalKind
+from steward.policy.orders.desk import Desk, is_going
+
+BUILT_IN = "ml."
+"""Machine types of this family are known without a `[[machine_types]]` table."""
+
+
+def invalid(text: str) -> Refusal:
+    return Refusal(RefusalKind.VALIDATION, text)
+
+
+def conflict(text: str) -> Refusal:
+    return Refusal(RefusalKind.CONFLICT, text)
+
+
+def limit(text: str) -> Refusal:
+    return Refusal(RefusalKind.LIMIT, text)
+
+
+def check_repeated(names: Iterable[str], what: str) -> None:
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise invalid(f"{what} names {', '.join(twice)} more than once.")
+
+
+def check_not_busy(cluster: Cluster, doing: str) -> None:
+    """Overlapping changes are what continuous provisioning is for; otherwise one ends before the next begins."""
+    if cluster.status in (ClusterStatus.IN_SERVICE, ClusterStatus.FAILED):
+        return
+    if cluster.continuous and cluster.status is ClusterStatus.UPDATING:
+        return
+    raise conflict(f"Cluster {cluster.name} is {cluster.status.value}: {doing} must wait until that is over.")
+
+
+def check_open_for_nodes(group: Group, doing: str) -> None:
+    """Single nodes are added, deleted and updated only in groups that reached their minimum."""
+    if group.status in (GroupStatus.CREATING, GroupStatus.UPDATING, GroupStatus.DELETING, GroupStatus.SYSTEM_UPDATING):
+        raise conflict(f"Instance group {group.name} is {group.status.value}: {doing} must wait until it is InService.")
+
+
+def check_limits(groups: Sequence[Group], rules: CapacityPolicy) -> None:
+    """Numbers of groups and instances, of all together."""
+    if len(groups) > rules.max_groups:
+        raise limit(f"{len(groups)} instance groups; this head allows {rules.max_groups} (capacity.max_groups).")
+    wanted = sum(group.goal.target for group in groups)
+    if wanted > rules.max_instances:
+        raise limit(f"{wanted} instances in all; this head allows {rules.max_instances} (capacity.max_instances).")
+
+
+def check_roles(groups: Sequence[Group], cluster: str, *, has_slurm_config: bool) -> None:
+    """With SlurmConfig exactly one group is the controller's. It is this machine: one instance, always."""
+    controllers = [group for group in groups if group.role is Role.CONTROLLER]
+    if len(controllers) > 1:
+        raise invalid(
+            f"{len(controllers)} Controller Groups found: SlurmConfig for InstanceGroups may only have one "
+            "Controller Group."
+        )
+    if has_slurm_config and not controllers:
+        raise invalid(f"Cluster {cluster} has no InstanceGroup with Controller node type.")
+    for group in controllers:
+        if group.goal.target != 1:
+            raise invalid(
+                f"Instance group {group.name} is the controller: InstanceCount must be 1, not {group.goal.target} "
+                "(it is the machine on which this head runs)."
+            )
+
+
+def check_group(group: Group, desk: Desk, *, continuous: bool, minimum: int | None) -> None:
+    """One group by itself: its minimum, where its machines come from, their types, its partition."""
+    if minimum is not None and not continuous:
+        raise invalid(
+            f"Instance group {group.name}: MinInstanceCount needs NodeProvisioningMode Continuous; leave one out or "
+            "add the other."
+        )
+    if group.goal.minimum > group.goal.target:
+        raise invalid(
+            f"Instance group {group.name}: MinInstanceCount {group.goal.minimum} is above InstanceCount "
+            f"{group.goal.target}."
+        )
+    _check_partition(group, desk)
+    check_source(group, desk.rules)
+    _check_types(group, desk.rules)
+
+
+def check_source(group: Group, rules: CapacityPolicy) -> None:
+    """Somebody must make its machines, and a pool has only so many."""
+    if group.role is Role.CONTROLLER:
+        return
+    pool = rules.pools.get(group.name)
+    if pool is None and not rules.has_provider:
+        raise invalid(
+            f"Instance group {group.name}: nobody makes its machines. Add a [[groups]] table of this name to "
+            "steward.toml, or set capacity.provider."
+        )
+    if pool is not None and pool.nodes and group.goal.target > len(pool.nodes):
+        raise limit(
+            f"Instance group {group.name}: InstanceCount {group.goal.target}, but the [[groups]] table of this name "
+            f"has {len(pool.nodes)} nodes."
+        )
+
+
+def _check_types(group: Group, rules: CapacityPolicy) -> None:
+    """A site that declares its machine types means them all; `ml.*` ones are always known."""
+    if not group.types:
+        raise invalid(f"Instance group {group.name}: give InstanceType or InstanceRequirements.")
+    unknown = [name for name in group.types if name not in rules.types and not name.startswith(BUILT_IN)]
+    if unknown and rules.types:
+        raise invalid(
+            f"Instance group {group.name}: unknown machine type {', '.join(unknown)}; known are ml.* and "
+            f"{', '.join(sorted(rules.types))} ([[machine_types]])."
+        )
+
+
+def _check_partition(group: Group, desk: Desk) -> None:
+    if not group.partition:
+        return
+    if group.role is not Role.COMPUTE:
+        raise invalid(f"Instance group {group.name}: Partitions can only be assigned to Compute node types.")
+    rules = desk.rules
+    if not rules.has_include and group.partition not in rules.owned_partitions | _partitions_of_slurm(desk):
+        raise invalid(
+            f"Instance group {group.name}: Slurm has no partition {group.partition}. Add it to slurm.conf, or set "
+            "capacity.slurm_include so that Steward may write it."
+        )
+
+
+def _partitions_of_slurm(desk: Desk) -> frozenset[str]:
+    by_node = (node.partitions for node in desk.seen.nodes.values())
+    return frozenset(desk.seen.partitions).union(*by_node)
+
+
+def has_slurm_config(wishes: Iterable[GroupWish]) -> bool:
+    return any(wish.role is not None for wish in wishes)
+
+
+def group_of(desk: Desk, name: str, cluster: Cluster) -> Group:
+    """A group that is there to stay. Raises Refusal."""
+    group = desk.groups.get(name)
+    if group is None:
+        raise invalid(f"Cluster {cluster.name} has no instance group {name}.")
+    if is_going(group):
+        raise conflict(f"Instance group {name} is being deleted.")
+    return group
