@@ -5,6 +5,7 @@ import os
 import pwd
 
 from steward.adapters.logs import log_to, log_to_stderr
+from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.static import StaticProvider
 from steward.adapters.service import NoNotifier
@@ -48,13 +49,14 @@ def _stderr_is_the_journals() -> bool:
 
 
 def fleet(settings: Settings) -> Fleet | None:
-    """The providers that the groups name; None without groups. Raises Permanent for one that cannot be used here."""
-    kinds = {group.provider for group in settings.groups}
+    """The providers that the settings name; None where they name none. Raises Permanent for one that cannot be used."""
+    other = settings.capacity.provider
+    kinds = {group.provider for group in settings.groups} | ({other} if other is not None else set())
     made = {kind: _provider(kind, settings) for kind in sorted(kinds, key=lambda kind: kind.value)}
     by_group = {group.name: made[group.provider] for group in settings.groups}
     if ProviderKind.STATIC in made:
         by_group[SPARES] = made[ProviderKind.STATIC]
-    return Fleet(by_group) if made else None
+    return Fleet(by_group, made[other] if other is not None else None) if made else None
 
 
 def _provider(kind: ProviderKind, settings: Settings) -> ProviderPort:
@@ -65,10 +67,12 @@ def _provider(kind: ProviderKind, settings: Settings) -> ProviderPort:
         if DockerProvider is None:
             raise Permanent("provider docker: install the SDK with `pip install steward-slurm[docker]`")
         return DockerProvider(table.docker)
+    if kind is ProviderKind.COMMAND and table.command is not None:
+        return CommandProvider(table.command)
     if kind is ProviderKind.STATIC:
         machines = [node for node, slot in settings.slots().items() if slot.fixed]
         return StaticProvider(table.static or StaticSettings(), machines, settings.head.state_dir / "static.json")
-    raise Permanent(f"a group names provider {kind.value!r}, but there is no [provider.{kind.value}] table")
+    raise Permanent(f"the settings name provider {kind.value!r}, but there is no [provider.{kind.value}] table")
 
 
 def store(settings: Settings) -> SqlStore:

@@ -1,7 +1,7 @@
 """The providers of all groups as one."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from steward.model.ids import InstanceId
@@ -10,14 +10,18 @@ from steward.ports import Permanent, ProviderPort
 
 
 class Fleet:
-    """Sends each call to the provider of the slot's group, or of the instance as last listed."""
+    """Sends each call to the provider of the slot's group, or of the instance as last listed or launched."""
 
-    def __init__(self, by_group: Mapping[str, ProviderPort]) -> None:
-        """Groups that share a provider are given the same object."""
+    def __init__(self, by_group: Mapping[str, ProviderPort], others: ProviderPort | None = None) -> None:
+        """Groups that share a provider are given the same object. `others` makes the machines of all other groups."""
         self._by_group = by_group
-        self._providers = tuple({id(provider): provider for provider in by_group.values()}.values())
+        self._others = others
+        every = [*by_group.values(), *([others] if others is not None else [])]
+        self._providers = tuple({id(provider): provider for provider in every}.values())
         self._lock = threading.Lock()
-        self._owners: Mapping[InstanceId, ProviderPort] = MappingProxyType({})
+        self._listed: Mapping[InstanceId, ProviderPort] = MappingProxyType({})
+        self._launched: dict[InstanceId, ProviderPort] = {}
+        """What a provider may not list yet: kept until it was listed or ended."""
 
     def describe(self) -> str:
         return "; ".join(provider.describe() for provider in self._providers)
@@ -26,27 +30,44 @@ class Fleet:
         """All or nothing: a partial list would look as if machines had gone."""
         listed = [(provider, provider.instances()) for provider in self._providers]
         with self._lock:
-            self._owners = {instance: provider for provider, found in listed for instance in found}
+            self._listed = {instance: provider for provider, found in listed for instance in found}
+            self._launched = {each: owner for each, owner in self._launched.items() if each not in self._listed}
         return {instance: found[instance] for _, found in listed for instance in found}
 
     def launch(self, slot: Slot, token: str) -> Instance:
-        provider = self._by_group.get(slot.group)
+        provider = self._by_group.get(slot.group, self._others)
         if provider is None:
-            raise Permanent(f"group {slot.group!r} of {slot.node} has no provider")
-        return provider.launch(slot, token)
+            remedy = "add its [[groups]] table or set capacity.provider"
+            raise Permanent(f"group {slot.group!r} of {slot.node} has no provider: {remedy}")
+        made = provider.launch(slot, token)
+        with self._lock:
+            self._launched[made.id] = provider
+        return made
 
     def terminate(self, instance: InstanceId) -> None:
-        self._each_owner(instance, lambda provider: provider.terminate(instance))
+        owner = self._owner(instance)
+        if owner is None:
+            return
+        owner.terminate(instance)
+        with self._lock:
+            self._launched.pop(instance, None)
 
     def reboot(self, instance: InstanceId, token: str) -> None:
-        self._each_owner(instance, lambda provider: provider.reboot(instance, token))
+        owner = self._owner(instance)
+        if owner is None:
+            raise Permanent(f"no instance {instance} to reboot: no provider lists it")
+        owner.reboot(instance, token)
 
-    def _each_owner(self, instance: InstanceId, call: Callable[[ProviderPort], None]) -> None:
+    def _owner(self, instance: InstanceId) -> ProviderPort | None:
         """An instance that was listed by nobody is unknown to us since a restart: look first."""
-        if instance not in self._owners:
+        if len(self._providers) == 1:
+            return self._providers[0]
+        known = self._known(instance)
+        if known is None:
             self.instances()
-        owner = self._owners.get(instance)
-        if owner is not None:
-            call(owner)
-        elif len(self._providers) == 1:
-            call(self._providers[0])
+            known = self._known(instance)
+        return known
+
+    def _known(self, instance: InstanceId) -> ProviderPort | None:
+        with self._lock:
+            return self._listed.get(instance) or self._launched.get(instance)

@@ -75,6 +75,29 @@ def test_a_group_without_a_provider_is_refused(two: Two) -> None:
         two[0].launch(Slot(node=NodeName("n1"), group="c"), "t1")
 
 
+def test_a_group_of_the_api_goes_to_the_provider_of_all_others() -> None:
+    own, others = FakeProvider(), FakeProvider()
+    others.gate.set()
+    fleet = Fleet({"a": own}, others)
+    made = fleet.launch(Slot(node=NodeName("workers-1"), group="workers"), "t1")
+    fleet.reboot(made.id, "r1")
+    assert (own.calls, others.calls) == ([], ["launch workers-1 t1", "reboot i-t1 r1"])
+
+
+def test_an_instance_that_is_not_listed_yet_is_ended_by_the_provider_that_made_it(two: Two) -> None:
+    fleet, first, second = two
+    made = fleet.launch(Slot(node=NodeName("n1"), group="b"), "t1")
+    del second.machines[made.id]  # as a cloud whose lists lag behind
+    fleet.instances()
+    fleet.terminate(made.id)
+    assert (first.calls, second.calls[-1]) == ([], "terminate i-t1")
+
+
+def test_an_instance_that_nobody_knows_cannot_be_rebooted(two: Two) -> None:
+    with pytest.raises(Permanent, match="no provider lists it"):
+        two[0].reboot(InstanceId("i-unknown"), "r1")
+
+
 def test_an_instance_is_ended_by_the_provider_that_lists_it(two: Two) -> None:
     fleet, first, second = two
     made = fleet.launch(Slot(node=NodeName("n1"), group="b"), "t1")

@@ -23,6 +23,14 @@ IMPOSSIBLE = [
     ("provider.static.spares", _GROUP.format("a", "n[1-3]", "static") + '[provider.static]\nspares="n3,s1"'),
     ("provider.static.spares", '[provider.static]\nspares="s1"'),
     ("groups[0].provider", _GROUP.format("a", "n1", "local")),
+    ("capacity.provider", '[capacity]\nprovider="static"'),
+    ("capacity.provider", '[capacity]\nprovider="power"'),
+    ("capacity.provider", '[capacity]\nprovider="command"'),
+    ("provider.ec2.launch_template", '[provider.ec2]\nregion="us-east-1"\ncluster="c"\nimage="ami-12345678"'),
+    (
+        "provider.ec2.tags",
+        '[provider.ec2]\nregion="r"\ncluster="c"\nlaunch_template="t-1"\n[provider.ec2.tags]\n"steward:node"="x"',
+    ),
 ]
 
 
@@ -38,6 +46,11 @@ def test_an_impossible_combination_is_refused_at_its_key(key: str, text: str) ->
 
 def test_no_hold_at_all_while_the_head_is_away_is_possible() -> None:
     assert parse("[agent]\nhold_head_absent_s=0", source="f", env={}).agent.hold_head_absent_s == 0
+
+
+@pytest.mark.parametrize("kind", ["static", "power"])
+def test_some_providers_need_no_table(kind: str) -> None:
+    assert parse(_GROUP.format("a", "n1", kind), source="f", env={}).groups[0].provider.value == kind
 
 
 def test_a_group_may_use_a_provider_that_has_its_table() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from steward.model.settings.clouds import CommandProvider, Ec2Provider, PowerProvider
 from steward.model.settings.types import NodeCommand, NodeList, ProviderKind, Section, SomeNodes, Words
 
 
@@ -66,3 +67,6 @@ class ProviderSettings(Section):
     static: StaticProvider | None = None
     local: LocalProvider | None = None
     docker: DockerProvider | None = None
+    command: CommandProvider | None = None
+    power: PowerProvider | None = None
+    ec2: Ec2Provider | None = None

@@ -121,12 +121,36 @@ def _group_nodes(settings: Settings) -> Iterator[Problem]:
         owner.update(dict.fromkeys(expand_nodes(group.nodes), group.name))
 
 
+_NEED_NO_TABLE = frozenset({"static", "power"})
+"""Providers that work with their defaults."""
+
+
 def _group_providers(settings: Settings) -> Iterator[Problem]:
-    there = {"static"} | settings.provider.model_fields_set
+    there = _NEED_NO_TABLE | settings.provider.model_fields_set
     for number, group in enumerate(settings.groups):
         kind = group.provider.value
         if kind not in there:
             yield Problem.of(f"groups[{number}].provider", kind, f"a provider with a table: add [provider.{kind}]")
+
+
+def _capacity_provider(settings: Settings) -> Iterator[Problem]:
+    """A group without a table gets node names that no slurm.conf knows: only some providers can make such nodes."""
+    kind = settings.capacity.provider
+    if kind in (ProviderKind.STATIC, ProviderKind.POWER):
+        remedy = "a provider that makes machines of any name; its nodes must be in a [[groups]] table"
+        yield Problem.of("capacity.provider", kind.value, remedy)
+    elif kind is not None and kind.value not in settings.provider.model_fields_set:
+        remedy = f"a provider with a table: add [provider.{kind.value}]"
+        yield Problem.of("capacity.provider", kind.value, remedy)
+
+
+def _ec2(settings: Settings) -> Iterator[Problem]:
+    """Something must say what an instance is made from."""
+    ec2 = settings.provider.ec2
+    if ec2 is not None and not ec2.launch_template and not (ec2.image and ec2.types):
+        yield Problem.of("provider.ec2.launch_template", "", "a launch template, or set provider.ec2.image and .types")
+    if ec2 is not None and (ours := sorted(tag for tag in ec2.tags if tag.startswith(("steward:", "aws:")))):
+        yield Problem.of("provider.ec2.tags", ours[0], "another tag: steward:* and aws:* are not the site's")
 
 
 def _spares(settings: Settings) -> Iterator[Problem]:
@@ -158,5 +182,7 @@ _RULES: tuple[Rule, ...] = (
     _group_names,
     _group_nodes,
     _group_providers,
+    _capacity_provider,
+    _ec2,
     _spares,
 )

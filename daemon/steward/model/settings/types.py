@@ -42,6 +42,9 @@ class ProviderKind(Enum):
     STATIC = "static"
     LOCAL = "local"
     DOCKER = "docker"
+    COMMAND = "command"
+    POWER = "power"
+    EC2 = "ec2"
 
 
 def split_host_port(text: str) -> tuple[str, int]:
@@ -107,9 +110,16 @@ def _for_a_node(argv: tuple[str, ...]) -> tuple[str, ...]:
     return argv
 
 
+def _program(argv: tuple[str, ...]) -> tuple[str, ...]:
+    if not argv or not argv[0].startswith("/"):
+        raise ValueError('begin with the full path of a program, for example ["/usr/local/sbin/machines", "launch"]')
+    return argv
+
+
 HostPort = Annotated[str, AfterValidator(_host_port)]
 NodeList = Annotated[str, AfterValidator(_node_list)]
 SomeNodes = Annotated[str, AfterValidator(_some_nodes)]
 Words = Annotated[tuple[str, ...], AfterValidator(_unique)]
 NodeCommand = Annotated[tuple[str, ...], AfterValidator(_for_a_node)]
 Durations = Annotated[tuple[float, ...], AfterValidator(_times)]
+Program = Annotated[tuple[str, ...], AfterValidator(_program)]

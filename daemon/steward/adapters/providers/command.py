@@ -1,0 +1,119 @@
+"""Provider of a site with programs of its own that make machines: JSON in, JSON out, `list` is the truth.
+
+How a command ends: status 0 and an answer; `{"error": "capacity" | "quota" | "retry" | "permanent", "text": ...}` with
+any status; 75 (EX_TEMPFAIL) for "try again"; any other status for "will not work", its last line of stderr telling why.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from steward.adapters.process import Completed, Failed, run, show
+from steward.adapters.providers.command_words import Launched, Listed, answered, asked, refusal, slot_words
+from steward.model.ids import InstanceId
+from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.settings.clouds import CommandProvider as CommandSettings
+from steward.ports import Permanent, Retryable
+
+_MAX_BYTES = 16 << 20
+_DEAD = (InstanceState.GONE, InstanceState.STOPPED)
+
+
+class CommandProvider:
+    """Safe to call from several threads; the commands must be so, too."""
+
+    def __init__(self, settings: CommandSettings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._tried: dict[str, float] = {}
+        """When the last launch with a token ended, well or not; forgotten once a list is newer."""
+        self._listed: tuple[float, Mapping[InstanceId, Instance]] | None = None
+        """The last list, and when it was asked for."""
+
+    def describe(self) -> str:
+        words = self._settings
+        able = [f"{name} by {show(argv[0])}" for name, argv in (("launch", words.launch), ("list", words.list))]
+        return f"command: {', '.join(able)}, {'reboots' if words.reboot else 'no reboots'}"
+
+    def instances(self) -> Mapping[InstanceId, Instance]:
+        began = time.monotonic()
+        try:
+            done = self._call(self._settings.list, "list", asked("list"), self._settings.list_timeout_s)
+        except Permanent as error:
+            raise Retryable(str(error)) from error  # whatever its reason: the machines are not known
+        machines = answered(Listed, done.stdout, _who(self._settings.list)).instances
+        found = {InstanceId(machine.id): machine.instance() for machine in machines}
+        if len(found) < len(machines):
+            ids = [machine.id for machine in machines]
+            twice = next(each for each in ids if ids.count(each) > 1)
+            raise Retryable(f"{_who(self._settings.list)}: instance {twice} is listed twice")
+        with self._lock:
+            self._listed = (began, found)
+            self._tried = {token: at for token, at in self._tried.items() if at >= began}
+        return MappingProxyType(found)
+
+    def launch(self, slot: Slot, token: str) -> Instance:
+        """A command that was killed may have made the machine: before it is asked again, the list is looked at."""
+        known = self._known(token)
+        if known is not None:
+            return known
+        words = asked("launch", slot=slot_words(slot), token=token)
+        try:
+            done = self._call(self._settings.launch, "launch", words, self._settings.launch_timeout_s)
+        finally:
+            with self._lock:
+                self._tried[token] = time.monotonic()
+        made = answered(Launched, done.stdout, _who(self._settings.launch)).instance.instance(token)
+        if (made.node, made.token) != (slot.node, token):
+            said = f"node {made.node!r} and token {show(made.token)!r}"
+            raise Retryable(f"{_who(self._settings.launch)}: asked for {slot.node} with {token!r}, answered {said}")
+        return made
+
+    def terminate(self, instance: InstanceId) -> None:
+        words = asked("terminate", instance=instance)
+        self._call(self._settings.terminate, "terminate", words, self._settings.terminate_timeout_s)
+
+    def reboot(self, instance: InstanceId, token: str) -> None:
+        if self._settings.reboot is None:
+            raise Permanent(f"{instance} cannot be rebooted: set provider.command.reboot to the site's command")
+        words = asked("reboot", instance=instance, token=token)
+        self._call(self._settings.reboot, "reboot", words, self._settings.reboot_timeout_s)
+
+    def _known(self, token: str) -> Instance | None:
+        """The instance of this token, on a list newer than any earlier try with it, also of a head before us."""
+        with self._lock:
+            listed, tried = self._listed, self._tried.get(token)
+        is_newer = listed is not None and (tried is None or tried < listed[0])
+        found = listed[1] if listed is not None and is_newer else self.instances()
+        alive = (each for each in found.values() if each.token == token and each.state not in _DEAD)
+        return min(alive, key=lambda each: each.id, default=None)
+
+    def _call(self, argv: tuple[str, ...], wish: str, words: bytes, timeout_s: float) -> Completed:
+        """How it ended well. Raises what it said otherwise."""
+        who = _who(argv)
+        try:
+            done = run(argv, timeout_s=timeout_s, input=words, max_bytes=_MAX_BYTES, check=False)
+        except Failed as failed:
+            raise Retryable(f"{wish}: {failed}") from failed
+        if (said := refusal(done.stdout, who)) is not None:
+            raise said
+        if done.returncode == os.EX_TEMPFAIL or done.returncode < 0:
+            raise Retryable(f"{who}: {_reason(done)}")
+        if done.returncode != 0:
+            raise Permanent(f"{who}: {_reason(done)}")
+        if done.truncated:
+            raise Retryable(f"{who}: it printed more than {_MAX_BYTES >> 20} MiB")
+        return done
+
+
+def _who(argv: tuple[str, ...]) -> str:
+    return f"`{show(' '.join(argv))}`"
+
+
+def _reason(done: Completed) -> str:
+    """The last line of stderr, and how it ended."""
+    last = done.error_text.splitlines()[-1:] or ["nothing on stderr"]
+    how = f"killed by signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
+    return f"{show(last[0])} ({how})"

@@ -1,0 +1,90 @@
+"""Providers of sites whose machines come and go: the site's own commands, Slurm's power states, Amazon EC2."""
+
+from enum import Enum
+
+from pydantic import Field
+
+from steward.model.settings.types import Program, Section, Words
+
+
+class CommandProvider(Section):
+    """Machines made by the site's own programs: JSON in and out (docs/providers.md). `list` tells the truth."""
+
+    launch: Program = Field(description="argv that makes a machine for a slot and a token.")
+    terminate: Program = Field(description="argv that makes a machine go away.")
+    list: Program = Field(description="argv that prints every machine of this cluster.")
+    reboot: Program | None = Field(
+        default=None, description="argv that reboots a machine; none: a faulty node is replaced instead."
+    )
+    launch_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of `launch`.")
+    terminate_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of `terminate`.")
+    reboot_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of `reboot`.")
+    list_timeout_s: float = Field(default=30.0, ge=1, le=600, description="Time limit of `list`.")
+
+
+class PowerProvider(Section):
+    """Nodes that the site's ResumeProgram and SuspendProgram make and unmake, through Slurm's power states."""
+
+    settle_s: float = Field(
+        default=60.0,
+        ge=1,
+        le=3600,
+        description="A node that Slurm was told to power up, and that still is powered down after this, did not start.",
+    )
+
+
+class Market(Enum):
+    """How EC2 instances are paid for."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+class Ec2Provider(Section):
+    """Amazon EC2 instances, made with RunInstances from a launch template or from the keys here."""
+
+    region: str = Field(min_length=1, max_length=40, description="AWS region, for example `us-east-1`.")
+    cluster: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$",
+        description="Value of the tag `steward:cluster`: instances without it are never seen nor touched.",
+    )
+    launch_template: str = Field(
+        default="",
+        pattern=r"^(?:|[a-zA-Z0-9().\-/_]{3,128})$",
+        description="Id (`lt-...`) or name of a launch template; empty: `image` and `types` are needed.",
+    )
+    template_version: str = Field(
+        default="$Default", pattern=r"^(?:\$Default|\$Latest|[0-9]+)$", description="Its version."
+    )
+    image: str = Field(
+        default="",
+        pattern=r"^(?:|ami-[0-9a-f]{8,17})$",
+        description="AMI of slots that name none; empty: the template's.",
+    )
+    types: Words = Field(
+        default=(), description="Instance types of slots that name none, the preferred first; empty: the template's."
+    )
+    subnets: Words = Field(
+        default=(),
+        description="Subnets, tried in this order for want of capacity; empty: the template's or default one.",
+    )
+    security_groups: Words = Field(
+        default=(), description="Ids of security groups; empty: the template's or default one."
+    )
+    key_name: str = Field(default="", max_length=255, description="EC2 key pair; empty: the template's, or none.")
+    instance_profile: str = Field(
+        default="", max_length=256, description="Name or ARN of an instance profile; empty: the template's, or none."
+    )
+    market: Market = Field(default=Market.ON_DEMAND, description="What is bought; spot instances end when reclaimed.")
+    tags: dict[str, str] = Field(default={}, description="Further tags of every instance (`steward:*` are ours).")
+    user_data: str = Field(
+        default="",
+        max_length=16000,
+        description="Given to the instance at its first boot; `{node}`, `{group}`, `{role}`, `{features}`, `{head}` "
+        "and `{cluster}` are filled in (no other brace is touched); empty: the template's.",
+    )
+    head: str = Field(
+        default="", max_length=255, description="What `{head}` stands for: `head.listen` as nodes see it."
+    )
+    endpoint: str = Field(default="", max_length=255, description="URL of another EC2 API; empty: the region's own.")
+    timeout_s: float = Field(default=20.0, ge=1, le=120, description="Time limit of one request; up to 3 are tried.")
