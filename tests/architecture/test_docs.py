@@ -13,7 +13,7 @@ from steward.model.settings.errors import section_of
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTS = re.compile(r"(_samples|_min|_count|_per_hour|_repairs)$|^max_(resumes|launches)$")
-UNITS = re.compile(r"_(s|h|percent)$")
+UNITS = re.compile(r"_(s|h|kib|percent)$")
 
 
 def fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:

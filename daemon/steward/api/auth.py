@@ -3,6 +3,7 @@
 import hashlib
 import pwd
 
+from steward.model.access import Identity
 from steward.ports import MungePort, Permanent
 
 SCHEME = "MUNGE"
@@ -12,9 +13,9 @@ class Refused(Exception):
     """Not this caller, or not proved; the text says what to do."""
 
 
-def payload(method: str, path: str, body: bytes) -> bytes:
-    """What a credential must carry to be good for one request and no other."""
-    return f"{method} {path} {hashlib.sha256(body).hexdigest()}".encode()
+def payload(method: str, path: str, body: bytes, target: str = "") -> bytes:
+    """What a credential must carry to be good for one request and no other; `target`: its X-Amz-Target, if any."""
+    return " ".join([method, path, *([target] if target else []), hashlib.sha256(body).hexdigest()]).encode()
 
 
 class Gatekeeper:
@@ -28,15 +29,20 @@ class Gatekeeper:
         scheme, _, credential = authorization.partition(" ")
         if scheme != SCHEME or not credential:
             raise Refused("this needs proof of who you are: use the `steward` command, as root or SlurmUser")
+        identity = self.identify(credential, payload(method, path, body))
+        if identity.read_only:
+            raise Refused(f"{identity.user} may not do this: root, SlurmUser and `api.admins` may")
+        return identity.user
+
+    def identify(self, credential: str, carries: bytes) -> Identity:
+        """Whoever made a credential for just this; not an admin: to read only. Raises as `admit` does."""
         try:
             uid, carried = self._munge.decode(credential.strip())
         except Permanent as error:
             raise Refused(f"the MUNGE credential is not good: {error}") from error
-        if carried != payload(method, path, body):
+        if carried != carries:
             raise Refused("the MUNGE credential was made for another request")
-        if uid not in self._allowed:
-            raise Refused(f"{login(uid)} may not do this: root, SlurmUser and `api.admins` may")
-        return login(uid)
+        return Identity(user=login(uid), way="munge", read_only=uid not in self._allowed)
 
 
 def login(uid: int) -> str:

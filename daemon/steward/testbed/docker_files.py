@@ -115,6 +115,7 @@ def _steward_toml(plan: Plan) -> str:
     tables: dict[str, Mapping[str, object]] = {
         "cluster": {"name": plan.cluster},
         "head": {"listen": f"0.0.0.0:{AGENT_PORT}", "http": f"0.0.0.0:{HTTP_PORT}"},
+        "api": {"allow_plain_http": True},  # the bed's bridge has nobody else on it
         "agent": {
             "head": f"head:{AGENT_PORT}",
             "instance_id_file": "/etc/steward/instance-id",

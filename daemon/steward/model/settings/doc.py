@@ -19,7 +19,8 @@ Made by `steward config doc` from `daemon/steward/model/settings/`; do not edit 
 
 One TOML file for the head, the agents and the `steward` command: `/etc/steward/steward.toml`, or the file that
 `STEWARD_CONFIG` or `--config` names. The same file may lie on every machine. Names end in their unit: `_s` seconds,
-`_h` hours, `_percent` percent; a number without unit is a count. A key without default is marked *required*.
+`_h` hours, `_kib` KiB, `_percent` percent; a number without unit is a count. A key without default is marked
+*required*.
 
 `steward config check` reads the file as the daemons do and names each wrong key with its value and a remedy: an
 unknown key, a value out of range, or keys that cannot work together. `steward config show` prints what is in force.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from steward.model.settings.api_rules import plain_http, tls_pair
 from steward.model.settings.errors import Problem
 from steward.model.settings.root import Settings
 from steward.model.settings.types import ProviderKind, expand_nodes, split_host_port
@@ -170,6 +171,8 @@ def _spares(settings: Settings) -> Iterator[Problem]:
 _RULES: tuple[Rule, ...] = (
     _sweeps,
     _ports,
+    tls_pair,
+    plain_http,
     _samples,
     _disk,
     _nudges,

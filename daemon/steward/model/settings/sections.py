@@ -34,7 +34,7 @@ class HeadSettings(Section):
 
     listen: HostPort = Field(default="0.0.0.0:6861", description="Where agents connect to.")
     http: HostPort = Field(
-        default="127.0.0.1:6860", description="The HTTP API for `steward` and Prometheus; keep it on loopback."
+        default="127.0.0.1:6860", description="The HTTP API; beyond loopback it needs `api.tls_certificate`."
     )
     state_dir: Path = Field(default=Path("/var/lib/steward"), description="Where the store's file `steward.db` lies.")
     database: str | None = Field(
@@ -57,9 +57,39 @@ class HeadSettings(Section):
 
 
 class ApiSettings(Section):
-    """Who may change things over HTTP (root and SlurmUser always may)."""
+    """Who may do what over HTTP (root and SlurmUser may always do all), and the endpoint for AWS clients."""
 
     admins: Words = Field(default=(), description="Further login names that may pause, resume actions and the like.")
+    keys_file: Path | None = Field(
+        default=None,
+        description="TOML file with the access keys of AWS clients, owned by SlurmUser, mode 0600; none: MUNGE only.",
+    )
+    region: str = Field(
+        default="steward-1",
+        pattern=r"^[a-z][a-z0-9-]{8,15}$",
+        description="AWS region that clients name and ARNs carry: 9 to 16 of a-z, 0-9 and `-`.",
+    )
+    account: str = Field(
+        default="000000000000", pattern=r"^[0-9]{12}$", description="AWS account that ARNs carry: 12 digits."
+    )
+    clock_skew_s: float = Field(
+        default=300.0,
+        ge=1,
+        le=900,
+        description="A signed request may be this much older or newer than the head's time.",
+    )
+    reads_per_s: float = Field(default=20.0, gt=0, le=10000, description="Describe and List calls of one caller ...")
+    read_burst_count: int = Field(default=40, ge=1, le=10000, description="... after so many at once.")
+    writes_per_s: float = Field(default=5.0, gt=0, le=10000, description="All other calls of one caller ...")
+    write_burst_count: int = Field(default=10, ge=1, le=10000, description="... after so many at once.")
+    max_body_kib: int = Field(default=1024, ge=16, le=16384, description="Longest request of an AWS client, in KiB.")
+    tls_certificate: Path | None = Field(
+        default=None, description="PEM file with the certificate chain of `head.http`; none: plain HTTP."
+    )
+    tls_key: Path | None = Field(default=None, description="PEM file with its private key.")
+    allow_plain_http: bool = Field(
+        default=False, description="Serve other machines (`head.http` beyond loopback) without TLS."
+    )
 
 
 class AgentSettings(Section):

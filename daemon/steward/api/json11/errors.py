@@ -1,0 +1,73 @@
+"""Errors as AWS clients understand them: a code, a status, one line."""
+
+from enum import Enum
+
+
+class Code(Enum):
+    """Everything that a client can be told. The first four are in the service's model and become classes there."""
+
+    CONFLICT = "ConflictException"
+    IN_USE = "ResourceInUse"
+    LIMIT_EXCEEDED = "ResourceLimitExceeded"
+    NOT_FOUND = "ResourceNotFound"
+    ACCESS_DENIED = "AccessDeniedException"
+    EXPIRED = "RequestExpired"
+    INCOMPLETE = "IncompleteSignatureException"
+    INTERNAL = "InternalFailure"
+    INVALID = "ValidationException"
+    MALFORMED = "SerializationException"
+    NO_TOKEN = "MissingAuthenticationTokenException"
+    SIGNATURE = "InvalidSignatureException"
+    THROTTLED = "ThrottlingException"
+    TIMEOUT = "RequestTimeoutException"
+    TOO_LARGE = "RequestEntityTooLargeException"
+    UNAVAILABLE = "ServiceUnavailable"
+    UNKNOWN_CLIENT = "UnrecognizedClientException"
+    UNKNOWN_OPERATION = "UnknownOperationException"
+
+
+_MODELLED = frozenset({Code.CONFLICT, Code.IN_USE, Code.LIMIT_EXCEEDED, Code.NOT_FOUND})
+_STATUS = {
+    Code.INTERNAL: 500,
+    Code.UNAVAILABLE: 503,
+    Code.TOO_LARGE: 413,
+    Code.UNKNOWN_OPERATION: 404,
+    Code.TIMEOUT: 408,
+}
+
+
+class ApiError(Exception):
+    """What a handler raises to refuse. SDKs call again by themselves after THROTTLED, UNAVAILABLE and INTERNAL."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+    @property
+    def status(self) -> int:
+        return _STATUS.get(self.code, 400)
+
+    def body(self) -> dict[str, str]:
+        """The member's name is the model's own for modelled errors, lower case for the common ones."""
+        return {"__type": self.code.value, "Message" if self.code in _MODELLED else "message": self.message}
+
+
+def invalid(message: str) -> ApiError:
+    """A ValidationException in the handler's own words."""
+    return ApiError(Code.INVALID, message)
+
+
+def not_found(message: str) -> ApiError:
+    return ApiError(Code.NOT_FOUND, message)
+
+
+def in_use(message: str) -> ApiError:
+    return ApiError(Code.IN_USE, message)
+
+
+def limit_exceeded(message: str) -> ApiError:
+    return ApiError(Code.LIMIT_EXCEEDED, message)
+
+
+def conflict(message: str) -> ApiError:
+    return ApiError(Code.CONFLICT, message)

@@ -1,0 +1,166 @@
+"""`POST /`: one AWS request from its headers to its answer. Operations are somebody else's: see `Handler`."""
+
+import asyncio
+import json
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from steward.api.audit import Audit
+from steward.api.identify import Door
+from steward.api.json11 import document, validate
+from steward.api.json11.errors import ApiError, Code
+from steward.api.json11.render import render
+from steward.api.json11.service import Service, is_read
+from steward.api.limits import Limits
+from steward.api.received import Received
+from steward.model.access import Caller, Identity
+from steward.ports import PortError, Retryable
+
+log = logging.getLogger(__name__)
+
+_CONTENT_TYPE = "application/x-amz-json-1.1"
+_READ_S = 30.0
+
+Handler = Callable[[Caller, Mapping[str, Any]], Mapping[str, Any]]
+"""Gets valid input (null members left out, times as Unix seconds), gives the output's members. Runs in a thread.
+
+Refuses with ApiError. Retryable becomes ServiceUnavailable, anything else that it raises InternalFailure.
+"""
+
+
+class Json11:
+    """The endpoint. `max_body_bytes` bounds a request's body."""
+
+    def __init__(
+        self,
+        *,
+        service: Service,
+        door: Door,
+        limits: Limits,
+        audit: Audit,
+        handlers: Mapping[str, Handler],
+        max_body_bytes: int,
+    ) -> None:
+        self._service, self._door, self._limits, self._audit = service, door, limits, audit
+        self._handlers, self._max_body_bytes = handlers, max_body_bytes
+
+    async def serve(self, request: Request) -> Response:
+        """Never raises: every failure is an answer with a code and a request id."""
+        number = str(uuid.uuid4())
+        try:
+            received = await self._receive(request, number)
+            answer = await run_in_threadpool(self._answer, received)
+        except ApiError as error:
+            return _response(
+                error.status, error.body(), {"x-amzn-RequestId": number, "x-amzn-ErrorType": error.code.value}
+            )
+        return _response(200, answer, {"x-amzn-RequestId": number})
+
+    async def _receive(self, request: Request, number: str) -> Received:
+        try:
+            async with asyncio.timeout(_READ_S):
+                body = await self._body(request)
+        except TimeoutError as error:
+            raise ApiError(Code.TIMEOUT, f"The body did not arrive within {_READ_S:g} s.") from error
+        except ClientDisconnect as error:
+            raise ApiError(Code.TIMEOUT, "The caller has gone away.") from error
+        return Received(
+            id=number,
+            method=request.method,
+            path=request.url.path,
+            query=request.scope["query_string"].decode("latin-1"),
+            headers=tuple((name.lower(), value) for name, value in request.headers.items()),
+            body=body,
+            address=request.client.host if request.client else "",
+        )
+
+    async def _body(self, request: Request) -> bytes:
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > self._max_body_bytes:
+                raise ApiError(Code.TOO_LARGE, f"The body has more than {self._max_body_bytes} bytes.")
+        return bytes(body)
+
+    def _answer(self, received: Received) -> dict[str, Any] | None:
+        """What nobody foresaw ends here: logged in full, told to the caller by its request id only."""
+        try:
+            return self._admit(received)
+        except ApiError:
+            raise
+        except Retryable as error:
+            raise ApiError(Code.UNAVAILABLE, str(error)) from error
+        except PortError as error:
+            log.error("%s", error, extra={"request": received.id})
+            raise _internal(received) from error
+        except Exception as error:
+            log.exception("an AWS request failed for a reason that nobody foresaw", extra={"request": received.id})
+            raise _internal(received) from error
+
+    def _admit(self, received: Received) -> dict[str, Any] | None:
+        identity = self._door.identify(received)
+        operation = self._operation(received)
+        if is_read(operation):
+            return self._carry_out(received, identity, operation)
+        return self._change(received, identity, operation)
+
+    def _operation(self, received: Received) -> str:
+        target = received.header("x-amz-target") or ""
+        prefix, _, operation = target.partition(".")
+        if (
+            prefix != self._service.target_prefix
+            or operation not in self._handlers
+            or not self._service.serves(operation)
+        ):
+            raise ApiError(Code.UNKNOWN_OPERATION, f"This endpoint has no operation {target[:100]!r}.")
+        return operation
+
+    def _change(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
+        """As `_carry_out`, with a line in the audit log whatever comes of it."""
+        refusal: Code | None = Code.INTERNAL
+        try:
+            if identity.read_only:
+                raise ApiError(Code.ACCESS_DENIED, f"{identity.user} may read, but not call {operation}.")
+            answer = self._carry_out(received, identity, operation)
+            refusal = None
+        except ApiError as error:
+            refusal = error.code
+            raise
+        except Retryable:
+            refusal = Code.UNAVAILABLE
+            raise
+        finally:
+            self._audit.note(_caller(received, identity), operation, received.body, refusal)
+        return answer
+
+    def _carry_out(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
+        self._limits.take(identity.user, read=is_read(operation))
+        _need_content_type(received)
+        members = validate.read(self._service.input_shape(operation), document.parse(received.body))
+        answer = self._handlers[operation](_caller(received, identity), members)
+        return render(self._service.output_shape(operation), answer)
+
+
+def _caller(received: Received, identity: Identity) -> Caller:
+    return Caller(user=identity.user, way=identity.way, address=received.address, request=received.id)
+
+
+def _need_content_type(received: Received) -> None:
+    given = (received.header("content-type") or "").partition(";")[0].strip().lower()
+    if given != _CONTENT_TYPE:
+        raise ApiError(Code.MALFORMED, f"The Content-Type must be {_CONTENT_TYPE}.")
+
+
+def _internal(received: Received) -> ApiError:
+    return ApiError(Code.INTERNAL, f"The head failed at this; its log says why, under request={received.id}.")
+
+
+def _response(status: int, answer: dict[str, Any] | None, headers: dict[str, str]) -> Response:
+    body = b"" if answer is None else json.dumps(answer, separators=(",", ":"), allow_nan=False).encode()
+    return Response(body, status_code=status, headers=headers, media_type=_CONTENT_TYPE)

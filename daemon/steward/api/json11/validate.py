@@ -1,0 +1,163 @@
+"""A request's members against the model: everything that is wrong with them, told at once."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from botocore.model import ListShape, MapShape, Shape, StructureShape
+
+from steward.api.json11 import constraints
+from steward.api.json11.errors import ApiError, invalid
+from steward.model.text import printable
+
+_SHOWN = 64
+_MAX_TOLD = 20
+_LAST_SECOND = 253402300799  # of the year 9999: what datetime can hold
+
+
+def read(shape: Shape, members: Mapping[str, Any]) -> dict[str, Any]:
+    """The input without members that are null, timestamps as Unix seconds. Raises ApiError (ValidationException)."""
+    findings = _Findings()
+    found: dict[str, Any] = _structure(shape, members, "", findings)
+    if findings.count:
+        raise findings.error()
+    return found
+
+
+def member_name(name: str) -> str:
+    """As the service writes it in messages: `InstanceGroups` is `instanceGroups`."""
+    return name[:1].lower() + name[1:]
+
+
+class _Findings:
+    """Counts all, tells the first ones."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._told: list[str] = []
+
+    def add(self, value: Any, place: str, broken: Iterable[str]) -> None:
+        for constraint in broken:
+            self.count += 1
+            if len(self._told) < _MAX_TOLD:
+                self._told.append(f"Value {_shown(value)} at '{place}' failed to satisfy constraint: {constraint}")
+
+    def error(self) -> ApiError:
+        plural = "" if self.count == 1 else "s"
+        return invalid(f"{self.count} validation error{plural} detected: {'; '.join(self._told)}")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    return f"'{printable(value if isinstance(value, str) else json.dumps(value), _SHOWN)}'"
+
+
+def _value(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
+    if value is None:
+        findings.add(value, place, ["Member must not be null"])
+        return None
+    return _READERS[shape.type_name](shape, value, place, findings)
+
+
+def _structure(shape: StructureShape, value: Any, place: str, findings: _Findings) -> Any:
+    if not isinstance(value, dict):
+        findings.add(value, place, ["Member must be a structure"])
+        return None
+    given = {name: member for name, member in value.items() if member is not None}
+    for name in shape.required_members:
+        if name not in given:
+            findings.add(None, _under(place, name), ["Member must not be null"])
+    for name in sorted(given.keys() - shape.members.keys()):
+        findings.add(given[name], _under(place, printable(name, _SHOWN)), ["Member is not known"])
+    if shape.is_tagged_union and len(given) != 1:
+        findings.add(value, place, [f"Member must have exactly one of: {', '.join(map(member_name, shape.members))}"])
+    return {
+        name: _value(member, given[name], _under(place, name), findings)
+        for name, member in shape.members.items()
+        if name in given
+    }
+
+
+def _list(shape: ListShape, value: Any, place: str, findings: _Findings) -> Any:
+    if not isinstance(value, list):
+        findings.add(value, place, ["Member must be a list"])
+        return None
+    broken = list(constraints.of_length(shape, len(value)))
+    findings.add(value, place, broken)
+    if broken:
+        return None
+    return [_value(shape.member, item, f"{place}.{i}.member", findings) for i, item in enumerate(value, 1)]
+
+
+def _map(shape: MapShape, value: Any, place: str, findings: _Findings) -> Any:
+    if not isinstance(value, dict):
+        findings.add(value, place, ["Member must be a map"])
+        return None
+    broken = list(constraints.of_length(shape, len(value)))
+    findings.add(value, place, broken)
+    if broken:
+        return None
+    for key in value:
+        findings.add(key, f"{place}.key", constraints.of_text(shape.key, key))
+    return {
+        key: _value(shape.value, item, f"{place}.{printable(key, _SHOWN)}.value", findings)
+        for key, item in value.items()
+    }
+
+
+def _text(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
+    if isinstance(value, str):
+        findings.add(value, place, constraints.of_text(shape, value))
+    else:
+        findings.add(value, place, ["Member must be a string"])
+    return value
+
+
+def _integer(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        findings.add(value, place, constraints.of_number(shape, value))
+    else:
+        findings.add(value, place, ["Member must be an integer"])
+    return value
+
+
+def _number(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        findings.add(value, place, constraints.of_number(shape, value))
+    else:
+        findings.add(value, place, ["Member must be a number"])
+    return value
+
+
+def _timestamp(_shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
+    """A comparison with NaN is false, so that infinity and NaN are refused too."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= _LAST_SECOND:
+        findings.add(value, place, [f"Member must be a time in Unix seconds, from 0 to {_LAST_SECOND}"])
+        return None
+    return float(value)
+
+
+def _boolean(_shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
+    if not isinstance(value, bool):
+        findings.add(value, place, ["Member must be a boolean"])
+    return value
+
+
+def _under(place: str, name: str) -> str:
+    return f"{place}.{member_name(name)}" if place else member_name(name)
+
+
+_READERS: Mapping[str, Callable[[Any, Any, str, _Findings], Any]] = {
+    "structure": _structure,
+    "list": _list,
+    "map": _map,
+    "string": _text,
+    "integer": _integer,
+    "long": _integer,
+    "float": _number,
+    "double": _number,
+    "timestamp": _timestamp,
+    "boolean": _boolean,
+}

@@ -1,0 +1,124 @@
+"""AWS Signature Version 4, the other way round: is this request what the holder of that key signed?
+
+botocore makes the canonical request and the signature; what is signed, when and for whom is judged here. As with AWS,
+a signed request can be sent again while its time is within the bound: the operations are safe to repeat.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.compat import HTTPHeaders
+from botocore.credentials import Credentials
+
+from steward.api.json11.errors import ApiError, Code
+from steward.api.received import Received
+from steward.model.access import AccessKey, Identity
+
+SCHEME = "AWS4-HMAC-SHA256"
+_SERVICE = "sagemaker"
+_AUTHORIZATION = re.compile(
+    SCHEME + r" +Credential=(?P<key>[^/\s,]{1,128})/(?P<date>[0-9]{8})/(?P<region>[^/\s,]+)/(?P<service>[^/\s,]+)"
+    r"/aws4_request, *SignedHeaders=(?P<headers>[a-z0-9;-]+), *Signature=(?P<signature>[0-9a-f]{64})"
+)
+_TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+_ALWAYS_SIGNED = ("host", "x-amz-date", "x-amz-target")
+_SIGNED_WHEN_SENT = ("x-amz-security-token", "x-amz-content-sha256")
+
+KeyOf = Callable[[str], AccessKey | None]
+
+
+class Sigv4:
+    """`key_of` finds an access key by its id; `skew_s` bounds how far the caller's clock may be off, either way."""
+
+    def __init__(self, *, key_of: KeyOf, region: str, skew_s: float, now: Callable[[], float]) -> None:
+        self._key_of, self._region, self._skew_s, self._now = key_of, region, skew_s, now
+
+    def identify(self, received: Received) -> Identity:
+        """Raises ApiError unless the signature is good, and what `key_of` raises."""
+        claim = _AUTHORIZATION.fullmatch(received.header("authorization") or "")
+        if claim is None:
+            raise ApiError(Code.INCOMPLETE, f"The Authorization header is not a whole {SCHEME} signature.")
+        self._need_scope(claim)
+        stamp = self._need_time(received, claim["date"])
+        signed = claim["headers"].split(";")
+        _need_signed(received, signed)
+        key = self._key_of(claim["key"])
+        if key is None:
+            raise ApiError(Code.UNKNOWN_CLIENT, "The access key of the request is not known to this cluster.")
+        signature = _Recomputed(key, self._region, received, signed).of(stamp)
+        if not hmac.compare_digest(signature, claim["signature"]):
+            raise _bad("The signature does not match: check the secret key, and that no proxy changes the request.")
+        return Identity(user=key.user, way="sigv4", read_only=key.read_only)
+
+    def _need_scope(self, claim: "re.Match[str]") -> None:
+        if claim["region"] != self._region:
+            raise _bad(f"Credential should be scoped to region {self._region}: use --region {self._region}.")
+        if claim["service"] != _SERVICE:
+            raise _bad(f"Credential should be scoped to service {_SERVICE}.")
+
+    def _need_time(self, received: Received, date: str) -> str:
+        stamp = received.header("x-amz-date") or ""
+        at = _unix_seconds(stamp)
+        if at is None or not stamp.startswith(date):
+            raise _bad("X-Amz-Date must be a time (YYYYMMDDTHHMMSSZ) on the date of the credential's scope.")
+        if abs(at - self._now()) > self._skew_s:
+            raise ApiError(
+                Code.EXPIRED,
+                f"The request is of {stamp}, more than {self._skew_s:g} s from the head's time: set the clocks.",
+            )
+        return stamp
+
+
+class _Recomputed(SigV4Auth):  # type: ignore[misc]  # botocore has no types
+    """botocore's signer, made to sign the headers that the caller signed instead of those that botocore would."""
+
+    def __init__(self, key: AccessKey, region: str, received: Received, signed: list[str]) -> None:
+        super().__init__(Credentials(key.id, key.secret), _SERVICE, region)
+        self._received, self._signed = received, signed
+
+    def headers_to_sign(self, request: AWSRequest) -> HTTPHeaders:
+        headers = HTTPHeaders()
+        for name in self._signed:
+            for value in self._received.all_of(name):
+                headers[name] = value
+        return headers
+
+    def of(self, stamp: str) -> str:
+        received = self._received
+        url = f"http://head{received.path}" + (f"?{received.query}" if received.query else "")
+        request = AWSRequest(method=received.method, url=url, data=received.body)
+        request.context["timestamp"] = stamp
+        text = self.string_to_sign(request, self.canonical_request(request))
+        return str(self.signature(text, request))
+
+
+def _need_signed(received: Received, signed: list[str]) -> None:
+    """What decides about the request must be under the signature, or it could be changed on its way."""
+    sent = [name for name in _SIGNED_WHEN_SENT if received.header(name) is not None]
+    if missing := [name for name in (*_ALWAYS_SIGNED, *sent) if name not in signed]:
+        raise _bad(f"{missing[0]} must be a signed header.")
+    if absent := [name for name in signed if received.header(name) is None]:
+        raise _bad(f"The header {absent[0]} is named as signed but was not sent.")
+    digest = received.header("x-amz-content-sha256")
+    if digest is not None and digest != hashlib.sha256(received.body).hexdigest():
+        raise _bad("X-Amz-Content-SHA256 is not the digest of the body.")
+
+
+def _unix_seconds(stamp: str) -> float | None:
+    try:
+        return (
+            datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
+            if _TIME.fullmatch(stamp)
+            else None
+        )
+    except ValueError:
+        return None
+
+
+def _bad(message: str) -> ApiError:
+    return ApiError(Code.SIGNATURE, message)
