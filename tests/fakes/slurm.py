@@ -7,12 +7,13 @@ does is SlurmPort.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from steward.adapters.slurm import rules
+from steward.adapters.slurm import partition_lines, rules
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase, Reason
-from steward.ports import Permanent, PortError
+from steward.model.partition import Partition, PartitionState
+from steward.ports import Permanent, PortError, Retryable, Stale
 
 _REQUEUE_DELAY_S = 121.0
 """How long Slurm keeps a requeued job ineligible (cred_expire + 1)."""
@@ -32,6 +33,12 @@ class FakeSlurm:
     """Jobs that run on this node or not at all."""
     silent: set[NodeName] = field(default_factory=set)
     """Nodes whose slurmd does not answer."""
+    site: dict[str, PartitionState] = field(default_factory=lambda: {"main": PartitionState.UP})
+    """Partitions of slurm.conf, with their present states."""
+    ours: dict[str, PartitionState] = field(default_factory=dict)
+    """The same of our file, which is `file` in full."""
+    file: str = ""
+    signals: list[tuple[JobId, str]] = field(default_factory=list)
 
     @staticmethod
     def with_nodes(*names: str, cpus: int = 4) -> "FakeSlurm":
@@ -100,7 +107,63 @@ class FakeSlurm:
         rules.spelled(rules.found(self.jobs(), job))
         self._change(job, requeue=True)
 
+    def partitions(self) -> Mapping[str, Partition]:
+        self._answer()
+        members = partition_lines.parse(self.file)
+        site = {
+            name: frozenset(n for n, node in self.node_table.items() if name in node.partitions) for name in self.site
+        }
+        ours = {
+            name: frozenset(n for set_ in members.members[name] for n in self._of_set(*members.sets[set_]))
+            for name in self.ours
+        }
+        states = self.site | self.ours
+        return {name: Partition(name=name, state=states[name], nodes=nodes) for name, nodes in (site | ours).items()}
+
+    def set_gate(self, partition: str, *, open: bool) -> None:
+        self._answer()
+        self.set_partition(partition, PartitionState.UP if open else PartitionState.DOWN)
+
+    def write_partitions(self, text: str) -> None:
+        lines = partition_lines.parse(text)
+        rules.may_write(lines, self.ours.keys(), self.partitions(), self.nodes())
+        self.file = text
+        self.ours = {name: self.ours.get(name, PartitionState(state)) for name, state in lines.states.items()}
+
+    def forget_node(self, node: NodeName) -> None:
+        if rules.may_forget(self.nodes().get(node)):
+            if any(job.is_active and node in job.nodes for job in self.job_table.values()):
+                raise Retryable(f"Requested nodes are busy: {node}")
+            del self.node_table[node]
+
+    def signal(self, job: JobId, signal: str) -> None:
+        rules.may_signal(rules.found(self.jobs(), job))
+        self.signals.append((job, signal))
+
     # What time, users, admins and faults do
+
+    def set_partition(self, partition: str, state: PartitionState) -> None:
+        table = self.ours if partition in self.ours else self.site
+        if partition not in table:
+            raise Stale(f"Invalid partition name specified: {partition}")
+        table[partition] = state
+
+    def restart(self) -> None:
+        """slurmctld starts anew: partitions are as the files say."""
+        self.ours = {name: PartitionState(state) for name, state in partition_lines.parse(self.file).states.items()}
+        self.site = dict.fromkeys(self.site, PartitionState.UP)
+
+    def register(self, name: str, *, feature: str) -> None:
+        """A dynamic node comes, drained, without a reason."""
+        like = next(iter(self.node_table.values()))
+        self.node_table[NodeName(name)] = replace(
+            like,
+            name=NodeName(name),
+            base=NodeBase.IDLE,
+            flags=frozenset({"DRAIN", "DYNAMIC_NORM"}),
+            reason=None,
+            features=frozenset({feature}),
+        )
 
     def tick(self, seconds: float = 1.0) -> None:
         """Time passes: slurmds answer, eligible jobs start on nodes that are free for them."""
@@ -122,6 +185,7 @@ class FakeSlurm:
         exclude: Iterable[str] = (),
         array: tuple[int, int] | None = None,
         user_id: int = 0,
+        partition: str = "main",
     ) -> JobId:
         """A batch job of one node; `on` pins it; `array` is (array's job id, index)."""
         job = Job(
@@ -134,7 +198,7 @@ class FakeSlurm:
             excluded=frozenset(NodeName(n) for n in exclude),
             array_job_id=JobId(array[0]) if array else None,
             array_task=array[1] if array else None,
-            partition="main",
+            partition=partition,
             node_count=1,
             submitted=self.now,
             eligible=self.now,
@@ -194,9 +258,18 @@ class FakeSlurm:
         busy = any(job.is_active and node.name in job.nodes for job in self.job_table.values())
         return replace(node, base=NodeBase.ALLOCATED) if busy and node.base is NodeBase.IDLE else node
 
+    def _of_set(self, feature: str, nodes: frozenset[NodeName]) -> frozenset[NodeName]:
+        return nodes | {name for name, node in self.node_table.items() if feature in node.features}
+
     def _start(self, job: Job) -> None:
+        partition = self.partitions().get(job.partition)
+        if partition is not None and partition.state is not PartitionState.UP:
+            self._change(job.id, reason="PartitionDown")
+            return
         free = [n.name for n in self.nodes().values() if n.is_schedulable and n.base is NodeBase.IDLE]
         fits = [name for name in free if name not in job.excluded and self.pinned.get(job.id, name) == name]
+        if partition is not None:
+            fits = [name for name in fits if name in partition.nodes]
         here = next(iter(fits), None)
         if here is None:
             self._change(job.id, reason="Resources")

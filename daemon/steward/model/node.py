@@ -87,8 +87,14 @@ class Node:
         return self.mark is not None
 
     @property
+    def is_dynamic(self) -> bool:
+        """It registered itself; slurm.conf does not have it."""
+        return "DYNAMIC_NORM" in self.flags
+
+    @property
     def is_foreign(self) -> bool:
-        """Taken out of service by somebody who is not us: hands off. Slurm's own `Not responding` is nobody's."""
-        if self.mark is not None:
+        """Taken out of service by somebody who is not us: hands off. Slurm's own `Not responding` is nobody's, and so
+        is a dynamic node that registered itself drained: that has no reason, and from people Slurm demands one."""
+        if self.mark is not None or (self.is_dynamic and self.reason is None and "DRAIN" in self.flags):
             return False
         return self.is_drain or (self.is_down and self.reason is not None and not self.reason.is_slurms_own)

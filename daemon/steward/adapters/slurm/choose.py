@@ -3,9 +3,11 @@
 import importlib.metadata
 import importlib.util
 from dataclasses import dataclass
+from pathlib import Path
 
 from steward.adapters.slurm import versions
 from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.native import PyslurmSlurm
 from steward.ports import PortError, SlurmPort
 
@@ -20,12 +22,18 @@ class Choice:
     why: str
 
 
-def choose(*, conf: str = "", timeout_s: float = 10.0) -> Choice:
-    """pyslurm where it can be imported and was made for this Slurm, else the commands. Never raises."""
+def choose(*, conf: str = "", timeout_s: float = 10.0, include: Path | None = None) -> Choice:
+    """pyslurm where it can be imported and was made for this Slurm, else the commands. Never raises.
+
+    `include` is the file for partitions of ours.
+    """
+    file = IncludeFile(include, conf) if include else None
     why_not = unavailable(conf)
     if why_not:
-        return Choice(slurm=CommandLineSlurm(conf=conf, timeout_s=timeout_s), why=f"commands, because {why_not}")
-    return Choice(slurm=PyslurmSlurm(conf=conf, timeout_s=timeout_s), why="pyslurm, because it matches this Slurm")
+        commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s, include=file)
+        return Choice(slurm=commands, why=f"commands, because {why_not}")
+    native = PyslurmSlurm(conf=conf, timeout_s=timeout_s, include=file)
+    return Choice(slurm=native, why="pyslurm, because it matches this Slurm")
 
 
 def unavailable(conf: str = "") -> str:

@@ -9,20 +9,25 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
   revoked`; 22.05: 8 of 8, 24.11: 3 of 8, 26.05: 0 of 8; from 50 ms after the next full second on: 0 of 24). `nudge`
   does what it is told: the policy waits for that.
 - `scontrol update nodename=a,b` changes none of them when one name is unknown.
+- 22.05's `scontrol delete nodename=n` deletes a node of slurm.conf too, and its slurmctld dies at the next reconfigure.
+- `scancel --full` signals the batch script and its children besides the steps.
 """
 
+import contextlib
 from collections.abc import Iterable, Mapping
 
 from steward.adapters.process import Completed, Failed, run
-from steward.adapters.slurm import records, rules, versions
+from steward.adapters.slurm import partition_file, partitions, records, rules, versions, words
+from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.refusals import refusal
 from steward.adapters.slurm.versions import Version
-from steward.adapters.slurm.words import node_list, reason
+from steward.adapters.slurm.words import node_list, partition, reason
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
 from steward.model.node import Node
-from steward.ports import Retryable
+from steward.model.partition import Partition, PartitionState
+from steward.ports import Permanent, Retryable, Stale
 
 _QUIET = {"TZ": "UTC", "SLURM_JSON": "compact", "LC_ALL": "C.UTF-8"}
 
@@ -31,10 +36,11 @@ class CommandLineSlurm:
     """SlurmPort by `scontrol` (and `sinfo`, `squeue` on 22.05). Safe to call from several threads.
 
     `conf` is the path of slurm.conf; empty means what the environment or Slurm itself says. Every call may take
-    `timeout_s` seconds a command.
+    `timeout_s` seconds a command. `include` is the file for partitions of ours.
     """
 
-    def __init__(self, *, conf: str = "", timeout_s: float = 10.0) -> None:
+    def __init__(self, *, conf: str = "", timeout_s: float = 10.0, include: IncludeFile | None = None) -> None:
+        self._include = include
         self._env = {**_QUIET, **({"SLURM_CONF": conf} if conf else {})}
         self._timeout_s = timeout_s
         self._version: Version | None = None
@@ -91,6 +97,34 @@ class CommandLineSlurm:
 
     def allow_requeue(self, job: JobId) -> None:
         self._write("update", f"jobid={rules.spelled(rules.found(self.jobs(), job))}", "requeue=1")
+
+    def partitions(self) -> Mapping[str, Partition]:
+        return partitions.partitions(self._read("scontrol", "--all", "--oneliner", "show", "partitions"))
+
+    def set_gate(self, name: str, *, open: bool) -> None:
+        self.set_partition_state(name, PartitionState.UP if open else PartitionState.DOWN)
+
+    def set_partition_state(self, name: str, state: PartitionState) -> None:
+        self._write("update", f"partitionname={partition(name)}", f"state={state.value}")
+
+    def write_partitions(self, text: str) -> None:
+        if self._include is None:
+            raise Permanent("there is no file for partitions: set capacity.slurm_include and include it in slurm.conf")
+        partition_file.write(self, self._include, text, patience_s=self._timeout_s)
+
+    def reconfigure(self) -> None:
+        """Have every daemon read its configuration again."""
+        self._write("reconfigure")
+
+    def forget_node(self, node: NodeName) -> None:
+        if rules.may_forget(self.nodes().get(node)):
+            with contextlib.suppress(Stale):
+                self._write("delete", f"nodename={node_list([node])}")
+
+    def signal(self, job: JobId, signal: str) -> None:
+        running = rules.found(self.jobs(), job)
+        rules.may_signal(running)
+        self._run("scancel", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
 
     def _set_state(self, nodes: list[NodeName], state: str, mark: Mark) -> None:
         if nodes:

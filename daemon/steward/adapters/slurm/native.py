@@ -16,18 +16,20 @@ from typing import Any
 from steward.adapters.process import show
 from steward.adapters.slurm import native_reader
 from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.include import IncludeFile
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
 from steward.model.node import Node
+from steward.model.partition import Partition
 from steward.ports import Retryable
 
 
 class PyslurmSlurm:
     """SlurmPort. Safe to call from several threads; `close` ends its two reader processes."""
 
-    def __init__(self, *, conf: str = "", timeout_s: float = 10.0) -> None:
-        self._commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s)
+    def __init__(self, *, conf: str = "", timeout_s: float = 10.0, include: IncludeFile | None = None) -> None:
+        self._commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s, include=include)
         self._node_reader = _Reader(conf, timeout_s)
         self._job_reader = _Reader(conf, timeout_s)
         self._ports: dict[tuple[NodeName, str], int] = {}
@@ -68,6 +70,21 @@ class PyslurmSlurm:
 
     def allow_requeue(self, job: JobId) -> None:
         self._commands.allow_requeue(job)
+
+    def partitions(self) -> Mapping[str, Partition]:
+        return self._commands.partitions()
+
+    def set_gate(self, partition: str, *, open: bool) -> None:
+        self._commands.set_gate(partition, open=open)
+
+    def write_partitions(self, text: str) -> None:
+        self._commands.write_partitions(text)
+
+    def forget_node(self, node: NodeName) -> None:
+        self._commands.forget_node(node)
+
+    def signal(self, job: JobId, signal: str) -> None:
+        self._commands.signal(job, signal)
 
 
 class _Reader:

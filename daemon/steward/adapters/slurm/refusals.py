@@ -14,6 +14,8 @@ _TABLE: tuple[tuple[str, type[PortError]], ...] = (
     (r"Job has already finished", Stale),
     (r"Invalid node state (specified|transition)", Stale),
     (r"Invalid node name specified", Stale),
+    (r"Invalid partition name specified", Stale),
+    (r"Requested nodes are busy", Retryable),
     (r"Job update not available right now", Retryable),
     (r"Transport endpoint is not connected|Socket timed out|Connection (refused|reset|timed out)", Retryable),
     (r"Unable to contact slurm controller", Retryable),

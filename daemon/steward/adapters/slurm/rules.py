@@ -1,12 +1,14 @@
 """What both adapters ask before they write to Slurm: is it ours to touch, and how is the job named."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from steward.adapters.process import show
+from steward.adapters.slurm.partition_lines import PartitionLines
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark, first_token
 from steward.model.node import Node
+from steward.model.partition import Partition
 from steward.ports import Permanent, Retryable, Stale
 
 _USERS_HOLD = "JobHeldUser"
@@ -49,6 +51,31 @@ def may_nudge(job: Job, *, release: bool) -> None:
         raise Stale(f"job {job.id} is {job.state.value}, not pending")
     if release and job.reason == _USERS_HOLD:
         raise Stale(f"job {job.id} is held by its user: left alone")
+
+
+def may_signal(job: Job) -> None:
+    """Raises Stale unless the job runs."""
+    if not job.is_active:
+        raise Stale(f"job {job.id} is {job.state.value}, it does not run")
+
+
+def may_forget(node: Node | None) -> bool:
+    """Only a node that registered itself: Slurm 22.05 deletes one of slurm.conf as well, and dies of it later."""
+    return node is not None and node.is_dynamic
+
+
+def may_write(
+    lines: PartitionLines, ours: Set[str], partitions: Mapping[str, Partition], nodes: Mapping[NodeName, Node]
+) -> None:
+    """Raises Permanent for a partition that the site's slurm.conf has already, Stale for a node that is gone: with
+    either of them slurmctld would not start any more. `ours` are the partitions of our file as it was."""
+    if theirs := sorted((lines.states.keys() & partitions.keys()) - ours):
+        raise Permanent(
+            f"partition {theirs[0]} is in the site's own slurm.conf: name it in capacity.owned_partitions, or take it "
+            "out of slurm.conf"
+        )
+    if gone := sorted(lines.nodes - nodes.keys()):
+        raise Stale(f"node {gone[0]} is not in Slurm any more: no partition can have it")
 
 
 def spelled(job: Job) -> str:

@@ -10,6 +10,8 @@ from steward.model.text import printable
 from steward.ports import Permanent, Retryable
 
 _NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
+_PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,1023}")
+_SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _REASON_LIMIT = 200
 
 
@@ -38,3 +40,17 @@ def expand(text: str) -> frozenset[NodeName]:
 def reason(text: str) -> str:
     """A reason that is one argument of one line: printable ASCII without quotes, at most 200 characters."""
     return printable(text, _REASON_LIMIT).translate(str.maketrans("'\"`\\", "    ")).strip()
+
+
+def partition(name: str) -> str:
+    """Raises Permanent for a name that Slurm would not have given a partition."""
+    if not _PARTITION.fullmatch(name):
+        raise Permanent(f"not a partition name: {printable(name, 80)!r}")
+    return name
+
+
+def signal(name: str) -> str:
+    """`USR1`. Raises Permanent for anything else than a signal's name."""
+    if not _SIGNAL.fullmatch(name):
+        raise Permanent(f"not a signal: {printable(name, 40)!r}")
+    return name
