@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from steward.model.action import Action, LetGo
+from steward.model.action import Action, LetGo, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, Key, NodeName
@@ -23,6 +23,7 @@ class FakeAgents:
     answers: list[tuple[AskId, Answer]] = field(default_factory=list)
     checked: list[frozenset[NodeName]] = field(default_factory=list)
     let_go_of: list[LetGo] = field(default_factory=list)
+    set_ups: list[SetUpNode] = field(default_factory=list)
     seen: dict[NodeName, WitnessSeen] = field(default_factory=dict)
     table: dict[NodeName, AgentView] = field(default_factory=dict)
 
@@ -48,6 +49,11 @@ class FakeAgents:
 
     def let_go(self, order: LetGo) -> None:
         self.let_go_of.append(order)
+
+    def set_up(self, order: SetUpNode) -> None:
+        if order.node in self.table and not self.table[order.node].connected:
+            raise Stale(f"the agent of {order.node} is not connected")
+        self.set_ups.append(order)
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         self.seen[node] = seen
@@ -133,6 +139,25 @@ class FakeProvider:
 
     def reboot(self, instance: InstanceId, token: str) -> None:
         self.calls.append(f"reboot {instance} {token}")
+
+
+@dataclass(kw_only=True)
+class FakeSite:
+    """`saved` is every call of the backup or restore; `refuse` is raised by each; `alarming` are alarms that fire."""
+
+    saved: list[tuple[NodeName, InstanceId, bool]] = field(default_factory=list)
+    alarming: set[str] = field(default_factory=set)
+    refuse: PortError | None = None
+
+    def back_up(self, node: NodeName, instance: InstanceId, *, restore: bool) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+        self.saved.append((node, instance, restore))
+
+    def firing(self, alarms: Sequence[str]) -> tuple[str, ...]:
+        if self.refuse is not None:
+            raise self.refuse
+        return tuple(name for name in alarms if name in self.alarming)
 
 
 @dataclass(kw_only=True)

@@ -11,18 +11,19 @@ from dataclasses import replace
 from steward.adapters.handshake import Hello, Terms, accept_agent
 from steward.adapters.messages import answer_frame, ask_of, check_now_frame, let_go_frame, opted_list, report_of, text
 from steward.adapters.seal import Sealer
+from steward.adapters.setup_messages import LogChunk, set_up_frames, setup_log_of, setup_of
 from steward.adapters.wire import Frame, Malformed
 from steward.head.beats import reply
 from steward.head.link import Link
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.wheel import Wheel
-from steward.model.action import LetGo
+from steward.model.action import LetGo, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event, Level
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.observed import AgentDetail, AgentView, WitnessSeen
-from steward.ports import Clock, PortError
+from steward.ports import Clock, PortError, Stale
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +46,10 @@ class Hub:
         ring: Callable[[], None],
         tell: Callable[[Event], None],
         heartbeat_s: float = 1.0,
+        keep_log: Callable[[NodeName, LogChunk], None] = lambda node, chunk: None,
     ) -> None:
-        self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
+        """`keep_log` gets the output of nodes' setups, in the loop's thread, and must not block."""
+        self._sealer, self._clock, self._ring, self._tell, self._keep_log = sealer, clock, ring, tell, keep_log
         self._heartbeat_s, self._nodes = heartbeat_s, 0
         self._roster = Roster()
         self._asks: Asks[Link] = Asks()
@@ -118,6 +121,13 @@ class Hub:
         frame = let_go_frame(order)
         self._in_loop(lambda: self._send_all(order.nodes, frame))
 
+    def set_up(self, order: SetUpNode) -> None:
+        frames = set_up_frames(order)
+        view = self._roster.view(order.node)
+        if view is None or not view.connected:
+            raise Stale(f"the agent of {order.node} is not connected")
+        self._in_loop(lambda: self._send_all({order.node}, *frames))
+
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         self._roster.saw(node, seen)
         self._ring()
@@ -147,6 +157,10 @@ class Hub:
                 self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
             case "opted":
                 self._note_opted(opted_list(frame))
+            case "setup":
+                self._ring_if(self._roster.set_up_is(link.node, replace(setup_of(frame), at=self._clock.now())))
+            case "setup_log":
+                self._keep_log(link.node, setup_log_of(frame))
             case other:
                 raise Malformed(f"a frame of the unknown type {other[:20]!r}")
 
@@ -189,7 +203,7 @@ class Hub:
         try:
             terms = self._terms()
             seals, hello = await accept_agent(reader, writer, self._sealer, terms)
-            self._admit(link, hello, terms)
+            self._admit(link, hello, terms, _host(writer))
             link.adopt(self, seals)
         except (PortError, Superseded) as error:
             log.warning("a connection was refused: %s", error, extra={"peer": writer.get_extra_info("peername")})
@@ -201,11 +215,11 @@ class Hub:
         interval = max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
         return Terms(interval_s=interval, late_after_s=max(3 * interval, 3.0), now=self._clock.now())
 
-    def _admit(self, link: Link, hello: Hello, terms: Terms) -> None:
+    def _admit(self, link: Link, hello: Hello, terms: Terms, address: str) -> None:
         if not _NODE.match(hello.node):
             raise Malformed(f"{hello.node[:64]!r} is not a node's name")
         now = self._clock.now()
-        other = self._roster.joined(hello.node, hello.incarnation, hello.version, now)
+        other = self._roster.joined(hello.node, hello.incarnation, hello.version, now, address=address)
         if other is not None:
             self._tell(_conflict(other, hello, now))
         before = self._links.get(hello.node)
@@ -251,14 +265,20 @@ class Hub:
         """Unix seconds."""
         return self._clock.now() - (time.monotonic() - link.heard)
 
-    def _send_all(self, nodes: frozenset[NodeName], frame: Frame) -> None:
-        for node in nodes:
-            if link := self._links.get(node):
+    def _send_all(self, nodes: Collection[NodeName], *frames: Frame) -> None:
+        for link in [self._links[node] for node in nodes if node in self._links]:
+            for frame in frames:
                 link.send(frame)
 
     def _in_loop(self, what: Callable[[], object]) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(what)
+
+
+def _host(writer: asyncio.StreamWriter) -> str:
+    """Where the peer is, as an IP address; empty when it is gone already."""
+    peer = writer.get_extra_info("peername")
+    return str(peer[0]) if isinstance(peer, tuple) and peer else ""
 
 
 def _conflict(other: AgentView, hello: Hello, now: float) -> Event:

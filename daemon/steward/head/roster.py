@@ -8,6 +8,7 @@ from dataclasses import replace
 from steward.model.health import Finding, Incarnation
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail, AgentView, WitnessSeen
+from steward.model.setup import SetupReport
 
 _SUPERSEDED_KEPT = 8
 
@@ -36,9 +37,11 @@ class Roster:
     def view(self, node: NodeName) -> AgentView | None:
         return self._views.get(node)
 
-    def joined(self, node: NodeName, incarnation: Incarnation, version: str, now: float) -> AgentView | None:
-        """A connection for `node` was accepted; the view that it takes over from, when that was another incarnation's
-        live one. Raises Superseded for an incarnation that had to make way before."""
+    def joined(
+        self, node: NodeName, incarnation: Incarnation, version: str, now: float, *, address: str = ""
+    ) -> AgentView | None:
+        """A connection for `node` was accepted, from `address`; the view that it takes over from, when that was another
+        incarnation's live one. Raises Superseded for an incarnation that had to make way before."""
         with self._lock:
             if incarnation in self._superseded.get(node, ()):
                 raise Superseded(f"{node}: {incarnation.instance} (boot {incarnation.boot}) was replaced before")
@@ -46,10 +49,19 @@ class Roster:
             self._details[node] = AgentDetail(version=version)
             if before is not None and before.incarnation == incarnation:
                 self._views[node] = replace(
-                    before, connected=True, last_heard=now, late=False, lost_at=None, lost_why="", witness=None
+                    before,
+                    connected=True,
+                    last_heard=now,
+                    late=False,
+                    lost_at=None,
+                    lost_why="",
+                    witness=None,
+                    address=address,
                 )
                 return None
-            self._views[node] = AgentView(node=node, incarnation=incarnation, connected=True, last_heard=now)
+            self._views[node] = AgentView(
+                node=node, incarnation=incarnation, connected=True, last_heard=now, address=address
+            )
             if before is None or before.incarnation is None:
                 return None
             self._supersede(node, before.incarnation)
@@ -81,6 +93,15 @@ class Roster:
             )
             news = [replace(finding, at=0.0) for finding in findings]
             return checked or not view.reported_at or news != [replace(finding, at=0.0) for finding in view.findings]
+
+    def set_up_is(self, node: NodeName, report: SetupReport) -> bool:
+        """How the node's setup stands; whether that is news. One that is told again keeps the time of its first."""
+        with self._lock:
+            view = self._views[node]
+            if view.setup is not None and replace(report, at=view.setup.at) == view.setup:
+                return False
+            self._views[node] = replace(view, setup=report)
+            return True
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         """What the second witness found, also of a node for which no agent ever spoke."""

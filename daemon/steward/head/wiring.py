@@ -11,6 +11,7 @@ from steward.adapters.clock import SystemClock
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.seal import Sealer
+from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.choose import choose as choose_slurm
 from steward.adapters.slurm.config import SlurmConfig
@@ -22,6 +23,7 @@ from steward.api.source import Source
 from steward.head import choose
 from steward.head.doctor import Doctor
 from steward.head.hub import Hub
+from steward.head.setup_logs import SetupLogs
 from steward.model.events import Event
 from steward.model.observed import Freshness
 from steward.model.settings import Settings
@@ -70,12 +72,14 @@ class _Base:
 def wire(settings: Settings) -> Head:
     """Raises Permanent or Retryable, with one clear line, when the head cannot run like this."""
     base = _base(settings)
+    logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
     hub = Hub(
         sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
         clock=base.clock,
         ring=base.bell.ring,
         tell=base.told.append,
         heartbeat_s=settings.head.heartbeat_s,
+        keep_log=logs.take,
     )
     news = News()
     cycle = Cycle(_parts(base, hub), (base.metrics.watch, _sized(hub), news.came))
@@ -113,7 +117,13 @@ def _parts(base: _Base, hub: Hub) -> Parts:
         patience=Patience(usual=base.settings.cluster.command_timeout_s + 1.0),
     )
     journal = Journal(base.store, base.clock, base.metrics.count)
-    ports = Ports(slurm=base.slurm.slurm, provider=base.provider, agents=hub, witness=PortWitness(now=base.clock.now))
+    ports = Ports(
+        slurm=base.slurm.slurm,
+        provider=base.provider,
+        agents=hub,
+        witness=PortWitness(now=base.clock.now),
+        site=_site(base.settings),
+    )
     return Parts(
         observer=observer,
         plan=plan,
@@ -127,6 +137,13 @@ def _parts(base: _Base, hub: Hub) -> Parts:
         want=base.settings.desired(),
         sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=head.busy_sweep_s),
         told=base.told,
+    )
+
+
+def _site(settings: Settings) -> SiteCommands:
+    table = settings.capacity
+    return SiteCommands(
+        backup=table.backup, restore=table.restore, alarms=table.alarms, deadline_s=table.backup_deadline_s
     )
 
 

@@ -31,7 +31,7 @@ from steward.ports import Permanent, Retryable
 from steward.workflows.apply import Applier, Ports, batches
 from steward.workflows.journal import Journal
 from tests.fakes.clock import FakeClock
-from tests.fakes.head_ports import FakeAgents, FakeProvider, FakeStore, FakeWitness
+from tests.fakes.head_ports import FakeAgents, FakeProvider, FakeSite, FakeStore, FakeWitness
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import until
 
@@ -90,13 +90,16 @@ class Bench:
     provider: FakeProvider = field(default_factory=FakeProvider)
     agents: FakeAgents = field(default_factory=FakeAgents)
     witness: FakeWitness = field(default_factory=FakeWitness)
+    site: FakeSite = field(default_factory=FakeSite)
     store: FakeStore = field(default_factory=FakeStore)
     rings: list[str] = field(default_factory=list)
     counted: list[tuple[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         journal = Journal(self.store, FakeClock(), lambda kind, outcome: self.counted.append((kind, outcome)))
-        ports = Ports(slurm=self.slurm, provider=self.provider, agents=self.agents, witness=self.witness)
+        ports = Ports(
+            slurm=self.slurm, provider=self.provider, agents=self.agents, witness=self.witness, site=self.site
+        )
         self.applier = Applier(
             ports,
             journal,

@@ -24,7 +24,7 @@ from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.snapshot import Snapshot
 from tests.fakes.clock import FakeClock
-from tests.fakes.head_ports import FakeAgents, FakeNotifier, FakeProvider, FakeStore, FakeWitness
+from tests.fakes.head_ports import FakeAgents, FakeNotifier, FakeProvider, FakeSite, FakeStore, FakeWitness
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import until
 from tests.unit.workflows.test_apply import N1, WHY, an_ask, down, launch
@@ -74,7 +74,9 @@ class Bench:
         observer = Observer(
             slurm=self.slurm, provider=self.provider, agents=self.agents, clock=self.clock, bell=self.bell
         )
-        ports = Ports(slurm=self.slurm, provider=self.provider, agents=self.agents, witness=FakeWitness())
+        ports = Ports(
+            slurm=self.slurm, provider=self.provider, agents=self.agents, witness=FakeWitness(), site=FakeSite()
+        )
         applier = Applier(ports, journal, changed=observer.changed, listing=lambda: None, ring=self.bell.ring)
         parts = Parts(
             observer=observer,

@@ -1,0 +1,53 @@
+"""The site's own commands: save and restore a node, and tell which alarms fire. Implements SitePort."""
+
+from collections.abc import Sequence
+
+from steward.adapters.process import Completed, Failed, run, show
+from steward.model.ids import InstanceId, NodeName
+from steward.ports import Permanent, Retryable
+
+_OUTPUT_KEPT = 1 << 20
+_ALARMS_TIMEOUT_S = 30.0
+
+
+class SiteCommands:
+    """argv of each command, empty where the site has none; `deadline_s` bounds backup and restore."""
+
+    def __init__(
+        self, *, backup: Sequence[str], restore: Sequence[str], alarms: Sequence[str], deadline_s: float
+    ) -> None:
+        self._backup, self._restore, self._alarms = tuple(backup), tuple(restore), tuple(alarms)
+        self._deadline_s = deadline_s
+
+    def back_up(self, node: NodeName, instance: InstanceId, *, restore: bool) -> None:
+        """Without a command there is nothing to do. Raises Permanent, with the command's last line, when it fails."""
+        command, what = (self._restore, "restore") if restore else (self._backup, "backup")
+        if not command:
+            return
+        argv = [word.replace("%n", node).replace("%i", instance) for word in command]
+        try:
+            done = run(argv, timeout_s=self._deadline_s, max_bytes=_OUTPUT_KEPT, check=False)
+        except Failed as failed:
+            raise Permanent(f"the {what} of {node} ({instance}) failed: {failed}") from failed
+        if done.returncode != 0:
+            said = _last_line(done)
+            raise Permanent(f"the {what} of {node} ({instance}) failed: {argv[0]} rc={done.returncode}: {said}")
+
+    def firing(self, alarms: Sequence[str]) -> tuple[str, ...]:
+        """Names that the command prints and nobody asked about do not count."""
+        if not self._alarms or not alarms:
+            return ()
+        if wrong := next((name for name in alarms if name.startswith("-")), None):
+            raise Retryable(f"the alarm {wrong!r} cannot be asked about: its name looks like an option")
+        argv = [*self._alarms, *alarms]
+        done = run(argv, timeout_s=_ALARMS_TIMEOUT_S, max_bytes=_OUTPUT_KEPT, check=False)
+        if done.returncode != 0:
+            raise Retryable(f"nobody knows which alarms fire: {argv[0]} rc={done.returncode}: {_last_line(done)}")
+        printed = {line.strip() for line in done.text.splitlines()}
+        return tuple(name for name in alarms if name in printed)
+
+
+def _last_line(done: Completed) -> str:
+    """The last words of a program: what it said on stderr, or else on stdout."""
+    lines = [line for text in (done.text, done.error_text) for line in text.splitlines() if line.strip()]
+    return show(lines[-1]) if lines else "it said nothing"
