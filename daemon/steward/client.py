@@ -20,16 +20,26 @@ class HeadError(Exception):
     """The head refused or could not do it; the text is its own."""
 
 
+class OperationError(HeadError):
+    """The head refused an operation of its AWS endpoint; `code` is one of AWS's, the text has it too."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code, self.message = code, message
+
+
 class Unreachable(HeadError):
     """No head answers; the text says where it was looked for and what to do."""
 
 
 class Client:
-    """Stateless but for its connection. `prove` makes a MUNGE credential over a payload; only changes need it."""
+    """Stateless but for its connection. `prove` makes a MUNGE credential over a payload; changes and operations need
+    it. `ca`: PEM file by which the head's certificate is known (empty: well-known authorities)."""
 
-    def __init__(self, url: str, prove: Callable[[bytes], str] | None = None) -> None:
+    def __init__(self, url: str, prove: Callable[[bytes], str] | None = None, ca: str = "") -> None:
         self._url, self._prove = url.rstrip("/"), prove
         self._session = requests.Session()
+        self._session.verify = ca or True
         self._session.trust_env = False  # a proxy of the site has no business between us and loopback
 
     def status(self) -> Json:
@@ -78,6 +88,15 @@ class Client:
         """Act again, and reset tripped breakers."""
         return self._post("/v1/resume-actions", {})
 
+    def operate(self, operation: str, members: Json) -> Json:
+        """One operation of the AWS endpoint, such as DescribeCluster. Raises OperationError when it is refused."""
+        target, body = f"SageMaker.{operation}", json.dumps(members).encode()
+        path = urlsplit(self._url + "/").path
+        proof = self._proof(payload("POST", path, body, target))
+        headers = {"Authorization": proof, "X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.1"}
+        answer = self._ask("POST", "/", body, headers, _READ_S)
+        return answer if isinstance(answer, dict) else {}
+
     def _object(self, path: str) -> Json:
         answer = self._ask("GET", path, b"", {}, _READ_S)
         if not isinstance(answer, dict):
@@ -91,12 +110,15 @@ class Client:
         return answer
 
     def _post(self, path: str, document: Json) -> Json:
+        body = json.dumps(document).encode()
+        proof = self._proof(payload("POST", urlsplit(self._url + path).path, body))
+        answer = self._ask("POST", path, body, {"Authorization": proof}, _READ_S)
+        return answer if isinstance(answer, dict) else {}
+
+    def _proof(self, carries: bytes) -> str:
         if self._prove is None:
             raise HeadError("no MUNGE on this machine: run this where munged runs, as root or SlurmUser")
-        body = json.dumps(document).encode()
-        proof = self._prove(payload("POST", urlsplit(self._url + path).path, body))
-        answer = self._ask("POST", path, body, {"Authorization": f"MUNGE {proof}"}, _READ_S)
-        return answer if isinstance(answer, dict) else {}
+        return f"MUNGE {self._prove(carries)}"
 
     def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str], read_s: float) -> Any:
         try:
@@ -116,17 +138,21 @@ _REMEDY = (
 )
 
 
-def payload(method: str, path: str, body: bytes) -> bytes:
+def payload(method: str, path: str, body: bytes, target: str = "") -> bytes:
     """What the credential of a change must carry (the head checks the same)."""
-    return f"{method} {path} {hashlib.sha256(body).hexdigest()}".encode()
+    return " ".join([method, path, *([target] if target else []), hashlib.sha256(body).hexdigest()]).encode()
 
 
 def _read(answer: requests.Response, url: str) -> Any:
+    if answer.ok and not answer.content:
+        return {}
     try:
         document = answer.json()
     except ValueError as error:
         raise HeadError(f"{url} answered {answer.status_code} without JSON: is it a Steward head?") from error
     if answer.ok:
         return document
+    if isinstance(document, dict) and "__type" in document:
+        raise OperationError(str(document["__type"]), str(document.get("message") or document.get("Message") or ""))
     text = document.get("error") if isinstance(document, dict) else None
     raise HeadError(str(text or f"{url} answered {answer.status_code}"))

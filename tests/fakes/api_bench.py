@@ -1,10 +1,8 @@
 """A head's HTTP API on a loopback port, fed with pictures by the test, and a client for it."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from socket import create_server
 
 import uvicorn
 
@@ -21,10 +19,11 @@ from steward.workflows.commands import Commands
 from steward.workflows.doctor import Line, ok
 from steward.workflows.snapshot import Phases, Snapshot
 from tests.builders.picture import Picture, a_cluster, n
+from tests.fakes.aws_bench import AwsBench
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeStore
 from tests.fakes.munge import FakeMunge, FakeMunged
-from tests.fakes.until import until
+from tests.fakes.serving import serving
 
 
 @dataclass
@@ -63,7 +62,8 @@ class ApiBench:
         return Client(self.url, FakeMunge(self.munged, uid).encode)
 
     def _carry_out(self) -> None:
-        self.store.memory, events = self.commands.take(self.store.memory, self.clock.now())
+        assert self.latest is not None, "show a picture first"
+        self.store.memory, events = self.commands.take(self.store.memory, self.latest.seen, a_cluster().want)
         self.store.add_events(events)
         self.commands.committed()
 
@@ -89,15 +89,9 @@ def an_api() -> Iterator[ApiBench]:
     """Served by uvicorn in a thread, as the head does; root and uid 900 may change things."""
     bench = ApiBench()
     bench.show(a_cluster())
-    app = build(bench.source(), Gatekeeper(FakeMunge(bench.munged), frozenset({0, 900})), bench.news)
+    gatekeeper = Gatekeeper(FakeMunge(bench.munged), frozenset({0, 900}))
+    aws = AwsBench(munged=bench.munged).endpoint()
+    app = build(bench.source(), gatekeeper, bench.news, aws)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
-    listener = create_server(("127.0.0.1", 0))
-    bench.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-    thread.start()
-    until("it serves", lambda: server.started)
-    try:
+    with serving(server) as bench.url:
         yield bench
-    finally:
-        server.should_exit = True
-        thread.join(10.0)

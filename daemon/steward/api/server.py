@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from steward.api.auth import Gatekeeper, Refused
+from steward.api.json11.route import Json11
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, status_view
@@ -138,8 +139,8 @@ class Pages:
         return snapshot
 
 
-def build(source: Source, gatekeeper: Gatekeeper, news: News) -> Starlette:
-    """The application."""
+def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> Starlette:
+    """The application: our own pages, and `aws` at the root for AWS clients."""
     pages = Pages(source, gatekeeper, news)
     routes = [
         Route("/v1/status", pages.status),
@@ -154,6 +155,7 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News) -> Starlette:
         Route("/v1/pause", pages.pause, methods=["POST"]),
         Route("/v1/resume-actions", pages.resume_actions, methods=["POST"]),
         Route("/metrics", pages.metrics),
+        Route("/", aws.serve, methods=["POST"]),
     ]
     return Starlette(
         routes=routes, exception_handlers={HTTPException: _http_error, Refused: _refused, PortError: _port_error}

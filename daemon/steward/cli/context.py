@@ -27,9 +27,10 @@ class Context:
     url: str
     as_json: bool
     munge_socket: str
+    ca: str = ""
 
     def client(self) -> Client:
-        return Client(self.url, self._prove)
+        return Client(self.url, self._prove, self.ca)
 
     def _prove(self, payload: bytes) -> str:
         return Munge(self.munge_socket).encode(payload)
@@ -38,12 +39,14 @@ class Context:
 def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:
     """`url` as given, else from STEWARD_URL, else from the settings, else the default port of this machine."""
     settings = _settings(config)
-    http = f"http://{settings.head.http}" if settings else _DEFAULT_URL
+    scheme = "https" if settings and settings.api.tls_certificate else "http"
+    http = f"{scheme}://{settings.head.http}" if settings else _DEFAULT_URL
     socket = settings.cluster.munge_socket if settings else None
     return Context(
         url=url or os.environ.get("STEWARD_URL") or http.replace("//0.0.0.0:", "//127.0.0.1:"),
         as_json=as_json,
         munge_socket=str(socket or os.environ.get("STEWARD_MUNGE_SOCKET", "")),
+        ca=str(settings.api.tls_ca or "") if settings else "",
     )
 
 

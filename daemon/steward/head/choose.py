@@ -3,7 +3,9 @@
 import logging
 import os
 import pwd
+from collections.abc import Callable
 
+from steward.adapters.keys_file import KeysFile
 from steward.adapters.logs import log_to, log_to_stderr
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.local import LocalProvider
@@ -12,6 +14,7 @@ from steward.adapters.service import NoNotifier
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.head.fleet import Fleet
+from steward.model.access import AccessKey
 from steward.model.instance import SPARES
 from steward.model.settings import ProviderKind, Settings
 from steward.model.settings.providers import StaticProvider as StaticSettings
@@ -95,6 +98,15 @@ def trusted(settings: Settings) -> frozenset[int]:
 def admins(settings: Settings) -> frozenset[int]:
     """Who may change things over HTTP."""
     return trusted(settings) | {_uid(name, "api.admins") for name in settings.api.admins}
+
+
+def access_keys(settings: Settings) -> Callable[[str], AccessKey | None]:
+    """Finds an access key by its id. Raises Permanent when the file of the settings cannot be used."""
+    if settings.api.keys_file is None:
+        return lambda _id: None
+    keys = KeysFile(settings.api.keys_file, trusted(settings))
+    keys.key("")
+    return keys.key
 
 
 def _uid(name: str, key: str) -> int:

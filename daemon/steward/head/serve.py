@@ -14,6 +14,8 @@ from starlette.applications import Starlette
 from steward import __version__
 from steward.head.wiring import Head
 from steward.model.settings import Settings, split_host_port
+from steward.model.settings.sections import ApiSettings
+from steward.ports import Permanent
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ class _Http(uvicorn.Server):
 
 
 def serve(head: Head, settings: Settings) -> int:
-    """Until SIGTERM or SIGINT. Raises OSError when a port cannot be had."""
+    """Until SIGTERM or SIGINT. Raises OSError when a port cannot be had, Permanent for a wrong certificate."""
     return asyncio.run(_serve(head, settings))
 
 
@@ -38,8 +40,8 @@ async def _serve(head: Head, settings: Settings) -> int:
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
+    http = http_server(head.app, settings.api)
     await head.hub.start(*split_host_port(settings.head.listen))
-    http = _http(head.app)
     serving = asyncio.create_task(http.serve([_listen(*split_host_port(settings.head.http))]))
     thread = threading.Thread(target=head.cycle.run, name="cycle", daemon=True)
     thread.start()
@@ -74,15 +76,22 @@ def _listen(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
 
 
-def _http(app: Starlette) -> _Http:
-    return _Http(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            limit_concurrency=256,
-            timeout_graceful_shutdown=_HTTP_ENDS_S,
-        )
+def http_server(app: Starlette, api: ApiSettings) -> _Http:
+    """With TLS where a certificate is configured. Raises Permanent when it cannot be used."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        limit_concurrency=256,
+        timeout_graceful_shutdown=_HTTP_ENDS_S,
+        ssl_certfile=api.tls_certificate,
+        ssl_keyfile=api.tls_key,
     )
+    try:
+        config.load()
+    except OSError as error:  # an SSLError is one, too
+        where = f"api.tls_certificate {api.tls_certificate}, api.tls_key {api.tls_key}"
+        raise Permanent(f"{where}: {error}; give both as PEM files that SlurmUser can read") from error
+    return _Http(config)

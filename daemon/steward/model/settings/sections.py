@@ -87,6 +87,9 @@ class ApiSettings(Section):
         default=None, description="PEM file with the certificate chain of `head.http`; none: plain HTTP."
     )
     tls_key: Path | None = Field(default=None, description="PEM file with its private key.")
+    tls_ca: Path | None = Field(
+        default=None, description="PEM file by which `steward` knows that certificate; none: well-known authorities."
+    )
     allow_plain_http: bool = Field(
         default=False, description="Serve other machines (`head.http` beyond loopback) without TLS."
     )

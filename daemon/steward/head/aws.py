@@ -1,0 +1,44 @@
+"""The endpoint for AWS clients, put together from the settings."""
+
+from collections.abc import Callable, Mapping
+
+from steward.api.audit import Audit
+from steward.api.auth import Gatekeeper
+from steward.api.identify import Door
+from steward.api.json11.route import Handler, Json11
+from steward.api.json11.service import load
+from steward.api.limits import Limits, Rate
+from steward.api.sigv4 import Sigv4
+from steward.head import choose
+from steward.model.events import Event
+from steward.model.settings import Settings
+from steward.ports import Clock, Permanent
+
+
+def endpoint(
+    settings: Settings,
+    *,
+    gatekeeper: Gatekeeper,
+    clock: Clock,
+    tell: Callable[[Event], None],
+    handlers: Mapping[str, Handler],
+) -> Json11:
+    """`handlers` by the operation's name; one that has none is unknown. Raises Permanent for wrong keys or botocore."""
+    api = settings.api
+    try:
+        service = load()
+    except LookupError as error:
+        raise Permanent(str(error)) from error
+    signatures = Sigv4(key_of=choose.access_keys(settings), region=api.region, skew_s=api.clock_skew_s, now=clock.now)
+    return Json11(
+        service=service,
+        door=Door(gatekeeper, signatures),
+        limits=Limits(
+            reads=Rate(per_s=api.reads_per_s, burst=api.read_burst_count),
+            writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
+            now=clock.now,
+        ),
+        audit=Audit(tell=tell, now=clock.now),
+        handlers=handlers,
+        max_body_bytes=api.max_body_kib * 1024,
+    )

@@ -1,0 +1,94 @@
+"""The AWS endpoint with handlers of the test's choice, and real clients for it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import uvicorn
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.config import Config
+from botocore.credentials import Credentials
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from steward.api.audit import Audit
+from steward.api.auth import Gatekeeper
+from steward.api.identify import Door
+from steward.api.json11.route import Handler, Json11
+from steward.api.json11.service import Service, load
+from steward.api.limits import Limits, Rate
+from steward.api.sigv4 import Sigv4
+from steward.client import Client
+from steward.model.access import AccessKey
+from steward.model.events import Event
+from tests.fakes.clock import FakeClock
+from tests.fakes.munge import FakeMunge, FakeMunged
+from tests.fakes.serving import serving
+
+REGION = "steward-1"
+KEY = AccessKey(id="AKIDPLATFORM", secret="a secret of the platform team", user="platform")
+READER = AccessKey(id="AKIDREADER", secret="a secret of the dashboard one", user="dashboard", read_only=True)
+SERVICE: Service = load()
+OFTEN = Rate(per_s=1e6, burst=1_000_000)
+
+
+@dataclass
+class AwsBench:
+    """`handlers` may be changed while it serves. The clock is the real one unless the test sets `clock`."""
+
+    handlers: dict[str, Handler] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    munged: FakeMunged = field(default_factory=FakeMunged)
+    keys: dict[str, AccessKey] = field(default_factory=lambda: {key.id: key for key in (KEY, READER)})
+    clock: FakeClock = field(default_factory=lambda: FakeClock(at=datetime.now(UTC).timestamp()))
+    reads: Rate = OFTEN
+    writes: Rate = OFTEN
+    url: str = ""
+
+    def endpoint(self) -> Json11:
+        gatekeeper = Gatekeeper(FakeMunge(self.munged), frozenset({0, 900}))
+        signatures = Sigv4(key_of=self.keys.get, region=REGION, skew_s=300, now=self.clock.now)
+        return Json11(
+            service=SERVICE,
+            door=Door(gatekeeper, signatures),
+            limits=Limits(reads=self.reads, writes=self.writes, now=self.clock.now),
+            audit=Audit(tell=self.events.append, now=self.clock.now),
+            handlers=self.handlers,
+            max_body_bytes=1 << 20,
+        )
+
+    def boto(self, key: AccessKey = KEY, **more: Any) -> Any:
+        """A boto3 client that checks nothing itself and tries once, unless told otherwise."""
+        options = {"parameter_validation": False, "retries": {"total_max_attempts": 1}} | more
+        return boto3.client(
+            "sagemaker",
+            endpoint_url=self.url,
+            region_name=REGION,
+            aws_access_key_id=key.id,
+            aws_secret_access_key=key.secret,
+            config=Config(**options),
+        )
+
+    def client(self, uid: int = 0) -> Client:
+        return Client(self.url, FakeMunge(self.munged, uid).encode)
+
+
+def signed(operation: str, body: bytes, key: AccessKey = KEY, url: str = "http://head1:6860/") -> dict[str, str]:
+    """The headers of a request as botocore signs it now."""
+    headers = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": f"SageMaker.{operation}"}
+    request = AWSRequest(method="POST", url=url, data=body, headers=headers)
+    SigV4Auth(Credentials(key.id, key.secret), "sagemaker", REGION).add_auth(request)
+    return dict(request.headers.items())
+
+
+@contextmanager
+def an_aws_endpoint(handlers: Mapping[str, Handler] | None = None, **more: Any) -> Iterator[AwsBench]:
+    bench = AwsBench(handlers=dict(handlers or {}), **more)
+    app = Starlette(routes=[Route("/", bench.endpoint().serve, methods=["POST"])])
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    with serving(server) as bench.url:
+        yield bench
