@@ -117,18 +117,14 @@ class Cycle:
         plan = parts.plan(seen, parts.want, memory, seen.at)
         marks.append(time.monotonic())
         self._commit(before, plan, ordered)
+        number = self.latest.number + 1 if self.latest else 1
+        decided = Snapshot(at=seen.at, number=number, seen=seen, before=before, memory=plan.memory, plan=plan)
+        self.latest = decided  # before its orders are answered: who gave one sees it in the next thing he reads
+        parts.commands.committed()
         marks.append(time.monotonic())
         parts.applier.apply(plan.actions, seen, self._alive)
         marks.append(time.monotonic())
-        return Snapshot(
-            at=seen.at,
-            number=self.latest.number + 1 if self.latest else 1,
-            seen=seen,
-            before=before,
-            memory=plan.memory,
-            plan=plan,
-            phases=_phases(marks, rung),
-        )
+        return replace(decided, phases=_phases(marks, rung))
 
     def _remembered(self) -> Memory:
         if self._memory is None:
@@ -146,7 +142,6 @@ class Cycle:
                 self._parts.told.extendleft(reversed(told))
                 raise
         self._memory = plan.memory
-        self._parts.commands.committed()
 
     def _publish(self, snapshot: Snapshot) -> None:
         self.latest = snapshot

@@ -7,6 +7,7 @@ from pydantic import Field
 from steward.model.desired import CapacityPolicy, Desired, Pool
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
+from steward.model.machine_types import BUILT_IN
 from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
 from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.policies import RepairSettings, ResumeSettings, in_policy_units
@@ -81,7 +82,7 @@ class Settings(Section):
             owned_partitions=frozenset(table.owned_partitions),
             has_include=table.slurm_include is not None,
             pools=MappingProxyType(pools),
-            types=MappingProxyType({each.name: each.machine_type() for each in self.machine_types}),
+            types=MappingProxyType({**BUILT_IN, **{each.name: each.machine_type() for each in self.machine_types}}),
             region=self.api.region,
             account=self.api.account,
         )

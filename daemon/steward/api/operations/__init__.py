@@ -1,0 +1,48 @@
+"""What the AWS endpoint can do, by operation."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from steward.api.json11.route import Handler
+from steward.api.operations.add import AddBatch
+from steward.api.operations.batches import Batches
+from steward.api.operations.cluster import Clusters
+from steward.api.operations.events import Events
+from steward.api.operations.health import Health
+from steward.api.operations.nodes import Nodes
+from steward.api.operations.scalings import Scalings
+from steward.api.operations.software import Software
+from steward.api.operations.tags import Tags
+from steward.api.source import Source
+
+__all__ = ["handlers"]
+
+
+def handlers(source: Source) -> Mapping[str, Handler]:
+    """One for each operation that is served."""
+    clusters, nodes, batches, events = Clusters(source), Nodes(source), Batches(source), Events(source)
+    scalings, tags = Scalings(source), Tags(source)
+    return MappingProxyType(
+        {
+            "AddTags": tags.add,
+            "BatchAddClusterNodes": AddBatch(source).add,
+            "BatchDeleteClusterNodes": batches.delete,
+            "BatchRebootClusterNodes": batches.reboot,
+            "BatchReplaceClusterNodes": batches.replace,
+            "CreateCluster": clusters.create,
+            "DeleteCluster": clusters.delete,
+            "DeleteTags": tags.delete,
+            "DescribeCluster": clusters.describe,
+            "DescribeClusterEvent": events.describe_event,
+            "DescribeClusterNode": nodes.describe_node,
+            "DescribeClusterOperation": scalings.describe_operation,
+            "ListClusterEvents": events.list_events,
+            "ListClusterNodes": nodes.list_nodes,
+            "ListClusterOperations": scalings.list_operations,
+            "ListClusters": clusters.list_clusters,
+            "ListTags": tags.list_tags,
+            "StartClusterHealthCheck": Health(source).start,
+            "UpdateCluster": clusters.update,
+            "UpdateClusterSoftware": Software(source).update,
+        }
+    )

@@ -1,0 +1,115 @@
+"""ListClusterEvents and DescribeClusterEvent: what happened to the cluster, its groups and its nodes."""
+
+from collections.abc import Iterator
+
+from steward.api.json11.errors import ApiError, Code, invalid
+from steward.api.operations.names import event_id, event_number, node_id
+from steward.api.operations.paging import Key, between, page
+from steward.api.operations.sight import Json, Members, Sight, sight_of
+from steward.api.source import Source
+from steward.model.access import Caller
+from steward.model.events import Event, Level
+from steward.model.ids import InstanceId
+from steward.model.slot import SlotRecord
+
+_SEARCHED = 5000
+_KEPT = 500
+_LEVELS = {Level.INFO: "Info", Level.WARNING: "Warn", Level.ERROR: "Error"}
+_OF_CLUSTER = ("cluster.", "group.", "gate.", "slot.", "setup.", "rollout.", "orphan.")
+_CLUSTER, _GROUP, _INSTANCE = "Cluster", "InstanceGroup", "Instance"
+
+
+class Events:
+    """The newest few hundred, as HyperPod; `steward events` has more."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def list_events(self, _caller: Caller, members: Members) -> Json:
+        sight = self._continuous(members)
+        found = [line for line in self._newest(sight) if line.is_asked(members)]
+        keyed: list[tuple[Key, Json]] = [((line.event.at, line.number), line.summary()) for line in found]
+        shown, token = page(keyed, members, scope=f"events of {sight.cluster.id}", descending=True)
+        return {"Events": shown, "NextToken": token}
+
+    def describe_event(self, _caller: Caller, members: Members) -> Json:
+        sight = self._continuous(members)
+        number = event_number(sight.cluster, members["EventId"])
+        line = next((line for line in self._newest(sight) if line.number == number), None)
+        if line is None:
+            raise ApiError(Code.NOT_FOUND, f"Event {members['EventId']} not found.")
+        return {"EventDetails": line.details()}
+
+    def _continuous(self, members: Members) -> Sight:
+        sight = sight_of(self._source, members["ClusterName"])
+        if not sight.cluster.continuous:
+            raise invalid(f"Cluster {sight.cluster.name} has no events: its NodeProvisioningMode is not Continuous.")
+        return sight
+
+    def _newest(self, sight: Sight) -> list["_Line"]:
+        events = self._source.store.events(limit=_SEARCHED)
+        return list(_lines(events, sight))[-_KEPT:]
+
+
+def _lines(events: list[tuple[int, Event]], sight: Sight) -> Iterator["_Line"]:
+    for number, event in events:
+        slot = sight.memory.slots.get(event.node) if event.node is not None else None
+        is_of_cluster = event.kind.startswith(_OF_CLUSTER) or slot is not None
+        if is_of_cluster and event.at >= sight.cluster.created:
+            yield _Line(number, event, slot, sight)
+
+
+class _Line:
+    """One event as the API shows it."""
+
+    def __init__(self, number: int, event: Event, slot: SlotRecord | None, sight: Sight) -> None:
+        self.number, self.event = number, event
+        self._slot, self._sight, self._data = slot, sight, dict(event.data)
+
+    def is_asked(self, members: Members) -> bool:
+        told = {"InstanceGroupName": self._group, "NodeId": self._instance, "ResourceType": self._resource}
+        told["OperationId"] = self._data.get("operation")
+        fits = all(members.get(name, value) == value for name, value in told.items())
+        return fits and between(self.event.at, members, "EventTimeAfter", "EventTimeBefore")
+
+    def summary(self) -> Json:
+        return {
+            "EventId": event_id(self._sight.cluster, self.number),
+            "ClusterArn": self._sight.arn,
+            "ClusterName": self._sight.cluster.name,
+            "InstanceGroupName": self._group,
+            "InstanceId": self._instance,
+            "ResourceType": self._resource,
+            "EventTime": self.event.at,
+            "Description": f"{self.event.text} [{self.event.kind}]",
+            "EventLevel": _LEVELS[self.event.level],
+            "OperationId": self._data.get("operation"),
+        }
+
+    def details(self) -> Json:
+        return {**self.summary(), "EventDetails": {"EventMetadata": self._metadata()}}
+
+    def _metadata(self) -> Json:
+        failure = self.event.text if self.event.level is Level.ERROR else None
+        if self._resource == _INSTANCE:
+            logical = self._slot.logical if self._slot else None
+            return {"Instance": {"FailureMessage": failure, "NodeLogicalId": logical}}
+        if self._resource == _GROUP:
+            return {"InstanceGroup": {"FailureMessage": failure}}
+        return {"Cluster": {"FailureMessage": failure}}
+
+    @property
+    def _resource(self) -> str:
+        if self.event.node is not None:
+            return _INSTANCE
+        return _GROUP if self._group else _CLUSTER
+
+    @property
+    def _group(self) -> str | None:
+        return self._slot.group if self._slot else self._data.get("group")
+
+    @property
+    def _instance(self) -> str | None:
+        """Told by the event itself, else the one that its node has now."""
+        told = self._data.get("instance") or (self._slot.instance if self._slot else None)
+        return node_id(InstanceId(told)) if told else None

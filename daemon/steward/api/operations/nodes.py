@@ -1,0 +1,133 @@
+"""ListClusterNodes and DescribeClusterNode."""
+
+import ipaddress
+import json
+from collections.abc import Iterator
+
+from steward.api.json11.errors import ApiError, Code, invalid
+from steward.api.operations.group_shape import lifecycle_of
+from steward.api.operations.names import node_id
+from steward.api.operations.node_status import status_of
+from steward.api.operations.paging import Key, between, page
+from steward.api.operations.sight import Json, Members, Sight, sight_of
+from steward.api.source import Source
+from steward.model.access import Caller
+from steward.model.group import Group
+from steward.model.slot import SlotRecord
+
+_KEPT = ("InstanceStorageConfigs", "OverrideVpcConfig", "NetworkInterface")
+
+
+class Nodes:
+    """Reads only."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def list_nodes(self, _caller: Caller, members: Members) -> Json:
+        """Without IncludeNodeLogicalIds only nodes that have an instance are shown."""
+        sight = sight_of(self._source, members["ClusterName"])
+        shown, token = page(_asked(sight, members), members, scope=f"nodes of {sight.cluster.id}")
+        logical = members.get("IncludeNodeLogicalIds", False)
+        summaries = [_summary(slot, sight.memory.groups[slot.group], sight, logical=logical) for slot in shown]
+        return {"ClusterNodeSummaries": summaries, "NextToken": token}
+
+    def describe_node(self, _caller: Caller, members: Members) -> Json:
+        sight = sight_of(self._source, members["ClusterName"])
+        slot = _named(sight, members)
+        return {"NodeDetails": _details(slot, sight.memory.groups[slot.group], sight)}
+
+
+def _asked(sight: Sight, members: Members) -> Iterator[tuple[Key, SlotRecord]]:
+    part, unlaunched = members.get("InstanceGroupNameContains", ""), members.get("IncludeNodeLogicalIds", False)
+    for slot in sight.memory.slots.values():
+        if slot.group not in sight.memory.groups or part not in slot.group:
+            continue
+        is_there = slot.instance is not None or unlaunched
+        if is_there and between(_launched(slot), members, "CreationTimeAfter", "CreationTimeBefore"):
+            yield _key(slot, members), slot
+
+
+def _key(slot: SlotRecord, members: Members) -> Key:
+    """Logical ids are unique; by name means by the node's name in Slurm."""
+    if members.get("SortBy") == "NAME":
+        return (str(slot.node), slot.logical)
+    return (_launched(slot), slot.logical)
+
+
+def _named(sight: Sight, members: Members) -> SlotRecord:
+    id, logical = members.get("NodeId"), members.get("NodeLogicalId")
+    if (id is None) == (logical is None):
+        raise invalid("Exactly one of NodeId and NodeLogicalId must be given.")
+    slot = sight.slot_with_id(id) if id is not None else sight.slot_with_logical(logical or "")
+    if slot is None or slot.group not in sight.memory.groups:
+        raise ApiError(Code.NOT_FOUND, f"Node {id or logical} not found in cluster {sight.cluster.name}.")
+    return slot
+
+
+def _launched(slot: SlotRecord) -> float:
+    """A node without an instance has its wish's time."""
+    return slot.created if slot.launched is None else slot.launched
+
+
+def _summary(slot: SlotRecord, group: Group, sight: Sight, *, logical: bool) -> Json:
+    return {
+        "InstanceGroupName": group.name,
+        "InstanceId": _shown_id(slot) or "",
+        "NodeLogicalId": slot.logical if logical else None,
+        "InstanceType": _type(slot, group, sight),
+        "LaunchTime": _launched(slot),
+        "LastSoftwareUpdateTime": slot.updated,
+        "InstanceStatus": status_of(slot, group, sight),
+        "PrivateDnsHostname": slot.node,
+        "CurrentImageReleaseVersion": slot.version.release or None,
+    }
+
+
+def _details(slot: SlotRecord, group: Group, sight: Sight) -> Json:
+    kept = json.loads(group.extras)
+    has_instance = slot.instance is not None
+    return {
+        "InstanceGroupName": group.name,
+        "InstanceId": _shown_id(slot),
+        "NodeLogicalId": slot.logical,
+        "InstanceStatus": status_of(slot, group, sight),
+        "InstanceType": _type(slot, group, sight),
+        "LaunchTime": _launched(slot),
+        "LastSoftwareUpdateTime": slot.updated,
+        "LifeCycleConfig": lifecycle_of(group),
+        "ThreadsPerCore": group.threads_per_core or None,
+        "PrivatePrimaryIp": _address(slot, sight, 4),
+        "PrivatePrimaryIpv6": _address(slot, sight, 6),
+        "PrivateDnsHostname": slot.node,
+        "CurrentImageId": (slot.version.image or "default") if has_instance else None,
+        "DesiredImageId": group.version.image or "default",
+        "CurrentImageReleaseVersion": (slot.version.release or None) if has_instance else None,
+        "DesiredImageReleaseVersion": group.version.release or None,
+        **{name: kept[name] for name in _KEPT if name in kept},
+    }
+
+
+def _shown_id(slot: SlotRecord) -> str | None:
+    return None if slot.instance is None else node_id(slot.instance)
+
+
+def _type(slot: SlotRecord, group: Group, sight: Sight) -> str:
+    """The provider's word where it has one: of several types it may have taken any."""
+    instance = sight.instance_of(slot)
+    return (instance.type if instance else "") or next(iter(group.types), "unknown")
+
+
+def _address(slot: SlotRecord, sight: Sight, version: int) -> str | None:
+    """Where its agent speaks from, else what the provider or Slurm says, if that is an address."""
+    agent, instance, node = sight.agent_of(slot), sight.instance_of(slot), sight.seen.nodes.get(slot.node)
+    said = [agent.address if agent else "", instance.address if instance else "", node.address if node else ""]
+    return next((text for text in said if _version_of(text) == version), None)
+
+
+def _version_of(text: str) -> int:
+    """4, 6, or 0 for what is not an address."""
+    try:
+        return ipaddress.ip_address(text).version
+    except ValueError:
+        return 0

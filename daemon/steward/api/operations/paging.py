@@ -1,0 +1,74 @@
+"""Lists in pages. A page's token says behind which item it ended, so that what comes and goes meanwhile shifts nothing.
+
+The token is no secret and grants nothing: it is bound to the call and its filters by a digest, so that a client's
+mistake is told instead of answered with the wrong page.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from steward.api.json11.errors import invalid
+
+T = TypeVar("T")
+Key = tuple[float | str, ...]
+"""Where an item stands in its list: unique, of the same kinds of values for all of its items."""
+
+_DEFAULT = 100
+_OWN = frozenset({"MaxResults", "NextToken"})
+_FORGED = "NextToken is not one that this call, with these filters, has given: begin without it."
+
+
+def page(
+    items: Iterable[tuple[Key, T]], members: Mapping[str, Any], *, scope: str, descending: bool = False
+) -> tuple[list[T], str | None]:
+    """The items of the asked page, and the token of the next one (None: this is the last).
+
+    `members` is the request: SortOrder (else `descending`), MaxResults, NextToken; everything else of it is a filter.
+    """
+    order = members.get("SortOrder")
+    backwards = descending if order is None else order == "Descending"
+    ordered = sorted(items, key=lambda item: item[0], reverse=backwards)
+    digest = _digest(scope, members)
+    if token := members.get("NextToken"):
+        ordered = _behind(ordered, _read(token, digest), backwards)
+    limit = members.get("MaxResults", _DEFAULT)
+    shown = ordered[:limit]
+    is_last = len(ordered) <= limit or not shown
+    return [item for _, item in shown], None if is_last else _token(digest, shown[-1][0])
+
+
+def between(at: float, members: Mapping[str, Any], after: str, before: str) -> bool:
+    """The time filters of a list: `after` and `before` name its members."""
+    earliest: float = members.get(after, float("-inf"))
+    latest: float = members.get(before, float("inf"))
+    return earliest <= at <= latest
+
+
+def _behind(ordered: list[tuple[Key, T]], mark: Key, backwards: bool) -> list[tuple[Key, T]]:
+    try:
+        return [item for item in ordered if (item[0] < mark if backwards else item[0] > mark)]
+    except TypeError as error:
+        raise invalid(_FORGED) from error
+
+
+def _digest(scope: str, members: Mapping[str, Any]) -> str:
+    filters = {name: value for name, value in members.items() if name not in _OWN}
+    text = json.dumps([scope, filters], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _token(digest: str, key: Key) -> str:
+    return base64.urlsafe_b64encode(json.dumps([digest, *key], separators=(",", ":")).encode()).decode()
+
+
+def _read(token: str, digest: str) -> Key:
+    try:
+        given, *key = json.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise invalid(_FORGED) from error
+    if given != digest:
+        raise invalid(_FORGED)
+    return tuple(key)

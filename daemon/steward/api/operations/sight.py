@@ -1,0 +1,99 @@
+"""What one request sees: the last snapshot, with the one cluster that there is."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from steward.api.json11.errors import ApiError, Code
+from steward.api.operations.names import cluster_arn, is_named, node_id
+from steward.api.source import Source
+from steward.model.case import Case
+from steward.model.desired import CapacityPolicy
+from steward.model.group import Cluster, Group
+from steward.model.ids import NodeName
+from steward.model.instance import Instance
+from steward.model.memory import Memory
+from steward.model.observed import AgentView, Observed
+from steward.model.slot import SlotRecord
+from steward.policy.group_count import current_counts
+from steward.workflows.snapshot import Snapshot
+
+Json = dict[str, Any]
+Members = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """`policy` is what the site has set for capacity."""
+
+    cluster: Cluster
+    memory: Memory
+    seen: Observed
+    policy: CapacityPolicy
+    cases: Mapping[NodeName, Case]
+    """Open repairs by node."""
+    current: Mapping[str, int]
+    """CurrentCount by group."""
+
+    @property
+    def arn(self) -> str:
+        return cluster_arn(self.cluster, self.policy)
+
+    def slots_of(self, group: Group) -> list[SlotRecord]:
+        return [slot for slot in self.memory.slots.values() if slot.group == group.name]
+
+    def instance_of(self, slot: SlotRecord) -> Instance | None:
+        """As the provider lists it now."""
+        return None if slot.instance is None else self.seen.instances.get(slot.instance)
+
+    def agent_of(self, slot: SlotRecord) -> AgentView | None:
+        return self.seen.agents.get(slot.node)
+
+    def slot_with_id(self, id: str) -> SlotRecord | None:
+        """`id` as we show it."""
+        return next((slot for slot, shown in self._shown_ids() if shown == id), None)
+
+    def slot_with_logical(self, logical: str) -> SlotRecord | None:
+        return next((slot for slot in self.memory.slots.values() if slot.logical == logical), None)
+
+    def provider_ids(self, ids: list[str]) -> tuple[str, ...]:
+        """The provider's own ids for those that we show; an unknown one stays as it is."""
+        own = {shown: str(slot.instance) for slot, shown in self._shown_ids()}
+        return tuple(own.get(id, id) for id in ids)
+
+    def _shown_ids(self) -> Iterator[tuple[SlotRecord, str]]:
+        for slot in self.memory.slots.values():
+            if slot.instance is not None:
+                yield slot, node_id(slot.instance)
+
+
+def snapshot_of(source: Source) -> Snapshot:
+    """Raises ApiError (ServiceUnavailable) before the head's first look."""
+    snapshot = source.latest()
+    if snapshot is None:
+        raise ApiError(Code.UNAVAILABLE, "The head has not finished its first look at the cluster; see its log.")
+    return snapshot
+
+
+def any_sight(source: Source) -> Sight | None:
+    """None: there is no cluster."""
+    snapshot = snapshot_of(source)
+    memory = snapshot.memory
+    if memory.cluster is None:
+        return None
+    return Sight(
+        cluster=memory.cluster,
+        memory=memory,
+        seen=snapshot.seen,
+        policy=source.want.capacity,
+        cases={case.node: case for case in memory.cases.values() if case.is_open},
+        current=current_counts(memory, snapshot.seen),
+    )
+
+
+def sight_of(source: Source, name_or_arn: str) -> Sight:
+    """Raises ApiError (ResourceNotFound) when there is no such cluster."""
+    sight = any_sight(source)
+    if sight is None or not is_named(sight.cluster, sight.policy, name_or_arn):
+        raise ApiError(Code.NOT_FOUND, f"Cluster with name {name_or_arn} not found.")
+    return sight

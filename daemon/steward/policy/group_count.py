@@ -1,0 +1,35 @@
+"""CurrentCount: how many nodes of each group are really there for work."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from steward.model.group import Group, Role
+from steward.model.ids import NodeName
+from steward.model.memory import Memory
+from steward.model.observed import Observed
+from steward.model.slot import SlotRecord, SlotStep
+
+
+def current_counts(memory: Memory, seen: Observed) -> Mapping[str, int]:
+    """By group; one that has none is missing (a Counter answers 0 for it)."""
+    repaired = frozenset(case.node for case in memory.cases.values() if case.is_open)
+    return Counter(
+        slot.group
+        for slot in memory.slots.values()
+        if slot.group in memory.groups and is_current(slot, memory.groups[slot.group], seen, repaired)
+    )
+
+
+def is_current(slot: SlotRecord, group: Group, seen: Observed, repaired: frozenset[NodeName]) -> bool:
+    """In service, and neither drained, silent nor under repair now. `repaired` are the nodes with an open case."""
+    if slot.step is not SlotStep.SERVING or slot.node in repaired:
+        return False
+    match group.role:
+        case Role.CONTROLLER:
+            return True
+        case Role.LOGIN:
+            view = seen.agents.get(slot.node)
+            return view is not None and view.connected
+        case Role.COMPUTE:
+            node = seen.nodes.get(slot.node)
+            return node is not None and node.is_schedulable
