@@ -111,10 +111,11 @@ def _check_types(group: Group, rules: CapacityPolicy) -> None:
     if not group.types:
         raise invalid(f"Instance group {group.name}: give InstanceType or InstanceRequirements.")
     unknown = [name for name in group.types if name not in rules.types and not name.startswith(BUILT_IN)]
-    if unknown and rules.types:
+    declared = sorted(name for name in rules.types if not name.startswith(BUILT_IN))
+    if unknown and declared:
         raise invalid(
             f"Instance group {group.name}: unknown machine type {', '.join(unknown)}; known are ml.* and "
-            f"{', '.join(sorted(rules.types))} ([[machine_types]])."
+            f"{', '.join(declared)} ([[machine_types]])."
         )
 
 
