@@ -13,13 +13,14 @@ from steward.policy.budget import tripped
 from steward.policy.case_steps import old_instance
 from steward.policy.correlate import AGENTS, covers, in_incident
 from steward.policy.draft import Draft
+from steward.policy.slot_cases import is_between
 from steward.policy.verdict import Fault, Standing, incarnation_of, standing, worst
 
 
 def open_cases(draft: Draft) -> None:
     """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
     for node in draft.sorted_nodes():
-        if _is_well(node, draft):
+        if _is_well(node, draft) or is_between(node, draft):
             continue
         fault = fault_of(node, draft)
         if fault is None or not _needs_case(node, fault, draft):
@@ -108,6 +109,8 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:
         return ""
+    if node.name in draft.records and draft.cluster is not None and not draft.cluster.recovery:
+        return "the cluster's NodeRecovery is None"
     if node.is_foreign:
         return f"somebody else took the node out of service ({node.reason.text if node.reason else 'no reason given'})"
     if _is_in_incident(node, fault, draft):
@@ -117,6 +120,13 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
 
 
 def _open(node: Node, fault: Fault, draft: Draft) -> None:
+    case = new_case(node, fault, draft)
+    kind = "node.suspect" if _is_unsure(fault) else "node.fault"
+    draft.tell(kind, f"{node.name}: {fault.why}", level=Level.WARNING, node=node.name, case=case.id)
+
+
+def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
+    """Open the repair of a node that has no open case, and remember it."""
     case = Case(
         id=CaseId(f"c{draft.next_case}-{int(draft.now):x}"),
         node=node.name,
@@ -134,9 +144,7 @@ def _open(node: Node, fault: Fault, draft: Draft) -> None:
         detected=draft.now,
     )
     draft.next_case += 1
-    draft.keep(replace(case, old_instance=old_instance(case, draft)))
-    kind = "node.suspect" if _is_unsure(fault) else "node.fault"
-    draft.tell(kind, f"{node.name}: {fault.why}", level=Level.WARNING, node=node.name, case=case.id)
+    return draft.keep(replace(case, old_instance=old_instance(case, draft)))
 
 
 def _mark_word(check: str) -> str:

@@ -5,19 +5,25 @@ from steward.model.desired import Desired
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.order import (
+    AddNodes,
     Answer,
     ChangeTags,
     CreateCluster,
     DeleteCluster,
     Order,
-    Refusal,
-    RefusalKind,
+    StartHealthCheck,
+    TouchNodes,
     UpdateCluster,
+    UpdateSoftware,
 )
+from steward.policy.orders.add import add
 from steward.policy.orders.create import create
 from steward.policy.orders.delete import delete
 from steward.policy.orders.desk import Desk
+from steward.policy.orders.health import start_health_check
+from steward.policy.orders.software import update_software
 from steward.policy.orders.tags import change_tags
+from steward.policy.orders.touch import touch
 from steward.policy.orders.update import update
 
 
@@ -35,7 +41,13 @@ def _answer(order: Order, desk: Desk) -> Answer:
             return update(order, desk)
         case DeleteCluster():
             return delete(order, desk)
+        case AddNodes():
+            return add(order, desk)
+        case TouchNodes():
+            return touch(order, desk)
+        case UpdateSoftware():
+            return update_software(order, desk)
+        case StartHealthCheck():
+            return start_health_check(order, desk)
         case ChangeTags():
             return change_tags(order, desk)
-        case _:
-            raise Refusal(RefusalKind.VALIDATION, f"{type(order).__name__} is not known to this head.")

@@ -37,6 +37,7 @@ def create(order: CreateCluster, desk: Desk) -> Answer:
         tags=MappingProxyType(dict(order.tags)),
         extras=order.extras,
     )
+    desk.operations, desk.client_tokens = {}, {}
     desk.groups = {group.name: replace(group, goal=replace(group.goal, target=0, minimum=0)) for group in groups}
     operation = desk.set_goals({group.name: group.goal for group in groups})
     sizes = ", ".join(f"{group.name} {group.goal.target}" for group in groups)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from steward.model.carried import Carried
-from steward.model.case import Case
 from steward.model.desired import CapacityPolicy, Desired
 from steward.model.events import Event, Level
 from steward.model.group import Cluster, Goal, Group, GroupStatus, Operation
@@ -17,7 +16,6 @@ from steward.model.observed import Observed
 from steward.model.order import Answer, Refusal, RefusalKind
 
 _KEPT_OPERATIONS = 500
-_ARN = "cluster/"
 
 
 class Desk:
@@ -46,14 +44,19 @@ class Desk:
     def the(self, name: str) -> Cluster:
         """The cluster, called by its name or its ARN. Raises Refusal when there is none of that name."""
         cluster = self.cluster
-        called = name.rsplit(_ARN, 1)[-1] if name.startswith("arn:") else name
-        if cluster is None or called != (cluster.id if name.startswith("arn:") else cluster.name):
+        if cluster is None or name not in (cluster.name, self._arn(cluster)):
             raise Refusal(RefusalKind.NOT_FOUND, f"Cluster {name} is not known.")
         return cluster
 
-    def members(self, group: str) -> int:
-        """Slots of a group that are not leaving."""
-        return sum(1 for slot in self.slots.values() if slot.group == group and not slot.is_leaving)
+    def _arn(self, cluster: Cluster) -> str:
+        return f"arn:aws:sagemaker:{self.rules.region}:{self.rules.account}:cluster/{cluster.id}"
+
+    def taken_names(self, group: str) -> frozenset[NodeName]:
+        """Node names that a new slot of the group cannot have; a dynamic one none that anybody else might mean."""
+        ours = frozenset(self.slots)
+        if group in self.rules.pools:
+            return ours
+        return ours.union(self.seen.nodes, self.want.slots)
 
     def next_serial(self) -> int:
         """A number that this cluster never gave before."""
@@ -116,13 +119,9 @@ class Desk:
         """The groups that nobody wants deleted, by name."""
         return [self.groups[name] for name in sorted(self.groups) if not is_going(self.groups[name])]
 
-    def keep_case(self, case: Case) -> None:
-        self.cases[case.id] = case
-        self.next_case += 1
-
-    def carried(self, answer: Answer) -> Carried:
-        """The finished work."""
-        memory = replace(
+    def memory(self) -> Memory:
+        """As it is with what was changed so far."""
+        return replace(
             self.before,
             cluster=self.cluster,
             groups=MappingProxyType(self.groups),
@@ -132,7 +131,10 @@ class Desk:
             cases=MappingProxyType(self.cases),
             next_case=self.next_case,
         )
-        return Carried(memory=memory, events=tuple(self._events), answer=answer)
+
+    def carried(self, answer: Answer) -> Carried:
+        """The finished work."""
+        return Carried(memory=self.memory(), events=tuple(self._events), answer=answer)
 
 
 def is_going(group: Group) -> bool:

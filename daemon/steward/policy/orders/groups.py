@@ -86,9 +86,7 @@ def _check_same(group: Group, wish: GroupWish) -> None:
         ("ImageReleaseVersion", group.version.release, wish.release),
     ):
         if new is not None and new != old:
-            raise invalid(
-                f"Instance group {group.name}: change {member} with UpdateClusterSoftware."
-            )
+            raise invalid(f"Instance group {group.name}: change {member} with UpdateClusterSoftware.")
 
 
 def _extra(extras: str, key: str) -> Any:

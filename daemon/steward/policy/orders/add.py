@@ -1,0 +1,109 @@
+"""BatchAddClusterNodes: more instances by number, followed by the logical ids that they get at once."""
+
+import hashlib
+import json
+from dataclasses import asdict, replace
+
+from steward.model.group import ClientToken, Cluster, Goal, Group, GroupStatus, Role
+from steward.model.order import Added, AddNodes, Answer
+from steward.model.why import Why
+from steward.policy.mint import mint
+from steward.policy.orders.desk import Desk
+from steward.policy.orders.refuse import check_limits, check_not_busy, check_repeated, check_source, invalid
+
+MOST_GROUPS = 5
+MOST_NODES = 50
+TOKEN_KEPT_S = 8 * 3600.0
+NO_SUCH_GROUP, BAD_STATUS = "InstanceGroupNotFound", "InvalidInstanceGroupStatus"
+
+
+def add(order: AddNodes, desk: Desk) -> Answer:
+    """Groups that cannot grow now are told in the answer, the others grow. The same call again (by its client token)
+    has the same answer and changes nothing."""
+    cluster = desk.the(order.cluster)
+    _forget_old_tokens(desk)
+    if known := _answered(order, desk):
+        return known
+    _check(order, cluster)
+    grown = {name: count for name, count in order.wishes if not _refused(name, count, desk)}
+    refused = [failed for name, count in order.wishes if (failed := _refused(name, count, desk))]
+    added = _grow(grown, desk) if grown else []
+    answer = Answer(cluster_id=cluster.id, added=(*added, *refused))
+    if order.token and added:
+        text = json.dumps([asdict(one) for one in answer.added])
+        desk.client_tokens[order.token] = ClientToken(digest=_digest(order, cluster), answer=text, at=desk.now)
+    return answer
+
+
+def _forget_old_tokens(desk: Desk) -> None:
+    kept = {word: token for word, token in desk.client_tokens.items() if desk.now < token.at + TOKEN_KEPT_S}
+    desk.client_tokens = kept
+
+
+def _answered(order: AddNodes, desk: Desk) -> Answer | None:
+    token = desk.client_tokens.get(order.token)
+    cluster = desk.the(order.cluster)
+    if token is None:
+        return None
+    if token.digest != _digest(order, cluster):
+        raise invalid(f"ClientToken {order.token} was used for another call within the last 8 hours; take a new one.")
+    return Answer(cluster_id=cluster.id, added=tuple(Added(**one) for one in json.loads(token.answer)))
+
+
+def _digest(order: AddNodes, cluster: Cluster) -> str:
+    return hashlib.sha256(json.dumps([cluster.id, sorted(order.wishes)]).encode()).hexdigest()
+
+
+def _check(order: AddNodes, cluster: Cluster) -> None:
+    check_not_busy(cluster, "BatchAddClusterNodes")
+    if not cluster.continuous:
+        raise invalid(f"Cluster {cluster.name}: BatchAddClusterNodes needs NodeProvisioningMode Continuous.")
+    check_repeated((name for name, _ in order.wishes), "NodesToAdd")
+    if not 1 <= len(order.wishes) <= MOST_GROUPS:
+        raise invalid(f"NodesToAdd: {len(order.wishes)} groups; one call adds to 1 to {MOST_GROUPS}.")
+    if any(count < 1 for _, count in order.wishes):
+        raise invalid("NodesToAdd: IncrementTargetCountBy must be at least 1.")
+    if (total := sum(count for _, count in order.wishes)) > MOST_NODES:
+        raise invalid(f"NodesToAdd: {total} nodes; one call adds at most {MOST_NODES} in all.")
+
+
+def _refused(name: str, count: int, desk: Desk) -> Added | None:
+    """Why a group cannot grow now."""
+    group = desk.groups.get(name)
+    if group is None:
+        return Added(group=name, refused=NO_SUCH_GROUP, count=count, text=f"There is no instance group {name}.")
+    if group.role is Role.CONTROLLER:
+        return Added(group=name, refused=BAD_STATUS, count=count, text=f"{name} is the controller: it has one machine.")
+    if group.status not in (GroupStatus.IN_SERVICE, GroupStatus.FAILED, GroupStatus.DEGRADED):
+        text = f"{name} is {group.status.value}: wait until it is InService."
+        return Added(group=name, refused=BAD_STATUS, count=count, text=text)
+    return None
+
+
+def _grow(grown: dict[str, int], desk: Desk) -> list[Added]:
+    goals = {}
+    for name, count in grown.items():
+        group = desk.groups[name]
+        goals[name] = replace(group.goal, target=group.goal.target + count)
+        check_source(replace(group, goal=goals[name]), desk.rules)
+    check_limits([replace(each, goal=goals.get(each.name, each.goal)) for each in desk.staying()], desk.rules)
+    operation = desk.set_goals(goals)
+    added = [one for name, count in grown.items() for one in _mint(desk.groups[name], count, desk)]
+    sizes = ", ".join(f"{name} {_former(name, desk).target} -> {goals[name].target}" for name in grown)
+    desk.tell("group.grown", f"{desk.who} added nodes: {sizes}", operation=operation.id if operation else "")
+    return added
+
+
+def _former(name: str, desk: Desk) -> Goal:
+    return desk.before.groups[name].goal
+
+
+def _mint(group: Group, count: int, desk: Desk) -> list[Added]:
+    """The slots are there at once, so that their ids can be told."""
+    assert desk.cluster is not None
+    why = Why(rule="slot.ordered", text=f"{desk.who} added {count} nodes to {group.name}")
+    desk.cluster, slots = mint(group, count, desk.taken_names(group.name), desk.cluster, desk.want, why, desk.now)
+    if len(slots) < count:
+        raise invalid(f"Instance group {group.name}: only {len(slots)} of its node names are free now.")
+    desk.slots.update({slot.node: slot for slot in slots})
+    return [Added(group=group.name, logical=slot.logical) for slot in slots]

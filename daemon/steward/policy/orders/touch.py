@@ -1,0 +1,111 @@
+"""BatchDelete, BatchReboot and BatchReplace: single nodes, each accepted or refused by itself."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from steward.model.group import Cluster, ClusterStatus, Goal, Role
+from steward.model.order import Answer, NodeOutcome, NodeRefusal, NodeWish, TouchNodes
+from steward.model.slot import Purpose, SlotRecord
+from steward.model.why import Why
+from steward.policy.orders.desk import Desk, is_going
+from steward.policy.orders.mend import mend, mend_refusal
+from steward.policy.orders.refuse import check_not_busy, conflict, invalid
+
+MOST_INSTANCES = 99
+MOST_LOGICAL = 50
+MOST_MENDED = 25
+
+No = tuple[NodeRefusal, str]
+"""Why not, and the sentence for it."""
+
+
+def touch(order: TouchNodes, desk: Desk) -> Answer:
+    """The answer has a line for each id, duplicates once. Raises Refusal when a deletion accepted none."""
+    cluster = desk.the(order.cluster)
+    _check(order, cluster, desk)
+    named = [(id, False) for id in _once(order.ids)] + [(id, True) for id in _once(order.logical_ids)]
+    found = {name: _find(*name, desk) for name in named}
+    refused = {name: _refusal(order.wish, slot, desk) for name, slot in found.items()}
+    if order.wish is NodeWish.DELETE and all(refused.values()):
+        lines = "; ".join(f"{id}: {no[1]}" for (id, _), no in refused.items() if no)
+        raise invalid(f"None of these nodes can be deleted: {lines}")
+    accepted = {slot.node: slot for name, slot in found.items() if slot and not refused[name]}
+    chosen = [accepted[node] for node in sorted(accepted)]
+    if chosen:
+        _carry_out(order.wish, chosen, desk)
+    return Answer(cluster_id=cluster.id, nodes=tuple(_line(*name, no) for name, no in refused.items()))
+
+
+def _once(ids: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(ids))
+
+
+def _line(id: str, is_logical: bool, no: No | None) -> NodeOutcome:
+    return NodeOutcome(id=id, is_logical=is_logical, refused=no[0] if no else None, text=no[1] if no else "")
+
+
+def _check(order: TouchNodes, cluster: Cluster, desk: Desk) -> None:
+    ids, logical = len(set(order.ids)), len(set(order.logical_ids))
+    if not ids and not logical:
+        raise invalid("Give at least one of NodeIds and NodeLogicalIds.")
+    if logical and not cluster.continuous:
+        raise invalid(f"Cluster {cluster.name}: NodeLogicalIds need NodeProvisioningMode Continuous.")
+    if order.wish is NodeWish.DELETE:
+        check_not_busy(cluster, "BatchDeleteClusterNodes")
+        _check_most(ids + logical, MOST_INSTANCES, "node ids in all")
+        _check_most(logical, MOST_LOGICAL, "NodeLogicalIds")
+        return
+    if cluster.status is ClusterStatus.DELETING:
+        raise conflict(f"Cluster {cluster.name} is being deleted.")
+    _check_most(max(ids, logical), MOST_MENDED, "ids")
+    if not desk.want.repair.act:
+        raise conflict("Repairs are set to report only (repair.mode): no node is rebooted or replaced.")
+
+
+def _check_most(count: int, most: int, what: str) -> None:
+    if count > most:
+        raise invalid(f"{count} {what}; one call takes at most {most}.")
+
+
+def _find(id: str, is_logical: bool, desk: Desk) -> SlotRecord | None:
+    def is_meant(slot: SlotRecord) -> bool:
+        return slot.logical == id if is_logical else slot.instance == id
+
+    return next((desk.slots[node] for node in sorted(desk.slots) if is_meant(desk.slots[node])), None)
+
+
+def _refusal(wish: NodeWish, slot: SlotRecord | None, desk: Desk) -> No | None:
+    if slot is None:
+        return NodeRefusal.NOT_FOUND, "there is no such node in the cluster"
+    group = desk.groups[slot.group]
+    if group.role is Role.CONTROLLER:
+        return NodeRefusal.IN_USE, f"{slot.node} is the controller's machine"
+    if slot.is_leaving or is_going(group):
+        return NodeRefusal.BAD_STATUS, f"{slot.node} is being deleted already"
+    if group.rollout is not None and group.rollout.finished is None:
+        return NodeRefusal.BAD_STATUS, f"the software of its group {group.name} is being updated"
+    if wish is not NodeWish.DELETE:
+        return mend_refusal(wish, slot, desk)
+    if group.status.is_gated:
+        return NodeRefusal.BAD_STATUS, f"its group {group.name} is {group.status.value}"
+    return None
+
+
+def _carry_out(wish: NodeWish, chosen: Sequence[SlotRecord], desk: Desk) -> None:
+    if wish is not NodeWish.DELETE:
+        mend(wish, chosen, desk)
+        return
+    for slot in chosen:
+        why = Why(rule="slot.deleted", text=f"{desk.who} deleted node {slot.node}")
+        desk.slots[slot.node] = replace(slot, purpose=Purpose.LEAVE, why=why)
+    goals = {name: _smaller(name, chosen, desk) for name in {slot.group for slot in chosen}}
+    operation = desk.set_goals(goals)
+    text = f"{desk.who} deleted {', '.join(slot.node for slot in chosen)}"
+    desk.tell("nodes.deleted", text, operation=operation.id if operation else "")
+
+
+def _smaller(group: str, chosen: Sequence[SlotRecord], desk: Desk) -> Goal:
+    """The group does not grow back; a minimum that cannot be any more shrinks with it."""
+    goal = desk.groups[group].goal
+    target = max(0, goal.target - sum(slot.group == group for slot in chosen))
+    return Goal(target=target, minimum=min(goal.minimum, target))

@@ -1,0 +1,112 @@
+"""Whom a smaller group takes: the slots whose end does the least harm, or any (as HyperPod)."""
+
+import hashlib
+import heapq
+import random
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from steward.model.desired import Victims
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.slot import SlotRecord, SlotStep
+from steward.policy.draft import Draft
+
+_COMING = (
+    SlotStep.WAITING,
+    SlotStep.LAUNCH,
+    SlotStep.PROVISION,
+    SlotStep.SETUP,
+    SlotStep.VERIFY,
+    SlotStep.RETURN,
+)
+"""The less was done for a slot, the sooner it goes."""
+_FAILED, _DRAINED, _IDLE = range(len(_COMING), len(_COMING) + 3)
+
+
+def choose(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
+    """`count` of these slots (all, if there are fewer), as the site has it (`capacity.victims`)."""
+    if draft.want.capacity.victims is Victims.RANDOM:
+        return _at_random(slots, count, draft)
+    return least_harm(slots, count, draft)
+
+
+def _at_random(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
+    """Any, but the same ones whenever the same wish is looked at."""
+    known = sorted(slots, key=lambda slot: slot.logical)
+    groups = {slot.group for slot in known}
+    wishes = [op for op in draft.operations.values() if groups & op.after.keys()]
+    last = max(wishes, key=lambda op: (op.at, op.id), default=None)
+    seed = f"{last.id if last else ''}:{','.join(slot.logical for slot in known)}"
+    dice = random.Random(hashlib.sha256(seed.encode()).digest())
+    return dice.sample(known, min(count, len(known)))
+
+
+def least_harm(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
+    """Not yet joined, failed, drained, idle (newest first), then those on which the least work is lost."""
+    busy = _jobs_by_node(slots, draft)
+    ranked = sorted(
+        (slot for slot in slots if slot.node not in busy), key=lambda s: (_rank(s, draft), -s.created, s.logical)
+    )
+    chosen = ranked[: max(0, count)]
+    working = {slot.node: slot for slot in slots if slot.node in busy}
+    return chosen + _cheapest(working, busy, max(0, count) - len(chosen), draft)
+
+
+def _rank(slot: SlotRecord, draft: Draft) -> int:
+    if slot.step in _COMING:
+        return _COMING.index(slot.step)
+    if is_failed(slot.node, draft):
+        return _FAILED
+    node = draft.seen.nodes.get(slot.node)
+    return _DRAINED if node is not None and node.is_drain else _IDLE
+
+
+def is_failed(node: NodeName, draft: Draft) -> bool:
+    """Under repair, down, or without its agent."""
+    view = draft.seen.agents.get(node)
+    is_silent = view is None or not view.connected
+    return is_silent or draft.open_case(node) is not None or _is_down(node, draft)
+
+
+def _jobs_by_node(slots: Collection[SlotRecord], draft: Draft) -> dict[NodeName, list[Job]]:
+    """What runs where; only nodes on which something does. What is on a node that is down is lost already."""
+    serving = {slot.node for slot in slots if slot.step not in _COMING and not _is_down(slot.node, draft)}
+    found: defaultdict[NodeName, list[Job]] = defaultdict(list)
+    for id in sorted(draft.seen.jobs):
+        job = draft.seen.jobs[id]
+        if job.is_active:
+            for node in job.nodes & serving:
+                found[node].append(job)
+    return found
+
+
+def _is_down(name: NodeName, draft: Draft) -> bool:
+    node = draft.seen.nodes.get(name)
+    return node is not None and node.is_down
+
+
+def _cheapest(
+    slots: dict[NodeName, SlotRecord], busy: dict[NodeName, list[Job]], count: int, draft: Draft
+) -> list[SlotRecord]:
+    """Greedily: a job that loses one node has lost its work, so its other nodes cost less after that."""
+    lost: set[JobId] = set()
+    chosen: dict[NodeName, SlotRecord] = {}
+    queue = [(_harm(busy[name], lost, draft), -slot.created, slot.logical, name) for name, slot in slots.items()]
+    heapq.heapify(queue)
+    while queue and len(chosen) < count:
+        *_, name = heapq.heappop(queue)
+        if name in chosen:
+            continue
+        chosen[name] = slots[name]
+        fresh = [job for job in busy[name] if job.id not in lost]
+        lost.update(job.id for job in fresh)
+        for other in {node for job in fresh for node in job.nodes & slots.keys()} - chosen.keys():
+            slot = slots[other]
+            heapq.heappush(queue, (_harm(busy[other], lost, draft), -slot.created, slot.logical, other))
+    return list(chosen.values())
+
+
+def _harm(jobs: Sequence[Job], lost: Collection[JobId], draft: Draft) -> float:
+    """Node-seconds of work that end with a node, as far as they are not lost already."""
+    return sum(max(0.0, draft.now - (job.started or draft.now)) * len(job.nodes) for job in jobs if job.id not in lost)
