@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Role
 from steward.model.order import Answer, GroupWish, UpdateCluster
-from steward.model.slot import SlotStep
+from steward.policy.group_count import current_counts
 from steward.policy.orders.desk import Desk, is_going
 from steward.policy.orders.groups import changed_goal, changed_group, new_group, with_extras
 from steward.policy.orders.refuse import (
@@ -63,18 +63,12 @@ def with_clock(group: Group, goal: Goal, desk: Desk) -> Group:
     """A changed minimum starts the MinCount clock anew; while it is not there, the group is Updating."""
     if goal.minimum == group.goal.minimum:
         return group
-    short = goal.minimum > serving(group, desk)
+    is_short = goal.minimum > current_counts(desk.memory(), desk.seen).get(group.name, 0)
     if group.status is GroupStatus.CREATING:
         return replace(group, minimum_since=desk.now)
-    if short:
+    if is_short:
         return replace(group, status=GroupStatus.UPDATING, minimum_since=desk.now)
     return group
-
-
-def serving(group: Group, desk: Desk) -> int:
-    """Slots of the group that are in service."""
-    slots = desk.slots.values()
-    return sum(1 for slot in slots if slot.group == group.name and slot.step is SlotStep.SERVING)
 
 
 def _delete_groups(order: UpdateCluster, desk: Desk, cluster: Cluster) -> dict[str, Goal]:
