@@ -60,7 +60,7 @@ def prepare(layout: Layout, spec: BedSpec) -> Manifest:
     layout.root.chmod(0o755)
     manifest.save(layout)
     layout.make()
-    shim = find_shim() if spec.steward else None
+    shim = _readable_copy(find_shim(), layout) if spec.steward else None
     plan = SlurmPlan(
         spec=spec,
         version=version,
@@ -76,6 +76,11 @@ def prepare(layout: Layout, spec: BedSpec) -> Manifest:
     layout.munge_key.write_bytes(secrets.token_bytes(128))
     layout.munge_key.chmod(0o400)
     return manifest
+
+
+def _readable_copy(shim: Path, layout: Layout) -> Path:
+    """In the bed's directory, where every user may read it: the checkout may lie in somebody's home."""
+    return Path(shutil.copy(shim, layout.slurm_conf.parent / shim.name))
 
 
 def installed_slurm() -> SlurmVersion:
