@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import uvicorn
 
 from steward.api.auth import Gatekeeper
 from steward.api.metrics import Metrics
+from steward.api.operations import handlers
 from steward.api.server import News, build
 from steward.api.source import Source
 from steward.client import Client
+from steward.model.desired import Desired
 from steward.model.memory import Memory
 from steward.model.observed import AgentDetail
 from steward.model.plan import Plan
@@ -18,6 +20,7 @@ from steward.policy.plan import plan
 from steward.workflows.commands import Commands
 from steward.workflows.doctor import Line, ok
 from steward.workflows.snapshot import Phases, Snapshot
+from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.picture import Picture, a_cluster, n
 from tests.fakes.aws_bench import AwsBench
 from tests.fakes.clock import FakeClock
@@ -35,6 +38,7 @@ class ApiBench:
     metrics: Metrics = field(default_factory=Metrics)
     clock: FakeClock = field(default_factory=FakeClock)
     lines: list[Line] = field(default_factory=lambda: [ok("munge", "well")])
+    want: Desired = field(default_factory=lambda: replace(a_cluster().want, capacity=an_api_cluster().want.capacity))
     latest: Snapshot | None = None
     url: str = ""
 
@@ -58,12 +62,25 @@ class ApiBench:
         self.metrics.watch(self.latest)
         self.news.came(self.latest)
 
+    def show_groups(self, picture: ApiPicture) -> None:
+        """The same for a cluster of the API; nothing is planned on it."""
+        self.clock.at = picture.seen.at
+        plan = Plan(actions=(), memory=picture.memory)
+        self.latest = Snapshot(
+            at=picture.seen.at, number=1, seen=picture.seen, before=Memory(), memory=picture.memory, plan=plan
+        )
+        self.store.memory = picture.memory
+        self.store.add_events(picture.events)
+        self.metrics.watch(self.latest)
+        self.news.came(self.latest)
+
     def client(self, uid: int = 0) -> Client:
         return Client(self.url, FakeMunge(self.munged, uid).encode)
 
     def _carry_out(self) -> None:
         assert self.latest is not None, "show a picture first"
-        self.store.memory, events = self.commands.take(self.store.memory, self.latest.seen, a_cluster().want)
+        self.store.memory, events = self.commands.take(self.latest.memory, self.latest.seen, self.want)
+        self.latest = replace(self.latest, memory=self.store.memory)
         self.store.add_events(events)
         self.commands.committed()
 
@@ -75,7 +92,7 @@ class ApiBench:
             clock=self.clock,
             latest=lambda: self.latest,
             details=lambda: {n("n1"): AgentDetail(version="1.2.3", skew_s=0.01)},
-            want=a_cluster().want,
+            want=self.want,
             plan=plan,
             store=self.store,
             commands=self.commands,
@@ -90,8 +107,9 @@ def an_api() -> Iterator[ApiBench]:
     bench = ApiBench()
     bench.show(a_cluster())
     gatekeeper = Gatekeeper(FakeMunge(bench.munged), frozenset({0, 900}))
-    aws = AwsBench(munged=bench.munged).endpoint()
-    app = build(bench.source(), gatekeeper, bench.news, aws)
+    source = bench.source()
+    aws = AwsBench(munged=bench.munged, handlers=dict(handlers(source))).endpoint()
+    app = build(source, gatekeeper, bench.news, aws)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     with serving(server) as bench.url:
         yield bench

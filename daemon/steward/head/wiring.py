@@ -17,8 +17,8 @@ from steward.adapters.slurm.choose import choose as choose_slurm
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.witness import PortWitness
 from steward.api.auth import Gatekeeper
-from steward.api.json11.route import Handler
 from steward.api.metrics import Metrics
+from steward.api.operations import handlers
 from steward.api.server import News, build
 from steward.api.source import Source
 from steward.head import choose
@@ -41,7 +41,6 @@ from steward.workflows.snapshot import Snapshot
 
 _MUNGE_THREADS = 8
 _MAX_TOLD = 1000
-_OPERATIONS: dict[str, Handler] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +86,10 @@ def wire(settings: Settings) -> Head:
     news = News()
     cycle = Cycle(_parts(base, hub), (base.metrics.watch, _sized(hub), news.came))
     gatekeeper = Gatekeeper(base.munge, choose.admins(settings))
-    aws = endpoint(settings, gatekeeper=gatekeeper, clock=base.clock, tell=base.told.append, handlers=_OPERATIONS)
-    app = build(_source(base, hub, cycle), gatekeeper, news, aws)
+    source = _source(base, hub, cycle)
+    served = handlers(source)
+    aws = endpoint(settings, gatekeeper=gatekeeper, clock=base.clock, tell=base.told.append, handlers=served)
+    app = build(source, gatekeeper, news, aws)
     return Head(cycle=cycle, hub=hub, app=app, notifier=base.notifier)
 
 
