@@ -50,6 +50,10 @@ class Draft:
         self.gates = dict(memory.gates)
         self.operations = dict(memory.operations)
         self.client_tokens = dict(memory.client_tokens)
+        self.launching = sum(1 for record in self.records.values() if record.step is SlotStep.LAUNCH)
+        self._members: defaultdict[str, set[NodeName]] = defaultdict(set)
+        for record in self.records.values():
+            self._members[record.group].add(record.node)
         self.slots = self._repairable()
         self.group_sizes = Counter(slot.group for slot in self.slots.values())
         self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
@@ -72,8 +76,16 @@ class Draft:
             return None
         return slot_of(record, group, self.want)
 
+    def members(self, group: str) -> list[SlotRecord]:
+        """The slots of a group, the oldest first."""
+        found = (self.records[node] for node in self._members[group])
+        return sorted(found, key=lambda r: (r.created, len(r.logical), r.logical))
+
     def keep_slot(self, record: SlotRecord) -> SlotRecord:
+        before = self.records.get(record.node)
+        self.launching += (record.step is SlotStep.LAUNCH) - (before is not None and before.step is SlotStep.LAUNCH)
         self.records[record.node] = record
+        self._members[record.group].add(record.node)
         slot = self._as_repairable(record)
         if slot is None:
             self.slots.pop(record.node, None)
@@ -82,8 +94,14 @@ class Draft:
         return record
 
     def forget_slot(self, record: SlotRecord) -> None:
-        self.records.pop(record.node, None)
+        self.launching -= self.records.pop(record.node).step is SlotStep.LAUNCH
+        self._members[record.group].discard(record.node)
         self.slots.pop(record.node, None)
+
+    def drop_group(self, name: str) -> None:
+        """A group without slots is no more; its pool's nodes are the pool's again."""
+        del self.groups[name]
+        self.slots |= {node: slot for node, slot in self.want.slots.items() if slot.group == name}
 
     def instances_of(self, node: NodeName) -> list[Instance]:
         """Every instance that the provider lists for a node, gone ones left out, by id."""
@@ -122,6 +140,9 @@ class Draft:
         case = self.open_case(node)
         return case if case and case.step not in TIDY else None
 
+    def noted_missing(self, id: InstanceId | None) -> bool:
+        return f"missing:{id}" in self.noted
+
     def sorted_nodes(self) -> list[Node]:
         return [self.seen.nodes[name] for name in sorted(self.seen.nodes)]
 
@@ -159,13 +180,16 @@ class Draft:
         node: NodeName | None = None,
         job: JobId | None = None,
         case: CaseId | None = None,
+        group: str = "",
     ) -> None:
         """Write an event; with `once`, only when no event of this key was written before."""
         if once and once in self.noted:
             return
         if once:
             self.noted[once] = self.now
-        self._events.append(Event(at=self.now, kind=kind, text=text, level=level, node=node, job=job, case=case))
+        data = (("group", group),) if group else ()
+        event = Event(at=self.now, kind=kind, text=text, level=level, node=node, job=job, case=case, data=data)
+        self._events.append(event)
 
     def first_seen(self, key: str) -> float:
         """When `key` came up first, on our own clock."""

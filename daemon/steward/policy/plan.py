@@ -8,10 +8,13 @@ from steward.policy.ask import answer_asks
 from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
 from steward.policy.draft import Draft
+from steward.policy.groups import keep_groups
 from steward.policy.let_go import let_go
 from steward.policy.lookout import note_foreign, probe_silent, remember_agents
 from steward.policy.prune import prune
 from steward.policy.resume import follow_jobs, remember_jobs
+from steward.policy.rollout import move_rollouts
+from steward.policy.slots import move_slots
 from steward.policy.spares import keep_spares
 from steward.policy.suspicion import open_cases
 
@@ -22,6 +25,11 @@ STEPS = (
     move_cases,
     open_cases,
     move_cases,
+    move_slots,
+    keep_groups,
+    move_rollouts,
+    move_slots,
+    keep_groups,
     keep_spares,
     probe_silent,
     note_look,

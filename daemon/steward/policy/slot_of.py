@@ -15,10 +15,9 @@ def pool_of(group: str, want: Desired) -> Pool | None:
     return want.capacity.pools.get(group)
 
 
-def features_of(group: Group, want: Desired) -> frozenset[str]:
-    """Slurm's features of the group's nodes: its own name, its own features and those of its first machine type."""
-    kind = want.capacity.types.get(group.types[0]) if group.types else None
-    return group.features | {group.name} | (kind.features if kind else frozenset())
+def features_of(group: Group) -> frozenset[str]:
+    """Slurm's features of the group's nodes: its own and its name."""
+    return group.features | {group.name}
 
 
 def slot_of(record: SlotRecord, group: Group, want: Desired) -> Slot:
@@ -31,7 +30,7 @@ def slot_of(record: SlotRecord, group: Group, want: Desired) -> Slot:
         types=group.types,
         image=group.version.image,
         release=group.version.release,
-        features=features_of(group, want),
+        features=features_of(group),
         role=group.role.value,
     )
 

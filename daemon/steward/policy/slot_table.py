@@ -16,7 +16,8 @@ class SlotFact(Enum):
 
     UNWANTED = "it shall leave, or be made anew"
     HOSTED = "it is the head's own machine"
-    FOUND = "a machine serves under its name already"
+    SERVES = "a machine is in service under its name already"
+    FOUND = "a machine runs under its name already"
     DUE = "its turn has come, and Slurm starts nothing on its node"
     LAUNCHED = "the instance exists"
     REFUSED = "the provider refused"
@@ -40,6 +41,7 @@ class SlotFact(Enum):
 _TABLE: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {
     (SlotStep.WAITING, SlotFact.UNWANTED): SlotStep.END,
     (SlotStep.WAITING, SlotFact.HOSTED): SlotStep.SERVING,
+    (SlotStep.WAITING, SlotFact.SERVES): SlotStep.SERVING,
     (SlotStep.WAITING, SlotFact.FOUND): SlotStep.PROVISION,
     (SlotStep.WAITING, SlotFact.DUE): SlotStep.LAUNCH,
     (SlotStep.LAUNCH, SlotFact.UNWANTED): SlotStep.END,

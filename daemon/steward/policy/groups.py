@@ -1,0 +1,90 @@
+"""Keep every group at its goal: as many slots as wanted, the right ones sent away, its status and its clock."""
+
+from dataclasses import replace
+
+from steward.model.group import Cluster, ClusterStatus, Group, GroupStatus, Role
+from steward.model.ids import NodeName
+from steward.model.slot import Purpose, SlotRecord
+from steward.model.why import Why
+from steward.policy.cluster_status import keep_cluster
+from steward.policy.draft import Draft
+from steward.policy.group_counts import staying
+from steward.policy.group_status import keep_status
+from steward.policy.mint import mint
+from steward.policy.slot_of import pool_of
+from steward.policy.victims import choose
+
+_ORDER = {Role.CONTROLLER: 0, Role.LOGIN: 1, Role.COMPUTE: 2}
+
+
+def keep_groups(draft: Draft) -> None:
+    """Status first (a rollback changes the goal), then slots up or down to the target, controllers first."""
+    if draft.cluster is None:
+        return
+    _say_if_idle(draft)
+    for name in sorted(draft.groups):
+        keep_status(draft.groups[name], draft)
+    keep_cluster(draft)
+    for group in sorted(draft.groups.values(), key=lambda g: (_ORDER[g.role], g.created, g.name)):
+        _keep_count(group, draft)
+    _drop_ended(draft)
+
+
+def _say_if_idle(draft: Draft) -> None:
+    """Groups stand still while a person paused us or the site only wants reports: said once."""
+    if draft.may_touch_nodes:
+        draft.noted.pop("groups:idle", None)
+        return
+    text = "actions are paused" if draft.paused else "repairs are set to report only (repair.act)"
+    draft.tell("group.idle", f"no instance is launched or ended for any group: {text}", once="groups:idle")
+
+
+def _keep_count(group: Group, draft: Draft) -> None:
+    wanted = 0 if group.status is GroupStatus.DELETING else group.goal.target
+    here = staying(group, draft)
+    if len(here) < wanted:
+        _add(group, wanted - len(here), draft)
+    elif len(here) > wanted:
+        for record in choose(here, len(here) - wanted, draft):
+            send_away(record, f"group {group.name} has {len(here)} slots and shall have {wanted}", draft)
+
+
+def _add(group: Group, many: int, draft: Draft) -> None:
+    cluster = draft.cluster
+    if cluster is None:
+        return
+    text = f"group {group.name} shall have {group.goal.target} instances"
+    why = Why(rule="group.target", text=text, evidence=(f"{many} more than there are slots",))
+    taken = _taken(group, draft)
+    draft.cluster, slots = mint(group, many, taken, cluster, draft.want, why, draft.now)
+    for record in slots:
+        draft.keep_slot(record)
+    if len(slots) < many:
+        text = f"group {group.name}: its [[groups]] table names {many - len(slots)} nodes too few for its target"
+        draft.tell("group.no_names", text, once=f"names:{group.name}:{group.goal.target}", group=group.name)
+
+
+def _taken(group: Group, draft: Draft) -> frozenset[NodeName]:
+    """Names that a new slot cannot have. Dynamic ones must not be those of anybody's node or instance."""
+    if pool_of(group.name, draft.want) is not None:
+        return frozenset(draft.records)
+    others = {instance.node for instance in draft.seen.instances.values() if draft.instance(instance.id)}
+    return frozenset(draft.records) | frozenset(draft.seen.nodes) | others
+
+
+def send_away(record: SlotRecord, text: str, draft: Draft) -> None:
+    """The slot leaves: drained, backed up, ended."""
+    why = Why(rule="slot.leave", text=text, evidence=(f"slot {record.logical} since {record.created:.0f}",))
+    draft.keep_slot(replace(record, purpose=Purpose.LEAVE, why=why))
+
+
+def _drop_ended(draft: Draft) -> None:
+    """A deleted group goes with its last slot, a deleted cluster with its last group."""
+    for group in list(draft.groups.values()):
+        if group.status is GroupStatus.DELETING and not draft.members(group.name):
+            draft.drop_group(group.name)
+            draft.tell("group.deleted", f"group {group.name} is deleted", group=group.name)
+    cluster: Cluster | None = draft.cluster
+    if cluster is not None and cluster.status is ClusterStatus.DELETING and not draft.groups:
+        draft.cluster = None
+        draft.tell("cluster.deleted", f"cluster {cluster.name} is deleted")

@@ -1,0 +1,44 @@
+"""Slots and repairs: a node has a case only while its slot serves, and a slot keeps the instance that a repair made."""
+
+from dataclasses import replace
+
+from steward.model.case import Step
+from steward.model.node import Node
+from steward.model.slot import Purpose, SlotRecord, SlotStep
+from steward.model.why import Why
+from steward.policy.draft import Draft
+
+
+def is_between(node: Node, draft: Draft) -> bool:
+    """Whether a node of the API's groups is on its way in or out, or has no slot (any more): no repair's business."""
+    record = draft.records.get(node.name)
+    if record is None:
+        slot = draft.want.slots.get(node.name)
+        return slot is not None and slot.group in draft.groups
+    has_just_come = record.served == draft.now
+    return record.step is not SlotStep.SERVING or record.purpose is not Purpose.STAY or has_just_come
+
+
+def close_case(record: SlotRecord, draft: Draft) -> None:
+    """A slot that leaves, or has another instance launched, takes over what the repair wanted."""
+    case = draft.open_case(record.node)
+    if case is None:
+        return
+    if case.step is Step.SUSPECT:
+        draft.forget(case)
+        return
+    why = Why(rule="case.slot", text=f"{record.node} goes out of its group", evidence=(str(case.why),))
+    draft.keep(replace(case, step=Step.CLOSED, entered=draft.now, closed=draft.now, why=why))
+    draft.tell("case.closed", why.text, node=record.node, case=case.id, group=record.group)
+
+
+def follow_repair(record: SlotRecord, draft: Draft) -> SlotRecord:
+    """The slot with the instance that a repair gave its node."""
+    if record.step is not SlotStep.SERVING or draft.instance(record.instance) is not None:
+        return record
+    repaired = [c for c in draft.cases.values() if c.node == record.node and c.new_instance is not None]
+    last = max(repaired, key=lambda c: (c.opened, c.id), default=None)
+    if last is None or draft.instance(last.new_instance) is None:
+        return record
+    version = draft.groups[record.group].version
+    return draft.keep_slot(replace(record, instance=last.new_instance, version=version))

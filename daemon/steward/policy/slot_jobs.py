@@ -1,0 +1,33 @@
+"""Jobs on a node that is about to go: opted-in ones get their checkpoint signal in time."""
+
+from steward.model.action import SignalJob
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.slot import Purpose
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.slot_scene import SlotScene
+
+
+def opted_in_jobs(node: NodeName, draft: Draft) -> list[JobId]:
+    """Running jobs on the node that asked to be resumed."""
+    told = {word.job for word in draft.seen.opted_in} | {id for id, mem in draft.jobs.items() if mem.ended is None}
+    running = (draft.seen.jobs[id] for id in sorted(told) if id in draft.seen.jobs)
+    return [job.id for job in running if job.is_active and node in job.nodes]
+
+
+def has_opted_in_jobs(node: NodeName, draft: Draft) -> bool:
+    return bool(opted_in_jobs(node, draft))
+
+
+def signal_jobs(scene: SlotScene) -> None:
+    """Each once, when no more than the grace is left before the node's end."""
+    record, draft, rules = scene.record, scene.draft, scene.draft.want.capacity
+    if not rules.checkpoint_signal or record.deadline is None or record.purpose is Purpose.STAY:
+        return
+    at = record.deadline - rules.checkpoint_grace_s
+    draft.wake(at)
+    for job in opted_in_jobs(record.node, draft) if draft.now >= at else []:
+        text = f"{record.node} goes in {record.deadline - draft.now:.0f} s: job {job} may save its state"
+        why = Why(rule="slot.checkpoint", text=text, evidence=(str(record.why),))
+        key = Key(f"signal:{record.token}:{job}")
+        draft.wish(SignalJob(key=key, why=why, job=job, signal=rules.checkpoint_signal))

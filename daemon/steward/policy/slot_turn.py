@@ -1,0 +1,44 @@
+"""Whether a waiting slot may ask for its instance now, and what it waits for otherwise."""
+
+from steward.model.group import Role
+from steward.model.slot import SlotStep
+from steward.policy.slot_scene import LET_BE_S, SlotScene
+
+
+def is_turn(scene: SlotScene) -> bool:
+    return not why_not_yet(scene)
+
+
+def why_not_yet(scene: SlotScene) -> str:
+    """Why nothing is asked of the provider for this slot now; empty when it is its turn."""
+    record, draft = scene.record, scene.draft
+    if scene.is_fixed:
+        return "capacity: its machine is fixed and does not run; switch it on"
+    if draft.now < record.next_try:
+        draft.wake(record.next_try)
+        return f"waits before the next try: {record.trouble}"
+    if not draft.provider_is_fresh:
+        return "waits for the provider: its machines cannot be listed now"
+    if _waits_for_controller(scene):
+        return "waits for the controller group"
+    if draft.launching >= draft.want.capacity.launches_at_once:
+        return f"waits for its turn: {draft.launching} launches are under way"
+    return _waits_for_old_agent(scene)
+
+
+def _waits_for_controller(scene: SlotScene) -> bool:
+    draft = scene.draft
+    if scene.group.role is Role.CONTROLLER:
+        return False
+    controllers = [group.name for group in draft.groups.values() if group.role is Role.CONTROLLER]
+    serving = (r.step is SlotStep.SERVING for name in controllers for r in draft.members(name))
+    return bool(controllers) and not any(serving)
+
+
+def _waits_for_old_agent(scene: SlotScene) -> str:
+    """The agent of the machine before may still be taken for there: it must not be mistaken for the new one's."""
+    until = scene.record.entered + LET_BE_S
+    if scene.is_agent_gone or scene.draft.now >= until:
+        return ""
+    scene.draft.wake(until)
+    return "waits until the agent of the machine before is gone"

@@ -1,0 +1,74 @@
+"""Move every slot of the API's groups as far as the picture lets it."""
+
+from dataclasses import replace
+
+from steward.model.events import Level
+from steward.model.group import Group, Role
+from steward.model.slot import Purpose, SlotRecord, SlotStep
+from steward.policy.draft import Draft
+from steward.policy.slot_cases import close_case, follow_repair
+from steward.policy.slot_facts import QUESTIONS
+from steward.policy.slot_scene import SlotScene
+from steward.policy.slot_steps import entered
+from steward.policy.slot_table import TABLE, SlotFact, facts_of
+from steward.policy.slot_wishes import wish_for
+
+MOST_MOVES = 2 * len(SlotStep)
+"""Moves of one slot in one plan; each needs a fact of its own, so more would be a loop in the table."""
+WORRYING = frozenset(
+    {SlotFact.LOST, SlotFact.REFUSED, SlotFact.STUMBLED, SlotFact.FAILED, SlotFact.LATE, SlotFact.UNSAVED}
+)
+_ORDER = {Role.CONTROLLER: 0, Role.LOGIN: 1, Role.COMPUTE: 2}
+
+
+def move_slots(draft: Draft) -> None:
+    """Move every slot by the facts, controllers first, then the oldest, and ask for what its step needs.
+
+    Without a fresh list of instances nothing is launched, moved or ended; nor while we are paused or only report.
+    """
+    if not draft.records or not draft.provider_is_fresh or not draft.may_touch_nodes:
+        return
+    for group in sorted(draft.groups.values(), key=lambda g: (_ORDER[g.role], g.created, g.name)):
+        for record in draft.members(group.name):
+            if not _is_settled(record, draft):
+                _move(record, group, draft)
+
+
+def _is_settled(record: SlotRecord, draft: Draft) -> bool:
+    """The usual case, seen quickly: it serves, and its instance is listed."""
+    if record.step is not SlotStep.SERVING or record.purpose is not Purpose.STAY:
+        return False
+    return draft.instance(record.instance) is not None and not draft.noted_missing(record.instance)
+
+
+def _move(record: SlotRecord, group: Group, draft: Draft) -> None:
+    scene = SlotScene(record=follow_repair(record, draft), group=group, draft=draft)
+    for _ in range(MOST_MOVES):
+        fact = next((f for f in facts_of(scene.record.step) if QUESTIONS[f](scene)), None)
+        if fact is None:
+            break
+        step = TABLE[scene.record.step, fact]
+        if step is None:
+            _go(scene, fact)
+            return
+        scene = replace(scene, record=_enter(scene, fact, step))
+    wish_for(scene)
+
+
+def _enter(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
+    draft, before = scene.draft, scene.record
+    after = entered(scene, fact, step)
+    if before.step is SlotStep.SERVING:
+        close_case(after, draft)
+    trouble = f": {after.trouble}" if fact in WORRYING and after.trouble else ""
+    text = f"{before.node}: {before.step.value} -> {step.value}: {fact.value}{trouble}"
+    level = Level.WARNING if fact in WORRYING else Level.INFO
+    draft.tell(f"slot.{step.value}", text, level=level, node=before.node, group=before.group)
+    return draft.keep_slot(after)
+
+
+def _go(scene: SlotScene, fact: SlotFact) -> None:
+    record, draft = scene.record, scene.draft
+    draft.forget_slot(record)
+    text = f"{record.node}: {record.step.value} -> gone: {fact.value}"
+    draft.tell("slot.gone", text, node=record.node, group=record.group)
