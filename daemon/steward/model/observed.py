@@ -99,3 +99,5 @@ class Observed:
     opted_in: tuple[OptedIn, ...] = ()
     failures: Mapping[str, str] = field(default_factory=_empty)
     """Outcome of the last try of an action that failed: key -> error text (launch refused, scontrol error)."""
+    done: frozenset[str] = frozenset()
+    """Keys of backups and restores whose last try ended well, within the same time as `failures`."""
