@@ -1,5 +1,6 @@
 """Processes of this machine as /proc shows them, named so that a reused pid is never taken for its predecessor."""
 
+import ctypes
 import os
 import signal
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,22 @@ def descendants(root: Process) -> list[Seen]:
         found += [seen for seen in below if not seen.dead]
         parents = [seen.process.pid for seen in below]
     return found
+
+
+def adopt_orphans() -> None:
+    """From now on what our descendants leave behind stays below us in the process tree. Raises OSError."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "this kernel cannot make a subreaper")
+
+
+def end_all_below(root: Process) -> None:
+    """Kill every descendant; one that is born meanwhile too."""
+    for _ in range(100):
+        below = descendants(root)
+        for seen in below:
+            send(seen.process, signal.SIGKILL)
+        if not below:
+            return
 
 
 def send(process: Process, number: signal.Signals) -> bool:

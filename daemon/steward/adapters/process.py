@@ -5,7 +5,7 @@ import selectors
 import signal
 import subprocess  # the only import of it in Steward
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -100,6 +100,62 @@ def run(
     if check and done.returncode != 0:
         raise Failed(done.line(), done)
     return done
+
+
+def run_to_file(
+    argv: Sequence[str],
+    *,
+    output: IO[bytes],
+    cwd: str,
+    env: Mapping[str, str],
+    timeout_s: float,
+    watch: Callable[[int], None],
+    every_s: float = 0.2,
+) -> int:
+    """Run a program to its end with both outputs in `output`; its status (negative for a signal).
+
+    `env` is its whole environment. `watch` is called with its pid at once and every `every_s`; what it raises ends the
+    program. What it leaves in the background lives on, unless its time is over: then its whole process group is killed.
+    Raises Failed as `run` does.
+    """
+    deadline = time.monotonic() + timeout_s
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=dict(env),
+            cwd=cwd,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise Failed(f"cannot start `{show(' '.join(argv))}`: {error}") from error
+    try:
+        while time.monotonic() < deadline:
+            watch(child.pid)
+            if _ends_within(child, min(every_s, deadline - time.monotonic())):
+                return child.returncode
+    except BaseException:
+        _end_group(child)
+        raise
+    _end_group(child)
+    raise Failed(f"no end within {timeout_s:g} s, killed: `{show(' '.join(argv))}`")
+
+
+def _ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        child.wait(max(seconds, 0.0))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _end_group(child: subprocess.Popen[bytes]) -> None:
+    """The child has not been collected, unless it ended by itself in this very moment."""
+    if child.returncode is None:
+        _kill_group(child)
+        child.wait()
 
 
 def show(text: str) -> str:

@@ -28,6 +28,7 @@ MAX_LOG = 1 << 20
 CHUNK = 16_384
 """Characters of it in one frame at most."""
 _TOKEN = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+_LOG = re.compile(r"^[\n\t -~]*\Z")
 _PART = 40_000
 _MAX_PARTS = 60
 _MAX_ORDER = 16 << 20
@@ -184,22 +185,10 @@ def setup_log_frame(chunk: LogChunk) -> Frame:
 def setup_log_of(frame: Frame) -> LogChunk:
     """Raises Malformed."""
     body = frame.get("text")
-    if not isinstance(body, str) or len(body) > CHUNK or plain(body) != body:
+    if not isinstance(body, str) or len(body) > CHUNK or not _LOG.match(body):
         raise Malformed(f"text is not a piece of a log of at most {CHUNK} characters")
     offset = whole(frame, "offset", high=MAX_LOG - len(body))
     return LogChunk(token=_token(frame), offset=offset, text=body)
-
-
-def plain(output: str) -> str:
-    """A program's output made harmless, character by character: it can be shown on a terminal."""
-    return output.translate(_HARMLESS) if output.isascii() else "".join(_plain(c) for c in output)
-
-
-def _plain(c: str) -> str:
-    return c if " " <= c <= "~" or c in "\n\t" else "?"
-
-
-_HARMLESS = {code: _plain(chr(code)) for code in range(128)}
 
 
 def _token(record: Mapping[str, Any]) -> str:

@@ -32,18 +32,41 @@ class LettingGo(Protocol):
         """Begin to end what is left of a lost run; never blocks."""
 
 
+class Setups(Protocol):
+    """The node's lifecycle scripts, as the agent sees them."""
+
+    def frames(self) -> tuple[Frame, ...]:
+        """How the last setup of this boot stands, if there was one."""
+
+    def hear(self, frame: Frame) -> None:
+        """A part of an order; never blocks. Raises Malformed."""
+
+    async def run(self) -> None:
+        """Watch, until cancelled."""
+
+
 class Agent:
     """A Listener of the link, and the one that runs everything."""
 
-    def __init__(self, *, link: Link, desk: Desk, senses: Senses, letting_go: LettingGo, notifier: Notifier) -> None:
+    def __init__(
+        self,
+        *,
+        link: Link,
+        desk: Desk,
+        senses: Senses,
+        letting_go: LettingGo,
+        setups: Setups,
+        notifier: Notifier,
+    ) -> None:
         self._link = link
         self._desk = desk
         self._senses = senses
         self._letting_go = letting_go
+        self._setups = setups
         self._notifier = notifier
 
     def greetings(self) -> tuple[Frame, ...]:
-        return (*self._senses.frames(), *self._desk.frames())
+        return (*self._senses.frames(), *self._desk.frames(), *self._setups.frames())
 
     def hear(self, frame: Frame) -> None:
         match frame["t"]:
@@ -53,6 +76,8 @@ class Agent:
                 self._senses.check_now(text(frame, "id"), number(frame, "budget_s"))
             case "let_go":
                 self._letting_go.obey(let_go_of(frame))
+            case "set_up":
+                self._setups.hear(frame)
             case _:
                 raise Malformed(f"the head said {frame['t'][:20]!r}, which this agent does not know")
 
@@ -60,7 +85,7 @@ class Agent:
         """Until cancelled, or until one part fails for good: then its error."""
         self._notifier.ready()
         try:
-            await together(self._link.run(self), self._senses.run(), self._alive(), *more)
+            await together(self._link.run(self), self._senses.run(), self._setups.run(), self._alive(), *more)
         finally:
             self._notifier.stopping()
 

@@ -38,6 +38,9 @@ class AgentTable:
     boot_id_file: Path = Path("/proc/sys/kernel/random/boot_id")
     site_checks_dir: Path = Path("/etc/steward/checks.d")
     kernel_log: Path = Path("/dev/kmsg")
+    setup_dir: Path = Path("/var/lib/steward-agent")
+    setup_log: Path = Path("/var/log/provision/provisioning.log")
+    config_dir: Path = Path("/opt/ml/config")
     check_interval_s: float = 15.0
     hold_head_absent_s: float = 70.0
 

@@ -16,6 +16,8 @@ from steward.adapters.offload import Threads
 from steward.adapters.probe import LocalProbes
 from steward.adapters.seal import Sealer
 from steward.adapters.service import NoNotifier
+from steward.adapters.setup_dir import Here
+from steward.adapters.setup_start import Starter
 from steward.adapters.stepds import Stepds
 from steward.adapters.wire import Channel
 from steward.agent.agent import Agent
@@ -27,6 +29,7 @@ from steward.agent.let_go import LettingGo
 from steward.agent.link import Link
 from steward.agent.opted import OptedBook
 from steward.agent.senses import Senses
+from steward.agent.setup import Setups
 from steward.agent.slurm_look import SlurmLook
 from steward.agent.tidy import keep_tidy
 from steward.agent.track import Track
@@ -67,9 +70,23 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     senses = _senses(config, name, who, link, clock)
     stepds = Stepds(config.cluster.slurm_conf)
     letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
-    agent = Agent(link=link, desk=desk, senses=senses, letting_go=letting_go, notifier=_notifier())
+    setups = Setups(
+        config.agent.setup_dir,
+        here=_here(config, name, who),
+        head=link,
+        start=Starter(),
+        threads=Threads(1),
+        clock=clock,
+    )
+    agent = Agent(link=link, desk=desk, senses=senses, letting_go=letting_go, setups=setups, notifier=_notifier())
     shims = ShimSocket(config.agent.socket, desk.serve)
     await agent.run(shims.run(), keep_tidy(opted, slurm, name, clock))
+
+
+def _here(config: AgentConfig, node: NodeName, who: Incarnation) -> Here:
+    table = config.agent
+    head, _ = config.head_address
+    return Here(node=node, incarnation=who, head=head, config_dir=table.config_dir, log=table.setup_log)
 
 
 def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> Senses:

@@ -115,6 +115,17 @@ class AgentSettings(Section):
         default=Path("/etc/steward/checks.d"), description="Executables that are the site's own checks."
     )
     kernel_log: Path = Field(default=Path("/dev/kmsg"), description="Kernel log to follow: /dev/kmsg or a plain file.")
+    setup_dir: Path = Field(
+        default=Path("/var/lib/steward-agent"),
+        description="Lifecycle scripts are fetched to and run from here; not on a file system mounted noexec.",
+    )
+    setup_log: Path = Field(
+        default=Path("/var/log/provision/provisioning.log"), description="What lifecycle scripts print, in full."
+    )
+    config_dir: Path = Field(
+        default=Path("/opt/ml/config"),
+        description="Where resource_config.json and provisioning_parameters.json are written for lifecycle scripts.",
+    )
     check_interval_s: float = Field(default=15.0, ge=0.2, le=3600, description="Time between two runs of each check.")
     hold_head_absent_s: float = Field(
         default=70.0,

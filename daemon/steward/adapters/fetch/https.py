@@ -1,0 +1,58 @@
+"""`https://`: an archive, or one script."""
+
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import IO
+from urllib.parse import unquote, urlsplit
+
+import requests
+
+from steward.adapters.fetch.budget import Budget
+from steward.adapters.fetch.unpack import unpack
+from steward.ports import Permanent, Retryable
+
+_CONNECT_S = 10.0
+_READ_S = 30.0
+_CHUNK = 1 << 16
+_PASSING = (408, 425, 429)
+
+
+def fetch_https(source: str, folder: Path, budget: Budget) -> None:
+    """Raises Retryable for a fault of the network or the server, Permanent for what will not get better."""
+    name = unquote(PurePosixPath(urlsplit(source).path).name) or "script"
+    with tempfile.NamedTemporaryFile(dir=folder.parent, prefix=".download-") as file:
+        _download(source, file, budget)
+        file.flush()
+        unpack(Path(file.name), folder, budget, single=name)
+
+
+def _download(source: str, file: IO[bytes], budget: Budget) -> None:
+    limit = (min(_CONNECT_S, budget.left_s + 0.1), min(_READ_S, budget.left_s + 0.1))
+    try:
+        with requests.get(source, stream=True, timeout=limit) as answer:
+            _judge(source, answer)
+            got = sum(_write(file, chunk, budget) for chunk in answer.iter_content(_CHUNK))
+            told = answer.headers.get("Content-Length", "")
+            if told.isdigit() and "Content-Encoding" not in answer.headers and got != int(told):
+                raise Retryable(f"{source}: {got} of {told} bytes came")
+    except requests.exceptions.SSLError as error:
+        raise Permanent(f"{source}: {error}") from error
+    except (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects) as error:
+        raise Permanent(f"{source}: {error}") from error
+    except (requests.exceptions.RequestException, OSError) as error:
+        raise Retryable(f"{source}: {error}") from error
+
+
+def _write(file: IO[bytes], chunk: bytes, budget: Budget) -> int:
+    budget.take(len(chunk))
+    return file.write(chunk)
+
+
+def _judge(source: str, answer: requests.Response) -> None:
+    open_way = next((each.url for each in (*answer.history, answer) if not each.url.startswith("https://")), "")
+    if open_way:
+        raise Permanent(f"{source} leads over {open_way}: only https is believed")
+    if answer.status_code >= 500 or answer.status_code in _PASSING:
+        raise Retryable(f"{source}: the server answered {answer.status_code}")
+    if answer.status_code != 200:
+        raise Permanent(f"{source}: the server answered {answer.status_code}")

@@ -1,0 +1,180 @@
+"""On the head's order: have the lifecycle scripts run, once per token and boot, and tell the head how it goes.
+
+The runner is a process of its own (`steward.lifecycle`) that survives us; all that we know of it is on the disk.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from steward.adapters.offload import Threads
+from steward.adapters.setup_dir import Here, SetupDir, SetupJob, last_run, prune
+from steward.adapters.setup_messages import CHUNK, LogChunk, SetUpOrder, SetUpParts, setup_frame, setup_log_frame
+from steward.adapters.wire import Frame
+from steward.model.setup import SetupReport, SetupState
+from steward.ports import Clock, PortError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+POLL_S = 0.5
+_LOOK_TIMEOUT_S = 90.0
+_CHUNKS_AT_ONCE = 8
+_SENT_AGAIN = 8 * CHUNK
+"""Of the log, on a new connection: what the old one may have lost."""
+CUT_OFF = "interrupted: the runner was killed or the machine stopped"
+
+
+class Head(Protocol):
+    @property
+    def away_since(self) -> float | None: ...
+
+    def post(self, frame: Frame) -> None: ...
+
+
+class Start(Protocol):
+    def start(self, setup: SetupDir) -> None:
+        """Blocks until the runner has begun. Raises PortError."""
+
+    def sweep(self, setup: SetupDir) -> None:
+        """End what a runner that was cut off has left running."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """One look at a run: what its runner told last, and more of its output."""
+
+    report: SetupReport | None
+    chunks: tuple[LogChunk, ...]
+
+
+class Setups:
+    """One setup at a time; an order that comes while another one runs waits for its end, and the latest wins."""
+
+    def __init__(self, root: Path, *, here: Here, head: Head, start: Start, threads: Threads, clock: Clock) -> None:
+        self._root, self._here, self._head, self._start = root, here, head, start
+        self._threads, self._clock = threads, clock
+        self._parts = SetUpParts()
+        self._next: SetUpOrder | None = None
+        self._current: SetupDir | None = None
+        self._report: SetupReport | None = None
+        self._sent = 0
+        """Characters of the current log that were posted."""
+        self._bell = asyncio.Event()
+
+    def frames(self) -> tuple[Frame, ...]:
+        self._sent = max(0, self._sent - _SENT_AGAIN)
+        self._bell.set()
+        return () if self._report is None else (setup_frame(self._report),)
+
+    def hear(self, frame: Frame) -> None:
+        order = self._parts.take(frame)
+        if order is None:
+            return
+        if self._report is not None and self._report.token == order.token:
+            self._head.post(setup_frame(self._report))
+            return
+        self._next = order
+        self._bell.set()
+
+    async def run(self) -> None:
+        await self._blocking(self._recall)
+        while True:
+            self._bell.clear()
+            await self._turn()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if self._current is None else POLL_S):
+                    await self._bell.wait()
+
+    async def _turn(self) -> None:
+        """Take in what the current run told; when it is over, begin with the next."""
+        if self._current is not None:
+            self._take(await self._blocking(self._look(self._current)))
+        if self._next is not None and (self._report is None or self._report.state is not SetupState.RUNNING):
+            order, self._next = self._next, None
+            log.info("setup begins token=%s source=%r", order.token, order.lifecycle.source)
+            self._current, self._sent = SetupDir(self._root, order.token), 0
+            self._tell(await self._blocking(lambda: self._begin(order)) or self._failed(order))
+
+    def _take(self, seen: _Seen | None) -> None:
+        if seen is None:
+            return
+        if seen.report is not None:
+            self._tell(seen.report)
+        for chunk in seen.chunks if self._head.away_since is None else ():
+            self._head.post(setup_log_frame(chunk))
+            self._sent = chunk.offset + len(chunk.text)
+        if not seen.chunks and self._report is not None and self._report.state is not SetupState.RUNNING:
+            self._current = None
+
+    def _tell(self, report: SetupReport) -> None:
+        if report == self._report:
+            return
+        self._report = report
+        log.info("setup token=%s state=%s step=%r why=%r", report.token, report.state.value, report.step, report.why)
+        self._head.post(setup_frame(report))
+
+    # In a thread of their own: a disk that hangs must not hold up our heartbeats
+
+    def _recall(self) -> None:
+        """What became of the last setup of this boot, when an agent before us had begun it."""
+        self._current = last_run(self._root, self._here.incarnation)
+        if self._current is not None:
+            self._report = self._current.report()
+
+    def _begin(self, order: SetUpOrder) -> SetupReport:
+        """The first report: its own, or what there was of this token."""
+        setup = SetupDir(self._root, order.token)
+        known = setup.job()
+        if known is None or known.here.incarnation != self._here.incarnation:
+            setup.forget()
+            prune(self._root)
+            setup.create(SetupJob(order=order, here=self._here))
+            try:
+                self._start.start(setup)
+            except PortError as error:
+                setup.settle(f"the runner could not be started: {error}", self._clock.now())
+        return setup.report() or self._failed(order)
+
+    def _look(self, setup: SetupDir) -> Callable[[], _Seen]:
+        sent = self._sent
+        running = self._report is None or self._report.state is SetupState.RUNNING
+
+        def look() -> _Seen:
+            report = setup.report()
+            if running and (report is None or report.state is SetupState.RUNNING):
+                settled = setup.settle(CUT_OFF, self._clock.now())
+                if settled is not None and settled.why == CUT_OFF:
+                    self._start.sweep(setup)
+                report = settled or report
+            return _Seen(report=report, chunks=tuple(_pieces(setup, sent)))
+
+        return look
+
+    def _failed(self, order: SetUpOrder) -> SetupReport:
+        why = "it could not be begun: see the agent's log"
+        return SetupReport(token=order.token, state=SetupState.FAILED, step="begin", why=why, at=self._clock.now())
+
+    async def _blocking(self, what: Callable[[], T]) -> T | None:
+        """None when it failed: the log says why."""
+        try:
+            return await self._threads.call(what, name="setup", timeout_s=_LOOK_TIMEOUT_S)
+        except (PortError, OSError) as error:
+            log.warning("setup: %s", error)
+            return None
+
+
+def _pieces(setup: SetupDir, sent: int) -> Iterator[LogChunk]:
+    """The next few of its output."""
+    with contextlib.suppress(FileNotFoundError), setup.output.open("rb") as file:
+        file.seek(sent)
+        for _ in range(_CHUNKS_AT_ONCE):
+            offset, text = file.tell(), file.read(CHUNK).decode("ascii", "replace")
+            if not text:
+                return
+            yield LogChunk(token=setup.token, offset=offset, text=text)

@@ -1,0 +1,79 @@
+"""`python -m steward.lifecycle`: started by the agent for one setup; by people, to see the digest of their scripts.
+
+run ROOT TOKEN     carry out the setup TOKEN below ROOT in the background; returns when it has begun
+digest FOLDER      print the sha256 of a folder of scripts
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from steward.adapters.fetch.digest import digest
+from steward.adapters.setup_dir import SetupDir
+from steward.lifecycle.run import carry_out
+from steward.ports import PortError
+
+_WRONG_USE = 2
+
+
+def main(words: list[str]) -> int:
+    match words:
+        case ["run", root, token]:
+            return _in_background(SetupDir(Path(root), token))
+        case ["digest", folder]:
+            print(digest(Path(folder)))
+            return 0
+        case _:
+            print(__doc__, file=sys.stderr)
+            return _WRONG_USE
+
+
+def _in_background(run: SetupDir) -> int:
+    """0 when the setup has begun, or was over already; 1 when it could not begin: then stderr says why."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.close(reader)
+        _detach(run)
+        sys.exit(_carry_out(run, writer))
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        said = answer.read(1000)
+    if said == "begun":
+        return 0
+    print(said or f"the runner died, see {run.crash_log}", file=sys.stderr)
+    return 1
+
+
+def _detach(run: SetupDir) -> None:
+    """Into a session of its own, with a log for its own last words; SIGTERM ends it in good order."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    log = os.open(run.crash_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    signal.signal(signal.SIGTERM, _told_to_stop)
+
+
+def _told_to_stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(1)
+
+
+def _carry_out(run: SetupDir, answer: int) -> int:
+    def begun() -> None:
+        os.write(answer, b"begun")
+        os.close(answer)
+
+    try:
+        with run.locked():
+            carry_out(run, begun)
+    except PortError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""What a setup says: all of it in the node's own log, a bounded harmless part for the head, the last lines kept."""
+
+import time
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from steward.adapters.setup_messages import MAX_LINE, MAX_LINES, MAX_LOG
+from steward.model.text import printable
+from steward.ports import Permanent
+
+MAX_NODE_LOG = 64 << 20
+"""Bytes that one setup may add to the node's log."""
+_CHUNK = 1 << 20
+_MARK = " [Steward] "
+_CUT = b"\n[the rest is in the log on the node]\n"
+_DROPPED = b"\r\0"
+_HARMLESS = bytes(byte if 32 <= byte < 127 or byte in b"\n\t" else ord("?") for byte in range(256))
+
+
+class Output:
+    """`file` is where programs write to, in append mode: what they leave in the background goes on writing there."""
+
+    def __init__(self, log: Path, copy: Path) -> None:
+        """Raises Permanent when the node's log cannot be written."""
+        try:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            self.file: IO[bytes] = log.open("ab", buffering=0)
+            self._reader = log.open("rb", buffering=0)
+            self._copy = copy.open("ab", buffering=0)
+        except OSError as error:
+            raise Permanent(f"cannot write {error.filename}: {error.strerror}; correct agent.setup_log") from error
+        self._begin = self._read_to = self._size()
+        self._copied = self._copy.tell()
+        self._lines: deque[str] = deque(maxlen=MAX_LINES)
+        self._tail = b""
+
+    def __enter__(self) -> "Output":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in (self.file, self._reader, self._copy):
+            file.close()
+
+    @property
+    def last_lines(self) -> tuple[str, ...]:
+        """The last lines of programs, not of the runner; printable and bounded."""
+        tail = printable(self._tail.decode("ascii"), MAX_LINE)
+        return (*self._lines, tail)[-MAX_LINES:] if tail else tuple(self._lines)
+
+    def say(self, line: str) -> None:
+        """A line of the runner itself."""
+        self.follow()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.file.write(f"{stamp}{_MARK}{printable(line, 1000)}\n".encode("ascii"))
+        self.follow()
+
+    def follow(self) -> None:
+        """Take in what was written since; afterwards the node's log is within its bound."""
+        size = self._size()
+        if size < self._read_to:  # rotated by truncation
+            self._begin = self._read_to = 0
+        if (
+            size - self._read_to > 2 * _CHUNK
+        ):  # faster than we: what is skipped is in the node's log, or beyond its bound
+            self._read_to = size - _CHUNK
+        while self._read_to < size:
+            self._reader.seek(self._read_to)
+            chunk = self._reader.read(min(_CHUNK, size - self._read_to))
+            if not chunk:
+                break
+            self._read_to += len(chunk)
+            self._take(chunk.translate(_HARMLESS, _DROPPED))
+        if self._size() > self._begin + MAX_NODE_LOG:
+            self.file.truncate(self._begin + MAX_NODE_LOG)
+            self._read_to = self._begin + MAX_NODE_LOG
+
+    def _take(self, text: bytes) -> None:
+        self._pass_on(text)
+        *lines, self._tail = (self._tail + text).split(b"\n")
+        self._tail = self._tail[-4 * MAX_LINE :]
+        told = [printable(line.decode("ascii"), MAX_LINE) for line in lines]
+        self._lines.extend(line for line in told if line.strip() and _MARK not in line)
+
+    def _pass_on(self, text: bytes) -> None:
+        room = MAX_LOG - len(_CUT) - self._copied
+        if room <= 0:
+            return
+        piece = text[:room] + (_CUT if len(text) >= room else b"")
+        self._copied += self._copy.write(piece)
+
+    def _size(self) -> int:
+        return self._reader.seek(0, 2)
