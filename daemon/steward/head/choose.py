@@ -30,6 +30,11 @@ try:
 except ImportError:  # the docker SDK is not installed
     DockerProvider = None  # type: ignore[assignment, misc]
 
+try:
+    from steward.adapters.providers.ec2 import Ec2Provider
+except ImportError:  # boto3 is not installed
+    Ec2Provider = None  # type: ignore[assignment, misc]
+
 
 def notifier() -> Notifier:
     """systemd where it started us, nobody else."""
@@ -72,6 +77,10 @@ def _provider(kind: ProviderKind, settings: Settings) -> ProviderPort:
         return DockerProvider(table.docker)
     if kind is ProviderKind.COMMAND and table.command is not None:
         return CommandProvider(table.command)
+    if kind is ProviderKind.EC2 and table.ec2 is not None:
+        if Ec2Provider is None:
+            raise Permanent("provider ec2: install the SDK with `pip install steward-slurm[ec2]`")
+        return Ec2Provider(table.ec2)
     if kind is ProviderKind.STATIC:
         machines = [node for node, slot in settings.slots().items() if slot.fixed]
         return StaticProvider(table.static or StaticSettings(), machines, settings.head.state_dir / "static.json")

@@ -1,0 +1,202 @@
+"""Provider of Amazon EC2: RunInstances with a client token; tags say whose an instance is and what it is for.
+
+What EC2 keeps is the only record. A launch looks for an instance with the token's tag first, because a client token is
+tied to one type and subnet, and a launch may try several; the client token covers what the tags do not show yet.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from steward.adapters.process import show
+from steward.adapters.providers.ec2_errors import Kind, Refused, refusals
+from steward.adapters.providers.ec2_request import CLUSTER, NODE, REBOOT, TOKEN, Offer, offers, request
+from steward.model.ids import InstanceId, NodeName
+from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.settings.clouds import Ec2Provider as Ec2Settings
+from steward.ports import Permanent, Retryable
+
+_TRIES = 3
+_CONNECTIONS = 16
+_PAGE = 500
+_STATES = {
+    "pending": InstanceState.PENDING,
+    "running": InstanceState.RUNNING,
+    "stopping": InstanceState.STOPPED,
+    "stopped": InstanceState.STOPPED,
+    "shutting-down": InstanceState.GONE,
+    "terminated": InstanceState.GONE,
+}
+_NEXT_OFFER = (Kind.CAPACITY, Kind.QUOTA, Kind.NOT_OFFERED)
+"""Refusals of one type or subnet; another may still do."""
+_ASKED_FOR = ("Client.UserInitiatedShutdown", "")
+_TAKEN_AWAY = ["marked-for-termination", "marked-for-stop"]
+
+
+class Ec2Provider:
+    """Safe to call from several threads and processes at once. `page` is how many instances one answer holds."""
+
+    def __init__(self, settings: Ec2Settings, page: int = _PAGE) -> None:
+        self._settings = settings
+        self._page = page
+        self._made: set[InstanceId] = set()
+        """What this process launched: to be ended also while EC2's lists do not show it yet."""
+        self._ec2 = boto3.session.Session().client(
+            "ec2",
+            region_name=settings.region,
+            endpoint_url=settings.endpoint or None,
+            config=Config(
+                connect_timeout=settings.timeout_s,
+                read_timeout=settings.timeout_s,
+                max_pool_connections=_CONNECTIONS,
+                retries={"mode": "standard", "total_max_attempts": _TRIES},
+            ),
+        )
+
+    def describe(self) -> str:
+        made_from = self._settings.launch_template or self._settings.image
+        return f"ec2: {self._settings.market.value} instances of {made_from} in {self._settings.region}"
+
+    def instances(self) -> Mapping[InstanceId, Instance]:
+        try:
+            entries = list(self._described())
+            found = {each.id: each for each in map(_instance, entries)}
+            spot = frozenset(
+                InstanceId(each["InstanceId"]) for each in entries if each.get("InstanceLifecycle") == "spot"
+            )
+            return found | {each.id: each for each in self._interrupted(found, spot)}
+        except Refused as refused:
+            raise Retryable(str(refused.as_port_error("list the instances"))) from refused
+
+    def launch(self, slot: Slot, token: str) -> Instance:
+        try:
+            known = self._of_token(token)
+            return known or self._first_offer(slot, token)
+        except Refused as refused:
+            raise refused.as_port_error(f"launch {slot.node}") from refused
+
+    def terminate(self, instance: InstanceId) -> None:
+        try:
+            if instance in self._made or self._is_ours(instance):
+                with refusals():
+                    self._ec2.terminate_instances(InstanceIds=[instance])
+            self._made.discard(instance)
+        except Refused as refused:
+            if refused.kind is not Kind.GONE:
+                raise refused.as_port_error(f"terminate {instance}") from refused
+
+    def reboot(self, instance: InstanceId, token: str) -> None:
+        """At most once a token: a tag says so before the request, and goes again when EC2 refuses it."""
+        try:
+            machine = next(self._described({"instance-id": instance}), None)
+            if machine is None or _instance(machine).state is InstanceState.GONE:
+                raise Permanent(f"ec2: no instance {instance} of cluster {self._settings.cluster} to reboot")
+            if _tags(machine).get(REBOOT) != token:
+                self._reboot(instance, token)
+        except Refused as refused:
+            raise refused.as_port_error(f"reboot {instance}") from refused
+
+    def _reboot(self, instance: InstanceId, token: str) -> None:
+        with refusals():
+            self._ec2.create_tags(Resources=[instance], Tags=[{"Key": REBOOT, "Value": token}])
+        try:
+            with refusals():
+                self._ec2.reboot_instances(InstanceIds=[instance])
+        except Refused as refused:
+            if refused.is_undone:
+                with refusals():
+                    self._ec2.delete_tags(Resources=[instance], Tags=[{"Key": REBOOT}])
+            raise
+
+    def _first_offer(self, slot: Slot, token: str) -> Instance:
+        """From the first type and subnet that can be had. Raises what says most when there is none."""
+        refusals_met: list[tuple[Offer, Refused]] = []
+        for offer in offers(self._settings, slot):
+            try:
+                return self._run(slot, token, offer)
+            except Refused as refused:
+                if refused.kind not in _NEXT_OFFER:
+                    raise
+                refusals_met.append((offer, refused))
+        raise _all_refused(refusals_met)
+
+    def _run(self, slot: Slot, token: str, offer: Offer) -> Instance:
+        with refusals():
+            answer = self._ec2.run_instances(**request(self._settings, slot, token, offer))
+        made = _instance(answer["Instances"][0])
+        self._made.add(made.id)
+        return made
+
+    def _of_token(self, token: str) -> Instance | None:
+        """Prefers one that lives: a stopped or ended one is only told of when there is no other."""
+        found = [_instance(each) for each in self._described({f"tag:{TOKEN}": token})]
+        dead = (InstanceState.GONE, InstanceState.STOPPED)
+        return min(found, key=lambda each: (each.state in dead, each.id), default=None)
+
+    def _is_ours(self, instance: InstanceId) -> bool:
+        return next(self._described({"instance-id": instance}), None) is not None
+
+    def _described(self, more: Mapping[str, str] | None = None) -> Iterator[Mapping[str, Any]]:
+        """Every instance of this cluster, page by page."""
+        words = {f"tag:{CLUSTER}": self._settings.cluster, **(more or {})}
+        filters = [{"Name": name, "Values": [value]} for name, value in words.items()]
+        with refusals():
+            pages = self._ec2.get_paginator("describe_instances").paginate(
+                Filters=filters, PaginationConfig={"PageSize": self._page}
+            )
+            for page in pages:
+                if "Reservations" not in page:
+                    raise Refused(Kind.PASSING, "", "its answer is no list of instances: not believed")
+                for reservation in page["Reservations"]:
+                    yield from reservation["Instances"]
+
+    def _interrupted(self, found: Mapping[InstanceId, Instance], spot: frozenset[InstanceId]) -> Iterator[Instance]:
+        """Those that the spot market will take away by itself. Only asked where there is a spot instance."""
+        if not spot:
+            return
+        words = [(f"tag:{CLUSTER}", [self._settings.cluster]), ("status-code", _TAKEN_AWAY)]
+        filters = [{"Name": name, "Values": values} for name, values in words]
+        with refusals():
+            pages = self._ec2.get_paginator("describe_spot_instance_requests").paginate(Filters=filters)
+            for wish in (wish for page in pages for wish in page["SpotInstanceRequests"]):
+                instance = found.get(InstanceId(wish.get("InstanceId", "")))
+                if instance is not None and instance.state is not InstanceState.GONE:
+                    status = wish["Status"]
+                    yield replace(instance, interrupted=show(f"spot: {status['Code']}: {status.get('Message', '')}"))
+
+
+def _instance(entry: Mapping[str, Any]) -> Instance:
+    tags, state = _tags(entry), _STATES.get(entry["State"]["Name"], InstanceState.UNKNOWN)
+    launched: datetime = entry["LaunchTime"]
+    return Instance(
+        id=InstanceId(entry["InstanceId"]),
+        node=NodeName(tags.get(NODE, "")),
+        state=state,
+        token=tags.get(TOKEN, ""),
+        launched=launched.timestamp(),
+        address=entry.get("PrivateIpAddress", ""),
+        type=entry.get("InstanceType", ""),
+        interrupted=_why_gone(entry) if state in (InstanceState.GONE, InstanceState.STOPPED) else "",
+    )
+
+
+def _why_gone(entry: Mapping[str, Any]) -> str:
+    """EC2's reason for an end that nobody asked for."""
+    reason = entry.get("StateReason", {})
+    code = reason.get("Code", "")
+    return "" if code in _ASKED_FOR else show(f"{code}: {reason.get('Message', '')}")
+
+
+def _tags(entry: Mapping[str, Any]) -> Mapping[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in entry.get("Tags", ())}
+
+
+def _all_refused(met: list[tuple[Offer, Refused]]) -> Refused:
+    """One refusal for all offers, of the kind that is likeliest to pass."""
+    kind = min((refused.kind for _, refused in met), key=_NEXT_OFFER.index)
+    text = "; ".join(f"{offer}: {refused}" for offer, refused in met)
+    return Refused(kind, met[0][1].code, show(text), is_undone=True)
