@@ -77,8 +77,11 @@ class SlurmPort(Protocol):
         """State UP or DOWN. Raises Stale when the partition is gone."""
 
     def write_partitions(self, text: str) -> None:
-        """Replace our own include file and have Slurm read it (`scontrol reconfigure`). When Slurm refuses it the last
-        good file is put back and read again: Permanent. Permanent also where no include file is configured."""
+        """Replace our own include file. Slurm reads it (`scontrol reconfigure`) only when partitions or their nodes are
+        others than before: where just states differ, the file is for slurmctld's next start and `set_gate` for now.
+        The states of partitions that are there already do not change. When Slurm refuses the file the last good one is
+        put back and read again: Permanent. Permanent also where no include file is configured or slurm.conf does not
+        include it; Stale for a partition that would go and has jobs (Slurm would lose them)."""
 
     def forget_node(self, node: NodeName) -> None:
         """Delete a dynamic node's record; one from slurm.conf, and an unknown one, is left and is success. Raises

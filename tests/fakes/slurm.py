@@ -38,6 +38,7 @@ class FakeSlurm:
     ours: dict[str, PartitionState] = field(default_factory=dict)
     """The same of our file, which is `file` in full."""
     file: str = ""
+    loaded: float = 1000.0
     signals: list[tuple[JobId, str]] = field(default_factory=list)
 
     @staticmethod
@@ -118,7 +119,10 @@ class FakeSlurm:
             for name in self.ours
         }
         states = self.site | self.ours
-        return {name: Partition(name=name, state=states[name], nodes=nodes) for name, nodes in (site | ours).items()}
+        return {
+            name: Partition(name=name, state=states[name], nodes=nodes, loaded=self.loaded)
+            for name, nodes in (site | ours).items()
+        }
 
     def set_gate(self, partition: str, *, open: bool) -> None:
         self._answer()
@@ -127,6 +131,7 @@ class FakeSlurm:
     def write_partitions(self, text: str) -> None:
         lines = partition_lines.parse(text)
         rules.may_write(lines, self.ours.keys(), self.partitions(), self.nodes())
+        rules.may_drop(self.ours.keys() - lines.states.keys(), self.jobs())
         self.file = text
         self.ours = {name: self.ours.get(name, PartitionState(state)) for name, state in lines.states.items()}
 
@@ -152,6 +157,7 @@ class FakeSlurm:
         """slurmctld starts anew: partitions are as the files say."""
         self.ours = {name: PartitionState(state) for name, state in partition_lines.parse(self.file).states.items()}
         self.site = dict.fromkeys(self.site, PartitionState.UP)
+        self.loaded = self.now
 
     def register(self, name: str, *, feature: str) -> None:
         """A dynamic node comes, drained, without a reason."""

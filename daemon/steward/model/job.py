@@ -84,5 +84,11 @@ class Job:
         return self.state in (JobState.RUNNING, JobState.SUSPENDED)
 
     @property
+    def is_over(self) -> bool:
+        """Ended and cleaned up."""
+        alive = (JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN)
+        return self.state not in alive and not self.is_completing
+
+    @property
     def is_pending(self) -> bool:
         return self.state is JobState.PENDING

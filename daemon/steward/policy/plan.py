@@ -8,6 +8,7 @@ from steward.policy.ask import answer_asks
 from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
 from steward.policy.draft import Draft
+from steward.policy.gate import keep_gates
 from steward.policy.groups import keep_groups
 from steward.policy.let_go import let_go
 from steward.policy.lookout import note_foreign, probe_silent, remember_agents
@@ -30,6 +31,7 @@ STEPS = (
     move_rollouts,
     move_slots,
     keep_groups,
+    keep_gates,
     keep_spares,
     probe_silent,
     note_look,

@@ -110,7 +110,10 @@ class Cycle:
         parts, marks = self._parts, [time.monotonic()]
         before = self._remembered()
         seen = parts.observer.observe(
-            busy=self._is_busy(), groups=before.cluster is not None, failures=parts.journal.failures(), alive=self._alive
+            busy=self._is_busy(),
+            groups=before.cluster is not None or bool(before.gates),
+            failures=parts.journal.failures(),
+            alive=self._alive,
         )
         marks.append(time.monotonic())
         memory, ordered = parts.commands.take(before, seen, parts.want)

@@ -99,7 +99,8 @@ class CommandLineSlurm:
         self._write("update", f"jobid={rules.spelled(rules.found(self.jobs(), job))}", "requeue=1")
 
     def partitions(self) -> Mapping[str, Partition]:
-        return partitions.partitions(self._read("scontrol", "--all", "--oneliner", "show", "partitions"))
+        loaded = partitions.booted(self._read("scontrol", "show", "config"))
+        return partitions.partitions(self._read("scontrol", "--all", "--oneliner", "show", "partitions"), loaded)
 
     def set_gate(self, name: str, *, open: bool) -> None:
         self.set_partition_state(name, PartitionState.UP if open else PartitionState.DOWN)

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from steward.adapters.slurm import partition_lines, rules
 from steward.adapters.slurm.include import IncludeFile
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
 from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
 from steward.ports import Permanent, PortError, Retryable
@@ -22,6 +23,8 @@ class Slurm(Protocol):
     """What this needs of the commands."""
 
     def nodes(self) -> Mapping[NodeName, Node]: ...
+
+    def jobs(self) -> Mapping[JobId, Job]: ...
 
     def partitions(self) -> Mapping[str, Partition]: ...
 
@@ -37,6 +40,7 @@ def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -
     before = slurm.partitions()
     ours = was.states.keys() | partition_lines.parse(include.text()).states.keys()
     rules.may_write(wanted, ours, before, slurm.nodes())
+    rules.may_drop(ours - wanted.states.keys(), slurm.jobs())
     include.replace(text)
     if wanted.is_like(was) and wanted.states.keys() <= before.keys():
         include.is_good()

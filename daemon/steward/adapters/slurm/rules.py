@@ -78,6 +78,13 @@ def may_write(
         raise Stale(f"node {gone[0]} is not in Slurm any more: no partition can have it")
 
 
+def may_drop(gone: Set[str], jobs: Mapping[JobId, Job]) -> None:
+    """Raises Stale for a partition that has jobs: Slurm forgets them without a word, those that run too."""
+    for job in jobs.values():
+        if not job.is_over and (left := gone & set(job.partition.split(","))):
+            raise Stale(f"partition {min(left)} still has job {job.id}: it stays")
+
+
 def spelled(job: Job) -> str:
     """How Slurm must be told of exactly this job.
 

@@ -1,0 +1,316 @@
+"""Partitions of API groups: closed until the minimum is there, open then; ours only; people's settings stand."""
+
+from dataclasses import replace
+from typing import Any
+
+from steward.model.action import Action, SetGate, WritePartitions
+from steward.model.desired import GateRule, Pool
+from steward.model.group import Goal, Group, GroupStatus
+from steward.model.job import Job, JobState
+from steward.model.memory import Memory
+from steward.model.node import Node, NodeBase
+from steward.model.partition import Partition, PartitionState
+from steward.model.plan import Plan
+from steward.model.slot import SlotRecord, SlotStep
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.gate import keep_gates
+from steward.ports import Permanent
+from tests.builders.capacity import a_group, an_empty_head
+from tests.builders.picture import Picture, n
+
+UP, DOWN, INACTIVE = PartitionState.UP, PartitionState.DOWN, PartitionState.INACTIVE
+GATED, SERVING = GroupStatus.CREATING, GroupStatus.IN_SERVICE
+
+
+def decide(picture: Picture) -> Plan:
+    draft = Draft(replace(picture.seen, at=picture.now), picture.want, picture.memory, picture.now)
+    keep_gates(draft)
+    return draft.plan()
+
+
+def head(*groups: Group, state: PartitionState | None = UP, owned: bool = True, **capacity: Any) -> Picture:
+    """Slurm shows the partition `dev` with node n1, if at all; it is lent to us, or in our file."""
+    lent = frozenset({"dev"}) if owned else frozenset()
+    picture = an_empty_head(*groups, owned_partitions=lent, has_include=True, **capacity)
+    return shown(picture, state)
+
+
+def dev(status: GroupStatus = GATED, name: str = "w", **fields: Any) -> Group:
+    return a_group(name, **{"partition": "dev", "status": status, "target": 4, "minimum": 2, **fields})
+
+
+def shown(picture: Picture, state: PartitionState | None, *, nodes: str = "n1", loaded: float = 0.0) -> Picture:
+    """Slurm is read anew and shows this."""
+    members = frozenset(n(name) for name in nodes.split())
+    found = {} if state is None else {"dev": Partition(name="dev", state=state, nodes=members, loaded=loaded)}
+    return picture.see(partitions=found, partitions_at=picture.now)
+
+
+def then(picture: Picture, after_s: float = 5.0) -> Picture:
+    """What was decided is remembered; time goes on."""
+    return replace(picture, memory=decide(picture).memory, now=picture.now + after_s)
+
+
+def set_gates(plan: Plan) -> list[bool]:
+    return [action.open for action in plan.actions if isinstance(action, SetGate)]
+
+
+def files(plan: Plan) -> list[str]:
+    return [action.text for action in plan.actions if isinstance(action, WritePartitions)]
+
+
+def kinds(plan: Plan) -> list[str]:
+    return [event.kind for event in plan.events]
+
+
+def regrouped(picture: Picture, *groups: Group) -> Picture:
+    return replace(picture, memory=replace(picture.memory, groups={group.name: group for group in groups}))
+
+
+def test_a_partition_is_closed_while_its_group_waits_for_its_minimum() -> None:
+    plan = decide(head(dev(GATED)))
+
+    assert set_gates(plan) == [False]
+    assert kinds(plan) == ["gate.closed"]
+    assert "group w waits for its minimum" in str(plan.actions[0].why)
+    assert "minimum 2, target 4" in str(plan.actions[0].why)
+
+
+def test_it_is_opened_when_the_group_is_in_service() -> None:
+    closed = then(head(dev(GATED), state=DOWN))
+    plan = decide(regrouped(shown(closed, DOWN), dev(SERVING)))
+
+    assert set_gates(plan) == [True]
+    assert kinds(plan) == ["gate.opened"]
+
+
+def test_the_same_picture_again_asks_for_nothing() -> None:
+    closing = head(dev(GATED))
+    closed = shown(then(closing), DOWN)
+
+    assert not decide(then(closing)).actions
+    assert not decide(closed).actions
+    assert not decide(shown(then(closed), DOWN)).actions
+    assert decide(then(closed)).memory == then(closed).memory
+
+
+def test_a_setting_that_did_not_take_is_asked_for_again() -> None:
+    again = shown(then(head(dev(GATED)), 60.0), UP)
+
+    assert set_gates(decide(again)) == [False]
+    assert not decide(again).events
+
+
+def test_a_partition_that_serves_is_not_closed_when_a_second_group_joins_it() -> None:
+    old = dev(SERVING, good=Goal(target=4, minimum=2))
+
+    assert set_gates(decide(head(old, dev(GATED, name="x"), state=DOWN))) == [True]
+    assert set_gates(decide(head(dev(GATED), dev(GATED, name="x")))) == [False]
+
+
+def test_a_raised_minimum_closes_the_partition_of_a_lone_group() -> None:
+    assert set_gates(decide(head(dev(GroupStatus.UPDATING, good=Goal(target=2, minimum=1))))) == [False]
+
+
+def test_only_the_strict_rule_closes_below_the_minimum_later() -> None:
+    serving = dev(SERVING, good=Goal(target=4, minimum=2))
+
+    assert not set_gates(decide(head(serving)))
+    plan = decide(head(serving, gate=GateRule.STRICT))
+    assert set_gates(plan) == [False]
+    assert plan.actions[0].why.rule == "gate.strict"
+
+
+def test_the_strict_rule_is_content_with_the_minimum() -> None:
+    picture = head(dev(SERVING, minimum=1), gate=GateRule.STRICT, state=DOWN)
+    slot = SlotRecord(
+        node=n("n1"), group="w", logical="l1", step=SlotStep.SERVING, entered=0, created=0, why=Why(rule="x", text="x")
+    )
+    picture = replace(picture, memory=replace(picture.memory, slots={n("n1"): slot}))
+    there = picture.see(nodes={n("n1"): Node(name=n("n1"), base=NodeBase.IDLE)})
+
+    assert set_gates(decide(there)) == [True]
+
+
+def test_a_partition_without_a_node_is_closed_so_that_jobs_can_wait_in_it() -> None:
+    plan = decide(shown(head(dev(SERVING)), UP, nodes=""))
+
+    assert set_gates(plan) == [False]
+    assert plan.actions[0].why.rule == "gate.empty"
+
+
+def test_a_partition_of_the_site_is_never_touched_and_that_is_told_once() -> None:
+    picture = head(dev(GATED), owned=False)
+    plan = decide(picture)
+
+    assert not plan.actions
+    assert kinds(plan) == ["gate.foreign"]
+    assert "capacity.owned_partitions" in plan.events[0].text
+    assert not decide(shown(then(picture), UP)).events
+
+
+def test_an_admins_own_setting_is_told_once_and_left_until_our_wish_changes() -> None:
+    closed = then(shown(then(head(dev(GATED))), DOWN))
+    opened_by_hand = shown(closed, UP)
+    plan = decide(opened_by_hand)
+
+    assert not plan.actions
+    assert kinds(plan) == ["gate.yielded"]
+    later = shown(then(opened_by_hand, 500.0), UP)
+    assert not decide(later).actions
+    assert not decide(later).events
+    assert kinds(decide(regrouped(later, dev(SERVING)))) == ["gate.opened"]
+    closed_by_hand = shown(then(regrouped(later, dev(SERVING))), UP)
+    assert set_gates(decide(regrouped(closed_by_hand, dev(GATED)))) == [False]
+
+
+def test_an_admin_who_sets_it_back_is_followed_again_with_the_next_change() -> None:
+    closed = then(shown(then(head(dev(GATED))), DOWN))
+    back = then(shown(then(shown(closed, UP)), DOWN))
+
+    assert back.memory.gates["dev"].yielded is None
+    assert kinds(decide(shown(back, INACTIVE))) == ["gate.yielded"]
+
+
+def test_a_state_that_we_never_set_is_somebodys_from_the_beginning() -> None:
+    plan = decide(head(dev(GATED), state=INACTIVE))
+
+    assert not plan.actions
+    assert kinds(plan) == ["gate.yielded"]
+
+
+def test_a_restart_of_slurmctld_is_no_admin() -> None:
+    closed = then(shown(then(head(dev(GATED))), DOWN))
+    began = closed.now - 1.0
+    plan = decide(shown(closed, UP, loaded=began))
+
+    assert set_gates(plan) == [False]
+    assert not plan.events
+    assert plan.actions[0].why.rule == "gate.again"
+    settled = shown(then(shown(closed, UP, loaded=began)), DOWN, loaded=began)
+    assert kinds(decide(shown(then(settled), UP, loaded=began))) == ["gate.yielded"]
+
+
+def test_a_restart_that_shows_our_wish_does_not_excuse_a_later_change_by_hand() -> None:
+    closed = then(shown(then(head(dev(GATED))), DOWN))
+    began = closed.now - 1.0
+    same = then(shown(closed, DOWN, loaded=began))
+
+    assert kinds(decide(shown(same, UP, loaded=began))) == ["gate.yielded"]
+
+
+def test_a_restart_ends_an_admins_setting() -> None:
+    yielded = then(shown(then(shown(then(head(dev(GATED))), DOWN)), UP))
+    after = shown(yielded, UP, loaded=yielded.now)
+
+    assert set_gates(decide(after)) == [False]
+
+
+def test_nothing_is_done_on_an_old_look_at_the_partitions() -> None:
+    picture = head(dev(GATED))
+
+    assert not decide(picture.after(31.0)).actions
+    assert not decide(picture.see(partitions_at=0.0)).actions
+
+
+def test_nothing_is_done_while_a_person_paused_us() -> None:
+    picture = head(dev(GATED))
+    paused = replace(picture, memory=replace(picture.memory, paused=True))
+
+    assert not decide(paused).actions
+
+
+def test_a_partition_that_slurm_does_not_have_is_written_into_our_file_closed() -> None:
+    plan = decide(head(dev(GATED), state=None, owned=False))
+
+    (text,) = files(plan)
+    assert "NodeSet=steward-w Feature=w\n" in text
+    assert "PartitionName=dev Nodes=steward-w State=DOWN MaxTime=INFINITE\n" in text
+    assert not set_gates(plan)
+
+
+def test_nodes_of_slurm_conf_are_named_and_others_come_by_their_feature() -> None:
+    pools = {"w": Pool(group="w", nodes=(n("n1"), n("n2"), n("n3"), n("n9")))}
+    picture = head(dev(GATED), state=None, owned=False, pools=pools)
+    nodes = {n(name): Node(name=n(name), base=NodeBase.IDLE) for name in ("n1", "n2", "n7")}
+    dynamic = Node(name=n("n3"), base=NodeBase.IDLE, flags=frozenset({"DYNAMIC_NORM"}))
+    (text,) = files(decide(picture.see(nodes={**nodes, n("n3"): dynamic})))
+
+    assert "NodeSet=steward-w Feature=w Nodes=n[1-2]\n" in text
+
+
+def test_the_file_always_says_what_we_wish_now() -> None:
+    written = shown(then(head(dev(GATED), state=None, owned=False)), DOWN)
+    plan = decide(regrouped(written, dev(SERVING)))
+
+    assert "PartitionName=dev Nodes=steward-w State=UP" in files(plan)[0]
+    assert set_gates(plan) == [True]
+    assert isinstance(plan.actions[0], WritePartitions)
+    again = regrouped(shown(then(regrouped(written, dev(SERVING))), UP), dev(GATED))
+    assert "State=DOWN" in files(decide(again))[0], "a text that was written before is written again"
+
+
+def test_the_same_file_is_written_once() -> None:
+    written = then(head(dev(GATED), state=None, owned=False))
+
+    assert not decide(written).actions
+    assert not decide(shown(written, DOWN)).actions
+    assert not decide(shown(then(shown(written, DOWN), 90_000.0), DOWN)).actions
+
+
+def test_a_file_that_was_refused_is_tried_again_after_a_while() -> None:
+    asked = decide(head(dev(GATED), state=None, owned=False))
+    key = asked.actions[0].key
+    refused = then(head(dev(GATED), state=None, owned=False)).see(failures={key: str(Permanent("no include"))})
+
+    assert not decide(refused).actions
+    later = refused.after(600.0)
+    assert len(files(decide(later.see(partitions_at=later.now)))) == 1
+
+
+def test_a_file_that_slurm_does_not_show_is_written_again() -> None:
+    lost = shown(then(head(dev(GATED), state=None, owned=False), 600.0), None)
+
+    assert len(files(decide(lost))) == 1
+
+
+def test_a_partition_of_ours_stays_while_it_has_jobs() -> None:
+    written = then(shown(then(head(dev(GATED), state=None, owned=False)), DOWN))
+    job = Job(id=1, name="x", state=JobState.PENDING, user_id=0, partition="main,dev")  # type: ignore[arg-type]
+    left = regrouped(
+        shown(written, DOWN),
+    )
+    waiting = left.see(jobs={job.id: job})
+
+    assert "PartitionName=dev State=DOWN" in files(decide(waiting))[0]
+    gone = shown(then(waiting), DOWN).see(jobs={})
+    assert "PartitionName" not in files(decide(gone))[0]
+    assert "dev" not in decide(shown(then(gone), None)).memory.gates
+
+
+def test_a_lent_partition_goes_back_open() -> None:
+    closed = then(shown(then(head(dev(GATED))), DOWN))
+    left = regrouped(shown(closed, DOWN))
+
+    assert set_gates(decide(left)) == [True]
+    assert "dev" not in decide(shown(then(left), UP)).memory.gates
+
+
+def test_without_groups_nothing_is_looked_at() -> None:
+    picture = regrouped(head(dev(GATED)))
+    empty: Memory = replace(picture.memory, cluster=None)
+
+    plan = decide(replace(picture, memory=empty))
+    assert plan.actions == ()
+    assert plan.memory == empty
+
+
+def test_no_action_names_a_job() -> None:
+    every: list[Action] = []
+    picture = head(dev(GATED), state=None, owned=False)
+    for state in (None, DOWN, UP, INACTIVE, DOWN, None):
+        every += decide(picture).actions
+        picture = shown(then(picture), state)
+
+    assert {type(action) for action in every} <= {SetGate, WritePartitions}
