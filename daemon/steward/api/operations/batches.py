@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from steward.api.json11.errors import invalid
+from steward.api.json11.errors import ApiError, invalid
 from steward.api.operations.names import node_id
 from steward.api.operations.orders import carried
 from steward.api.operations.sight import Json, Members, sight_of
@@ -67,7 +67,10 @@ class Batches:
             ids=sight.provider_ids(ids),
             logical_ids=tuple(logical),
         )
-        return _answer(kind, carried(self._source.commands.give, order).nodes)
+        try:
+            return _answer(kind, carried(self._source.commands.give, order).nodes)
+        except ApiError as error:
+            raise ApiError(error.code, _in_our_words(error.message, order.ids)) from error
 
 
 def _answer(kind: _Kind, outcomes: Iterable[NodeOutcome]) -> Json:
@@ -82,6 +85,13 @@ def _answer(kind: _Kind, outcomes: Iterable[NodeOutcome]) -> Json:
         "SuccessfulNodeLogicalIds": [line.id for line in by_logical if line.refused is None],
         "FailedNodeLogicalIds": failed_logical or None,
     }
+
+
+def _in_our_words(text: str, ids: Iterable[str]) -> str:
+    """The provider's own ids as we show them."""
+    for id in sorted(ids, key=len, reverse=True):
+        text = text.replace(id, node_id(InstanceId(id)))
+    return text
 
 
 def _shown(line: NodeOutcome) -> str:

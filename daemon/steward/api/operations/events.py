@@ -15,7 +15,7 @@ from steward.model.slot import SlotRecord
 _SEARCHED = 5000
 _KEPT = 500
 _LEVELS = {Level.INFO: "Info", Level.WARNING: "Warn", Level.ERROR: "Error"}
-_OF_CLUSTER = ("cluster.", "group.", "gate.", "slot.", "setup.", "rollout.", "orphan.")
+_OF_CLUSTER = ("cluster.", "group.", "nodes.", "slot.", "setup.", "gate.", "rollout.", "orphan.", "health.")
 _CLUSTER, _GROUP, _INSTANCE = "Cluster", "InstanceGroup", "Instance"
 
 
