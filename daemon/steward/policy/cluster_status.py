@@ -6,7 +6,7 @@ from steward.model.events import Level
 from steward.model.group import Cluster, ClusterStatus, Group, GroupStatus, Role
 from steward.model.slot import Hitch
 from steward.policy.draft import Draft
-from steward.policy.group_counts import current, staying
+from steward.policy.group_members import current, staying
 from steward.policy.group_status import roll_back, rolled_key
 
 
@@ -50,7 +50,8 @@ def _classic(cluster: Cluster, draft: Draft) -> ClusterStatus:
         return ClusterStatus.ROLLING_BACK
     if gated:
         return ClusterStatus.CREATING if is_new else ClusterStatus.UPDATING
-    return ClusterStatus.IN_SERVICE
+    is_updated = any(g.status is GroupStatus.SYSTEM_UPDATING for g in draft.groups.values())
+    return ClusterStatus.SYSTEM_UPDATING if is_updated else ClusterStatus.IN_SERVICE
 
 
 def _why_failed(draft: Draft) -> str:

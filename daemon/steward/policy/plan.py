@@ -12,6 +12,8 @@ from steward.policy.gate import keep_gates
 from steward.policy.groups import keep_groups
 from steward.policy.let_go import let_go
 from steward.policy.lookout import note_foreign, probe_silent, remember_agents
+from steward.policy.operations import finish_operations
+from steward.policy.orphans import settle_orphans
 from steward.policy.prune import prune
 from steward.policy.resume import follow_jobs, remember_jobs
 from steward.policy.rollout import move_rollouts
@@ -31,6 +33,8 @@ STEPS = (
     move_rollouts,
     move_slots,
     keep_groups,
+    finish_operations,
+    settle_orphans,
     keep_gates,
     keep_spares,
     probe_silent,

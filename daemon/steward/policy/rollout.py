@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.model.action import LookAtAlarms
 from steward.model.events import Level
-from steward.model.group import BatchSize, ClusterStatus, Group, GroupStatus, Rollout, RolloutState, Version
+from steward.model.group import BatchSize, Group, GroupStatus, Rollout, RolloutState, Version
 from steward.model.ids import Key
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
@@ -27,7 +27,6 @@ def move_rollouts(draft: Draft) -> None:
         group = draft.groups[name]
         if group.status is GroupStatus.SYSTEM_UPDATING and group.rollout is not None:
             _move(group, group.rollout, draft)
-    _settle_cluster(draft)
 
 
 def _move(group: Group, rollout: Rollout, draft: Draft) -> None:
@@ -184,12 +183,3 @@ def _finish(group: Group, rollout: Rollout, draft: Draft) -> None:
     ended = replace(rollout, state=state, finished=draft.now)
     draft.groups[group.name] = replace(group, rollout=ended, status=GroupStatus.IN_SERVICE, message=message)
     draft.tell("rollout.over", f"{group.name}: {text}", level=level, group=group.name)
-
-
-def _settle_cluster(draft: Draft) -> None:
-    """Without continuous provisioning the cluster itself is SystemUpdating until its last group is done."""
-    cluster = draft.cluster
-    if cluster is None or cluster.status is not ClusterStatus.SYSTEM_UPDATING:
-        return
-    if not any(group.status is GroupStatus.SYSTEM_UPDATING for group in draft.groups.values()):
-        draft.cluster = replace(cluster, status=ClusterStatus.IN_SERVICE)

@@ -53,11 +53,6 @@ def test_without_a_minimum_workers_may_be_at_zero_and_a_login_machine_is_waited_
     assert {name: group.goal.minimum for name, group in groups.items()} == {"controller": 1, "workers": 0, "login": 1}
 
 
-def test_without_continuous_provisioning_a_new_group_is_all_or_nothing() -> None:
-    groups = after(a_creation(continuous=False), nothing()).memory.groups
-    assert groups["workers"].goal == Goal(target=4, minimum=4)
-
-
 def test_without_slurm_config_every_group_is_compute_and_no_controller_is_needed() -> None:
     groups = after(a_creation(a_wish("a", 1), a_wish("b", 2)), nothing()).memory.groups
     assert {group.role for group in groups.values()} == {Role.COMPUTE}

@@ -22,7 +22,7 @@ from steward.policy.orders.tags import check_tags
 def create(order: CreateCluster, desk: Desk) -> Answer:
     """Remember the cluster and its groups; their machines come with the next cycles."""
     _check_new(order, desk)
-    groups = [new_group(wish, desk, continuous=order.continuous) for wish in order.groups]
+    groups = [new_group(wish, desk) for wish in order.groups]
     for group, wish in zip(groups, order.groups, strict=True):
         check_group(group, desk, continuous=order.continuous, minimum=wish.minimum)
     check_roles(groups, order.name, has_slurm_config=has_slurm_config(order.groups))

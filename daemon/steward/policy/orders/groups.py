@@ -13,14 +13,14 @@ from steward.policy.orders.refuse import conflict, invalid
 _ROLE_ARN = "ExecutionRole"
 
 
-def new_group(wish: GroupWish, desk: Desk, *, continuous: bool) -> Group:
+def new_group(wish: GroupWish, desk: Desk) -> Group:
     """Not there yet: status Creating, its MinCount clock runs from now."""
     role = wish.role or Role.COMPUTE
     return Group(
         name=wish.name,
         role=role,
         types=wish.types,
-        goal=Goal(target=wish.count, minimum=_first_minimum(wish, role, continuous=continuous)),
+        goal=Goal(target=wish.count, minimum=_first_minimum(wish, role)),
         status=GroupStatus.CREATING,
         created=desk.now,
         partition=wish.partition or "",
@@ -34,12 +34,10 @@ def new_group(wish: GroupWish, desk: Desk, *, continuous: bool) -> Group:
     )
 
 
-def _first_minimum(wish: GroupWish, role: Role, *, continuous: bool) -> int:
-    """Without continuous provisioning a new group is there as a whole or not at all."""
+def _first_minimum(wish: GroupWish, role: Role) -> int:
+    """As HyperPod: workers may come as they can be had, a controller and one login machine are waited for."""
     if wish.minimum is not None:
         return wish.minimum
-    if not continuous:
-        return wish.count
     return 0 if role is Role.COMPUTE else min(1, wish.count)
 
 

@@ -46,7 +46,7 @@ def _wish(wish: GroupWish, desk: Desk, cluster: Cluster) -> Goal:
     """Carry out one entry, all but its goal, which it returns."""
     group = desk.groups.get(wish.name)
     if group is None:
-        made = new_group(wish, desk, continuous=cluster.continuous)
+        made = new_group(wish, desk)
         check_group(made, desk, continuous=cluster.continuous, minimum=wish.minimum)
         desk.keep(replace(made, goal=Goal(target=0)))
         return made.goal
