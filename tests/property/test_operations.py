@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from steward.api.json11.errors import ApiError
 from steward.api.json11.service import SERVED, is_read
-from steward.model.group import Goal, GroupStatus
+from steward.api.operations.names import event_id
+from steward.model.group import Cluster, ClusterStatus, Goal, GroupStatus
 from steward.model.order import RefusalKind
 from steward.model.slot import Hitch, Purpose, SlotStep
 from tests.builders.api_cluster import ARN, ID, ROLE, ApiPicture, a_group, an_api_cluster, nothing
@@ -22,7 +23,27 @@ _FUZZ = settings(max_examples=40, deadline=None, suppress_health_check=list(Heal
 _GROUPS = ["workers", "controller", "new", "going"]
 _IDS = ["i-0123456789abcdef0", "i-00000000"]
 
+OPERATION = "00000000-0000-0000-0000-000000000001"
+CLUSTER = an_api_cluster().memory.cluster or Cluster(name="", id="", created=0.0, status=ClusterStatus.FAILED)
 _REFUSALS = {kind.value for kind in RefusalKind}
+
+_USUAL = frozenset(
+    {
+        "ClusterName",
+        "ExecutionRole",
+        "InstanceCount",
+        "InstanceGroupName",
+        "InstanceGroupsToDelete",
+        "LifeCycleConfig",
+        "MinInstanceCount",
+        "NodeProvisioningMode",
+        "NodeRecovery",
+        "OverrideVpcConfig",
+        "Tags",
+        "VpcConfig",
+    }
+)
+"""Without the members that are refused anyway, half of the time."""
 
 _WORDS: dict[str, st.SearchStrategy[Any]] = {
     "ClusterName": st.sampled_from(["ml-cluster", ARN, "other"]),
@@ -33,6 +54,8 @@ _WORDS: dict[str, st.SearchStrategy[Any]] = {
     "MinInstanceCount": st.integers(0, 6),
     "InstanceType": st.just("ml.c5.large"),
     "ExecutionRole": st.just(ROLE),
+    "EventId": st.integers(1, 3).map(lambda number: event_id(CLUSTER, number)),
+    "OperationId": st.sampled_from([OPERATION, OPERATION[:-1] + "2"]),
     "NodeId": st.sampled_from(_IDS),
     "NodeIds": st.lists(st.sampled_from(_IDS), min_size=1, max_size=3),
     "NodeLogicalId": st.sampled_from([f"{ID}-1", "none"]),
@@ -47,7 +70,7 @@ def lively() -> ApiPicture:
     picture = picture.slot("workers-2", step=SlotStep.WAITING, instance=None, hitch=Hitch.CAPACITY, next_try=T0 + 5)
     picture = picture.slot("workers-3", step=SlotStep.DRAIN, purpose=Purpose.LEAVE).repaired("workers-4")
     picture = picture.slot("workers-5", instance="i-0123456789abcdef0")
-    picture = picture.operation("00000000-0000-0000-0000-000000000001", after={"workers": Goal(target=5)})
+    picture = picture.operation(OPERATION, after={"workers": Goal(target=5)})
     return picture.group(a_group("going", status=GroupStatus.DELETING))
 
 
@@ -64,7 +87,12 @@ def classic() -> ApiPicture:
 @st.composite
 def inputs(draw: st.DrawFn, operation: str) -> dict[str, Any]:
     """Valid by the model, often about what is there."""
-    return _aimed(draw, draw(valid(SERVICE.input_shape(operation))))
+    shape = SERVICE.input_shape(operation)
+    members = draw(valid(shape))
+    if operation in ("CreateCluster", "UpdateCluster") and draw(st.booleans()):
+        members = {name: value for name, value in members.items() if name in _USUAL}
+        members["InstanceGroups"] = draw(valid(shape.members["InstanceGroups"]))
+    return _aimed(draw, members)
 
 
 def _aimed(draw: st.DrawFn, value: Any) -> Any:
@@ -72,6 +100,8 @@ def _aimed(draw: st.DrawFn, value: Any) -> Any:
         return [_aimed(draw, item) for item in value]
     if not isinstance(value, dict):
         return value
+    if "InstanceCount" in value and draw(st.booleans()):
+        value = {key: item for key, item in value.items() if key in _USUAL} | {"InstanceType": ""}
     return {key: draw(_WORDS[key]) if key in _WORDS else _aimed(draw, item) for key, item in value.items()}
 
 
