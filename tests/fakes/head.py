@@ -38,6 +38,11 @@ class Store:
     def failures(self) -> dict[str, str]:
         return {key: error for key, error in self.outcomes.items() if error}
 
+    def done(self) -> frozenset[str]:
+        return frozenset(
+            key for key, error in self.outcomes.items() if error == "" and key.startswith(("backup:", "restore:"))
+        )
+
 
 Watcher = Callable[[Observed, Memory, Plan], None]
 
@@ -64,6 +69,11 @@ class Head:
             wake = self.cycle()
             self.world.advance(max(0.1, min(1.0, (wake or until) - self.world.now, until - self.world.now)))
 
+    def order(self, change: Callable[[Memory], Memory]) -> None:
+        """A caller's order, carried out and committed."""
+        self.memory = change(self.memory if self.memory is not None else self.store.load())
+        self.store.memory = self.memory
+
     def cycle(self) -> float | None:
         """One cycle; after a kill the next head starts a second later. When to look again."""
         try:
@@ -76,7 +86,8 @@ class Head:
 
     def _cycle(self) -> float | None:
         memory = self.memory if self.memory is not None else self.store.load()
-        seen = replace(self.world.seen(), failures=MappingProxyType(self.store.failures()))
+        failures = MappingProxyType(self.store.failures())
+        seen = replace(self.world.seen(), failures=failures, done=self.store.done())
         decided = plan(seen, self.want, memory, self.world.now)
         if self.watch:
             self.watch(seen, memory, decided)

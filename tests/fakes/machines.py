@@ -8,6 +8,7 @@ from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.observed import AgentView, Witness, WitnessSeen
+from steward.model.setup import SetupReport
 
 BOOT_S = 3.0
 REGISTER_S = 0.5
@@ -32,6 +33,7 @@ class Machine:
     slurmd: bool = True
     findings: tuple[Finding, ...] = ()
     checked_at: float = 0.0
+    setup: SetupReport | None = None
 
     @property
     def incarnation(self) -> Incarnation:
@@ -69,6 +71,8 @@ class Machines:
     launched: dict[str, int] = field(default_factory=dict)
     made: int = 0
     refusals: list[str] = field(default_factory=list)
+    room: int | None = None
+    """How many machines the provider has at most; None: as many as are asked for."""
     views: dict[NodeName, AgentView] = field(default_factory=dict)
 
     def add(self, node: NodeName, token: str, now: float, boot_s: float = BOOT_S) -> Machine:
@@ -86,6 +90,8 @@ class Machines:
         if self.refusals:
             return self.refusals.pop(0)
         if token not in self.launched:
+            if self.room is not None and len(self.alive) >= self.room:
+                return "capacity: none left"
             self.add(node, token, now)
         return ""
 
@@ -211,6 +217,7 @@ class Machines:
                 findings=machine.findings,
                 reported_at=now,
                 checked_at=machine.checked_at,
+                setup=machine.setup,
                 witness=witness,
             )
         elif view is not None and view.connected:

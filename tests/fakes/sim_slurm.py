@@ -7,6 +7,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase, Reason
+from steward.model.partition import Partition, PartitionState
 
 REQUEUE_DELAY_S = 121.0
 COMPLETING_S = 0.3
@@ -39,12 +40,15 @@ class SimSlurm:
     jobs: dict[JobId, Job] = field(default_factory=dict)
     runs: dict[JobId, Run] = field(default_factory=dict)
     silent_since: dict[NodeName, float] = field(default_factory=dict)
+    partitions: dict[str, Partition] = field(default_factory=dict)
 
     # Commands, as scontrol has them: the error, or empty.
 
     def drain(self, name: NodeName, mark: Mark) -> str:
-        node = self.nodes[name]
-        if node.is_foreign:
+        node = self.nodes.get(name)
+        if node is None:
+            return "it is not in Slurm any more"
+        if node.is_foreign and node.reason is not None:
             return "its reason is not ours"
         self.nodes[name] = replace(node, flags=node.flags | DRAIN, reason=Reason(text=str(mark)))
         return ""
@@ -193,7 +197,7 @@ class SimSlurm:
         began = []
         for id in sorted(self.jobs):
             job, run = self.jobs[id], self.runs[id]
-            mine = [name for name in usable if name not in job.excluded][: job.node_count]
+            mine = [name for name in usable if name not in job.excluded and self._takes(name, job)][: job.node_count]
             if not job.is_pending or now < run.begin or self.is_completing(id, now) or len(mine) < job.node_count:
                 continue
             usable = [name for name in usable if name not in mine]
@@ -204,6 +208,12 @@ class SimSlurm:
             )
             began.append(id)
         return began
+
+    def _takes(self, name: NodeName, job: Job) -> bool:
+        """Its partition has the node and starts jobs."""
+        partition = self.partitions.get(job.partition)
+        is_up = partition is None or partition.state is PartitionState.UP
+        return is_up and job.partition in self.nodes[name].partitions
 
     def finish(self, id: JobId, state: JobState, now: float) -> None:
         self._end(self.jobs[id], state, now)

@@ -109,7 +109,7 @@ class World:
 
     def _tick(self) -> None:
         slurm, now = self.slurm, self.now
-        self.machines.update_views(slurm.nodes, now)
+        self.machines.update_views(self.known(), now)
         slurm.hear({name: self._slurmd_of(name) for name in slurm.nodes}, now)
         used = {name for job in slurm.jobs.values() if job.is_active for name in job.nodes}
         for job in slurm.schedule(now, slurm.nodes.keys() - used):
@@ -118,6 +118,10 @@ class World:
         for id in list(slurm.jobs):
             self._work(id)
         self._hang_up()
+
+    def known(self) -> set[NodeName]:
+        """Names that an agent may speak for."""
+        return set(self.slurm.nodes)
 
     def _slurmd_of(self, name: NodeName) -> float | None:
         machine = self.machines.of(name)

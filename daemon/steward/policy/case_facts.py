@@ -13,6 +13,7 @@ from steward.policy.budget import is_worn_out, must_wait, tripped
 from steward.policy.case_table import Fact, deadline
 from steward.policy.correlate import AGENTS, covers
 from steward.policy.draft import Draft
+from steward.policy.setup import Setup, failure, is_prepared, setup_of_case
 from steward.policy.spares import can_have_spare, is_spoilt, loan_of, needs_spare
 from steward.policy.verdict import Standing, blocks_return, standing, worst
 
@@ -64,8 +65,19 @@ class Scene:
         return min(found, key=lambda i: i.id) if found else None
 
     @property
+    def setup(self) -> Setup | None:
+        """The lifecycle scripts that a new instance of an API group needs before it is verified."""
+        return setup_of_case(self.case, self.draft)
+
+    @property
+    def is_prepared(self) -> bool:
+        return self.setup is None or is_prepared(self.setup, self.view)
+
+    @property
     def is_late(self) -> bool:
         limit = deadline(self.case.step, self.draft.want.repair)
+        if limit is not None and self.case.step is Step.VERIFY and self.setup is not None:
+            limit += self.draft.want.capacity.setup_timeout_s
         self.draft.wake(None if limit is None else self.case.entered + limit)
         return limit is not None and self.draft.now >= self.case.entered + limit
 
@@ -154,6 +166,8 @@ def _no_good(scene: Scene) -> bool:
     if scene.case.step is Step.LAUNCH:
         listed = scene.draft.seen.instances.values()
         return any(i.token == scene.case.token and i.state in DEAD for i in listed) and scene.instance is None
+    if scene.setup is not None and failure(scene.setup, scene.view):
+        return True
     if scene.case.stand_in is not None and is_spoilt(scene.case.stand_in, scene.draft):
         return True
     if _is_gone(scene) or (scene.is_late and scene.case.step is not Step.RETURN):
@@ -185,7 +199,7 @@ def _tries_left(scene: Scene) -> bool:
 
 def _sound(scene: Scene) -> bool:
     view = scene.server_view
-    if view is None or not scene.is_reborn or view.checked_at <= scene.case.entered:
+    if view is None or not scene.is_reborn or not scene.is_prepared or view.checked_at <= scene.case.entered:
         return False
     return is_registered(scene) and not any(blocks_return(f, scene.draft) for f in view.findings)
 

@@ -23,6 +23,7 @@ from steward.policy.budget import must_wait
 from steward.policy.case_facts import HARD, Scene
 from steward.policy.case_table import Fact
 from steward.policy.draft import Draft
+from steward.policy.setup import ask_setup
 from steward.policy.spares import free_spare, loan_of, needs_spare, shortage
 
 CHECK_EVERY_S = 2.0
@@ -174,6 +175,10 @@ def _reboot(scene: Scene) -> None:
 def _verify(scene: Scene) -> None:
     case, draft = scene.case, scene.draft
     if not scene.is_reborn:
+        return
+    if scene.setup is not None and not scene.is_prepared:
+        why = Why(rule="case.setup", text=f"lifecycle scripts run on the new instance of {case.node}")
+        ask_setup(scene.setup, why, draft)
         return
     node = scene.server.name
     what = f"{node}, which shall serve for {case.node}," if case.stand_in else f"the new incarnation of {node}"

@@ -9,6 +9,7 @@ from steward.policy.case_facts import QUESTIONS, Scene
 from steward.policy.case_steps import entered, note_failures, note_old_instance, note_shortage, wish_for
 from steward.policy.case_table import TABLE, Fact, facts_of
 from steward.policy.draft import Draft
+from steward.policy.slot_table import TIMED
 from steward.policy.suspicion import fault_of
 
 MOST_MOVES = 2 * len(Step)
@@ -26,14 +27,17 @@ def forgive_blind_time(draft: Draft) -> None:
     if draft.looked and gap > BLIND_S:
         for case in [c for c in draft.cases.values() if c.is_open]:
             draft.keep(replace(case, entered=case.entered + gap))
+        for slot in [s for s in draft.records.values() if s.step in TIMED]:
+            draft.keep_slot(replace(slot, entered=slot.entered + gap))
         draft.looked = draft.now
 
 
 def note_look(draft: Draft) -> None:
-    """Remember, while a case is under way, about when something could last be done for it."""
+    """Remember, while a case or a slot is under way, about when something could last be done for it."""
     if not draft.may_touch_nodes:
         return
-    if not any(case.is_open and case.step is not Step.HELD for case in draft.cases.values()):
+    is_busy = any(case.is_open and case.step is not Step.HELD for case in draft.cases.values())
+    if not is_busy and not any(slot.step in TIMED for slot in draft.records.values()):
         draft.looked = 0.0
     elif not draft.looked or draft.now - draft.looked > BLIND_S / 2:
         draft.looked = draft.now

@@ -4,6 +4,7 @@ The only mutable thing in the policy, and it lives for one call of `plan`. Each 
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from types import MappingProxyType
 
 from steward.model.action import Action
@@ -134,6 +135,11 @@ class Draft:
     def open_case(self, node: NodeName) -> Case | None:
         """The node's open case (there is at most one)."""
         return self.cases[self._open[node]] if node in self._open else None
+
+    @property
+    def nodes_in_repair(self) -> Collection[NodeName]:
+        """Nodes with an open case."""
+        return self._open.keys()
 
     def case_in_work(self, node: NodeName) -> Case | None:
         """The node's open case when it is past suspicion."""

@@ -1,7 +1,7 @@
 """CurrentCount: how many nodes of each group are really there for work."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from steward.model.group import Group, Role
 from steward.model.ids import NodeName
@@ -20,7 +20,7 @@ def current_counts(memory: Memory, seen: Observed) -> Mapping[str, int]:
     )
 
 
-def is_current(slot: SlotRecord, group: Group, seen: Observed, repaired: frozenset[NodeName]) -> bool:
+def is_current(slot: SlotRecord, group: Group, seen: Observed, repaired: Collection[NodeName]) -> bool:
     """In service, and neither drained, silent nor under repair now. `repaired` are the nodes with an open case."""
     if slot.step is not SlotStep.SERVING or slot.node in repaired:
         return False

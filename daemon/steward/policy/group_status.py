@@ -7,7 +7,7 @@ from steward.model.group import Goal, Group, GroupStatus
 from steward.model.slot import Hitch, Purpose, SlotRecord
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.group_counts import current, is_current, staying
+from steward.policy.group_members import current, serves, staying
 
 MISSING = "missing"
 """How a message begins that tells what is not there yet; such a one is kept up to date, others stand."""
@@ -87,7 +87,7 @@ def rolled_key(group: str) -> str:
 
 def _worth(record: SlotRecord, group: Group, draft: Draft) -> tuple[bool, bool, float, str]:
     """Healthy before unhealthy, served before never in service, then the older one."""
-    return is_current(record, group, draft), record.has_served, -record.created, record.logical
+    return serves(record, group, draft), record.has_served, -record.created, record.logical
 
 
 def _tell_missing(group: Group, draft: Draft) -> None:

@@ -8,7 +8,7 @@ from steward.model.slot import Purpose, SlotRecord
 from steward.model.why import Why
 from steward.policy.cluster_status import keep_cluster
 from steward.policy.draft import Draft
-from steward.policy.group_counts import staying
+from steward.policy.group_members import staying
 from steward.policy.group_status import keep_status
 from steward.policy.mint import mint
 from steward.policy.slot_of import pool_of

@@ -10,14 +10,21 @@ CASES_KEPT = 1000
 DAY_S = 86400.0
 WEEK_S = 7 * 86400.0
 WISHES_KEPT = 20_000
+TOKENS_KEPT_S = 8 * 3600.0
+"""A client token is valid for 8 hours."""
 
 K = TypeVar("K")
 
 
 def prune(draft: Draft) -> None:
-    """Closed cases after 7 days or beyond 1000, ended jobs, incidents, wishes and notes after a day."""
+    """Closed cases after 7 days or beyond 1000, finished operations after 7 days, client tokens after 8 hours, ended
+    jobs, incidents, wishes and notes after a day."""
     _prune_cases(draft)
     now = draft.now
+    draft.operations = {
+        k: op for k, op in draft.operations.items() if op.finished is None or now < op.finished + WEEK_S
+    }
+    draft.client_tokens = {k: t for k, t in draft.client_tokens.items() if now < t.at + TOKENS_KEPT_S}
     draft.jobs = {id: mem for id, mem in draft.jobs.items() if mem.ended is None or now < mem.ended + DAY_S}
     draft.incidents = {k: i for k, i in draft.incidents.items() if i.over is None or now < i.over + DAY_S}
     draft.asked = _newest(draft.asked, now)

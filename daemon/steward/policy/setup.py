@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from steward.model.action import SetUpNode
+from steward.model.case import Case
 from steward.model.group import Group
+from steward.model.health import Advice
 from steward.model.ids import Key, NodeName
 from steward.model.observed import AgentView
 from steward.model.setup import SetupReport, SetupState
@@ -23,6 +25,15 @@ class Setup:
     node: NodeName
     group: Group
     token: str
+
+
+def setup_of_case(case: Case, draft: Draft) -> Setup | None:
+    """What the instance of this repair needs before its checks say anything; None where no scripts are to run."""
+    record = draft.records.get(case.node)
+    group = draft.groups.get(record.group) if record else None
+    if record is None or group is None or case.rung is not Advice.REPLACE or not group.lifecycle.has_scripts:
+        return None
+    return Setup(node=case.node, group=group, token=f"{case.token}-{group.version.serial}")
 
 
 def report_of(setup: Setup, view: AgentView | None) -> SetupReport | None:

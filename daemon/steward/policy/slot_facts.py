@@ -191,6 +191,7 @@ QUESTIONS: dict[SlotFact, Callable[[SlotScene], bool]] = {
     SlotFact.BACK: _back,
     SlotFact.TAKEN: _taken,
     SlotFact.LOST: _lost,
+    SlotFact.KEPT: lambda scene: scene.record.purpose is Purpose.STAY,
     SlotFact.EMPTY: _empty,
     SlotFact.HURRIED: _hurried,
     SlotFact.SAVED: is_saved,

@@ -92,15 +92,9 @@ class SlotScene:
         return node is not None and node.mark is not None and node.mark.id == self.record.logical
 
     @property
-    def is_unclaimed(self) -> bool:
-        """A dynamic node that registered itself drained, as we told it to: nobody gave a reason."""
-        node = self.node
-        return node is not None and node.is_drain and node.reason is None and self.pool is None
-
-    @property
     def is_foreign(self) -> bool:
         node = self.node
-        return node is not None and node.is_foreign and not self.is_unclaimed
+        return node is not None and node.is_foreign
 
     @property
     def is_out(self) -> bool:

@@ -29,6 +29,7 @@ class SlotFact(Enum):
     BACK = "Slurm starts jobs on its node"
     TAKEN = "somebody else keeps its node out of service"
     LOST = "its instance is gone"
+    KEPT = "it shall stay after all"
     EMPTY = "no job is on its node"
     HURRIED = "its jobs were waited for long enough"
     SAVED = "it was backed up, or need not be"
@@ -71,6 +72,7 @@ _TABLE: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {
     (SlotStep.SERVING, SlotFact.UNWANTED): SlotStep.DRAIN,
     (SlotStep.SERVING, SlotFact.LOST): SlotStep.WAITING,
     (SlotStep.DRAIN, SlotFact.LOST): SlotStep.END,
+    (SlotStep.DRAIN, SlotFact.KEPT): SlotStep.RETURN,
     (SlotStep.DRAIN, SlotFact.EMPTY): SlotStep.BACKUP,
     (SlotStep.DRAIN, SlotFact.HURRIED): SlotStep.BACKUP,
     (SlotStep.BACKUP, SlotFact.LOST): SlotStep.END,
@@ -97,6 +99,10 @@ _DEADLINES: dict[SlotStep, Callable[[Desired], float]] = {
     SlotStep.VERIFY: lambda want: want.repair.verify_timeout_s,
     SlotStep.RETURN: lambda want: want.repair.return_timeout_s,
 }
+
+
+TIMED = frozenset(_DEADLINES)
+"""Steps that a slot may not stay in for ever: time in which nothing could be done for it does not count."""
 
 
 def deadline(step: SlotStep, want: Desired) -> float | None:
