@@ -127,6 +127,10 @@ class Client:
             )
         except requests.Timeout as error:
             raise Unreachable(f"the head at {self._url} does not answer in time: {_REMEDY}") from error
+        except requests.exceptions.SSLError as error:
+            raise Unreachable(
+                f"the certificate of {self._url} is not trusted here: set api.tls_ca ({error})"
+            ) from error
         except requests.RequestException as error:
             raise Unreachable(f"no head answers at {self._url}: {_REMEDY}") from error
         return _read(answer, self._url + path)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import boto3
+import requests
 import uvicorn
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -92,3 +93,10 @@ def an_aws_endpoint(handlers: Mapping[str, Handler] | None = None, **more: Any) 
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     with serving(server) as bench.url:
         yield bench
+
+
+def post(aws: AwsBench, body: bytes, headers: dict[str, str]) -> requests.Response:
+    """To the endpoint, as it is."""
+    return requests.post(
+        aws.url, data=body, headers={"Content-Type": "application/x-amz-json-1.1"} | headers, timeout=10
+    )

@@ -44,14 +44,14 @@ class Sigv4:
         if claim is None:
             raise ApiError(Code.INCOMPLETE, f"The Authorization header is not a whole {SCHEME} signature.")
         self._need_scope(claim)
-        stamp = self._need_time(received, claim["date"])
+        self._need_time(received, claim["date"])
         signed = claim["headers"].split(";")
         _need_signed(received, signed)
         key = self._key_of(claim["key"])
         if key is None:
             raise ApiError(Code.UNKNOWN_CLIENT, "The access key of the request is not known to this cluster.")
-        signature = _Recomputed(key, self._region, received, signed).of(stamp)
-        if not hmac.compare_digest(signature, claim["signature"]):
+        ours = signature(key, self._region, _SERVICE, received, signed)
+        if not hmac.compare_digest(ours, claim["signature"]):
             raise _bad("The signature does not match: check the secret key, and that no proxy changes the request.")
         return Identity(user=key.user, way="sigv4", read_only=key.read_only)
 
@@ -61,7 +61,7 @@ class Sigv4:
         if claim["service"] != _SERVICE:
             raise _bad(f"Credential should be scoped to service {_SERVICE}.")
 
-    def _need_time(self, received: Received, date: str) -> str:
+    def _need_time(self, received: Received, date: str) -> None:
         stamp = received.header("x-amz-date") or ""
         at = _unix_seconds(stamp)
         if at is None or not stamp.startswith(date):
@@ -71,14 +71,23 @@ class Sigv4:
                 Code.EXPIRED,
                 f"The request is of {stamp}, more than {self._skew_s:g} s from the head's time: set the clocks.",
             )
-        return stamp
 
 
-class _Recomputed(SigV4Auth):  # type: ignore[misc]  # botocore has no types
+def signature(key: AccessKey, region: str, service: str, received: Received, signed: list[str]) -> str:
+    """What the holder of `key` would have signed this request with, in hex; its X-Amz-Date is needed."""
+    url = f"http://head{received.path}" + (f"?{received.query}" if received.query else "")
+    request = AWSRequest(method=received.method, url=url, data=received.body)
+    request.context["timestamp"] = received.header("x-amz-date")
+    signer = _Signer(key, region, service, received, signed)
+    text = signer.string_to_sign(request, signer.canonical_request(request))
+    return str(signer.signature(text, request))
+
+
+class _Signer(SigV4Auth):  # type: ignore[misc]  # botocore has no types
     """botocore's signer, made to sign the headers that the caller signed instead of those that botocore would."""
 
-    def __init__(self, key: AccessKey, region: str, received: Received, signed: list[str]) -> None:
-        super().__init__(Credentials(key.id, key.secret), _SERVICE, region)
+    def __init__(self, key: AccessKey, region: str, service: str, received: Received, signed: list[str]) -> None:
+        super().__init__(Credentials(key.id, key.secret), service, region)
         self._received, self._signed = received, signed
 
     def headers_to_sign(self, request: AWSRequest) -> HTTPHeaders:
@@ -87,14 +96,6 @@ class _Recomputed(SigV4Auth):  # type: ignore[misc]  # botocore has no types
             for value in self._received.all_of(name):
                 headers[name] = value
         return headers
-
-    def of(self, stamp: str) -> str:
-        received = self._received
-        url = f"http://head{received.path}" + (f"?{received.query}" if received.query else "")
-        request = AWSRequest(method=received.method, url=url, data=received.body)
-        request.context["timestamp"] = stamp
-        text = self.string_to_sign(request, self.canonical_request(request))
-        return str(self.signature(text, request))
 
 
 def _need_signed(received: Received, signed: list[str]) -> None:

@@ -9,6 +9,10 @@ _GROUP = '[[groups]]\nname="{0}"\nnodes="{1}"\nprovider="{2}"\n'
 IMPOSSIBLE = [
     ("head.busy_sweep_s", "[head]\nsweep_s=1\nbusy_sweep_s=2"),
     ("head.http", '[head]\nlisten="0.0.0.0:7000"\nhttp="127.0.0.1:7000"'),
+    ("head.http", '[head]\nhttp="0.0.0.0:6860"'),
+    ("head.http", '[head]\nhttp="head1:6860"'),
+    ("api.tls_certificate", '[api]\ntls_certificate="/etc/steward/cert.pem"'),
+    ("api.tls_key", '[api]\ntls_key="/etc/steward/key.pem"'),
     ("health.bad_samples", "[health]\nbad_samples=4"),
     ("resume.nudge_first_s", "[resume]\nnudge_first_s=9"),
     ("resume.nudge_slow_s", "[resume]\nnudge_slow_s=2"),
@@ -56,3 +60,16 @@ def test_some_providers_need_no_table(kind: str) -> None:
 def test_a_group_may_use_a_provider_that_has_its_table() -> None:
     text = _GROUP.format("a", "n1", "local") + '[provider.local]\ndir="/tmp/bed"'
     assert parse(text, source="f", env={}).provider.local is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[head]\nhttp="[::1]:6860"',
+        '[head]\nhttp="localhost:6860"',
+        '[head]\nhttp="0.0.0.0:6860"\n[api]\nallow_plain_http=true',
+        '[head]\nhttp="0.0.0.0:6860"\n[api]\ntls_certificate="/c"\ntls_key="/k"',
+    ],
+)
+def test_http_may_stay_on_loopback_or_have_a_certificate_or_be_plain_on_purpose(text: str) -> None:
+    assert parse(text, source="f", env={}).head.http

@@ -1,0 +1,74 @@
+"""The head's HTTP server: TLS where a certificate is configured."""
+
+from pathlib import Path
+
+import boto3
+import pytest
+import trustme
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from steward.client import Client, Unreachable
+from steward.head.serve import http_server
+from steward.model.settings.sections import ApiSettings
+from steward.ports import Permanent
+from tests.fakes.aws_bench import KEY, REGION, AwsBench
+from tests.fakes.munge import FakeMunge
+from tests.fakes.serving import serving
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Path:
+    """A certificate authority's own certificate; `cert.pem` and `key.pem` beside it are for 127.0.0.1."""
+    made = trustme.CA()
+    made.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    own = made.issue_cert("127.0.0.1")
+    own.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
+    for blob in own.cert_chain_pems:
+        blob.write_to_path(str(tmp_path / "cert.pem"), append=True)
+    return tmp_path / "ca.pem"
+
+
+def api(directory: Path) -> ApiSettings:
+    return ApiSettings(tls_certificate=directory / "cert.pem", tls_key=directory / "key.pem")
+
+
+def app(bench: AwsBench) -> Starlette:
+    bench.handlers["ListClusters"] = lambda _caller, _members: {"ClusterSummaries": []}
+    return Starlette(routes=[Route("/", bench.endpoint().serve, methods=["POST"])])
+
+
+def test_aws_clients_and_our_own_reach_it_over_tls(authority: Path) -> None:
+    bench = AwsBench()
+    with serving(http_server(app(bench), api(authority.parent)), "https") as url:
+        boto = boto3.client(
+            "sagemaker",
+            endpoint_url=url,
+            region_name=REGION,
+            aws_access_key_id=KEY.id,
+            aws_secret_access_key=KEY.secret,
+            verify=str(authority),
+        )
+        assert boto.list_clusters()["ClusterSummaries"] == []
+        ours = Client(url, FakeMunge(bench.munged).encode, ca=str(authority))
+        assert ours.operate("ListClusters", {}) == {"ClusterSummaries": []}
+
+
+def test_our_client_does_not_talk_to_a_head_that_it_cannot_verify(authority: Path) -> None:
+    bench = AwsBench()
+    with (
+        serving(http_server(app(bench), api(authority.parent)), "https") as url,
+        pytest.raises(Unreachable, match="certificate"),
+    ):
+        Client(url, FakeMunge(bench.munged).encode).operate("ListClusters", {})
+
+
+def test_a_certificate_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(Permanent, match=r"api\.tls_certificate .*No such file.*PEM files that SlurmUser can read"):
+        http_server(Starlette(), api(tmp_path))
+
+
+def test_a_key_that_is_not_the_certificates_is_told(authority: Path, tmp_path: Path) -> None:
+    trustme.CA().issue_cert("127.0.0.1").private_key_pem.write_to_path(str(tmp_path / "key.pem"))
+    with pytest.raises(Permanent, match="MISMATCH"):
+        http_server(Starlette(), api(tmp_path))
