@@ -9,42 +9,41 @@ from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory
-from steward.model.text import printable
 from steward.policy.budget import must_wait, scopes
 from steward.policy.case_table import deadline, facts_of
 from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
 from steward.policy.exclude import culprits
+from steward.policy.explain_group import closed_partitions, slot_lines
+from steward.policy.explain_words import ago, clean, until
 from steward.policy.spares import free_spare, loans, needs_spare, shortage
 from steward.policy.suspicion import fault_of, why_withheld
 from steward.policy.verdict import standing
-
-_LINE = 500
 
 
 def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
     """Everything that bears on a node now, most important first. Pure; decides nothing."""
     draft = Draft(seen, want, memory, now)
     node = seen.nodes.get(name)
-    lines = [*_stale(draft), *_known_of_node(name, node, draft), *_agent(name, node, draft)]
+    lines = [*_stale(draft), *_known_of_node(name, node, draft), *slot_lines(name, draft), *_agent(name, node, draft)]
     case = draft.open_case(name)
     lines += _case(case, draft) if case else _no_case(node, draft)
     lines += [_past_case(c, now) for c in _closed(name, memory)[:3]]
-    return _clean(lines)
+    return clean(lines)
 
 
 def explain_job(id: JobId, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
     """Everything that bears on a job now: what Slurm says, what it asked for, each decision with its evidence."""
     draft = Draft(seen, want, memory, now)
     job, mem = seen.jobs.get(id), memory.jobs.get(id)
-    lines = [*_stale(draft), _known_of_job(id, job)]
+    lines = [*_stale(draft), _known_of_job(id, job), *closed_partitions(job, draft)]
     if mem is None:
         lines.append("It did not ask to be resumed (--auto-resume=1), so Steward never touches it.")
-        return _clean(lines)
+        return clean(lines)
     limit = want.resume.max_resumes
     lines.append(f"It asked to be resumed (--auto-resume={mem.mode.text}); {mem.resumes} of {limit} resumes are used.")
     lines += [line for attempt in mem.attempts for line in _attempt(attempt, now)]
-    return _clean([*lines, *_next_of_job(job, mem, draft)])
+    return clean([*lines, *_next_of_job(job, mem, draft)])
 
 
 def _stale(draft: Draft) -> list[str]:
@@ -67,7 +66,7 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
         lines.append(f"Out of service by our own mark{back}.")
     elif node.is_foreign:
         lines.append("Taken out of service by somebody else: Steward leaves it alone.")
-    if name not in draft.slots:
+    if name not in draft.slots and name not in draft.records:
         lines.append("No provider can replace it: Steward only takes it out of service and then needs a person.")
     return lines
 
@@ -94,8 +93,8 @@ def _agent(name: NodeName, node: Node | None, draft: Draft) -> list[str]:
 
 def _case(case: Case, draft: Draft) -> list[str]:
     lines = [
-        f"Case {case.id}, opened {_ago(case.opened, draft.now)}: {case.why}",
-        f"It is at step {case.step.value} since {_ago(case.entered, draft.now)}.",
+        f"Case {case.id}, opened {ago(case.opened, draft.now)}: {case.why}",
+        f"It is at step {case.step.value} since {ago(case.entered, draft.now)}.",
     ]
     if case.step is Step.RELEASE and (wait := must_wait(case, draft)):
         lines.append(f"It {wait}.")
@@ -107,10 +106,10 @@ def _case(case: Case, draft: Draft) -> list[str]:
     elif case.step is Step.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
         lines.append(f"It waits for a spare; {shortage(draft)}.")
     if case.tries:
-        lines.append(f"The provider refused {case.tries} times; next try {_in(case.next_try, draft.now)}.")
+        lines.append(f"The provider refused {case.tries} times; next try {until(case.next_try, draft.now)}.")
     ends = ", or ".join(f'"{fact.value}"' for fact in facts_of(case.step))
     limit = deadline(case.step, draft.want.repair)
-    by = f", at the latest {_in(case.entered + limit, draft.now)}" if limit is not None else ""
+    by = f", at the latest {until(case.entered + limit, draft.now)}" if limit is not None else ""
     return [*lines, f"Next{by}: {ends}."]
 
 
@@ -135,7 +134,7 @@ def _closed(name: NodeName, memory: Memory) -> list[Case]:
 def _past_case(case: Case, now: float) -> str:
     how = f"spare {case.stand_in} served" if case.stand_in else "back"
     took = f", {how} after {case.returned - case.opened:.0f} s" if case.returned is not None else ""
-    return f"Earlier: case {case.id}, closed {_ago(case.closed or case.entered, now)}{took}: {case.why}"
+    return f"Earlier: case {case.id}, closed {ago(case.closed or case.entered, now)}{took}: {case.why}"
 
 
 def _known_of_job(id: JobId, job: Job | None) -> str:
@@ -152,7 +151,7 @@ def _attempt(attempt: Attempt, now: float) -> list[str]:
         Decision.REQUEUE: "requeued",
         Decision.STOP: "not resumed",
     }[attempt.decision]
-    line = f"{_ago(attempt.at, now)}: {did}: {attempt.why.text} [{attempt.why.rule}]."
+    line = f"{ago(attempt.at, now)}: {did}: {attempt.why.text} [{attempt.why.rule}]."
     facts = [f"  because {fact}" for fact in attempt.why.evidence]
     if attempt.running is not None:
         facts.append(f"  it ran again {attempt.running - attempt.at:.1f} s later")
@@ -167,30 +166,10 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     if mem.ended is not None:
         return [*lines, f"It is over: {mem.end_text}."]
     if job is not None and mem.pending_from is not None:
-        lines.append(f"It waits to run again since {_ago(mem.pending_from, draft.now)}; nudged {mem.nudges} times.")
+        lines.append(f"It waits to run again since {ago(mem.pending_from, draft.now)}; nudged {mem.nudges} times.")
     waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
     return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
 
 
 def _sentence(text: str, evidence: tuple[str, ...]) -> str:
     return text + (f" ({'; '.join(evidence)})." if evidence else ".")
-
-
-def _ago(at: float, now: float) -> str:
-    return f"{_span(now - at)} ago"
-
-
-def _in(at: float, now: float) -> str:
-    return f"in {_span(at - now)}" if at > now else "now"
-
-
-def _span(seconds: float) -> str:
-    seconds = max(0.0, seconds)
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
-
-
-def _clean(lines: list[str]) -> tuple[str, ...]:
-    """Reasons, names and check texts are hostile: one printable line each."""
-    return tuple(printable(line, _LINE) for line in lines)

@@ -1,0 +1,25 @@
+"""Words that all explanations share."""
+
+from steward.model.text import printable
+
+_LINE = 500
+
+
+def ago(at: float, now: float) -> str:
+    return f"{span(now - at)} ago"
+
+
+def until(at: float, now: float) -> str:
+    return f"in {span(at - now)}" if at > now else "now"
+
+
+def span(seconds: float) -> str:
+    seconds = max(0.0, seconds)
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def clean(lines: list[str]) -> tuple[str, ...]:
+    """Reasons, names and check texts are hostile: one printable line each."""
+    return tuple(printable(line, _LINE) for line in lines)

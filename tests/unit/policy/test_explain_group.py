@@ -1,0 +1,162 @@
+"""`explain` of groups, of their nodes, and of jobs that wait before a closed gate."""
+
+from typing import Any
+
+from steward.model.group import Goal, GroupStatus, Rollout, RolloutState, Version
+from steward.model.ids import JobId
+from steward.model.job import Job, JobState
+from steward.model.node import Reason
+from steward.model.partition import Gate
+from steward.model.slot import Hitch, Purpose, SlotStep
+from steward.policy.explain import explain_job, explain_node
+from steward.policy.explain_group import explain_group
+from tests.builders.api_cluster import ApiPicture, an_api_cluster
+from tests.builders.orders import after, an_update, workers
+from tests.builders.picture import T0, n
+
+CLOSED = Gate(partition="dev", open=False, set_at=T0, why="group workers waits for its minimum")
+
+
+def of_group(picture: ApiPicture, name: str = "workers") -> str:
+    return "\n".join(explain_group(name, picture.seen, picture.want, picture.memory, T0))
+
+
+def of_job(picture: ApiPicture) -> str:
+    return "\n".join(explain_job(JobId(7), picture.seen, picture.want, picture.memory, T0))
+
+
+def of_node(picture: ApiPicture, node: str) -> str:
+    return "\n".join(explain_node(n(node), picture.seen, picture.want, picture.memory, T0))
+
+
+def gated(**slot: Any) -> ApiPicture:
+    """Two of three serve, the third is refused for want of capacity; the clock runs."""
+    default = {
+        "step": SlotStep.WAITING,
+        "hitch": Hitch.CAPACITY,
+        "tries": 3,
+        "trouble": "no capacity for ml.p5",
+        "next_try": T0 + 90,
+        "entered": T0 - 30,
+    }
+    picture = an_api_cluster(workers=3).slot("workers-3", **{**default, **slot})
+    return picture.change_group(
+        "workers",
+        status=GroupStatus.UPDATING,
+        goal=Goal(target=3, minimum=3),
+        good=Goal(target=2, minimum=1),
+        minimum_since=T0 - 3600,
+    ).remember(gates={"dev": CLOSED})
+
+
+def queued(picture: ApiPicture, **fields: Any) -> ApiPicture:
+    default: dict[str, Any] = {"state": JobState.PENDING, "reason": "PartitionDown", "partition": "dev"}
+    job = Job(id=JobId(7), name="train", user_id=1000, **{**default, **fields})
+    return picture.see(jobs={job.id: job})
+
+
+def test_a_group_tells_its_numbers() -> None:
+    text = of_group(an_api_cluster(workers=3))
+    assert "workers (Compute): InService; 3 in service, at least 0 wanted, 3 in all." in text
+
+
+def test_a_group_below_its_minimum_tells_its_clock_and_what_comes_after_it() -> None:
+    text = of_group(gated())
+    assert "Updating; 2 in service, at least 3 wanted" in text
+    assert "must be there in 2 h; otherwise it goes back to its last good size (2, at least 1)" in text
+
+
+def test_a_new_group_goes_back_to_nothing() -> None:
+    assert "goes back to nothing, as it is new" in of_group(gated().change_group("workers", good=None))
+
+
+def test_a_missing_slot_tells_what_failed_and_when_it_is_tried_again() -> None:
+    text = of_group(gated())
+    assert "workers-3: waiting since 30 s; failed 3 times (capacity): no capacity for ml.p5; next try in 90 s." in text
+
+
+def test_the_gate_is_told_with_its_reason_or_that_somebody_else_set_it() -> None:
+    assert "closed: jobs wait, none starts: group workers waits for its minimum" in of_group(gated())
+    yielded = Gate(partition="dev", open=False, set_at=T0, confirmed=True, yielded=T0 - 60)
+    assert "somebody else set it 60 s ago" in of_group(an_api_cluster().remember(gates={"dev": yielded}))
+    assert "Steward keeps no gate there" in of_group(an_api_cluster())
+
+
+def test_nodes_in_service_that_cannot_work_are_named() -> None:
+    picture = an_api_cluster(workers=3).node("workers-2", flags=frozenset({"DRAIN"}), reason=Reason(text="fan", at=T0))
+    assert "In service but drained, silent or under repair now: workers-2." in of_group(picture)
+
+
+def test_many_missing_slots_do_not_flood_the_reader() -> None:
+    picture = an_api_cluster(workers=30)
+    for i in range(1, 31):
+        picture = picture.slot(f"workers-{i}", step=SlotStep.LAUNCH)
+    assert "... and 10 more on their way." in of_group(picture)
+
+
+def test_a_software_update_tells_how_far_it_is() -> None:
+    rollout = Rollout(
+        state=RolloutState.IN_PROGRESS,
+        wanted=Version(serial=7),
+        previous=Version(),
+        started=T0,
+        failures=1,
+        why="workers-2: exit status 1",
+        next_batch_at=T0 + 60,
+    )
+    picture = an_api_cluster(workers=3).change_group("workers", rollout=rollout, version=rollout.wanted)
+    text = of_group(picture.slot("workers-1", version=rollout.wanted))
+    assert "InProgress: 1 of 3 nodes are brought to the new version" in text
+    assert "1 bring-ups failed (workers-2: exit status 1); the next batch begins in 60 s" in text
+
+
+def test_a_scaling_under_way_is_told_until_another_wish_takes_its_place() -> None:
+    text = of_group(after(an_update(workers(6)), after(an_update(workers(5)), an_api_cluster())))
+    assert "to 6 instances" in text
+    assert "to 5 instances" not in text
+
+
+def test_an_unknown_group_is_said_to_be_none() -> None:
+    assert of_group(an_api_cluster(), "nobody") == "There is no instance group nobody."
+
+
+def test_a_job_before_a_closed_gate_learns_what_is_missing_and_what_comes_next() -> None:
+    text = of_job(queued(gated()))
+    assert "It waits because its partition is closed: group workers waits for its minimum" in text
+    assert "Group workers is Updating: 2 in service, at least 3 wanted, 3 in all." in text
+    assert "Next may come workers-3: waiting since 30 s; failed 3 times (capacity)" in text
+
+
+def test_a_job_before_an_open_gate_hears_nothing_of_it() -> None:
+    opened = Gate(partition="dev", open=True, set_at=T0)
+    assert "closed" not in of_job(queued(gated().remember(gates={"dev": opened})))
+    assert "closed" not in of_job(queued(gated(), state=JobState.RUNNING))
+    assert "closed" not in of_job(queued(gated(), partition="other"))
+
+
+def test_a_job_that_may_go_to_several_partitions_hears_of_the_closed_one() -> None:
+    assert "its partition is closed" in of_job(queued(gated(), partition="other,dev"))
+
+
+def test_a_node_tells_of_its_slot() -> None:
+    text = of_node(gated(), "workers-3")
+    assert "of group workers: waiting since 30 s" in text
+    assert "Next: " in text
+    assert "No provider can replace it" not in text
+
+
+def test_a_node_that_leaves_tells_how_long_its_jobs_are_waited_for() -> None:
+    picture = an_api_cluster().slot(
+        "workers-2", step=SlotStep.DRAIN, purpose=Purpose.LEAVE, entered=T0 - 5, deadline=T0 + 600
+    )
+    text = of_node(picture, "workers-2")
+    assert "drain since 5 s, leaves the group; its jobs are waited for 10 min more" in text
+
+
+def test_hostile_text_stays_on_one_line() -> None:
+    lines = explain_group("workers", *_parts(gated(trouble="bad\nline\x1b[31m")))
+    assert all(line.isprintable() for line in lines)
+
+
+def _parts(picture: ApiPicture) -> tuple[Any, ...]:
+    return picture.seen, picture.want, picture.memory, T0
