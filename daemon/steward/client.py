@@ -28,6 +28,10 @@ class OperationError(HeadError):
         self.code, self.message = code, message
 
 
+class NotThere(HeadError):
+    """The head knows nothing of this name."""
+
+
 class Unreachable(HeadError):
     """No head answers; the text says where it was looked for and what to do."""
 
@@ -65,6 +69,9 @@ class Client:
 
     def explain_job(self, job: int) -> Json:
         return self._object(f"/v1/explain/job/{job}")
+
+    def explain_group(self, group: str) -> Json:
+        return self._object(f"/v1/explain/group/{quote(group, safe='')}")
 
     def events(self, *, after: int = 0, limit: int = 100, wait_s: float = 0) -> list[Json]:
         """Oldest first; without `after` the newest `limit` ones. `wait_s`: wait that long for the first."""
@@ -159,4 +166,5 @@ def _read(answer: requests.Response, url: str) -> Any:
     if isinstance(document, dict) and "__type" in document:
         raise OperationError(str(document["__type"]), str(document.get("message") or document.get("Message") or ""))
     text = document.get("error") if isinstance(document, dict) else None
-    raise HeadError(str(text or f"{url} answered {answer.status_code}"))
+    kind = NotThere if answer.status_code == requests.codes.not_found else HeadError
+    raise kind(str(text or f"{url} answered {answer.status_code}"))

@@ -21,6 +21,7 @@ from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, stat
 from steward.model.ids import JobId, NodeName
 from steward.model.text import printable
 from steward.policy.explain import explain_job, explain_node
+from steward.policy.explain_group import explain_group
 from steward.ports import PortError
 from steward.workflows.commands import Command, Pause, ResumeActions
 from steward.workflows.cycle import dry_run
@@ -31,6 +32,8 @@ _MAX_EVENTS = 5000
 _MAX_WAIT_S = 30.0
 _MAX_WAITERS = 64
 _MAX_WHY = 400
+_EXPLAINED = 50
+"""The last events that an explanation shows."""
 
 
 class News:
@@ -91,10 +94,10 @@ class Pages:
 
     def explain_node(self, request: Request) -> Response:
         snapshot, name = self._snapshot(), NodeName(request.path_params["name"])
-        if name not in snapshot.seen.nodes and name not in snapshot.seen.agents:
+        if all(name not in known for known in (snapshot.seen.nodes, snapshot.seen.agents, snapshot.memory.slots)):
             raise HTTPException(404, f"{name} is not a node of this cluster")
         text = explain_node(name, snapshot.seen, self._source.want, snapshot.memory, self._source.clock.now())
-        events = self._source.store.events(node=name, limit=50)
+        events = self._source.store.events(node=name, limit=_EXPLAINED)
         return JSONResponse({"lines": list(text), "events": [event_shape(*one) for one in events]})
 
     def explain_job(self, request: Request) -> Response:
@@ -102,8 +105,16 @@ class Pages:
         if job not in snapshot.seen.jobs and job not in snapshot.memory.jobs:
             raise HTTPException(404, f"job {job} is not known to Slurm (any more), and never opted in")
         text = explain_job(job, snapshot.seen, self._source.want, snapshot.memory, self._source.clock.now())
-        events = self._source.store.events(job=job, limit=50)
+        events = self._source.store.events(job=job, limit=_EXPLAINED)
         return JSONResponse({"lines": list(text), "events": [event_shape(*one) for one in events]})
+
+    def explain_group(self, request: Request) -> Response:
+        snapshot, name = self._snapshot(), str(request.path_params["name"])
+        if name not in snapshot.memory.groups:
+            raise HTTPException(404, f"{name} is not an instance group of this cluster")
+        text = explain_group(name, snapshot.seen, self._source.want, snapshot.memory, self._source.clock.now())
+        found = [one for one in self._source.store.events() if ("group", name) in one[1].data][-_EXPLAINED:]
+        return JSONResponse({"lines": list(text), "events": [event_shape(*one) for one in found]})
 
     async def events(self, request: Request) -> Response:
         """`after` and `wait_s` follow: the answer comes with the first new event, or empty after `wait_s`."""
@@ -150,6 +161,7 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         Route("/v1/events", pages.events),
         Route("/v1/explain/node/{name}", pages.explain_node),
         Route("/v1/explain/job/{job:int}", pages.explain_job),
+        Route("/v1/explain/group/{name}", pages.explain_group),
         Route("/v1/plan", pages.plan),
         Route("/v1/doctor", pages.doctor),
         Route("/v1/pause", pages.pause, methods=["POST"]),

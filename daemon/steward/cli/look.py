@@ -8,6 +8,7 @@ import click
 
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import ago, line, span, styled, table, when
+from steward.client import Client, NotThere
 
 
 @click.command()
@@ -164,15 +165,27 @@ def _show_event(event: dict[str, Any]) -> None:
     line(f"{when(event['at'])} {event['kind']} {about} {event['text']}".replace("  ", " "), styled(event["level"]))
 
 
+def _explained(client: Client, subject: str) -> dict[str, Any]:
+    """A number is a job; what is no node may be an instance group."""
+    if subject.isdigit():
+        return client.explain_job(int(subject))
+    try:
+        return client.explain_node(subject)
+    except NotThere as no_node:
+        try:
+            return client.explain_group(subject)
+        except NotThere:
+            raise no_node from None
+
+
 @click.command()
-@click.argument("subject", metavar="NODE|JOB")
+@click.argument("subject", metavar="NODE|JOB|GROUP")
 @JSON
 @click.pass_obj
 @one_line_errors
 def explain(context: Context, subject: str, as_json: bool) -> None:
-    """Why a node or job is as it is, what was decided, and what happens next."""
-    client = context.client()
-    found = client.explain_job(int(subject)) if subject.isdigit() else client.explain_node(subject)
+    """Why a node, job or instance group is as it is, what was decided, and what happens next."""
+    found = _explained(context.client(), subject)
     if wants_json(context, as_json):
         print_json(found)
         return

@@ -7,10 +7,11 @@ import pytest
 import requests
 
 from steward.api.auth import payload as servers_payload
-from steward.client import Client, HeadError, Unreachable
+from steward.client import Client, HeadError, NotThere, Unreachable
 from steward.client import payload as clients_payload
 from steward.model.events import Event
 from steward.model.health import Severity
+from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge
@@ -53,6 +54,16 @@ def test_a_node_and_a_job_are_explained(api: ApiBench) -> None:
     api.show(a_cluster().job())
     assert "n1" in api.client().explain_node("n1")["lines"][0]
     assert any("never touches it" in line for line in api.client().explain_job(7)["lines"])
+
+
+def test_an_instance_group_and_a_node_that_slurm_does_not_know_yet_are_explained(api: ApiBench) -> None:
+    api.show_groups(an_api_cluster().without_node("workers-1").happened("slot.serving", data=(("group", "workers"),)))
+    found = api.client().explain_group("workers")
+    assert found["lines"][0].startswith("workers (Compute): InService")
+    assert [event["kind"] for event in found["events"]] == ["slot.serving"]
+    assert any("of group workers" in line for line in api.client().explain_node("workers-1")["lines"])
+    with pytest.raises(NotThere, match="is not an instance group"):
+        api.client().explain_group("nobody")
 
 
 @pytest.mark.parametrize("name", ["n99", "../status", "a b?c"])

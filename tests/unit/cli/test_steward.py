@@ -13,6 +13,7 @@ from steward.model.health import Severity
 from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.workflows.doctor import bad
+from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
 
@@ -95,6 +96,11 @@ def test_a_job_and_a_node_are_explained(api: ApiBench) -> None:
     api.show(a_cluster().job())
     assert "n1" in steward(api, "explain", "n1").output
     assert "did not ask" in steward(api, "explain", "7").output
+
+
+def test_an_instance_group_is_explained(api: ApiBench) -> None:
+    api.show_groups(an_api_cluster())
+    assert "workers (Compute): InService" in steward(api, "explain", "workers").output
 
 
 def test_what_is_not_there_is_one_line_and_status_1(api: ApiBench) -> None:
