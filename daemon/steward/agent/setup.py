@@ -76,14 +76,13 @@ class Setups:
         order = self._parts.take(frame)
         if order is None:
             return
-        if self._report is not None and self._report.token == order.token:
-            self._head.post(setup_frame(self._report))
-            return
         self._next = order
         self._bell.set()
 
     async def run(self) -> None:
         await self._blocking(self._recall)
+        for frame in self.frames():
+            self._head.post(frame)
         while True:
             self._bell.clear()
             await self._turn()
@@ -95,10 +94,14 @@ class Setups:
         """Take in what the current run told; when it is over, begin with the next."""
         if self._current is not None:
             self._take(await self._blocking(self._look(self._current)))
+        if self._next is not None and self._report is not None and self._next.token == self._report.token:
+            self._next = None
+            self._head.post(setup_frame(self._report))
         if self._next is not None and (self._report is None or self._report.state is not SetupState.RUNNING):
             order, self._next = self._next, None
             log.info("setup begins token=%s source=%r", order.token, order.lifecycle.source)
             self._current, self._sent = SetupDir(self._root, order.token), 0
+            self._tell(SetupReport(token=order.token, state=SetupState.RUNNING, step="begin", at=self._clock.now()))
             self._tell(await self._blocking(lambda: self._begin(order)) or self._failed(order))
 
     def _take(self, seen: _Seen | None) -> None:

@@ -55,7 +55,8 @@ class Output:
         """A line of the runner itself."""
         self.follow()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self.file.write(f"{stamp}{_MARK}{printable(line, 1000)}\n".encode("ascii"))
+        begin = "\n" if self._tail else ""
+        self.file.write(f"{begin}{stamp}{_MARK}{printable(line, 1000)}\n".encode("ascii"))
         self.follow()
 
     def follow(self) -> None:
