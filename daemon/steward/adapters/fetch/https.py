@@ -29,7 +29,7 @@ def fetch_https(source: str, folder: Path, budget: Budget) -> None:
 def _download(source: str, file: IO[bytes], budget: Budget) -> None:
     limit = (min(_CONNECT_S, budget.left_s + 0.1), min(_READ_S, budget.left_s + 0.1))
     try:
-        with requests.get(source, stream=True, timeout=limit) as answer:
+        with _session() as session, session.get(source, stream=True, timeout=limit) as answer:
             _judge(source, answer)
             got = sum(_write(file, chunk, budget) for chunk in answer.iter_content(_CHUNK))
             told = answer.headers.get("Content-Length", "")
@@ -37,10 +37,19 @@ def _download(source: str, file: IO[bytes], budget: Budget) -> None:
                 raise Retryable(f"{source}: {got} of {told} bytes came")
     except requests.exceptions.SSLError as error:
         raise Permanent(f"{source}: {error}") from error
+    except requests.exceptions.InvalidSchema as error:
+        raise Permanent(f"{source} leads to what is not https: {error}") from error
     except (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects) as error:
         raise Permanent(f"{source}: {error}") from error
     except (requests.exceptions.RequestException, OSError) as error:
         raise Retryable(f"{source}: {error}") from error
+
+
+def _session() -> requests.Session:
+    """One that knows no other way than https: what it brings is run as root, and a redirect may lead anywhere."""
+    session = requests.Session()
+    del session.adapters["http://"]
+    return session
 
 
 def _write(file: IO[bytes], chunk: bytes, budget: Budget) -> int:
@@ -49,9 +58,6 @@ def _write(file: IO[bytes], chunk: bytes, budget: Budget) -> int:
 
 
 def _judge(source: str, answer: requests.Response) -> None:
-    open_way = next((each.url for each in (*answer.history, answer) if not each.url.startswith("https://")), "")
-    if open_way:
-        raise Permanent(f"{source} leads over {open_way}: only https is believed")
     if answer.status_code >= 500 or answer.status_code in _PASSING:
         raise Retryable(f"{source}: the server answered {answer.status_code}")
     if answer.status_code != 200:
