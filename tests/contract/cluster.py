@@ -19,6 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PROGRAMS = ("slurmctld", "slurmd", "scontrol", "sbatch", "munged")
+PARTITIONS = "partitions.conf"
+"""Included by slurm.conf."""
+_NOTHING = "# No partition.\n"
 _READY_S = 30.0
 
 
@@ -30,6 +33,8 @@ class Cluster:
     folder: str
     nodes: dict[str, int]
     controller_port: int
+    dynamic_port: int
+    """Of the one dynamic node that can be there."""
     daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -99,6 +104,12 @@ class Cluster:
     def start_slurmd(self, node: str) -> None:
         self.start(node, "slurmd", "-D", "-N", node)
 
+    def start_dynamic(self, node: str, feature: str) -> None:
+        """A node that slurm.conf does not have registers, drained."""
+        words = f"Feature={feature} CPUs=4 RealMemory=500 Gres=gpu:8 State=DRAIN"
+        self.start(node, "slurmd", "-D", "-Z", "-N", node, "--conf", words)
+        self.wait(f"{node} registers", lambda: "DYNAMIC" in self.run("scontrol", "show", "node", node, check=False))
+
     def stop(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
         daemon = self.daemons.pop(name)
         with contextlib.suppress(ProcessLookupError):
@@ -110,12 +121,27 @@ class Cluster:
         """No jobs, every node idle and without a reason."""
         self.run("scancel", "--user", "root", check=False)
         self.run("scancel", "--state=PENDING", "--user", "root", check=False)
-        self.wait("the queue is empty", lambda: not self.run("squeue", "-h").strip())
+        self.wait("the queue is empty", lambda: not self.run("squeue", "-h", "--all").strip())
+        self._reset_partitions()
         for node in self.nodes:
             for state in ("drain", "down"):  # drained first: it must not come back by itself in between
                 self.run("scontrol", "update", f"nodename={node}", f"state={state}", "reason=reset")
             self.run("scontrol", "update", f"nodename={node}", "state=resume")
         self.wait("all nodes are idle", lambda: set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"})
+
+    def _reset_partitions(self) -> None:
+        """Those of slurm.conf, open, with the nodes of slurm.conf."""
+        for node in self.daemons.keys() - self.nodes.keys() - {"munged", "slurmctld"}:
+            self.stop(node)
+            self.run("scontrol", "delete", f"nodename={node}", check=False)
+        if self.path(PARTITIONS).read_text() != _NOTHING:
+            self.path(PARTITIONS).write_text(_NOTHING)
+            self.path(f"{PARTITIONS}.good").unlink(missing_ok=True)
+            self.run("scontrol", "reconfigure")
+            self.wait(
+                "no other partition is left", lambda: set(self.run("sinfo", "-h", "-a", "-o", "%R").split()) == {"main"}
+            )
+        self.run("scontrol", "update", "partitionname=main", "state=up")
 
 
 def missing(root: Path = Path("/")) -> list[str]:
@@ -135,10 +161,14 @@ def running(names: Sequence[str] = ("n1", "n2", "n3"), root: Path = Path("/"), e
     """A cluster that is up and idle; nothing of it is left afterwards. `extra` are more slurm.conf lines."""
     (root / "tmp").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="steward-cl-", dir=root / "tmp"))
-    ports = _free_ports(len(names) + 1)
+    ports = _free_ports(len(names) + 2)
     inside = "/" + str(folder.relative_to(root))
     cluster = Cluster(
-        root=root, folder=inside, nodes=dict(zip(names, ports[1:], strict=True)), controller_port=ports[0]
+        root=root,
+        folder=inside,
+        nodes=dict(zip(names, ports[2:], strict=True)),
+        controller_port=ports[0],
+        dynamic_port=ports[1],
     )
     try:
         _write(cluster, extra)
@@ -157,8 +187,8 @@ def _bring_up(cluster: Cluster) -> None:
     cluster.start_controller()
     for name in cluster.nodes:
         cluster.start_slurmd(name)
-    idle = {"idle"}
-    cluster.wait("nodes are idle", lambda: set(cluster.run("sinfo", "-h", "-N", "-o", "%T").split()) == idle, _READY_S)
+    states = ("sinfo", "-h", "-N", "-n", ",".join(cluster.nodes), "-o", "%T")
+    cluster.wait("nodes are idle", lambda: set(cluster.run(*states).split()) == {"idle"}, _READY_S)
 
 
 def _take_down(cluster: Cluster) -> None:
@@ -195,6 +225,7 @@ def _write(cluster: Cluster, extra: str) -> None:
     for name in ("state", "spool"):
         cluster.path(name).mkdir(mode=0o755)
     cluster.path("cgroup.conf").write_text(_cgroup(version(cluster.root)))
+    cluster.path(PARTITIONS).write_text(_NOTHING)
     cluster.path("slurm.conf").write_text(_conf(cluster) + extra)
 
 
@@ -221,6 +252,9 @@ def _conf(cluster: Cluster) -> str:
     return f"""ClusterName=contract
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={cluster.controller_port}
+SlurmdPort={cluster.dynamic_port}
+MaxNodeCount=64
+TreeWidth=65533
 SlurmUser={user}
 SlurmdUser={user}
 AuthInfo=socket={f}/munge.sock
@@ -239,6 +273,7 @@ ReturnToService=2
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=2,batch_sched_delay=0
 {listening}{nodes}PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+include {PARTITIONS}
 """
 
 

@@ -13,13 +13,14 @@ import pytest
 
 from steward.adapters.slurm.choose import unavailable
 from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.native import PyslurmSlurm
 from steward.ports import SlurmPort
-from tests.contract.cluster import Cluster, missing, running
+from tests.contract.cluster import PARTITIONS, Cluster, missing, running
 from tests.contract.slurm_worlds import FakeWorld, RealWorld, SlurmWorld
 from tests.fakes.slurm import FakeSlurm
 
-_COMMANDS = ("scontrol", "sinfo", "squeue")
+_COMMANDS = ("scontrol", "sinfo", "squeue", "scancel")
 
 
 class Clusters:
@@ -76,9 +77,10 @@ def slurm_world(
         monkeypatch.setenv("PATH", f"{_wrappers(tmp_path, root)}:/usr/sbin:/usr/bin:/sbin:/bin")
     conf = cluster.env["SLURM_CONF"]
     with ExitStack() as stack:
-        port: SlurmPort = CommandLineSlurm(conf=conf)
+        include = IncludeFile(cluster.path(PARTITIONS), str(cluster.path("slurm.conf")))
+        port: SlurmPort = CommandLineSlurm(conf=conf, include=include)
         if kind == "pyslurm":
-            port = stack.enter_context(closing(PyslurmSlurm(conf=conf)))
+            port = stack.enter_context(closing(PyslurmSlurm(conf=conf, include=include)))
         yield RealWorld(cluster=cluster, port=port)
 
 

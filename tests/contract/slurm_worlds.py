@@ -8,6 +8,7 @@ from typing import Protocol
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.node import Node
+from steward.model.partition import PartitionState
 from steward.ports import Retryable, SlurmPort
 from tests.contract.cluster import Cluster
 from tests.fakes.slurm import FakeSlurm
@@ -19,7 +20,14 @@ class SlurmWorld(Protocol):
     port: SlurmPort
 
     def submit(
-        self, *, name: str = "job", on: str = "", requeue: bool = True, hold: bool = False, exclude: Iterable[str] = ()
+        self,
+        *,
+        name: str = "job",
+        on: str = "",
+        requeue: bool = True,
+        hold: bool = False,
+        exclude: Iterable[str] = (),
+        partition: str = "main",
     ) -> JobId:
         """A job that runs until it is told to end."""
 
@@ -35,6 +43,18 @@ class SlurmWorld(Protocol):
         """Back in the queue, held by Slurm."""
 
     def admin(self, node: str, state: str, reason: str) -> None: ...
+
+    def set_partition(self, partition: str, state: str) -> None:
+        """By an admin."""
+
+    def register(self, node: str, feature: str) -> None:
+        """A dynamic node comes, drained; there can be one."""
+
+    def restart(self) -> None:
+        """slurmctld starts anew."""
+
+    def has_got(self, job: JobId, signal: str) -> bool:
+        """Its script got this signal (USR1)."""
 
     def break_off(self) -> None:
         """The controller does not answer any more, until `mend`."""
@@ -73,9 +93,16 @@ class FakeWorld(SlurmWorld):
         self.port = self.fake
 
     def submit(
-        self, *, name: str = "job", on: str = "", requeue: bool = True, hold: bool = False, exclude: Iterable[str] = ()
+        self,
+        *,
+        name: str = "job",
+        on: str = "",
+        requeue: bool = True,
+        hold: bool = False,
+        exclude: Iterable[str] = (),
+        partition: str = "main",
     ) -> JobId:
-        return self.fake.submit(name=name, on=on, requeue=requeue, hold=hold, exclude=exclude)
+        return self.fake.submit(name=name, on=on, requeue=requeue, hold=hold, exclude=exclude, partition=partition)
 
     def submit_array(self, tasks: int) -> dict[int, JobId]:
         array = self.fake.next_id + tasks - 1  # Slurm's last task carries the array's own id
@@ -99,6 +126,19 @@ class FakeWorld(SlurmWorld):
         else:
             self.fake.set_reason(name, reason, user="root", flags={state.upper()})
 
+    def set_partition(self, partition: str, state: str) -> None:
+        self.fake.set_partition(partition, PartitionState(state))
+
+    def register(self, node: str, feature: str) -> None:
+        self.fake.register(node, feature=feature)
+
+    def restart(self) -> None:
+        self.fake.tick(2.0)
+        self.fake.restart()
+
+    def has_got(self, job: JobId, signal: str) -> bool:
+        return (job, signal) in self.fake.signals
+
     def break_off(self) -> None:
         self.fake.refuse = Retryable("the controller does not answer")
 
@@ -109,7 +149,7 @@ class FakeWorld(SlurmWorld):
         self.fake.tick()
 
 
-_UNTIL_TOLD = "while [ ! -e {told} ]; do sleep 0.05; done; {ending}"
+_UNTIL_TOLD = "trap ': >{told}.USR1' USR1; : >{told}.begun; while [ ! -e {told} ]; do sleep 0.05; done; {ending}"
 
 
 @dataclass(kw_only=True)
@@ -118,9 +158,16 @@ class RealWorld(SlurmWorld):
     port: SlurmPort
 
     def submit(
-        self, *, name: str = "job", on: str = "", requeue: bool = True, hold: bool = False, exclude: Iterable[str] = ()
+        self,
+        *,
+        name: str = "job",
+        on: str = "",
+        requeue: bool = True,
+        hold: bool = False,
+        exclude: Iterable[str] = (),
+        partition: str = "main",
     ) -> JobId:
-        options = ["-J", name, "--exclusive", "-N1", "--requeue" if requeue else "--no-requeue"]
+        options = ["-J", name, "-p", partition, "--exclusive", "-N1", "--requeue" if requeue else "--no-requeue"]
         options += ["-w", on] if on else []
         options += ["-H"] if hold else []
         options += ["-x", ",".join(exclude)] if exclude else []
@@ -154,6 +201,28 @@ class RealWorld(SlurmWorld):
 
     def admin(self, node: str, state: str, reason: str) -> None:
         self.cluster.run("scontrol", "update", f"nodename={node}", f"state={state}", f"reason={reason}")
+
+    def set_partition(self, partition: str, state: str) -> None:
+        self.cluster.run("scontrol", "update", f"partitionname={partition}", f"state={state.lower()}")
+
+    def register(self, node: str, feature: str) -> None:
+        self.cluster.start_dynamic(node, feature)
+
+    def restart(self) -> None:
+        time.sleep(1.1)  # Slurm says in whole seconds when it began
+        self.cluster.stop_controller()
+        self.cluster.start_controller()
+        self.wait("the nodes have registered", lambda: all(n.is_schedulable for n in self.port.nodes().values()))
+
+    def running(self, job: JobId) -> Job:
+        """And its script has set its trap."""
+        found = super().running(job)
+        if found.is_batch and found.array_job_id is None:
+            self.wait(f"the script of job {job} began", self.cluster.path(f"end-{job}.begun").exists)
+        return found
+
+    def has_got(self, job: JobId, signal: str) -> bool:
+        return self.cluster.path(f"end-{job}.{signal}").exists()
 
     def pending(self, job: JobId) -> Job:
         """And the second of its end is over: started again in it on the same node, Slurm would take the new

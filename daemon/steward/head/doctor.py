@@ -4,14 +4,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from steward.adapters.slurm.config import SlurmConfig
+from steward.adapters.slurm.include import IncludeFile
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import Line, bad, ok, warn
+from steward.workflows.doctor_capacity import judge_dynamic, judge_include, judge_lent
 from steward.workflows.doctor_head import judge_agents, judge_shim
 from steward.workflows.doctor_slurm import judge_slurm
 from steward.workflows.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityPlace:
+    """Where partitions of API groups can be: our file, and those that are lent. `dynamic`: nodes may register anew."""
+
+    include: IncludeFile | None = None
+    lent: frozenset[str] = frozenset()
+    dynamic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +40,7 @@ class Doctor:
     latest: Callable[[], Snapshot | None]
     views: Callable[[], Mapping[NodeName, AgentView]]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
+    capacity: CapacityPlace
 
     def examine(self) -> list[Line]:
         """One line or more for each topic."""
@@ -40,6 +52,7 @@ class Doctor:
             ("provider", "check the [provider.*] table of the settings", self._provider),
             ("agents", "see the head's log", self._agents),
             ("slurm.conf", "check that slurmctld runs", self._slurm_conf),
+            ("partitions", "check capacity.slurm_include and that slurmctld runs", self._capacity),
         )
         return [line for topic, remedy, look in looks for line in _safely(topic, remedy, look)]
 
@@ -82,6 +95,14 @@ class Doctor:
     def _slurm_conf(self) -> list[Line]:
         config = self.config.config()
         return [*judge_shim(*self.config.plugstack(config)), *judge_slurm(config)]
+
+    def _capacity(self) -> list[Line]:
+        lines: list[Line] = []
+        if file := self.capacity.include:
+            lines += judge_include(file.line, file.is_included(), file.why_not_writable())
+        if self.capacity.lent:
+            lines += judge_lent(self.capacity.lent, self.slurm.partitions())
+        return lines + (judge_dynamic(self.config.config()) if self.capacity.dynamic else [])
 
 
 def _safely(topic: str, remedy: str, look: Callable[[], list[Line]]) -> list[Line]:

@@ -15,6 +15,7 @@ from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.choose import choose as choose_slurm
 from steward.adapters.slurm.config import SlurmConfig
+from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.witness import PortWitness
 from steward.api.auth import Gatekeeper
 from steward.api.metrics import Metrics
@@ -23,7 +24,7 @@ from steward.api.server import News, build
 from steward.api.source import Source
 from steward.head import choose
 from steward.head.aws import endpoint
-from steward.head.doctor import Doctor
+from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.setup_logs import SetupLogs
 from steward.model.events import Event
@@ -102,7 +103,7 @@ def _base(settings: Settings) -> _Base:
         bell=bell,
         told=deque(maxlen=_MAX_TOLD),
         munge=Munge(str(settings.cluster.munge_socket or "")),
-        slurm=choose_slurm(conf=str(conf), timeout_s=limit_s),
+        slurm=choose_slurm(conf=str(conf), timeout_s=limit_s, include=settings.capacity.slurm_include),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
         provider=choose.fleet(settings),
         store=choose.store(settings),
@@ -164,6 +165,16 @@ def _sized(hub: Hub) -> Callable[[Snapshot], None]:
     return watch
 
 
+def _place(settings: Settings) -> CapacityPlace:
+    table = settings.capacity
+    include = IncludeFile(table.slurm_include, str(settings.cluster.slurm_conf)) if table.slurm_include else None
+    return CapacityPlace(
+        include=include,
+        lent=frozenset(table.owned_partitions),
+        dynamic=table.enabled and table.provider is not None,
+    )
+
+
 def _source(base: _Base, hub: Hub, cycle: Cycle) -> Source:
     doctor = Doctor(
         version=__version__,
@@ -177,6 +188,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle) -> Source:
         latest=lambda: cycle.latest,
         views=hub.views,
         details=hub.details,
+        capacity=_place(base.settings),
     )
     return Source(
         cluster=base.settings.cluster.name,

@@ -117,12 +117,7 @@ class Applier:
             case SetUpNode():
                 self._ports.agents.set_up(first)
             case (
-                ProbeNode()
-                | LaunchInstance()
-                | TerminateInstance()
-                | RebootInstance()
-                | BackUpNode()
-                | LookAtAlarms()
+                ProbeNode() | LaunchInstance() | TerminateInstance() | RebootInstance() | BackUpNode() | LookAtAlarms()
             ):
                 raise AssertionError(f"{kind_of(first)} is for the pool")
             case _:

@@ -74,9 +74,7 @@ class Observer:
         """Instances were made or ended: list them again."""
         self._listing_needed = self._clock.now()
 
-    def observe(
-        self, *, busy: bool, groups: bool, failures: Mapping[str, str], alive: Callable[[], None]
-    ) -> Observed:
+    def observe(self, *, busy: bool, groups: bool, failures: Mapping[str, str], alive: Callable[[], None]) -> Observed:
         """Never raises for a failed look; `alive` is called every now and then while it waits. `groups`: partitions
         are of interest."""
         asks, opted = self._agents.asks(), self._agents.opted_in()

@@ -7,6 +7,7 @@ import pytest
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail
 from steward.workflows.doctor import Health, Line
+from steward.workflows.doctor_capacity import judge_dynamic, judge_include, judge_lent
 from steward.workflows.doctor_head import judge_agents, judge_shim
 from steward.workflows.doctor_slurm import judge_slurm
 from tests.builders.picture import a_cluster, an_agent, n
@@ -90,3 +91,38 @@ def test_other_versions_and_wrong_clocks_are_named() -> None:
     found = judged(n2=AgentDetail(version="0.9", skew_s=-30.0))
     assert "n2" in found["versions warn"].text
     assert "n2" in found["clocks warn"].text
+
+
+def test_a_file_of_partitions_that_is_included_and_writable_is_well() -> None:
+    assert worst(judge_include("include p.conf", True, "")) == []
+
+
+def test_the_line_that_slurm_conf_lacks_is_told() -> None:
+    (line,) = worst(judge_include("include p.conf", False, ""))
+    assert "`include p.conf`" in line.remedy
+
+
+def test_a_file_of_partitions_that_cannot_be_written_is_bad() -> None:
+    (line,) = worst(judge_include("include p.conf", True, "/etc/slurm is not writable"))
+    assert "/etc/slurm is not writable" in line.text
+
+
+def test_lent_partitions_must_be_there() -> None:
+    assert worst(judge_lent({"dev"}, {"dev", "main"})) == []
+    (line,) = worst(judge_lent({"dev", "x"}, {"dev"}))
+    assert "partition x" in line.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ""),
+        ({"MaxNodeCount": "0"}, "MaxNodeCount"),
+        ({"SelectType": "select/linear"}, "select/linear"),
+        ({"TreeWidth": "16"}, "TreeWidth"),
+    ],
+)
+def test_what_dynamic_nodes_need_is_told(changes: dict[str, str], told: str) -> None:
+    good = {"MaxNodeCount": "100", "SelectType": "select/cons_tres", "TreeWidth": "65533"}
+    found = worst(judge_dynamic({**good, **changes}))
+    assert [told in line.text and bool(line.remedy) for line in found] == ([True] if told else [])

@@ -53,8 +53,8 @@ class Bench:
             patience=self.patience,
         )
 
-    def look(self, *, busy: bool = False) -> Observed:
-        return self.observer.observe(busy=busy, failures={}, alive=lambda: None)
+    def look(self, *, busy: bool = False, groups: bool = False) -> Observed:
+        return self.observer.observe(busy=busy, groups=groups, failures={}, alive=lambda: None)
 
 
 def test_a_picture_is_fresh_when_slurm_answers() -> None:
@@ -182,4 +182,22 @@ def test_without_a_provider_there_are_no_instances() -> None:
     observer = Observer(
         slurm=FakeSlurm.with_nodes("n1"), provider=None, agents=FakeAgents(), clock=SystemClock(), bell=Bell()
     )
-    assert observer.observe(busy=False, failures={}, alive=lambda: None).provider is Freshness.ABSENT
+    assert observer.observe(busy=False, groups=False, failures={}, alive=lambda: None).provider is Freshness.ABSENT
+
+
+def test_partitions_are_read_beside_the_cycle_and_only_while_they_are_of_interest() -> None:
+    bench = Bench()
+    assert bench.look().partitions_at == 0.0
+    began = time.time()
+    bench.look(groups=True)
+    until("the partitions were read", lambda: bool(bench.look(groups=True).partitions))
+    assert bench.look().partitions_at >= began
+
+
+def test_a_partition_that_changed_rings() -> None:
+    bench = Bench(patience=Patience(usual=0.4, asked=0.1, partitions=0.0))
+    until("the partitions were read", lambda: bool(bench.look(groups=True).partitions))
+    bench.slurm.set_gate("main", open=False)
+    bench.bell.wait(0.0)
+    bench.look(groups=True)
+    assert bench.bell.wait(2.0)
