@@ -2,7 +2,6 @@
 
 import hashlib
 import heapq
-import random
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
@@ -38,15 +37,15 @@ def _at_random(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[
     wishes = [op for op in draft.operations.values() if groups & op.after.keys()]
     last = max(wishes, key=lambda op: (op.at, op.id), default=None)
     seed = f"{last.id if last else ''}:{','.join(slot.logical for slot in known)}"
-    dice = random.Random(hashlib.sha256(seed.encode()).digest())
-    return dice.sample(known, min(count, len(known)))
+    shuffled = sorted(known, key=lambda slot: hashlib.sha256(f"{seed}:{slot.logical}".encode()).digest())
+    return shuffled[: max(0, count)]
 
 
 def least_harm(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
     """Not yet joined, failed, drained, idle (newest first), then those on which the least work is lost."""
     busy = _jobs_by_node(slots, draft)
     ranked = sorted(
-        (slot for slot in slots if slot.node not in busy), key=lambda s: (_rank(s, draft), -s.created, s.logical)
+        (slot for slot in slots if slot.node not in busy), key=lambda s: (_rank(s, draft), -s.created, -s.serial)
     )
     chosen = ranked[: max(0, count)]
     working = {slot.node: slot for slot in slots if slot.node in busy}
@@ -92,7 +91,7 @@ def _cheapest(
     """Greedily: a job that loses one node has lost its work, so its other nodes cost less after that."""
     lost: set[JobId] = set()
     chosen: dict[NodeName, SlotRecord] = {}
-    queue = [(_harm(busy[name], lost, draft), -slot.created, slot.logical, name) for name, slot in slots.items()]
+    queue = [(_harm(busy[name], lost, draft), -slot.created, -slot.serial, name) for name, slot in slots.items()]
     heapq.heapify(queue)
     while queue and len(chosen) < count:
         *_, name = heapq.heappop(queue)
@@ -103,7 +102,7 @@ def _cheapest(
         lost.update(job.id for job in fresh)
         for other in {node for job in fresh for node in job.nodes & slots.keys()} - chosen.keys():
             slot = slots[other]
-            heapq.heappush(queue, (_harm(busy[other], lost, draft), -slot.created, slot.logical, other))
+            heapq.heappush(queue, (_harm(busy[other], lost, draft), -slot.created, -slot.serial, other))
     return list(chosen.values())
 
 
