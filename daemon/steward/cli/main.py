@@ -5,9 +5,12 @@ from pathlib import Path
 import click
 
 from steward import __version__
+from steward.cli.cluster import cluster
 from steward.cli.config import config
 from steward.cli.context import context_for
+from steward.cli.group import group
 from steward.cli.look import cases, doctor, events, explain, jobs, nodes, plan, status
+from steward.cli.node import node
 from steward.cli.order import pause, resume_actions
 from steward.demo.command import demo
 from steward.testbed.cli import testbed
@@ -38,6 +41,9 @@ for command in (
     plan,
     pause,
     resume_actions,
+    group,
+    node,
+    cluster,
     config,
     testbed,
     demo,

@@ -1,0 +1,138 @@
+"""`steward group`: instance groups of the cluster."""
+
+from collections.abc import Collection, Mapping
+
+import click
+
+from steward.cli.capacity import find_cluster, need_cluster, need_group, specification
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.progress import Sight, follow
+from steward.cli.show import line, table
+from steward.client import Client, Json
+
+COLUMNS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "TYPE", "PARTITION")
+NO_WAIT = click.option("--no-wait", is_flag=True, help="Return as soon as it is accepted.")
+YES = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+@click.group()
+def group() -> None:
+    """Instance groups: how many machines of which kind."""
+
+
+@group.command("list")
+@JSON
+@click.pass_obj
+@one_line_errors
+def list_groups(context: Context, as_json: bool) -> None:
+    """Every group with how many of its nodes are there."""
+    cluster = find_cluster(context.client())
+    groups = cluster["InstanceGroups"] if cluster else []
+    if wants_json(context, as_json):
+        print_json(groups)
+        return
+    if cluster:
+        why = f": {cluster['FailureMessage']}" if "FailureMessage" in cluster else ""
+        line(f"{cluster['ClusterName']}: {cluster['ClusterStatus']}{why}", "bold")
+    table(COLUMNS, [row(one) for one in groups], empty="No cluster: `steward cluster apply FILE` makes one.")
+
+
+@group.command()
+@click.argument("name")
+@click.argument("count", type=click.IntRange(0))
+@click.option("--min", "minimum", type=click.IntRange(0), default=None, help="Closed until so many are there.")
+@NO_WAIT
+@JSON
+@click.pass_obj
+@one_line_errors
+def scale(context: Context, name: str, count: int, minimum: int | None, no_wait: bool, as_json: bool) -> None:
+    """Give a group another size; with fewer, those go whose loss does the least harm."""
+    client = context.client()
+    cluster = need_cluster(client)
+    changes = {"InstanceCount": count} | ({} if minimum is None else {"MinInstanceCount": minimum})
+    entry = specification(need_group(cluster, name), **changes)
+    answer = client.operate("UpdateCluster", {"ClusterName": cluster["ClusterName"], "InstanceGroups": [entry]})
+    finish(context, answer, {name: count}, as_json=as_json, no_wait=no_wait)
+
+
+@group.command()
+@click.argument("name")
+@YES
+@NO_WAIT
+@JSON
+@click.pass_obj
+@one_line_errors
+def delete(context: Context, name: str, yes: bool, no_wait: bool, as_json: bool) -> None:
+    """End all machines of a group, and the group."""
+    client = context.client()
+    cluster = need_cluster(client)
+    count = need_group(cluster, name)["CurrentCount"]
+    if not yes:
+        click.confirm(f"Delete group {name} with {count} nodes in service; their jobs end?", abort=True)
+    members = {"ClusterName": cluster["ClusterName"], "InstanceGroupsToDelete": [name]}
+    finish(context, client.operate("UpdateCluster", members), {}, [name], as_json=as_json, no_wait=no_wait)
+
+
+def finish(
+    context: Context,
+    answer: Json,
+    wanted: Mapping[str, int],
+    gone: Collection[str] = (),
+    *,
+    as_json: bool,
+    no_wait: bool,
+) -> None:
+    """After a change was accepted: its answer, and the cluster at work until the groups are as wanted."""
+    if wants_json(context, as_json):
+        print_json(answer)
+    elif no_wait:
+        line("Accepted; `steward group list` shows how far it is.")
+    else:
+        follow_groups(context.client(), wanted, gone)
+
+
+def follow_groups(client: Client, wanted: Mapping[str, int], gone: Collection[str] = ()) -> None:
+    """Until each group of `wanted` has its size and those of `gone` are no more. Raises HeadError when it cannot be."""
+    follow(lambda: _look(find_cluster(client), wanted, gone), COLUMNS)
+
+
+def _look(cluster: Json | None, wanted: Mapping[str, int], gone: Collection[str]) -> Sight:
+    if cluster is None:
+        return Sight(rows=(), is_over=True, failed="the cluster is gone")
+    groups = {one["InstanceGroupName"]: one for one in cluster["InstanceGroups"]}
+    rows = [row(one) for name, one in groups.items() if name in wanted or name in gone]
+    is_over = all(name in groups and _is_settled(groups[name]) for name in wanted) and not groups.keys() & set(gone)
+    return Sight(rows=rows, is_over=is_over, failed=_failure(cluster, groups, wanted))
+
+
+def _is_settled(group: Json) -> bool:
+    return bool(group["Status"] == "InService" and group["CurrentCount"] == group["TargetCount"])
+
+
+def _failure(cluster: Json, groups: Mapping[str, Json], wanted: Mapping[str, int]) -> str:
+    if cluster["ClusterStatus"] == "Failed":
+        return f"the cluster failed: {cluster.get('FailureMessage', 'see `steward events`')}"
+    for name, count in wanted.items():
+        if name not in groups:
+            return f"group {name} is gone"
+        if groups[name]["Status"] == "Failed":
+            return f"group {name} failed; `steward explain group {name}` says why"
+        if (target := groups[name]["TargetCount"]) != count:
+            return f"group {name} now shall have {target}, not {count}: rolled back, or changed by somebody else"
+    return ""
+
+
+def row(group: Json) -> tuple[str, ...]:
+    """One line of the table of groups."""
+    slurm = group.get("SlurmConfig", {})
+    kinds = group.get("InstanceRequirements", {}).get("DesiredInstanceTypes") or [group.get("InstanceType", "")]
+    return (
+        group["InstanceGroupName"],
+        slurm.get("NodeType", ""),
+        group["Status"],
+        str(group["CurrentCount"]),
+        str(group["TargetCount"]),
+        str(group.get("MinCount", "")),
+        ",".join(kinds),
+        ",".join(slurm.get("PartitionNames", [])),
+    )

@@ -1,0 +1,152 @@
+"""`steward node`: single nodes of the cluster."""
+
+from collections.abc import Callable, Mapping
+
+import click
+
+from steward.cli.capacity import all_nodes, find_cluster, named, need_cluster
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.group import NO_WAIT, YES
+from steward.cli.progress import Sight, follow
+from steward.cli.show import line, table, when
+from steward.client import Client, HeadError, Json
+
+_COLUMNS = ("NODE", "GROUP", "STATUS", "INSTANCE", "MESSAGE")
+_NODES = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+_IsDone = Callable[[Json | None], bool]
+
+
+@click.group()
+def node() -> None:
+    """Nodes of the cluster, by node name, instance id or logical id."""
+
+
+@node.command("list")
+@JSON
+@click.pass_obj
+@one_line_errors
+def list_nodes(context: Context, as_json: bool) -> None:
+    """Every node of the API's groups, those still without a machine included."""
+    client = context.client()
+    cluster = find_cluster(client)
+    found = all_nodes(client, cluster["ClusterName"]) if cluster else []
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    rows = [(*_row(one), one.get("NodeLogicalId"), when(one["LaunchTime"])) for one in found]
+    table((*_COLUMNS, "LOGICAL ID", "LAUNCHED"), rows, empty="No node: `steward group list` shows the groups.")
+
+
+@node.command()
+@_NODES
+@YES
+@NO_WAIT
+@JSON
+@click.pass_obj
+@one_line_errors
+def replace(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
+    """Give nodes another machine; jobs on them end or come back elsewhere."""
+    _touch(context, "BatchReplaceClusterNodes", nodes, _is_back, yes=yes, no_wait=no_wait, as_json=as_json)
+
+
+@node.command()
+@_NODES
+@YES
+@NO_WAIT
+@JSON
+@click.pass_obj
+@one_line_errors
+def reboot(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
+    """Reboot nodes; jobs on them end or come back elsewhere."""
+    _touch(context, "BatchRebootClusterNodes", nodes, _is_back, yes=yes, no_wait=no_wait, as_json=as_json)
+
+
+@node.command()
+@_NODES
+@YES
+@NO_WAIT
+@JSON
+@click.pass_obj
+@one_line_errors
+def delete(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
+    """End the machines of nodes; their groups shrink by as many."""
+    _touch(context, "BatchDeleteClusterNodes", nodes, _is_gone, yes=yes, no_wait=no_wait, as_json=as_json)
+
+
+def _is_gone(found: Json | None) -> bool:
+    return found is None
+
+
+def _is_back(found: Json | None) -> bool:
+    """In service with nothing to tell; one that was deleted meanwhile is waited for no longer."""
+    return found is None or (
+        found["InstanceStatus"]["Status"] == "Running" and "Message" not in found["InstanceStatus"]
+    )
+
+
+def _touch(
+    context: Context,
+    operation: str,
+    words: tuple[str, ...],
+    is_done: _IsDone,
+    *,
+    yes: bool,
+    no_wait: bool,
+    as_json: bool,
+) -> None:
+    client = context.client()
+    cluster = need_cluster(client)["ClusterName"]
+    chosen = named(all_nodes(client, cluster), words)
+    if not yes:
+        names = ", ".join(str(one.get("PrivateDnsHostname")) for one in chosen)
+        click.confirm(f"{operation} of {names}?", abort=True)
+    answer = client.operate(operation, {"ClusterName": cluster, **_ids(chosen)})
+    accepted = [one for one in chosen if one["InstanceId"] in answer.get("Successful", [])]
+    accepted += [one for one in chosen if one["NodeLogicalId"] in answer.get("SuccessfulNodeLogicalIds", [])]
+    if wants_json(context, as_json):
+        print_json(answer)
+    elif no_wait or not accepted:
+        line(f"Accepted for {len(accepted)} of {len(chosen)} nodes.")
+    else:
+        _follow(client, cluster, accepted, is_done)
+    _tell_failures(answer)
+
+
+def _ids(chosen: list[Json]) -> Json:
+    """By instance id; a node that has no instance yet by its logical id."""
+    ids = [one["InstanceId"] for one in chosen if one["InstanceId"]]
+    logical = [one["NodeLogicalId"] for one in chosen if not one["InstanceId"]]
+    return ({"NodeIds": ids} if ids else {}) | ({"NodeLogicalIds": logical} if logical else {})
+
+
+def _follow(client: Client, cluster: str, accepted: list[Json], is_done: _IsDone) -> None:
+    wanted = [one["NodeLogicalId"] for one in accepted]
+
+    def look() -> Sight:
+        now: Mapping[str, Json] = {one["NodeLogicalId"]: one for one in all_nodes(client, cluster)}
+        rows = [_row(now[logical]) for logical in wanted if logical in now]
+        return Sight(rows=rows, is_over=all(is_done(now.get(logical)) for logical in wanted))
+
+    follow(look, _COLUMNS)
+
+
+def _tell_failures(answer: Json) -> None:
+    """Raises HeadError when some node was refused."""
+    failed = [*answer.get("Failed", []), *answer.get("FailedNodeLogicalIds", [])]
+    lines = [
+        f"{one.get('NodeId') or one.get('NodeLogicalId')}: {one.get('Code') or one.get('ErrorCode')}: {one['Message']}"
+        for one in failed
+    ]
+    if lines:
+        raise HeadError("; ".join(lines))
+
+
+def _row(found: Json) -> tuple[str, ...]:
+    status = found["InstanceStatus"]
+    return (
+        found.get("PrivateDnsHostname", ""),
+        found["InstanceGroupName"],
+        status["Status"],
+        found["InstanceId"],
+        status.get("Message", ""),
+    )
