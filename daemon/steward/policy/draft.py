@@ -52,16 +52,28 @@ class Draft:
         self.operations = dict(memory.operations)
         self.client_tokens = dict(memory.client_tokens)
         self.launching = sum(1 for record in self.records.values() if record.step is SlotStep.LAUNCH)
-        self._members: defaultdict[str, set[NodeName]] = defaultdict(set)
-        for record in self.records.values():
-            self._members[record.group].add(record.node)
-        self.slots = self._repairable()
-        self.group_sizes = Counter(slot.group for slot in self.slots.values())
+        self._members: defaultdict[str, dict[NodeName, None]] | None = None
+        self._sizes: Counter[str] | None = None
+        self._slots: dict[NodeName, Slot] | None = None
         self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
         self._actions: list[Action] = []
         self._events: list[Event] = []
         self._wake: float | None = None
         self._by_node: dict[NodeName, list[Instance]] | None = None
+
+    @property
+    def slots(self) -> dict[NodeName, Slot]:
+        """The nodes we may repair: made when it is first asked for, a quiet plan does without."""
+        if self._slots is None:
+            self._slots = self._repairable()
+        return self._slots
+
+    @property
+    def group_sizes(self) -> Counter[str]:
+        """How many nodes of each group we may repair."""
+        if self._sizes is None:
+            self._sizes = Counter(slot.group for slot in self.slots.values())
+        return self._sizes
 
     def _repairable(self) -> dict[NodeName, Slot]:
         """Slots of pools that no API group took over, and of API groups those in service."""
@@ -79,30 +91,41 @@ class Draft:
 
     def members(self, group: str) -> list[SlotRecord]:
         """The slots of a group, the oldest first."""
-        found = (self.records[node] for node in self._members[group])
-        return sorted(found, key=lambda r: (r.created, len(r.logical), r.logical))
+        if self._members is None:
+            self._members = defaultdict(dict)
+            for record in sorted(self.records.values(), key=lambda r: (r.created, len(r.logical), r.logical)):
+                self._members[record.group][record.node] = None
+        return [self.records[node] for node in self._members[group]] if group in self._members else []
 
     def keep_slot(self, record: SlotRecord) -> SlotRecord:
         before = self.records.get(record.node)
         self.launching += (record.step is SlotStep.LAUNCH) - (before is not None and before.step is SlotStep.LAUNCH)
         self.records[record.node] = record
-        self._members[record.group].add(record.node)
+        if self._members is not None:
+            self._members[record.group][record.node] = None
+        self._keep_repairable(record)
+        return record
+
+    def _keep_repairable(self, record: SlotRecord) -> None:
+        if self._slots is None:
+            return
         slot = self._as_repairable(record)
         if slot is None:
-            self.slots.pop(record.node, None)
+            self._slots.pop(record.node, None)
         else:
-            self.slots[record.node] = slot
-        return record
+            self._slots[record.node] = slot
 
     def forget_slot(self, record: SlotRecord) -> None:
         self.launching -= self.records.pop(record.node).step is SlotStep.LAUNCH
-        self._members[record.group].discard(record.node)
-        self.slots.pop(record.node, None)
+        if self._members is not None:
+            del self._members[record.group][record.node]
+        if self._slots is not None:
+            self._slots.pop(record.node, None)
 
     def drop_group(self, name: str) -> None:
         """A group without slots is no more; its pool's nodes are the pool's again."""
         del self.groups[name]
-        self.slots |= {node: slot for node, slot in self.want.slots.items() if slot.group == name}
+        self._slots = None
 
     def instances_of(self, node: NodeName) -> list[Instance]:
         """Every instance that the provider lists for a node, gone ones left out, by id."""
@@ -145,9 +168,6 @@ class Draft:
         """The node's open case when it is past suspicion."""
         case = self.open_case(node)
         return case if case and case.step not in TIDY else None
-
-    def noted_missing(self, id: InstanceId | None) -> bool:
-        return f"missing:{id}" in self.noted
 
     def sorted_nodes(self) -> list[Node]:
         return [self.seen.nodes[name] for name in sorted(self.seen.nodes)]

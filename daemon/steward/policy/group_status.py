@@ -17,11 +17,10 @@ def keep_status(group: Group, draft: Draft) -> None:
     """Move the group's status by its count and its clock."""
     if group.status in (GroupStatus.DELETING, GroupStatus.SYSTEM_UPDATING, GroupStatus.FAILED):
         return
-    here = current(group, draft)
     if group.status.is_gated:
-        _while_gated(group, here, draft)
+        _while_gated(group, current(group, draft), draft)
     elif group.goal != group.good:
-        _on_new_goal(group, here, draft)
+        _on_new_goal(group, current(group, draft), draft)
     _tell_missing(draft.groups[group.name], draft)
 
 
@@ -85,14 +84,14 @@ def rolled_key(group: str) -> str:
     return f"rolled:{group}"
 
 
-def _worth(record: SlotRecord, group: Group, draft: Draft) -> tuple[bool, bool, float, str]:
+def _worth(record: SlotRecord, group: Group, draft: Draft) -> tuple[bool, bool, float, int]:
     """Healthy before unhealthy, served before never in service, then the older one."""
-    return serves(record, group, draft), record.has_served, -record.created, record.logical
+    return serves(record, group, draft), record.has_served, -record.created, -record.serial
 
 
 def _tell_missing(group: Group, draft: Draft) -> None:
     """The message names what the last tries came to while instances are missing."""
-    troubled = [r for r in staying(group, draft) if r.is_coming and r.hitch is not Hitch.NONE]
+    troubled = [r for r in draft.members(group.name) if r.hitch is not Hitch.NONE and r.is_coming and not r.is_leaving]
     if group.message and not group.message.startswith(MISSING):
         return
     text = ""

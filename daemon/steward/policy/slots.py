@@ -30,15 +30,14 @@ def move_slots(draft: Draft) -> None:
         return
     for group in sorted(draft.groups.values(), key=lambda g: (_ORDER[g.role], g.created, g.name)):
         for record in draft.members(group.name):
-            if not _is_settled(record, draft):
+            if record.step is not SlotStep.SERVING or not _is_settled(record, draft):
                 _move(record, group, draft)
 
 
 def _is_settled(record: SlotRecord, draft: Draft) -> bool:
-    """The usual case, seen quickly: it serves, and its instance is listed."""
-    if record.step is not SlotStep.SERVING or record.purpose is not Purpose.STAY:
-        return False
-    return draft.instance(record.instance) is not None and not draft.noted_missing(record.instance)
+    """The usual case, seen quickly: it serves, shall stay, and its instance is listed."""
+    listed = draft.instance(record.instance) is not None
+    return record.purpose is Purpose.STAY and listed and f"missing:{record.instance}" not in draft.noted
 
 
 def _move(record: SlotRecord, group: Group, draft: Draft) -> None:
