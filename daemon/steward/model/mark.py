@@ -21,7 +21,14 @@ class Mark:
     def __str__(self) -> str:
         return f"steward:{self.check}:{self.action}:{self.id}"
 
+    @property
+    def tells_of_leaving(self) -> bool:
+        """Its group of the API does not want the node (any more): its machine was ended on purpose."""
+        return (self.check, self.action) == LEAVE
 
+
+LEAVE = ("scale", "leave")
+"""Check and action of the mark on a node that leaves its group of the API."""
 SPARE = Mark(check="spare", action="hold", id="pool")
 """On every spare that waits: one mark for all, so that one command holds them all."""
 

@@ -91,6 +91,12 @@ class SlotRecord:
         return f"{self.logical}-{self.launches}"
 
     @property
+    def serial(self) -> int:
+        """Grows with each slot made: of two made at the same time the newer has the larger one."""
+        number = self.logical.rpartition("-")[2]
+        return int(number) if number.isdigit() else 0
+
+    @property
     def is_leaving(self) -> bool:
         return self.purpose is Purpose.LEAVE
 

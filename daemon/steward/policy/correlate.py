@@ -8,6 +8,7 @@ from steward.model.health import Severity
 from steward.model.ids import NodeName
 from steward.model.memory import Incident
 from steward.policy.draft import Draft
+from steward.policy.slot_cases import is_between
 from steward.policy.verdict import missed_since, mode_of
 
 AGENTS = "agents"
@@ -39,9 +40,14 @@ def limit(draft: Draft) -> int:
 
 
 def away(draft: Draft) -> dict[NodeName, float]:
-    """Nodes whose agent is late or lost and that are under no repair -> when it was last heard."""
+    """Nodes whose agent is late or lost and that are under no repair -> when it was last heard.
+
+    One that is on its way in or out of an API group is silent because we ended its machine, or made none yet.
+    """
     found = {}
-    for node in draft.seen.nodes:
+    for node, known in draft.seen.nodes.items():
+        if is_between(known, draft):
+            continue
         view = draft.seen.agents.get(node)
         missed = missed_since(node, draft)
         late = view is not None and view.connected and view.late

@@ -60,7 +60,9 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     lines = [f"{name}: Slurm says {state}{reason}."]
     if name in draft.want.spares:
         lines.append(_spare(name, node, draft))
-    if node.mark is not None and node.mark != SPARE:
+    if node.mark is not None and node.mark.tells_of_leaving and name not in draft.records:
+        lines.append("It left its group of the API, and its machine was ended: a group that takes it makes another.")
+    elif node.mark is not None and node.mark != SPARE:
         case = draft.open_case(name)
         back = "" if case and case.is_stood_in else "; it is given back when its new incarnation passed all checks"
         lines.append(f"Out of service by our own mark{back}.")

@@ -14,6 +14,8 @@ from steward.policy.mint import mint
 from steward.policy.slot_of import pool_of
 from steward.policy.victims import choose
 
+_MOVE_S = 0.02
+"""New slots that no step of this plan moves any more are moved by the next one, at once."""
 _ORDER = {Role.CONTROLLER: 0, Role.LOGIN: 1, Role.COMPUTE: 2}
 
 
@@ -59,6 +61,7 @@ def _add(group: Group, many: int, draft: Draft) -> None:
     draft.cluster, slots = mint(group, many, taken, cluster, draft.want, why, draft.now)
     for record in slots:
         draft.keep_slot(record)
+    draft.wake(draft.now + _MOVE_S)
     if len(slots) < many:
         text = f"group {group.name}: its [[groups]] table names {many - len(slots)} nodes too few for its target"
         draft.tell("group.no_names", text, once=f"names:{group.name}:{group.goal.target}", group=group.name)

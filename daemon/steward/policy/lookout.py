@@ -43,7 +43,7 @@ def probe_silent(draft: Draft) -> None:
     for node in draft.sorted_nodes():
         view = draft.seen.agents.get(node.name)
         is_quiet = view is None or not view.connected or view.late
-        if is_quiet and (not many or node.name in asked_about):
+        if is_quiet and (not many or node.name in asked_about) and not is_between(node, draft):
             _probe(node, draft)
 
 

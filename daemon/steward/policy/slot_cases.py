@@ -10,11 +10,15 @@ from steward.policy.draft import Draft
 
 
 def is_between(node: Node, draft: Draft) -> bool:
-    """Whether a node of the API's groups is on its way in or out, or has no slot (any more): no repair's business."""
+    """Whether a node of the API's groups is on its way in or out, or has no slot (any more): no repair's business.
+
+    One that left stays so when its group is deleted, until a person or another group takes it.
+    """
     record = draft.records.get(node.name)
     if record is None:
         slot = draft.want.slots.get(node.name)
-        return slot is not None and slot.group in draft.groups
+        has_left = node.mark is not None and node.mark.tells_of_leaving
+        return has_left or (slot is not None and slot.group in draft.groups)
     has_just_come = record.served == draft.now
     return record.step is not SlotStep.SERVING or record.purpose is not Purpose.STAY or has_just_come
 

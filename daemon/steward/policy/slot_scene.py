@@ -7,7 +7,7 @@ from steward.model.group import Group, Role
 from steward.model.health import Incarnation
 from steward.model.ids import Key
 from steward.model.instance import Instance
-from steward.model.mark import Mark
+from steward.model.mark import LEAVE, Mark
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import Purpose, SlotRecord, SlotStep
@@ -125,7 +125,7 @@ class SlotScene:
 
 _MARKS = {
     Purpose.STAY: ("setup", "hold"),
-    Purpose.LEAVE: ("scale", "leave"),
+    Purpose.LEAVE: LEAVE,
     Purpose.RENEW: ("update", "renew"),
 }
 

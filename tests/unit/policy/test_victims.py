@@ -110,3 +110,10 @@ def test_the_controller_is_no_victim_of_its_workers() -> None:
     picture = an_api_cluster(workers=1)
     assert n("controller-1") in picture.memory.slots
     assert chosen(picture, 5) == ["1"]
+
+
+def test_of_slots_made_at_the_same_time_the_last_one_goes_first() -> None:
+    picture = an_api_cluster(workers=11)
+    for number in range(1, 12):
+        picture = picture.slot(f"workers-{number}", created=T0 - 90)
+    assert chosen(picture, 3) == ["11", "10", "9"]
