@@ -129,6 +129,9 @@ class StorePort(Protocol):
     def failures(self) -> Mapping[str, str]:
         """key -> error of intents whose last outcome was a failure and that are not older than an hour."""
 
+    def done(self, kind: str) -> frozenset[str]:
+        """Keys of intents of a kind (`BackUpNode`) whose last outcome was success, not older than an hour."""
+
     def add_events(self, events: Sequence[Event]) -> None: ...
 
     def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:

@@ -137,6 +137,17 @@ def test_the_last_outcome_counts_as_failure_for_an_hour(world: StoreWorld) -> No
     assert world.store.failures() == {}
 
 
+def test_what_ended_well_is_told_by_its_kind_for_an_hour(world: StoreWorld) -> None:
+    world.store.commit(Memory(), [launch("a"), launch("b"), launch("c")], [])
+    world.store.record_outcome(Key("a"), 1000.0, "")
+    world.store.record_outcome(Key("b"), 1000.0, "refused")
+    assert world.reopen().done("LaunchInstance") == {"a"}
+    assert world.store.done("BackUpNode") == frozenset()
+
+    world.clock[0] += 3601.0
+    assert world.store.done("LaunchInstance") == frozenset()
+
+
 def test_events_are_numbered_and_can_be_followed(world: StoreWorld) -> None:
     texts = [str(n) for n in range(7)]
     world.store.commit(Memory(), [], [Event(at=1.0, kind="x", text=text) for text in texts[:4]])

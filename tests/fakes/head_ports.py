@@ -93,6 +93,9 @@ class FakeStore:
     def failures(self) -> Mapping[str, str]:
         return {key: error for key, error in self.outcomes.items() if error}
 
+    def done(self, kind: str) -> frozenset[str]:
+        return frozenset(key for key, error in self.outcomes.items() if not error and kind == "BackUpNode")
+
     def add_events(self, events: Sequence[Event]) -> None:
         self._write()
         self.log.extend(events)

@@ -57,6 +57,12 @@ class FakeStore:
         since = self.now() - _FAILURES_S
         return {key: error for key, (at, error) in last.items() if error and at >= since}
 
+    def done(self, kind: str) -> frozenset[str]:
+        self._check()
+        last = {e.action.key: e.outcome for e in self.journal if type(e.action).__name__ == kind and e.outcome}
+        since = self.now() - _FAILURES_S
+        return frozenset(key for key, (at, error) in last.items() if not error and at >= since)
+
     def add_events(self, events: Sequence[Event]) -> None:
         self._check()
         self.happened += events

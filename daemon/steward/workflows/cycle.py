@@ -115,6 +115,7 @@ class Cycle:
             failures=parts.journal.failures(),
             alive=self._alive,
         )
+        seen = replace(seen, done=parts.journal.done())
         marks.append(time.monotonic())
         memory, ordered = parts.commands.take(before, seen, parts.want)
         plan = parts.plan(seen, parts.want, memory, seen.at)

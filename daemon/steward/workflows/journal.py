@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from steward.model.action import Action
+from steward.model.action import Action, BackUpNode
 from steward.model.events import Event, Level
 from steward.model.memory import Memory
 from steward.ports import Clock, StorePort
@@ -21,7 +21,8 @@ class Journal:
     def __init__(self, store: StorePort, clock: Clock, counted: Callable[[str, str], None]) -> None:
         self._store, self._clock, self._counted = store, clock, counted
         self._failures: Mapping[str, str] = MappingProxyType({})
-        self._outcomes_came = True
+        self._done: frozenset[str] = frozenset()
+        self._outcomes_came = self._backups_came = True
 
     def load(self) -> Memory:
         """What was meant when the last head ended. Raises Retryable."""
@@ -33,6 +34,13 @@ class Journal:
             self._outcomes_came = False
             self._failures = MappingProxyType(dict(self._store.failures()))
         return self._failures
+
+    def done(self) -> frozenset[str]:
+        """Backups and restores that ended well; read again only after the outcome of one was recorded."""
+        if self._backups_came:
+            self._done = self._store.done(BackUpNode.__name__)
+            self._backups_came = False
+        return self._done
 
     def begin(self, memory: Memory, actions: Sequence[Action], events: Sequence[Event]) -> None:
         """Memory, intents and events in one transaction. Raises Retryable, and then nothing may be done."""
@@ -52,3 +60,4 @@ class Journal:
         except Exception as failure:
             log.error("cannot record an outcome: %s", failure, extra=action_fields(action))
         self._outcomes_came = True
+        self._backups_came = self._backups_came or isinstance(action, BackUpNode)

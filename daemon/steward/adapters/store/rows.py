@@ -74,6 +74,14 @@ def last_outcomes(connection: Connection, *, since: float) -> dict[str, str]:
     return dict(connection.execute(query).all())
 
 
+def keys_done(connection: Connection, kind: str, *, since: float) -> frozenset[str]:
+    """Keys of a kind whose newest outcome was success."""
+    table = journal_table
+    query = select(table.c.key, table.c.error).where(table.c.outcome_at >= since, table.c.kind == kind)
+    last = dict(connection.execute(query.order_by(table.c.seq)).all())
+    return frozenset(key for key, error in last.items() if not error)
+
+
 def add_events(connection: Connection, events: Sequence[Event]) -> None:
     if events:
         connection.execute(insert(events_table), [_event(event) for event in events])

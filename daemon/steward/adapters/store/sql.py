@@ -64,6 +64,10 @@ class SqlStore:
             last = rows.last_outcomes(connection, since=self._now() - _FAILURES_S)
         return {key: error for key, error in last.items() if error}
 
+    def done(self, kind: str) -> frozenset[str]:
+        with self._transaction() as connection:
+            return rows.keys_done(connection, kind, since=self._now() - _FAILURES_S)
+
     def add_events(self, events: Sequence[Event]) -> None:
         with self._writing, self._transaction(writes=True) as connection:
             rows.add_events(connection, events)
