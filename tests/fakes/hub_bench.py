@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from steward.adapters.handshake import Hello, Terms, greet_head
 from steward.adapters.seal import Sealer
+from steward.adapters.setup_messages import LogChunk
 from steward.adapters.wire import Channel
 from steward.head.hub import Hub
 from steward.model.events import Event
@@ -31,6 +32,7 @@ class HubBench:
     clock: FakeClock = field(default_factory=FakeClock)
     rings: int = 0
     events: list[Event] = field(default_factory=list)
+    logs: list[tuple[NodeName, LogChunk]] = field(default_factory=list)
     agents: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def listen(self, heartbeat_s: float) -> None:
@@ -40,6 +42,7 @@ class HubBench:
             ring=self._ring,
             tell=self.events.append,
             heartbeat_s=heartbeat_s,
+            keep_log=lambda node, chunk: self.logs.append((node, chunk)),
         )
         self.port = await self.hub.start("127.0.0.1", 0)
 

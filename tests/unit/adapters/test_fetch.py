@@ -28,8 +28,8 @@ from steward.ports import Permanent, Retryable
 pytestmark = pytest.mark.timeout(60)
 
 
-def budget(**limits: int) -> Budget:
-    return Budget(deadline=time.monotonic() + 1000, **limits)
+def budget(*, bytes_left: int = 1 << 20, files_left: int = 100) -> Budget:
+    return Budget(deadline=time.monotonic() + 1000, bytes_left=bytes_left, files_left=files_left)
 
 
 def tar(*members: tuple[str, bytes], links: tuple[tuple[str, str], ...] = ()) -> bytes:
