@@ -17,6 +17,7 @@ FIRING = "firing: "
 _BAD = (Hitch.SCRIPT, Hitch.BOOTSTRAP, Hitch.CHECKS)
 """Failures that the version may be blamed for; want of capacity is none."""
 _BACK = RolloutState.ROLLBACK_IN_PROGRESS
+_SERVING = SlotStep.SERVING
 
 
 def move_rollouts(draft: Draft) -> None:
@@ -39,7 +40,7 @@ def _move(group: Group, rollout: Rollout, draft: Draft) -> None:
     group = _keep(group, rollout, draft)
     if _is_done(group, rollout, draft):
         _finish(group, rollout, draft)
-    elif not why:
+    else:
         _next_batch(group, rollout, draft)
 
 
@@ -69,7 +70,13 @@ def _renew_coming(group: Group, wanted: Version, draft: Draft) -> None:
 
 
 def _renew(slot: SlotRecord, text: str, draft: Draft) -> None:
-    draft.keep_slot(replace(slot, purpose=Purpose.RENEW, why=Why(rule="rollout.renew", text=text)))
+    why = Why(rule="rollout.renew", text=text, evidence=(f"made from {_told(slot.version)}",))
+    draft.keep_slot(replace(slot, purpose=Purpose.RENEW, why=why))
+
+
+def _told(version: Version) -> str:
+    words = [version.image or "the default image", version.release and f"release {version.release}"]
+    return ", ".join(word for word in words if word) + f", update {version.serial}"
 
 
 def _count_failures(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
@@ -101,7 +108,8 @@ def _firing(group: Group, rollout: Rollout, draft: Draft) -> str:
     error = draft.seen.failures.get(key, "")
     if error.startswith(FIRING) and draft.asked_at(key) is not None:
         return f"alarms are {error}"
-    why = Why(rule="rollout.alarms", text=f"an alarm rolls the update of {group.name} back")
+    text = f"an alarm rolls the update of {group.name} back"
+    why = Why(rule="rollout.alarms", text=text, evidence=rollout.alarms)
     draft.wish(LookAtAlarms(key=key, why=why, alarms=rollout.alarms), ALARMS_EVERY_S)
     return ""
 
@@ -119,7 +127,7 @@ def _in_work(group: Group, draft: Draft) -> list[SlotRecord]:
     return [
         slot
         for slot in draft.members(group.name)
-        if not slot.is_leaving and (slot.purpose is Purpose.RENEW or (slot.is_coming and slot.has_served))
+        if not slot.is_leaving and (slot.purpose is Purpose.RENEW or (slot.step is not _SERVING and slot.has_served))
     ]
 
 
@@ -128,7 +136,7 @@ def _to_do(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
     return [
         slot
         for slot in draft.members(group.name)
-        if slot.step is SlotStep.SERVING and slot.purpose is Purpose.STAY and slot.version != aim(rollout)
+        if slot.step is _SERVING and slot.purpose is Purpose.STAY and slot.version != aim(rollout)
     ]
 
 

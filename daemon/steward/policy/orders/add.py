@@ -101,7 +101,7 @@ def _former(name: str, desk: Desk) -> Goal:
 def _mint(group: Group, count: int, desk: Desk) -> list[Added]:
     """The slots are there at once, so that their ids can be told."""
     assert desk.cluster is not None
-    why = Why(rule="slot.ordered", text=f"{desk.who} added {count} nodes to {group.name}")
+    why = Why(rule="slot.ordered", text=f"{desk.who} added nodes to {group.name}", evidence=(f"{count} more",))
     desk.cluster, slots = mint(group, count, desk.taken_names(group.name), desk.cluster, desk.want, why, desk.now)
     if len(slots) < count:
         raise invalid(f"Instance group {group.name}: only {len(slots)} of its node names are free now.")

@@ -56,9 +56,12 @@ def _open_case(slot: SlotRecord, desk: Desk) -> Case | None:
 
 def mend(wish: NodeWish, chosen: Sequence[SlotRecord], desk: Desk) -> None:
     """Open a case for each node in service; have the others made anew."""
-    why = Why(rule="node.ordered", text=f"{desk.who} ordered a {wish.value} through the API")
     draft = Draft(desk.seen, desk.want, desk.memory(), desk.now)
     for slot in chosen:
+        text = f"{desk.who} ordered a {wish.value} through the API"
+        why = Why(
+            rule="node.ordered", text=text, evidence=(f"slot {slot.logical} on {slot.instance or 'no instance'}",)
+        )
         if slot.step is SlotStep.SERVING and desk.groups[slot.group].role is Role.COMPUTE:
             _repair(slot, _RUNGS[wish], why, draft)
         else:

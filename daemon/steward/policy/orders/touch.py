@@ -96,7 +96,10 @@ def _carry_out(wish: NodeWish, chosen: Sequence[SlotRecord], desk: Desk) -> None
         mend(wish, chosen, desk)
         return
     for slot in chosen:
-        why = Why(rule="slot.deleted", text=f"{desk.who} deleted node {slot.node}")
+        text = f"{desk.who} deleted node {slot.node}"
+        why = Why(
+            rule="slot.deleted", text=text, evidence=(f"slot {slot.logical} on {slot.instance or 'no instance'}",)
+        )
         desk.slots[slot.node] = replace(slot, purpose=Purpose.LEAVE, why=why)
     goals = {name: _smaller(name, chosen, desk) for name in {slot.group for slot in chosen}}
     operation = desk.set_goals(goals)
