@@ -63,6 +63,7 @@ bench: setup shim ## recovery times against plain Slurm; ARGS="--runs N --json F
 docs: setup     ## remake the generated pages
 	$(BIN)/steward config doc > docs/config.md
 	$(BIN)/python -m steward.policy.case_diagram > docs/case.md
+	$(BIN)/python -m steward.policy.slot_diagram > docs/slot.md
 
 fresh:          ## prove `make demo` on a fresh Debian; ARGS="bookworm test"
 	tests/fresh/prove $(ARGS)

@@ -5,9 +5,15 @@ from typing import Any
 
 from steward.model.desired import CapacityPolicy, Desired, RepairPolicy
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Role
+from steward.model.health import Incarnation
+from steward.model.ids import BootId, InstanceId, Key
+from steward.model.instance import Instance, InstanceState
 from steward.model.memory import Memory
-from steward.model.observed import Freshness, Observed
-from steward.model.slot import SlotRecord
+from steward.model.node import Node, NodeBase, Reason
+from steward.model.observed import AgentView, Freshness, Observed
+from steward.model.setup import SetupReport, SetupState
+from steward.model.slot import SlotRecord, SlotStep
+from steward.model.why import Why
 from tests.builders.picture import T0, Picture, n
 
 
@@ -46,3 +52,56 @@ def with_group(picture: Picture, name: str = "workers", **fields: Any) -> Pictur
     """Somebody changed the group."""
     groups = {**picture.memory.groups, name: replace(picture.memory.groups[name], **fields)}
     return replace(picture, memory=replace(picture.memory, groups=groups))
+
+
+NODE = "workers-1"
+LOGICAL = "abcdef012345-1"
+MARK = f"steward:setup:hold:{LOGICAL}"
+
+
+def a_slot_at(step: SlotStep, *, group: Group | None = None, slot: dict[str, Any] | None = None, **rules: Any) -> Picture:
+    """One worker at a step, entered ten seconds ago: its instance runs, its agent speaks, Slurm holds its node."""
+    whole = an_empty_head(group or a_group(target=1, status=GroupStatus.IN_SERVICE, good=Goal(target=1)), **rules)
+    why = Why(rule="group.target", text="group workers shall have 1 instances")
+    fields: dict[str, Any] = {"entered": T0 - 10, "created": T0 - 100, "why": why, "instance": InstanceId("i-1")}
+    record = SlotRecord(node=n(NODE), group="workers", logical=LOGICAL, step=step, **{**fields, **(slot or {})})
+    who = Incarnation(instance=InstanceId("i-1"), boot=BootId("b-1"))
+    reason = None if step is SlotStep.SERVING else Reason(text=MARK, at=T0 - 50)
+    node = Node(
+        name=n(NODE),
+        base=NodeBase.IDLE,
+        flags=frozenset({"DYNAMIC_NORM"} | ({"DRAIN"} if reason else set())),
+        reason=reason,
+        partitions=frozenset({"workers"}),
+        slurmd_started=T0 - 20,
+    )
+    machine = Instance(id=InstanceId("i-1"), node=n(NODE), state=InstanceState.RUNNING, token=f"{LOGICAL}-0")
+    picture = whole.see(
+        nodes={n(NODE): node},
+        agents={n(NODE): AgentView(node=n(NODE), incarnation=who, connected=True, last_heard=T0)},
+        instances={machine.id: machine},
+    )
+    return replace(picture, memory=replace(picture.memory, slots={n(NODE): record}))
+
+
+def with_slot(picture: Picture, **fields: Any) -> Picture:
+    """Its record is another one."""
+    slots = {n(NODE): replace(picture.memory.slots[n(NODE)], **fields)}
+    return replace(picture, memory=replace(picture.memory, slots=slots))
+
+
+def nothing_there(picture: Picture) -> Picture:
+    """No instance, no agent, no node."""
+    return picture.see(nodes={}, agents={}, instances={})
+
+
+def asked(picture: Picture, key: str, error: str = "", ago_s: float = 5.0) -> Picture:
+    """An action was asked for, and failed where an error is given."""
+    memory = replace(picture.memory, asked={**picture.memory.asked, Key(key): picture.now - ago_s})
+    failures = {**picture.seen.failures, **({key: error} if error else {})}
+    return replace(picture, memory=memory).see(failures=failures)
+
+
+def reported(picture: Picture, token: str, state: SetupState, **fields: Any) -> Picture:
+    """The agent tells how the scripts stand."""
+    return picture.agent(NODE, setup=SetupReport(token=token, state=state, **fields))
