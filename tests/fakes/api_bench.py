@@ -66,8 +66,9 @@ class ApiBench:
         """The same for a cluster of the API; nothing is planned on it."""
         self.clock.at = picture.seen.at
         plan = Plan(actions=(), memory=picture.memory)
+        before = self.latest.memory if self.latest else Memory()
         self.latest = Snapshot(
-            at=picture.seen.at, number=1, seen=picture.seen, before=Memory(), memory=picture.memory, plan=plan
+            at=picture.seen.at, number=1, seen=picture.seen, before=before, memory=picture.memory, plan=plan
         )
         self.store.memory = picture.memory
         self.store.add_events(picture.events)

@@ -92,7 +92,8 @@ def inputs(draw: st.DrawFn, operation: str) -> dict[str, Any]:
     if operation in ("CreateCluster", "UpdateCluster") and draw(st.booleans()):
         members = {name: value for name, value in members.items() if name in _USUAL}
         members["InstanceGroups"] = draw(valid(shape.members["InstanceGroups"]))
-    return _aimed(draw, members)
+    aimed: dict[str, Any] = _aimed(draw, members)
+    return aimed
 
 
 def _aimed(draw: st.DrawFn, value: Any) -> Any:

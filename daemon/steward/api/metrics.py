@@ -4,6 +4,7 @@ from collections import Counter as Tally
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from steward.api.group_metrics import GroupMetrics
 from steward.model.action import AnswerAsk
 from steward.model.case import Case
 from steward.model.memory import Memory
@@ -47,6 +48,7 @@ class Metrics:
         self._nodes = Gauge("steward_nodes", "Nodes by state.", ["state"], registry=registry)
         self._cases = Gauge("steward_open_cases", "Repairs that are not closed.", registry=registry)
         self._agents = Gauge("steward_agents_connected", "Agents that are connected now.", registry=registry)
+        self._groups = GroupMetrics(registry)
         self._paused = Gauge("steward_paused", "1 while a person has paused all actions.", registry=registry)
 
     def text(self) -> bytes:
@@ -66,6 +68,7 @@ class Metrics:
         self._note_resumes(snapshot.before, snapshot.memory)
         self._note_answers(snapshot)
         self._note_state(snapshot)
+        self._groups.watch(snapshot.before, snapshot.memory, snapshot.seen)
 
     def _note_repairs(self, before: Memory, now: Memory) -> None:
         for key, case in now.cases.items():

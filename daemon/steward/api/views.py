@@ -12,6 +12,7 @@ from steward.model.ids import NodeName
 from steward.model.node import Node
 from steward.model.observed import AgentDetail, AgentView
 from steward.model.plan import Plan
+from steward.policy.group_count import current_counts
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -39,16 +40,36 @@ def status_view(source: Source, snapshot: Snapshot) -> Json:
         "asks_waiting": len(seen.asks),
         "incidents": [shape(one) for one in memory.incidents.values() if one.over is None],
         "breakers": [shape(one) for one in memory.breakers.values()],
+        "groups": _groups_view(snapshot),
     }
+
+
+def _groups_view(snapshot: Snapshot) -> list[Json]:
+    """Instance groups of the API's cluster, oldest first."""
+    memory = snapshot.memory
+    current = current_counts(memory, snapshot.seen)
+    return [
+        {
+            "name": group.name,
+            "role": group.role.value,
+            "status": group.status.value,
+            "current": current.get(group.name, 0),
+            "target": group.goal.target,
+            "minimum": group.goal.minimum,
+            "partition": group.partition,
+            "message": group.message,
+        }
+        for group in sorted(memory.groups.values(), key=lambda each: (each.created, each.name))
+    ]
 
 
 def nodes_view(source: Source, snapshot: Snapshot) -> list[Json]:
     """Every node of Slurm with its agent and its open case."""
     details = source.details()
     cases = {case.node: case for case in snapshot.memory.cases.values() if case.is_open}
-    agents = snapshot.seen.agents
+    agents, ours = snapshot.seen.agents, snapshot.memory.slots
     return [
-        _node_view(node, agents.get(name), details.get(name), cases.get(name), name in source.want.slots)
+        _node_view(node, agents.get(name), details.get(name), cases.get(name), name in source.want.slots or name in ours)
         for name, node in sorted(snapshot.seen.nodes.items(), key=lambda pair: natural(pair[0]))
     ]
 

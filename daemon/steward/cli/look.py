@@ -10,6 +10,8 @@ from steward.cli.context import JSON, Context, one_line_errors, print_json, want
 from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import Client, NotThere
 
+_GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "MESSAGE")
+
 
 @click.command()
 @JSON
@@ -33,6 +35,15 @@ def status(context: Context, as_json: bool) -> None:
     )
     for text, style in _troubles(found):
         line(text, style)
+    if found["groups"]:
+        line("")
+        table(_GROUPS, [_group_row(group) for group in found["groups"]], empty="")
+
+
+def _group_row(group: dict[str, Any]) -> tuple[object, ...]:
+    return tuple(
+        group[name] for name in ("name", "role", "status", "current", "target", "minimum", "partition", "message")
+    )
 
 
 def _troubles(found: dict[str, Any]) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from steward.cli.cluster import cluster
 from steward.cli.context import Context
 from steward.cli.group import group
+from steward.cli.main import main
 from steward.cli.node import node
 from steward.client import Client
 from steward.model.group import Goal, GroupStatus, Role
@@ -210,3 +211,10 @@ def test_answers_are_json_for_programs(api: ApiBench, run: Run) -> None:
     assert json.loads(run(group, "list", "--json").output)[1]["InstanceGroupName"] == "workers"
     assert len(json.loads(run(node, "list", "--json").output)) == 4
     assert "ClusterArn" in json.loads(run(group, "scale", "workers", "4", "--json").output)
+
+
+def test_the_status_has_a_table_of_groups(api: ApiBench) -> None:
+    api.show_groups(an_api_cluster(3).change_group("workers", message="rolled back: no capacity"))
+    lines = CliRunner().invoke(main, ["--url", api.url, "status"]).output.splitlines()
+    assert lines[-1].split()[:6] == ["workers", "Compute", "InService", "3", "3", "0"]
+    assert lines[-1].endswith("rolled back: no capacity")

@@ -45,7 +45,8 @@ def test_nodes_without_an_instance_are_shown_only_on_demand() -> None:
 
 
 def test_pages_follow_each_other_without_gap_or_repetition() -> None:
-    operations, seen, token = operations_on(an_api_cluster(7)), [], {}
+    operations, seen = operations_on(an_api_cluster(7)), []
+    token: dict[str, str] = {}
     while True:
         page = operations.call("ListClusterNodes", ClusterName="ml-cluster", MaxResults=3, **token)
         seen.append([node["PrivateDnsHostname"] for node in page["ClusterNodeSummaries"]])
