@@ -59,6 +59,7 @@ def testbed() -> None:
 @click.option("--plain", is_flag=True, help="Slurm alone, without Steward.")
 @click.option("--contain", is_flag=True, help="Jobs live in cgroups (docker backend).")
 @click.option("--fixed", is_flag=True, help="Machines are fixed, the spares stand in (provider static, local backend).")
+@click.option("--groups", is_flag=True, help="Nodes come with groups made through the API: n1..nN for `workers`.")
 @click.option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Further settings, values as JSON.")
 @click.option("--dir", "directory", type=_PLACE, help="Default: a new one.")
 @_one_line_errors
@@ -70,6 +71,7 @@ def up(
     plain: bool,
     contain: bool,
     fixed: bool,
+    groups: bool,
     settings: tuple[str, ...],
     directory: Path | None,
 ) -> None:
@@ -84,6 +86,7 @@ def up(
         steward=not plain,
         contain=contain,
         fixed=fixed,
+        groups=groups,
         settings=over,
     )
     bed = beds.make(spec)

@@ -17,7 +17,7 @@ from steward.testbed.docker_engine import engine, remove_all
 from steward.testbed.docker_faults import DockerFaults
 from steward.testbed.docker_files import HTTP_PORT, MOUNT, Plan
 from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.docker_symptoms import faults_in_force, is_active, machines, power
+from steward.testbed.docker_symptoms import faults_in_force, is_active, machines, names_of, power
 from steward.testbed.faults import SHAPES, Fault
 from steward.testbed.ready import await_ready, node_states
 from steward.testbed.wait import NotInTime
@@ -60,8 +60,9 @@ class DockerBed:
                 plan = docker_setup.prepare(client, self._layout, self._given, say)
                 say(f"Slurm {plan.slurm} in {self._layout.root}")
                 docker_setup.start_head(client, self._layout, plan)
-            self._launch_nodes(plan)
-            say(f"{len(self._names)} nodes started")
+            if not plan.spec.groups:
+                self._launch_nodes(plan)
+                say(f"{len(self._names)} nodes started")
             await_ready(self)
             say("every node is idle")
         except (PortError, NotInTime) as error:
@@ -122,7 +123,7 @@ class DockerBed:
 
     @property
     def _names(self) -> tuple[NodeName, ...]:
-        return (*self.spec.node_names, *self.spec.spare_names)
+        return names_of(self._plan)
 
     def _launch_nodes(self, plan: Plan) -> None:
         provider = DockerProvider(docker_setup.provider_settings(plan))

@@ -12,7 +12,7 @@ from steward.testbed.broken_scontrol import break_scontrol, mend_scontrol
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_files import Plan
 from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.docker_symptoms import AGENT, HEAD, is_active, is_dead, is_on_network, machines
+from steward.testbed.docker_symptoms import AGENT, HEAD, is_active, is_dead, is_on_network, machines, names_of
 from steward.testbed.faults import Fault, FaultKind
 from steward.testbed.site_check import remove_failing_check, write_failing_check
 from steward.testbed.wait import wait_until
@@ -39,27 +39,33 @@ class DockerFaults:
             FaultKind.PASS_CHECK: lambda node, _: remove_failing_check(layout.checks(node)),
             FaultKind.KERNEL_LOG: self._log_kernel_line,
         }
-        self._on_bed: dict[FaultKind, Callable[[], None]] = {
-            FaultKind.KILL_HEAD: lambda: self._on_head(lambda each: _kill_unit(each, HEAD)),
-            FaultKind.START_HEAD: lambda: self._on_head(lambda each: _start_unit(each, HEAD)),
-            FaultKind.STOP_HEAD: lambda: self._on_head(lambda each: _freeze_unit(each, HEAD)),
-            FaultKind.CONT_HEAD: lambda: self._on_head(lambda each: _thaw_unit(each, HEAD)),
-            FaultKind.HANG_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
-            FaultKind.GARBLE_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
-            FaultKind.FAIL_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
-            FaultKind.MEND_SCONTROL: lambda: mend_scontrol(layout.wrappers),
-            FaultKind.REFUSE_LAUNCH: layout.refuse_launch.touch,
-            FaultKind.ALLOW_LAUNCH: lambda: layout.refuse_launch.unlink(missing_ok=True),
+        self._on_bed: dict[FaultKind, Callable[[str], object]] = {
+            FaultKind.KILL_HEAD: lambda _: self._on_head(lambda each: _kill_unit(each, HEAD)),
+            FaultKind.START_HEAD: lambda _: self._on_head(lambda each: _start_unit(each, HEAD)),
+            FaultKind.STOP_HEAD: lambda _: self._on_head(lambda each: _freeze_unit(each, HEAD)),
+            FaultKind.CONT_HEAD: lambda _: self._on_head(lambda each: _thaw_unit(each, HEAD)),
+            FaultKind.HANG_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
+            FaultKind.GARBLE_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
+            FaultKind.FAIL_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
+            FaultKind.MEND_SCONTROL: lambda _: mend_scontrol(layout.wrappers),
+            FaultKind.RESTART_SLURMCTLD: lambda _: self._on_head(_restart_slurmctld),
+            FaultKind.REFUSE_LAUNCH: lambda _: layout.refuse_launch.touch(),
+            FaultKind.LIMIT_LAUNCH: layout.limit_launch.write_text,
+            FaultKind.ALLOW_LAUNCH: lambda _: self._allow_launch(),
         }
 
     def inject(self, fault: Fault) -> None:
         if fault.node is None:
-            self._on_bed[fault.kind]()
+            self._on_bed[fault.kind](fault.text)
             return
-        nodes = (*self._plan.spec.node_names, *self._plan.spec.spare_names)
+        nodes = names_of(self._plan)
         if fault.node not in nodes:
             raise BedError(f"no node {fault.node} in this bed; it has {', '.join(nodes)}")
         self._on_node[fault.kind](fault.node, fault.text)
+
+    def _allow_launch(self) -> None:
+        for path in (self._layout.refuse_launch, self._layout.limit_launch):
+            path.unlink(missing_ok=True)
 
     def _on_container(self, node: NodeName, act: Callable[[Container], None]) -> None:
         container = machines(self._plan.cluster).get(node)
@@ -126,6 +132,10 @@ def _thaw_unit(container: Container, unit: str) -> None:
     """Its watchdog may have ended it while it stood still; then systemd starts it again within a second."""
     container.exec_run(["systemctl", "kill", "--signal=CONT", "--kill-whom=main", unit])
     wait_until(f"{unit} runs", lambda: is_active(container, unit), _START_S)
+
+
+def _restart_slurmctld(container: Container) -> None:
+    _systemctl(container, "restart", "slurmctld")
 
 
 def _systemctl(container: Container, *words: str) -> None:

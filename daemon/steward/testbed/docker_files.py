@@ -15,14 +15,17 @@ from pathlib import Path
 from steward.adapters.process import run
 from steward.testbed import slurm_versions
 from steward.testbed.bed import Backend, BedSpec
-from steward.testbed.slurm_conf import GPUS, memory_mb
-from steward.testbed.steward_toml import FOR_TESTS, groups, merge, render
+from steward.testbed.layout import PARTITIONS
+from steward.testbed.slurm_conf import GPUS, NO_PARTITIONS, for_groups, memory_mb
+from steward.testbed.steward_toml import FOR_GROUPS, FOR_TESTS, groups, merge, render
 
 MOUNT = Path("/bed")
 ENGINE_SOCKET = "/docker.sock"
 HTTP_PORT = 6860
 AGENT_PORT = 6861
 READY = "ready"
+_WRITTEN = "written"
+"""Below the mount: what the head writes for Slurm."""
 _HEAD_HOST = 2
 _FIRST_NODE_HOST = 11
 _CPUS = 8
@@ -59,7 +62,11 @@ class Plan:
 
     def environment(self, role: str) -> tuple[str, ...]:
         """What the first process of a container is told; docker/README.md explains the words."""
-        flags = {"BED_STEWARD": self.spec.steward, "BED_ACCOUNTING": self.accounting}
+        flags = {
+            "BED_STEWARD": self.spec.steward,
+            "BED_ACCOUNTING": self.accounting,
+            "BED_DYNAMIC": self.spec.groups,
+        }
         return (f"BED_ROLE={role}", *(f"{name}={int(value)}" for name, value in flags.items()))
 
 
@@ -71,6 +78,11 @@ def write_files(plan: Plan, root: Path) -> None:
     (root / "shared").chmod(0o1777)
     (root / "log").chmod(0o1777)
     (etc / "slurm.conf").write_text(_slurm_conf(plan))
+    if plan.spec.groups:
+        (root / _WRITTEN).mkdir(exist_ok=True)
+        (root / _WRITTEN).chmod(0o777)  # SlurmUser, of whom the host knows nothing, replaces the file
+        (root / _WRITTEN / PARTITIONS).write_text(NO_PARTITIONS)
+    (etc / "node-has").write_text(f"{_has(plan)}\n")
     (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File=/dev/bed-gpu[0-{GPUS - 1}]\n")
     (etc / "cgroup.conf").write_text(_cgroup_conf(plan))
     shim = "optional /opt/steward/lib/steward.so socket=/run/steward/agent.sock\n"
@@ -83,13 +95,12 @@ def write_files(plan: Plan, root: Path) -> None:
 
 
 def _slurm_conf(plan: Plan) -> str:
+    if plan.spec.groups:
+        return "\n".join([*_controller(plan), *for_groups(f"{MOUNT}/{_WRITTEN}/{PARTITIONS}"), ""])
     spares = ",".join(plan.spec.spare_names)
     options = f"MaxTime=INFINITE State=UP DefMemPerCPU={memory_mb() // _CPUS // 4}"
     lines = [
-        *_CONTROLLER,
-        f"SlurmctldHost=head({plan.hosts['head']})",
-        *(_CONTAIN if plan.spec.contain else _FREE),
-        *(_ACCOUNTING if plan.accounting else ("JobAcctGatherType=jobacct_gather/none",)),
+        *_controller(plan),
         *(_node(plan, name, address) for name, address in plan.hosts.items() if name != "head"),
         f"PartitionName=main Nodes={','.join(plan.spec.node_names)} Default=YES {options}",
         *([f"PartitionName=spare Nodes={spares} Default=NO {options}"] if spares else []),
@@ -97,10 +108,24 @@ def _slurm_conf(plan: Plan) -> str:
     return "\n".join([*lines, ""])
 
 
+def _controller(plan: Plan) -> list[str]:
+    return [
+        *_CONTROLLER,
+        f"SlurmctldHost=head({plan.hosts['head']})",
+        *(_CONTAIN if plan.spec.contain else _FREE),
+        *(_ACCOUNTING if plan.accounting else ("JobAcctGatherType=jobacct_gather/none",)),
+    ]
+
+
 def _node(plan: Plan, name: str, address: str) -> str:
+    return f"NodeName={name} NodeAddr={address} {_has(plan)} State=UNKNOWN"
+
+
+def _has(plan: Plan) -> str:
+    """What a node has, for slurm.conf and for one that registers by itself."""
     # A node that is to bind tasks to cores must have those that are there.
     cpus = os.cpu_count() if plan.spec.contain else _CPUS
-    return f"NodeName={name} NodeAddr={address} CPUs={cpus} RealMemory={memory_mb()} Gres=gpu:{GPUS} State=UNKNOWN"
+    return f"CPUs={cpus} RealMemory={memory_mb()} Gres=gpu:{GPUS}"
 
 
 def _cgroup_conf(plan: Plan) -> str:
@@ -135,6 +160,9 @@ def _steward_toml(plan: Plan) -> str:
             "faults": str(MOUNT / "faults"),
         },
     }
+    if plan.spec.groups:
+        include = f"{MOUNT}/{_WRITTEN}/{PARTITIONS}"
+        tables["capacity"] = {"provider": "docker", "slurm_include": include, **FOR_GROUPS}
     return render(merge(tables, plan.spec.settings), groups(plan.spec, "docker"))
 
 

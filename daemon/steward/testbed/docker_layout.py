@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.adapters.providers.docker import REFUSE_LAUNCH
+from steward.adapters.providers.docker import LIMIT_LAUNCH, REFUSE_LAUNCH
 from steward.model.ids import NodeName
 from steward.testbed.bed_paths import BedPaths
 
@@ -31,6 +31,10 @@ class DockerLayout(BedPaths):
     @property
     def refuse_launch(self) -> Path:
         return self.root / "faults" / REFUSE_LAUNCH
+
+    @property
+    def limit_launch(self) -> Path:
+        return self.root / "faults" / LIMIT_LAUNCH
 
     def checks(self, node: NodeName) -> Path:
         return self.root / "nodes" / node / "checks.d"

@@ -26,6 +26,13 @@ def machines(cluster: str) -> dict[NodeName, Container]:
     return {NodeName(each.labels[NODE]): each for each in found if NODE in each.labels}
 
 
+def names_of(plan: Plan) -> tuple[NodeName, ...]:
+    """Every node of the bed; where groups come through the API, those that have a machine now."""
+    if not plan.spec.groups:
+        return (*plan.spec.node_names, *plan.spec.spare_names)
+    return tuple(sorted(machines(plan.cluster)))
+
+
 def power(container: Container | None) -> Power:
     """What the node's machine does; a node without a container has none."""
     return Power.MISSING if container is None else _POWER.get(container.status, Power.OFF)
@@ -42,6 +49,8 @@ def faults_in_force(layout: DockerLayout, plan: Plan) -> Iterator[Fault]:
         yield Fault(kind=broken)
     if layout.refuse_launch.exists():
         yield Fault(kind=FaultKind.REFUSE_LAUNCH)
+    if layout.limit_launch.exists():
+        yield Fault(kind=FaultKind.LIMIT_LAUNCH, text=layout.limit_launch.read_text())
 
 
 def is_active(container: Container, unit: str) -> bool:

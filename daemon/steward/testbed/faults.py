@@ -25,10 +25,12 @@ class FaultKind(Enum):
     GARBLE_SCONTROL = "garble-scontrol"
     FAIL_SCONTROL = "fail-scontrol"
     MEND_SCONTROL = "mend-scontrol"
+    RESTART_SLURMCTLD = "restart-slurmctld"
     FAIL_CHECK = "fail-check"
     PASS_CHECK = "pass-check"
     KERNEL_LOG = "kernel-log"
     REFUSE_LAUNCH = "refuse-launch"
+    LIMIT_LAUNCH = "limit-launch"
     ALLOW_LAUNCH = "allow-launch"
 
 
@@ -89,6 +91,7 @@ SHAPES: dict[FaultKind, Shape] = {
     ),
     FaultKind.FAIL_SCONTROL: Shape(doc="stewardd's scontrol, sinfo and squeue fail", undo=FaultKind.MEND_SCONTROL),
     FaultKind.MEND_SCONTROL: Shape(doc="they are Slurm's again"),
+    FaultKind.RESTART_SLURMCTLD: Shape(doc="slurmctld ends well and starts again, from its files"),
     FaultKind.FAIL_CHECK: Shape(
         doc="a site check on the node fails, with this message",
         node=True,
@@ -98,6 +101,9 @@ SHAPES: dict[FaultKind, Shape] = {
     FaultKind.PASS_CHECK: Shape(doc="the site check passes again", node=True),
     FaultKind.KERNEL_LOG: Shape(doc="the line appears in the node's kernel log", node=True, text=Text.NEEDED),
     FaultKind.REFUSE_LAUNCH: Shape(doc="the provider has no capacity", undo=FaultKind.ALLOW_LAUNCH),
+    FaultKind.LIMIT_LAUNCH: Shape(
+        doc="the provider has this many machines in all", text=Text.NEEDED, undo=FaultKind.ALLOW_LAUNCH
+    ),
     FaultKind.ALLOW_LAUNCH: Shape(doc="the provider has capacity again"),
 }
 
@@ -110,7 +116,8 @@ def fault(kind: FaultKind, node: str = "", text: str = "") -> Fault:
     if not shape.node and node:
         raise ValueError(f"{kind.value} takes no node, but {node!r} was given")
     if shape.text is Text.NEEDED and not text:
-        raise ValueError(f"{kind.value} needs a text, for example: inject {kind.value} n1 'a line'")
+        example = "n1 'a line'" if shape.node else "2"
+        raise ValueError(f"{kind.value} needs a text, for example: inject {kind.value} {example}")
     if shape.text is Text.NONE and text:
         raise ValueError(f"{kind.value} takes no text, but {text!r} was given")
     return Fault(kind=kind, node=NodeName(node) if node else None, text=text)

@@ -7,6 +7,7 @@ from steward.adapters.providers import local
 from steward.model.ids import NodeName
 from steward.testbed.bed_paths import BedPaths
 
+PARTITIONS = "partitions.conf"
 LONGEST_DIR = 70
 """A unix socket's path has at most 107 bytes, and ours end in `/run/agent-NODE.sock`."""
 
@@ -22,6 +23,15 @@ class Layout(BedPaths):
     @property
     def refuse_launch(self) -> Path:
         return self.root / local.REFUSE_LAUNCH
+
+    @property
+    def limit_launch(self) -> Path:
+        return self.root / local.LIMIT_LAUNCH
+
+    @property
+    def partitions(self) -> Path:
+        """What Steward writes for slurm.conf."""
+        return self.slurm_conf.parent / PARTITIONS
 
     @property
     def node_power(self) -> Path:

@@ -15,7 +15,7 @@ from steward.testbed.layout import Layout
 from steward.testbed.local_controller import SERVICES, Controller
 from steward.testbed.local_faults import LocalFaults
 from steward.testbed.local_setup import Manifest, slurm_env, steward_env
-from steward.testbed.local_symptoms import faults_in_force, power
+from steward.testbed.local_symptoms import faults_in_force, names_of, power
 from steward.testbed.local_user import as_user
 from steward.testbed.ready import await_ready, node_states
 from steward.testbed.slurm_conf import LOOPBACK
@@ -86,7 +86,7 @@ class LocalBed:
         return run(as_user(user, argv), timeout_s=timeout_s, env=self.env, check=check)
 
     def inject(self, fault: Fault) -> None:
-        known = (*self.spec.node_names, *self.spec.spare_names)
+        known = names_of(self._manifest, self._provider)
         if fault.node is not None and fault.node not in known:
             raise BedError(f"{fault.kind.value}: no node {fault.node} in this bed; it has {', '.join(known)}")
         try:
@@ -118,7 +118,7 @@ class LocalBed:
         services = {"slurmctld": (LOOPBACK, manifest.slurmctld)}
         self._controller.start(services | ({"stewardd": (LOOPBACK, manifest.http)} if spec.steward else {}))
         for group, names in (("main", spec.node_names), ("spare", spec.spare_names)):
-            for name in names:
+            for name in () if spec.groups else names:
                 self._provider.launch(Slot(node=name, group=group), f"bed-{name}")
         say("controller and nodes are started")
         await_ready(self)
@@ -134,5 +134,5 @@ class LocalBed:
             NodeStatus(
                 name=name, power=power(self._provider, name), instance=ids.get(name, ""), slurm=states.get(name, "")
             )
-            for name in (*manifest.spec.node_names, *manifest.spec.spare_names)
+            for name in names_of(manifest, self._provider)
         )

@@ -82,6 +82,12 @@ class Controller:
         local_machine.restart_programs(machine)
         wait_until(f"{name} runs again", lambda: self.running(name) is not None, _READY_S, every_s=0.01)
 
+    def renew(self, name: str) -> None:
+        """Have it end well, and start it again; returns when the process is there."""
+        self.signal(name, signal.SIGTERM)
+        wait_until(f"{name} has ended", lambda: self.running(name) is None, _READY_S, every_s=0.01)
+        self.restart(name)
+
     def signal(self, name: str, number: signal.Signals) -> None:
         process = self.running(name)
         if process is None:

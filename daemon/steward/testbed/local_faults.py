@@ -40,24 +40,30 @@ class LocalFaults:
             FaultKind.PASS_CHECK: lambda node, _: remove_failing_check(self._checks(node)),
             FaultKind.KERNEL_LOG: self._log_kernel_line,
         }
-        self._on_bed: dict[FaultKind, Callable[[], None]] = {
-            FaultKind.KILL_HEAD: lambda: controller.kill(_HEAD),
-            FaultKind.START_HEAD: lambda: controller.restart(_HEAD),
-            FaultKind.STOP_HEAD: lambda: controller.signal(_HEAD, signal.SIGSTOP),
-            FaultKind.CONT_HEAD: lambda: controller.signal(_HEAD, signal.SIGCONT),
-            FaultKind.HANG_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
-            FaultKind.GARBLE_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
-            FaultKind.FAIL_SCONTROL: lambda: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
-            FaultKind.MEND_SCONTROL: lambda: mend_scontrol(layout.wrappers),
-            FaultKind.REFUSE_LAUNCH: layout.refuse_launch.touch,
-            FaultKind.ALLOW_LAUNCH: lambda: layout.refuse_launch.unlink(missing_ok=True),
+        self._on_bed: dict[FaultKind, Callable[[str], object]] = {
+            FaultKind.KILL_HEAD: lambda _: controller.kill(_HEAD),
+            FaultKind.START_HEAD: lambda _: controller.restart(_HEAD),
+            FaultKind.STOP_HEAD: lambda _: controller.signal(_HEAD, signal.SIGSTOP),
+            FaultKind.CONT_HEAD: lambda _: controller.signal(_HEAD, signal.SIGCONT),
+            FaultKind.HANG_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
+            FaultKind.GARBLE_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
+            FaultKind.FAIL_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
+            FaultKind.MEND_SCONTROL: lambda _: mend_scontrol(layout.wrappers),
+            FaultKind.RESTART_SLURMCTLD: lambda _: controller.renew("slurmctld"),
+            FaultKind.REFUSE_LAUNCH: lambda _: layout.refuse_launch.touch(),
+            FaultKind.LIMIT_LAUNCH: layout.limit_launch.write_text,
+            FaultKind.ALLOW_LAUNCH: lambda _: self._allow_launch(),
         }
 
     def inject(self, fault: Fault) -> None:
         if fault.node is None:
-            self._on_bed[fault.kind]()
+            self._on_bed[fault.kind](fault.text)
         else:
             self._on_node[fault.kind](fault.node, fault.text)
+
+    def _allow_launch(self) -> None:
+        for path in (self._layout.refuse_launch, self._layout.limit_launch):
+            path.unlink(missing_ok=True)
 
     def _machine(self, node: NodeName) -> Machine:
         machine = self._provider.machine(node)

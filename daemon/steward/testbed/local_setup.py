@@ -116,7 +116,9 @@ def _check_place(layout: Layout) -> None:
 def _node_programs(layout: Layout, spec: BedSpec) -> Mapping[str, object]:
     """What the local provider starts on each machine."""
     slurmd = [find_program("slurmd"), "-D", "-N", "%n", "-f", str(layout.slurm_conf)]
-    programs = [_program("slurmd", slurmd, slurm_env(layout), layout.output("slurmd-%n"))]
+    programs: list[Mapping[str, object]] = [
+        {**_program("slurmd", slurmd, slurm_env(layout), layout.output("slurmd-%n")), "role": "Compute"}
+    ]
     if spec.steward:
         agent = [sys.executable, "-m", "steward.agent", "--config", str(layout.steward_toml), "--node", "%n"]
         programs.append(_program("agent", agent, slurm_env(layout), layout.log("steward-agent-%n")))

@@ -25,11 +25,18 @@ def power(provider: LocalProvider, node: NodeName) -> Power:
     return Power.FROZEN if _is_stopped(machine) else Power.ON
 
 
+def names_of(manifest: Manifest, provider: LocalProvider) -> tuple[NodeName, ...]:
+    """Every node of the bed; where groups come through the API, those that have a machine now."""
+    if not manifest.spec.groups:
+        return (*manifest.spec.node_names, *manifest.spec.spare_names)
+    return tuple(sorted(instance.node for instance in provider.instances().values()))
+
+
 def faults_in_force(
     layout: Layout, manifest: Manifest, controller: Controller, provider: LocalProvider
 ) -> Iterator[Fault]:
     """Kernel-log lines are not among them: they have happened, and are over."""
-    for node in (*manifest.spec.node_names, *manifest.spec.spare_names):
+    for node in names_of(manifest, provider):
         for kind in _of_node(layout, manifest, provider, node):
             yield Fault(kind=kind, node=node)
     if manifest.spec.steward and controller.running("stewardd") is None:
@@ -40,6 +47,8 @@ def faults_in_force(
         yield Fault(kind=broken)
     if layout.refuse_launch.exists():
         yield Fault(kind=FaultKind.REFUSE_LAUNCH)
+    if layout.limit_launch.exists():
+        yield Fault(kind=FaultKind.LIMIT_LAUNCH, text=layout.limit_launch.read_text())
 
 
 def _of_node(layout: Layout, manifest: Manifest, provider: LocalProvider, node: NodeName) -> Iterator[FaultKind]:

@@ -67,4 +67,5 @@ def ask_head(bed: Bed, path: str) -> Any:
 
 
 def _names(bed: Bed) -> tuple[NodeName, ...]:
-    return (*bed.spec.node_names, *bed.spec.spare_names)
+    """Those that are there from the start."""
+    return () if bed.spec.groups else (*bed.spec.node_names, *bed.spec.spare_names)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.testbed.bed import BedError, BedSpec
-from steward.testbed.layout import Layout
+from steward.testbed.layout import PARTITIONS, Layout
 from steward.testbed.slurm_versions import SlurmVersion, cgroup_conf
 
 GPUS = 8
 LOOPBACK = "127.0.0.1"
+NO_PARTITIONS = "# Written by Steward; no partition yet.\n"
 _CPUS = 8
 _MEMORY_MB = 4096
 
@@ -30,6 +31,8 @@ class SlurmPlan:
 def write_slurm_conf(layout: Layout, plan: SlurmPlan) -> None:
     etc = layout.slurm_conf.parent
     layout.slurm_conf.write_text(_slurm_conf(layout, plan))
+    if plan.spec.groups:
+        layout.partitions.write_text(NO_PARTITIONS)
     (etc / "cgroup.conf").write_text(cgroup_conf(plan.version))
     (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File={layout.gpu_devices}/gpu[0-{GPUS - 1}]\n")
     shim = "" if plan.shim is None else f"optional {plan.shim} socket={layout.agent_socket}\n"
@@ -49,7 +52,7 @@ def _slurm_conf(layout: Layout, plan: SlurmPlan) -> str:
         [
             *_controller(layout, plan),
             *_nodes(plan),
-            *_partitions(spec),
+            *(for_groups(PARTITIONS) if spec.groups else _partitions(spec)),
             "",
         ]
     )
@@ -121,6 +124,11 @@ def _partitions(spec: BedSpec) -> list[str]:
     if spec.spare_names and not spec.fixed:
         lines.append(f"PartitionName=spare Nodes={','.join(spec.spare_names)} Default=NO {options}")
     return lines
+
+
+def for_groups(include: str) -> list[str]:
+    """Nodes may register that are not named here; every partition but an empty one is Steward's to write."""
+    return ["MaxNodeCount=64", "TreeWidth=65533", "PartitionName=main Default=YES State=UP", f"include {include}"]
 
 
 def memory_mb() -> int:

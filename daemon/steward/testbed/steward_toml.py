@@ -29,6 +29,20 @@ FOR_TESTS: Mapping[str, Table] = {
 disk of the machine under the bed is full is no fault of its nodes."""
 
 
+FOR_GROUPS: Mapping[str, object] = {
+    "minimum_timeout_h": 0.05,
+    "update_drain_deadline_s": 60.0,
+    "checkpoint_grace_s": 1.0,
+    "capacity_backoff_s": [1.0, 2.0],
+    "quota_backoff_s": [1.0, 2.0],
+    "script_backoff_s": [1.0, 2.0],
+    "bootstrap_backoff_s": [1.0, 2.0],
+    "other_backoff_s": [1.0, 2.0],
+    "setup_timeout_s": 60.0,
+}
+"""The same for groups made through the API."""
+
+
 def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
     """The one file that stewardd and every agent of a local bed read."""
     node = layout.node()
@@ -59,6 +73,8 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
         },
         **FOR_TESTS,
     }
+    if spec.groups:
+        tables["capacity"] = {"provider": "local", "slurm_include": str(layout.partitions), **FOR_GROUPS}
     if spec.fixed:
         tables["provider.static"] = {
             "spares": ",".join(spec.spare_names),
@@ -71,7 +87,8 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
 
 def groups(spec: BedSpec, provider: str) -> list[Table]:
     """One group of the nodes, and one of the spares if there are any; spares of fixed machines are in no group."""
-    found: list[Table] = [{"name": "main", "nodes": ",".join(spec.node_names), "provider": provider}]
+    name = "workers" if spec.groups else "main"
+    found: list[Table] = [{"name": name, "nodes": ",".join(spec.node_names), "provider": provider}]
     if spec.spare_names and not spec.fixed:
         found.append({"name": "spare", "nodes": ",".join(spec.spare_names), "provider": provider})
     return found

@@ -14,13 +14,26 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 
 from steward.adapters.process import show
-from steward.adapters.providers.docker_machine import BED, GROUP, NODE, TOKEN, Machine, create, is_new_boot, note_reboot
+from steward.adapters.providers.docker_machine import (
+    BED,
+    GROUP,
+    IMAGE,
+    NODE,
+    TOKEN,
+    TYPE,
+    Machine,
+    create,
+    is_new_boot,
+    note_reboot,
+)
+from steward.adapters.providers.limit import read_limit, refuse_beyond
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.providers import DockerProvider as DockerSettings
 from steward.ports import Permanent, Retryable
 
 REFUSE_LAUNCH = "refuse-launch"
+LIMIT_LAUNCH = "limit-launch"
 _TIMEOUT_S = 60
 _ID_DIGITS = 17
 _CONFLICT = 409
@@ -85,7 +98,10 @@ class DockerProvider:
         settings = self._settings
         if settings.faults is not None and (settings.faults / REFUSE_LAUNCH).exists():
             raise Retryable(f"capacity: no machine for {slot.node}: launches are refused (fault refuse-launch)")
-        for other in self.instances().values():
+        there = self.instances()
+        if settings.faults is not None:
+            refuse_beyond(read_limit(settings.faults / LIMIT_LAUNCH), len(there), slot)
+        for other in there.values():
             if other.node == slot.node and other.state is InstanceState.RUNNING:
                 raise Retryable(f"{slot.node}: instance {other.id} still has this name; terminate it first")
         machine = Machine(
@@ -95,9 +111,16 @@ class DockerProvider:
             network=settings.network,
             address=self._hosts.get(slot.node, ""),
             hosts=self._hosts,
-            environment=settings.environment,
+            environment=(*settings.environment, *_told(slot)),
             mounts=settings.mounts,
-            labels={BED: settings.cluster, NODE: slot.node, GROUP: slot.group, TOKEN: token},
+            labels={
+                BED: settings.cluster,
+                NODE: slot.node,
+                GROUP: slot.group,
+                TOKEN: token,
+                TYPE: slot.types[0] if slot.types else "",
+                IMAGE: slot.image,
+            },
         )
         try:
             return create(engine, machine)
@@ -128,6 +151,7 @@ class DockerProvider:
             token=labels.get(TOKEN, ""),
             launched=float(entry["Created"]),
             address=self._hosts.get(node, ""),
+            type=labels.get(TYPE, ""),
         )
 
     @contextmanager
@@ -143,6 +167,11 @@ class DockerProvider:
         except (DockerException, OSError) as error:
             remedy = f"is the engine at {self._settings.engine} running?"
             raise Retryable(f"docker: cannot {wish}: {show(str(error))}; {remedy}") from error
+
+
+def _told(slot: Slot) -> tuple[str, ...]:
+    """What its first process must know: role, and the features of its node in Slurm."""
+    return (f"BED_NODE_ROLE={slot.role}", f"BED_FEATURES={','.join(sorted(slot.features))}")
 
 
 def instance_id(container_id: str) -> InstanceId:

@@ -19,6 +19,8 @@ BED = "steward.bed"
 NODE = "steward.node"
 GROUP = "steward.group"
 TOKEN = "steward.token"
+TYPE = "steward.type"
+IMAGE = "steward.image"
 _NOTES = "/var/lib/bed-reboots"
 
 
@@ -39,7 +41,10 @@ class Machine:
 
 def create(engine: docker.DockerClient, machine: Machine) -> Container:
     """The container, not started yet. Raises the SDK's errors."""
-    endpoint = EndpointConfig(version=engine.api.api_version, ipv4_address=machine.address or None)
+    # Its name leads to it from every other container, also where no list of hosts has it.
+    endpoint = EndpointConfig(
+        version=engine.api.api_version, ipv4_address=machine.address or None, aliases=[machine.hostname]
+    )
     return engine.containers.create(
         machine.image,
         name=machine.name,

@@ -1,6 +1,7 @@
 """Provider of the local test bed: an instance is a slurmd and its agent as processes of this machine.
 
-The bed writes `machines.json` into its directory: which programs a machine runs, `%n` standing for the node's name.
+The bed writes `machines.json` into its directory: which programs a machine runs, `%n` standing for the node's name; one
+with a `role` runs on machines of that role only. The file `faults/limit-launch` says how many machines there can be.
 """
 
 import json
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from steward.adapters.providers.limit import read_limit, refuse_beyond
 from steward.adapters.providers.local_machine import Machine, Program, own_environment, power_off, power_on
 from steward.adapters.providers.local_records import Record, Records
 from steward.model.ids import InstanceId, NodeName
@@ -20,6 +22,7 @@ from steward.ports import Permanent, Retryable
 MACHINES = "machines.json"
 INSTANCES = "instances"
 REFUSE_LAUNCH = "faults/refuse-launch"
+LIMIT_LAUNCH = "faults/limit-launch"
 
 
 class LocalProvider:
@@ -70,13 +73,22 @@ class LocalProvider:
         """Written down before anything starts: whoever asks again with this token finds it."""
         if (self._dir / REFUSE_LAUNCH).exists():
             raise Retryable(f"capacity: no machine for {slot.node}: launches are refused (fault refuse-launch)")
-        for old in self._records.every():
-            if old.node == slot.node and not old.terminated and self._is_on(old):
+        there = [record for record in self._records.every() if not record.terminated]
+        refuse_beyond(read_limit(self._dir / LIMIT_LAUNCH), len(there), slot)
+        for old in there:
+            if old.node == slot.node and self._is_on(old):
                 raise Retryable(f"{slot.node}: instance {old.id} still has this name; terminate it first")
-        instance = InstanceId(f"i-{uuid.uuid4().hex[:17]}")
-        return self._records.save(
-            Record(id=instance, node=slot.node, group=slot.group, token=token, launched=time.time())
+        fresh = Record(
+            id=InstanceId(f"i-{uuid.uuid4().hex[:17]}"),
+            node=slot.node,
+            group=slot.group,
+            token=token,
+            launched=time.time(),
+            type=slot.types[0] if slot.types else "",
+            image=slot.image,
+            role=slot.role,
         )
+        return self._records.save(fresh)
 
     def _reboot(self, record: Record, token: str) -> None:
         """A caller who died between the boot and the note of it asks again: the machine knows what booted it."""
@@ -94,9 +106,10 @@ class LocalProvider:
         (home / "boot_id").write_text(f"{uuid.uuid4()}\n")
         (home / "kernel.log").write_text("")
         state = self._records.state_file(record)
-        power_on(record.node, self._programs(record.node), cwd=home, state=state, cause=cause)
+        (home / "image").write_text(f"{record.image}\n")
+        power_on(record.node, self._programs(record.node, record.role), cwd=home, state=state, cause=cause)
 
-    def _programs(self, node: NodeName) -> tuple[Program, ...]:
+    def _programs(self, node: NodeName, role: str) -> tuple[Program, ...]:
         try:
             plan = json.loads((self._dir / MACHINES).read_text())
         except (OSError, ValueError) as error:
@@ -109,6 +122,7 @@ class LocalProvider:
                 log=Path(each["log"].replace("%n", node)),
             )
             for each in plan["programs"]
+            if each.get("role", role) == role
         )
 
     def _switch_off(self, record: Record) -> None:
@@ -127,6 +141,7 @@ class LocalProvider:
             token=record.token,
             launched=record.launched,
             address="127.0.0.1",
+            type=record.type,
         )
 
     def _state(self, record: Record) -> InstanceState:

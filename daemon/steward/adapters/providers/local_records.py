@@ -14,7 +14,8 @@ from steward.model.ids import InstanceId, NodeName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One instance. `reboots` are the tokens of reboots already done; `launched` is Unix seconds."""
+    """One instance. `reboots` are the tokens of reboots already done; `launched` is Unix seconds; `type`, `image` and
+    `role` are what was asked for."""
 
     id: InstanceId
     node: NodeName
@@ -23,6 +24,9 @@ class Record:
     launched: float
     terminated: bool = False
     reboots: tuple[str, ...] = ()
+    type: str = ""
+    image: str = ""
+    role: str = "Compute"
 
 
 class Records:
