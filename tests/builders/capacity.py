@@ -59,9 +59,9 @@ LOGICAL = "abcdef012345-1"
 MARK = f"steward:setup:hold:{LOGICAL}"
 
 
-def a_slot_at(step: SlotStep, *, group: Group | None = None, slot: dict[str, Any] | None = None, **rules: Any) -> Picture:
+def a_slot_at(step: SlotStep, *, slot: dict[str, Any] | None = None, **rules: Any) -> Picture:
     """One worker at a step, entered ten seconds ago: its instance runs, its agent speaks, Slurm holds its node."""
-    whole = an_empty_head(group or a_group(target=1, status=GroupStatus.IN_SERVICE, good=Goal(target=1)), **rules)
+    whole = an_empty_head(a_group(target=1, status=GroupStatus.IN_SERVICE, good=Goal(target=1)), **rules)
     why = Why(rule="group.target", text="group workers shall have 1 instances")
     fields: dict[str, Any] = {"entered": T0 - 10, "created": T0 - 100, "why": why, "instance": InstanceId("i-1")}
     record = SlotRecord(node=n(NODE), group="workers", logical=LOGICAL, step=step, **{**fields, **(slot or {})})

@@ -1,7 +1,7 @@
 """The simulated provider and its machines: each boots, runs an agent and a slurmd, and can die in several ways."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
@@ -200,7 +200,7 @@ class Machines:
         """The head was restarted."""
         self.views.clear()
 
-    def update_views(self, nodes: Mapping[NodeName, object], now: float) -> None:
+    def update_views(self, nodes: Iterable[NodeName], now: float) -> None:
         for node in nodes:
             self._update_view(node, now)
 

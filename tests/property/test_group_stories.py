@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, example, given, settings
 
 from steward.model.case import Step
-from steward.model.group import Goal, GroupStatus
+from steward.model.group import Goal, Group, GroupStatus
 from steward.model.job import JobState
 from steward.model.partition import PartitionState
 from steward.model.slot import SlotStep
@@ -35,6 +35,11 @@ def comes_to_rest(head: Head) -> list[str]:
         if not restless(head):
             return []
     return restless(head)
+
+
+def workers(head: Head) -> Group:
+    assert head.memory is not None
+    return head.memory.groups["workers"]
 
 
 def restless(head: Head) -> list[str]:
@@ -75,13 +80,12 @@ def test_partial_capacity_is_used_and_the_rest_comes_when_there_is_room() -> Non
     head = a_group_head(minimum=3)
     head.world.machines.room = 2
     head.run(40.0)
-    assert head.memory is not None
-    assert head.memory.groups["workers"].status is GroupStatus.CREATING
+    assert workers(head).status is GroupStatus.CREATING
     assert group_world(head).slurm.partitions["workers"].state is PartitionState.DOWN
     assert len(head.world.machines.alive) == 2
     head.world.machines.room = 3
     head.run(40.0)
-    assert head.memory.groups["workers"].status is GroupStatus.IN_SERVICE
+    assert workers(head).status is GroupStatus.IN_SERVICE
     assert group_world(head).slurm.partitions["workers"].state is PartitionState.UP
     head.world.machines.room = None
     assert comes_to_rest(head) == []
@@ -92,8 +96,7 @@ def test_a_new_group_whose_minimum_never_comes_goes_back_to_nothing() -> None:
     head = a_group_head(minimum=3)
     head.world.machines.room = 2
     head.run(200.0)
-    assert head.memory is not None
-    group = head.memory.groups["workers"]
+    group = workers(head)
     assert (group.goal, group.status) == (Goal(target=0), GroupStatus.IN_SERVICE)
     assert comes_to_rest(head) == []
     assert head.world.machines.alive == {}
@@ -108,11 +111,10 @@ def test_a_grown_group_whose_minimum_never_comes_goes_back_and_its_jobs_go_on() 
     head.run(5.0)
     set_goal(head, Goal(target=6, minimum=5))
     head.run(60.0)
-    assert head.memory is not None
-    assert head.memory.groups["workers"].status is GroupStatus.UPDATING
+    assert workers(head).status is GroupStatus.UPDATING
     assert group_world(head).slurm.partitions["workers"].state is PartitionState.DOWN
     head.run(100.0)
-    assert head.memory.groups["workers"].goal == Goal(target=2, minimum=1)
+    assert workers(head).goal == Goal(target=2, minimum=1)
     assert head.world.slurm.jobs[job].state is JobState.RUNNING
     assert head.world.slurm.jobs[job].restarts == 0
     assert comes_to_rest(head) == []

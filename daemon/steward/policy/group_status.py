@@ -31,7 +31,7 @@ def needed(group: Group, draft: Draft) -> int:
 
 
 def _while_gated(group: Group, here: int, draft: Draft) -> None:
-    if here >= needed(group, draft):
+    if here >= needed(group, draft) and not _waits_for_others(group, draft):
         _serve(group, here, draft)
         return
     since = group.minimum_since if group.minimum_since is not None else draft.now
@@ -41,6 +41,14 @@ def _while_gated(group: Group, here: int, draft: Draft) -> None:
     if draft.now >= until:
         hours = draft.want.capacity.minimum_timeout_s / 3600
         roll_back(group, f"{here} of at least {needed(group, draft)} instances were there after {hours:g} h", draft)
+
+
+def _waits_for_others(group: Group, draft: Draft) -> bool:
+    """Without continuous provisioning all groups come into service together, or none does."""
+    if draft.cluster is None or draft.cluster.continuous:
+        return False
+    others = (g for g in draft.groups.values() if g.status.is_gated and g.name != group.name)
+    return any(current(other, draft) < needed(other, draft) for other in others)
 
 
 def _serve(group: Group, here: int, draft: Draft) -> None:
@@ -55,7 +63,7 @@ def _on_new_goal(group: Group, here: int, draft: Draft) -> None:
     """A new minimum that is not there closes the gate; every other new goal is good at once."""
     is_same = group.good is not None and group.good.minimum == group.goal.minimum
     is_continuous = draft.cluster is None or draft.cluster.continuous
-    if here >= needed(group, draft) or (is_same and is_continuous):
+    if is_continuous and (is_same or here >= needed(group, draft)):
         draft.groups[group.name] = replace(group, good=group.goal)
         return
     status = GroupStatus.CREATING if group.good is None else GroupStatus.UPDATING

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from steward.model.events import Level
 from steward.model.group import Cluster, ClusterStatus, Group, GroupStatus, Role
 from steward.model.ids import NodeName
 from steward.model.slot import Purpose, SlotRecord
@@ -29,6 +30,7 @@ def keep_groups(draft: Draft) -> None:
     keep_cluster(draft)
     for group in sorted(draft.groups.values(), key=lambda g: (_ORDER[g.role], g.created, g.name)):
         _keep_count(group, draft)
+    _heed_interruptions(draft)
     _drop_ended(draft)
 
 
@@ -79,6 +81,18 @@ def send_away(record: SlotRecord, text: str, draft: Draft) -> None:
     """The slot leaves: drained, backed up, ended."""
     why = Why(rule="slot.leave", text=text, evidence=(f"slot {record.logical} since {record.created:.0f}",))
     draft.keep_slot(replace(record, purpose=Purpose.LEAVE, why=why))
+
+
+def _heed_interruptions(draft: Draft) -> None:
+    """A machine that its provider is about to take away is replaced while its jobs can still save their state."""
+    for instance in draft.seen.instances.values():
+        record = draft.records.get(instance.node) if instance.interrupted else None
+        if record is None or record.instance != instance.id or record.purpose is not Purpose.STAY:
+            continue
+        text = f"its provider takes {record.node} away: {instance.interrupted}"
+        why = Why(rule="slot.interrupted", text=text, evidence=(f"instance {instance.id}",))
+        draft.keep_slot(replace(record, purpose=Purpose.RENEW, why=why))
+        draft.tell("instance.interrupted", text, level=Level.WARNING, node=record.node, group=record.group)
 
 
 def _drop_ended(draft: Draft) -> None:

@@ -4,6 +4,7 @@ from steward.model.action import TerminateInstance
 from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.instance import Instance, InstanceState
+from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
 
@@ -16,16 +17,23 @@ def settle_orphans(draft: Draft) -> None:
     if draft.cluster is None or not draft.provider_is_fresh:
         return
     ours = f"{draft.cluster.id}-"
-    logical = {record.logical for record in draft.records.values()}
+    owners = {record.logical: record for record in draft.records.values()}
     for id in sorted(draft.seen.instances):
         instance = draft.seen.instances[id]
         if instance.state is InstanceState.GONE:
             continue
         if instance.token.startswith(ours):
-            if instance.token.rpartition("-")[0] not in logical:
+            if not _is_of(owners.get(instance.token.rpartition("-")[0]), instance):
                 _settle(instance, draft)
         elif instance.node in draft.records and instance.node not in draft.slots:
             _tell_foreign(instance, draft)
+
+
+def _is_of(record: SlotRecord | None, instance: Instance) -> bool:
+    """It is, or becomes, the slot's machine; a slot that ends sees to all that it ever launched."""
+    if record is None or record.step is SlotStep.END:
+        return record is not None
+    return instance.token == record.token or instance.id == record.instance
 
 
 def _settle(instance: Instance, draft: Draft) -> None:

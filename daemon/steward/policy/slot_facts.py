@@ -105,10 +105,17 @@ def _lost(scene: SlotScene) -> bool:
     if record.step is SlotStep.LAUNCH:
         tokens = (i.token for i in draft.seen.instances.values() if i.state is InstanceState.GONE)
         return scene.launched is None and record.token in tokens
-    if draft.instance(record.instance) is not None:
+    if draft.instance(record.instance) is not None or _speaks(scene):
         draft.noted.pop(f"missing:{record.instance}", None)
         return False
     return record.instance is not None and _is_missed(record, scene)
+
+
+def _speaks(scene: SlotScene) -> bool:
+    """Its agent is connected, or has not had the time to come back since the head's start: a list may be wrong."""
+    due = scene.draft.seen.agents_since + scene.draft.want.repair.agents_grace_s
+    scene.draft.wake(due)
+    return scene.incarnation is not None or scene.draft.now < due
 
 
 def _is_missed(record: SlotRecord, scene: SlotScene) -> bool:
@@ -137,11 +144,12 @@ def _is_over(scene: SlotScene) -> bool:
     record, draft = scene.record, scene.draft
     if scene.is_hosted:
         return True
-    if not draft.provider_is_fresh or (scene.own and not scene.is_fixed) or _may_still_come(scene):
+    if scene.is_fixed:
+        return scene.node is None or scene.node.is_down or not is_busy(scene)
+    if not draft.provider_is_fresh or scene.own or _may_still_come(scene):
         return False
     draft.wake(record.entered + LET_BE_S)
-    has_settled = scene.is_agent_gone or record.instance is None or scene.is_fixed
-    return has_settled or draft.now >= record.entered + LET_BE_S
+    return scene.is_agent_gone or record.instance is None or draft.now >= record.entered + LET_BE_S
 
 
 def _may_still_come(scene: SlotScene) -> bool:

@@ -71,6 +71,9 @@ def _serving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 def _leaving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     rules = scene.draft.want.capacity
     patience = rules.drain_deadline_s if record.purpose is Purpose.LEAVE else rules.update_drain_deadline_s
+    instance = scene.draft.instance(record.instance)
+    if instance is not None and instance.interrupted:
+        patience = rules.checkpoint_grace_s
     if rules.checkpoint_signal and has_opted_in_jobs(record.node, scene.draft):
         patience = max(patience, rules.checkpoint_grace_s)
     return replace(record, deadline=scene.draft.now + patience, tries=0, hitch=Hitch.NONE, trouble="")

@@ -19,11 +19,18 @@ def why_not_yet(scene: SlotScene) -> str:
         return f"waits before the next try: {record.trouble}"
     if not draft.provider_is_fresh:
         return "waits for the provider: its machines cannot be listed now"
+    if machine := _other_machine(scene):
+        return f"waits: machine {machine} bears its name and does not run; start it, or end it"
     if _waits_for_controller(scene):
         return "waits for the controller group"
     if draft.launching >= draft.want.capacity.launches_at_once:
         return f"waits for its turn: {draft.launching} launches are under way"
     return _waits_for_old_agent(scene)
+
+
+def _other_machine(scene: SlotScene) -> str:
+    """A stopped one that is not ours to end; two machines must not bear one name."""
+    return next((instance.id for instance in scene.draft.instances_of(scene.record.node)), "")
 
 
 def _waits_for_controller(scene: SlotScene) -> bool:

@@ -40,7 +40,7 @@ def unwanted(picture: Picture) -> Picture:
 
 def lost(picture: Picture) -> Picture:
     gone = replace(picture.seen.instances[InstanceId("i-1")], state=InstanceState.GONE)
-    return picture.see(instances={gone.id: gone})
+    return picture.see(instances={gone.id: gone}, agents={})
 
 
 def late(picture: Picture) -> Picture:
