@@ -67,9 +67,10 @@ def nodes_view(source: Source, snapshot: Snapshot) -> list[Json]:
     """Every node of Slurm with its agent and its open case."""
     details = source.details()
     cases = {case.node: case for case in snapshot.memory.cases.values() if case.is_open}
-    agents, ours = snapshot.seen.agents, snapshot.memory.slots
+    agents = snapshot.seen.agents
+    ours = source.want.slots.keys() | snapshot.memory.slots.keys()
     return [
-        _node_view(node, agents.get(name), details.get(name), cases.get(name), name in source.want.slots or name in ours)
+        _node_view(node, agents.get(name), details.get(name), cases.get(name), name in ours)
         for name, node in sorted(snapshot.seen.nodes.items(), key=lambda pair: natural(pair[0]))
     ]
 

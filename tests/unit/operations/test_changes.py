@@ -1,6 +1,7 @@
 """Calls that change the cluster: what of the request reaches it, and how refusals are told."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -276,3 +277,11 @@ def test_the_controllers_role_and_the_default_role_are_read() -> None:
     create(operations, CONTROLLER, a_group())
     roles = {name: group.role for name, group in operations.memory.groups.items()}
     assert roles == {"controller": Role.CONTROLLER, "workers": Role.COMPUTE}
+
+
+def test_the_cluster_of_the_documentation_is_taken_as_it_stands_there() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "api.md").read_text()
+    document = page.partition("cat > create_cluster.json <<'END'\n")[2].partition("END\n")[0]
+    operations = operations_on(nothing())
+    operations.call("CreateCluster", **json.loads(document))
+    assert operations.memory.groups["workers"].goal == Goal(target=4, minimum=3)
