@@ -51,8 +51,8 @@ def a_serving_head(**fields: Any) -> Head:
 
 
 def memory_of(head: Head) -> Memory:
-    assert head.memory is not None
-    return head.memory
+    """Also when the head was killed just now."""
+    return head.memory if head.memory is not None else head.store.load()
 
 
 def workers(head: Head) -> Group:
@@ -211,11 +211,11 @@ def _ordered(kind: str, head: Head, turn: Turn) -> None:
 
 
 ORDERS = ("scale", "add", "update", "delete", "reboot", "replace")
-BAD = ("bad scripts", "kill", "freeze", "lose actions", "double actions", "refuse actions", "head killed", "submit")
+MISHAPS = sorted(TURNS.keys() - {"goal", "no minimum"})
 story_turns = st.builds(
     Turn,
     after_s=st.sampled_from([0.0, 1.0, 8.0, 30.0]),
-    kind=st.sampled_from((*ORDERS, *ORDERS, *BAD)),
+    kind=st.one_of(st.sampled_from(ORDERS), st.sampled_from(MISHAPS)),
     size=st.integers(1, 4),
 )
 
