@@ -110,7 +110,7 @@ def test_down_is_drained_too_and_its_job_waits_for_another_node(slurm_world: Slu
     job = slurm_world.running(slurm_world.submit(on="n1")).id
     slurm_world.port.down([N1], MARK)
 
-    node = slurm_world.node("n1")  # a live slurmd that registers just now lifts DOWN (ReturnToService=2), never the drain
+    node = slurm_world.node("n1")  # a live slurmd that registers now lifts DOWN (ReturnToService=2), never the drain
     assert node.is_drain
     assert not node.is_schedulable
     assert node.mark == MARK
