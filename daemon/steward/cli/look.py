@@ -10,6 +10,7 @@ from steward.cli.context import JSON, Context, one_line_errors, print_json, want
 from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import Client, NotThere
 
+_KINDS = {"node", "job", "group"}
 _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "MESSAGE")
 
 
@@ -176,27 +177,40 @@ def _show_event(event: dict[str, Any]) -> None:
     line(f"{when(event['at'])} {event['kind']} {about} {event['text']}".replace("  ", " "), styled(event["level"]))
 
 
-def _explained(client: Client, subject: str) -> dict[str, Any]:
-    """A number is a job; what is no node may be an instance group."""
-    if subject.isdigit():
-        return client.explain_job(int(subject))
+def _explained(client: Client, kind: str, name: str) -> dict[str, Any]:
+    """Without a kind a number is a job, and what is no node may be an instance group."""
+    if kind == "job" or (not kind and name.isdigit()):
+        return client.explain_job(_job_id(name))
+    if kind == "group":
+        return client.explain_group(name)
     try:
-        return client.explain_node(subject)
+        return client.explain_node(name)
     except NotThere as no_node:
+        if kind:
+            raise
         try:
-            return client.explain_group(subject)
+            return client.explain_group(name)
         except NotThere:
             raise no_node from None
 
 
+def _job_id(text: str) -> int:
+    if not text.isdigit():
+        raise click.BadParameter(f"{text} is not a job id")
+    return int(text)
+
+
 @click.command()
-@click.argument("subject", metavar="NODE|JOB|GROUP")
+@click.argument("words", nargs=-1, required=True, metavar="[node|job|group] NAME")
 @JSON
 @click.pass_obj
 @one_line_errors
-def explain(context: Context, subject: str, as_json: bool) -> None:
+def explain(context: Context, words: tuple[str, ...], as_json: bool) -> None:
     """Why a node, job or instance group is as it is, what was decided, and what happens next."""
-    found = _explained(context.client(), subject)
+    *kinds, name = words
+    if len(kinds) > 1 or not set(kinds) <= _KINDS:
+        raise click.UsageError("say NAME, or one of node, job, group and NAME")
+    found = _explained(context.client(), "".join(kinds), name)
     if wants_json(context, as_json):
         print_json(found)
         return

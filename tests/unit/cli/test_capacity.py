@@ -218,3 +218,17 @@ def test_the_status_has_a_table_of_groups(api: ApiBench) -> None:
     lines = CliRunner().invoke(main, ["--url", api.url, "status"]).output.splitlines()
     assert lines[-1].split()[:6] == ["workers", "Compute", "InService", "3", "3", "0"]
     assert lines[-1].endswith("rolled back: no capacity")
+
+
+@pytest.mark.parametrize("words", [["workers"], ["group", "workers"]])
+def test_a_group_is_explained_with_and_without_the_word(api: ApiBench, words: list[str]) -> None:
+    api.show_groups(an_api_cluster(3))
+    found = CliRunner().invoke(main, ["--url", api.url, "explain", *words])
+    assert "workers (Compute): InService" in found.output
+
+
+@pytest.mark.parametrize("words", [["group", "x", "y"], ["nodes", "n1"], ["job", "n1"]])
+def test_what_cannot_be_explained_is_told(api: ApiBench, words: list[str]) -> None:
+    api.show_groups(an_api_cluster(3))
+    found = CliRunner().invoke(main, ["--url", api.url, "explain", *words])
+    assert (found.exit_code, "Usage:" in found.output) == (2, True)
