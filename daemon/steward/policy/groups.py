@@ -4,15 +4,13 @@ from dataclasses import replace
 
 from steward.model.events import Level
 from steward.model.group import Cluster, ClusterStatus, Group, GroupStatus, Role
-from steward.model.ids import NodeName
 from steward.model.slot import Purpose, SlotRecord
 from steward.model.why import Why
 from steward.policy.cluster_status import keep_cluster
 from steward.policy.draft import Draft
 from steward.policy.group_members import staying
 from steward.policy.group_status import keep_status
-from steward.policy.mint import mint
-from steward.policy.slot_of import pool_of
+from steward.policy.mint import mint, taken_names
 from steward.policy.victims import choose
 
 _MOVE_S = 0.02
@@ -59,7 +57,7 @@ def _add(group: Group, many: int, draft: Draft) -> None:
         return
     text = f"group {group.name} shall have {group.goal.target} instances"
     why = Why(rule="group.target", text=text, evidence=(f"{many} more than there are slots",))
-    taken = _taken(group, draft)
+    taken = taken_names(group.name, draft.records, draft.seen, draft.want)
     draft.cluster, slots = mint(group, many, taken, cluster, draft.want, why, draft.now)
     for record in slots:
         draft.keep_slot(record)
@@ -67,14 +65,6 @@ def _add(group: Group, many: int, draft: Draft) -> None:
     if len(slots) < many:
         text = f"group {group.name}: its [[groups]] table names {many - len(slots)} nodes too few for its target"
         draft.tell("group.no_names", text, once=f"names:{group.name}:{group.goal.target}", group=group.name)
-
-
-def _taken(group: Group, draft: Draft) -> frozenset[NodeName]:
-    """Names that a new slot cannot have. Dynamic ones must not be those of anybody's node or instance."""
-    if pool_of(group.name, draft.want) is not None:
-        return frozenset(draft.records)
-    others = {instance.node for instance in draft.seen.instances.values() if draft.instance(instance.id)}
-    return frozenset(draft.records) | frozenset(draft.seen.nodes) | others
 
 
 def send_away(record: SlotRecord, text: str, draft: Draft) -> None:

@@ -7,9 +7,21 @@ from itertools import islice
 from steward.model.desired import Desired
 from steward.model.group import Cluster, Group
 from steward.model.ids import NodeName
+from steward.model.instance import InstanceState
+from steward.model.observed import Observed
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
-from steward.policy.slot_of import free_names
+from steward.policy.slot_of import free_names, pool_of
+
+
+def taken_names(group: str, slots: Collection[NodeName], seen: Observed, want: Desired) -> frozenset[NodeName]:
+    """Node names that a new slot of the group cannot have. Dynamic ones must not be those of anybody's node or
+    instance; a pool's are its own."""
+    taken = frozenset(slots)
+    if pool_of(group, want) is not None:
+        return taken
+    machines = {each.node for each in seen.instances.values() if each.state is not InstanceState.GONE}
+    return taken.union(seen.nodes, want.slots, machines)
 
 
 def mint(

@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from steward.model.group import ClientToken, Cluster, Goal, Group, GroupStatus, Role
 from steward.model.order import Added, AddNodes, Answer
 from steward.model.why import Why
-from steward.policy.mint import mint
+from steward.policy.mint import mint, taken_names
 from steward.policy.orders.desk import Desk
-from steward.policy.orders.refuse import check_limits, check_not_busy, check_repeated, check_source, invalid
+from steward.policy.orders.refuse import check_limits, check_not_busy, check_repeated, check_source, invalid, limit
 
 MOST_GROUPS = 5
 MOST_NODES = 50
@@ -102,8 +102,9 @@ def _mint(group: Group, count: int, desk: Desk) -> list[Added]:
     """The slots are there at once, so that their ids can be told."""
     assert desk.cluster is not None
     why = Why(rule="slot.ordered", text=f"{desk.who} added nodes to {group.name}", evidence=(f"{count} more",))
-    desk.cluster, slots = mint(group, count, desk.taken_names(group.name), desk.cluster, desk.want, why, desk.now)
+    taken = taken_names(group.name, desk.slots, desk.seen, desk.want)
+    desk.cluster, slots = mint(group, count, taken, desk.cluster, desk.want, why, desk.now)
     if len(slots) < count:
-        raise invalid(f"Instance group {group.name}: only {len(slots)} of its node names are free now.")
+        raise limit(f"Instance group {group.name}: only {len(slots)} of its node names are free now.")
     desk.slots.update({slot.node: slot for slot in slots})
     return [Added(group=group.name, logical=slot.logical) for slot in slots]

@@ -51,13 +51,6 @@ class Desk:
     def _arn(self, cluster: Cluster) -> str:
         return f"arn:aws:sagemaker:{self.rules.region}:{self.rules.account}:cluster/{cluster.id}"
 
-    def taken_names(self, group: str) -> frozenset[NodeName]:
-        """Node names that a new slot of the group cannot have; a dynamic one none that anybody else might mean."""
-        ours = frozenset(self.slots)
-        if group in self.rules.pools:
-            return ours
-        return ours.union(self.seen.nodes, self.want.slots)
-
     def next_serial(self) -> int:
         """A number that this cluster never gave before."""
         assert self.cluster is not None
