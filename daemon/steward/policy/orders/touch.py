@@ -24,7 +24,8 @@ def touch(order: TouchNodes, desk: Desk) -> Answer:
     cluster = desk.the(order.cluster)
     _check(order, cluster, desk)
     named = [(id, False) for id in _once(order.ids)] + [(id, True) for id in _once(order.logical_ids)]
-    found = {name: _find(*name, desk) for name in named}
+    by_id = _by_id(desk)
+    found = {name: by_id.get(name) for name in named}
     refused = {name: _refusal(order.wish, slot, desk) for name, slot in found.items()}
     if order.wish is NodeWish.DELETE and all(refused.values()):
         lines = "; ".join(f"{id}: {no[1]}" for (id, _), no in refused.items() if no)
@@ -67,11 +68,11 @@ def _check_most(count: int, most: int, what: str) -> None:
         raise invalid(f"{count} {what}; one call takes at most {most}.")
 
 
-def _find(id: str, is_logical: bool, desk: Desk) -> SlotRecord | None:
-    def is_meant(slot: SlotRecord) -> bool:
-        return slot.logical == id if is_logical else slot.instance == id
-
-    return next((desk.slots[node] for node in sorted(desk.slots) if is_meant(desk.slots[node])), None)
+def _by_id(desk: Desk) -> dict[tuple[str, bool], SlotRecord]:
+    """Slots by (id, whether it is a logical one)."""
+    slots = [desk.slots[node] for node in sorted(desk.slots, reverse=True)]
+    by_instance = {(str(slot.instance), False): slot for slot in slots if slot.instance}
+    return by_instance | {(slot.logical, True): slot for slot in slots}
 
 
 def _refusal(wish: NodeWish, slot: SlotRecord | None, desk: Desk) -> No | None:
