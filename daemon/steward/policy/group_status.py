@@ -47,6 +47,8 @@ def _waits_for_others(group: Group, draft: Draft) -> bool:
     """Without continuous provisioning all groups come into service together, or none does."""
     if draft.cluster is None or draft.cluster.continuous:
         return False
+    if any(draft.noted.get(rolled_key(name)) == draft.now for name in draft.groups):
+        return True
     others = (g for g in draft.groups.values() if g.status.is_gated and g.name != group.name)
     return any(current(other, draft) < needed(other, draft) for other in others)
 
