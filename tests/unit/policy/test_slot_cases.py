@@ -1,0 +1,134 @@
+"""Slots beside repairs, and instances beside slots."""
+
+from dataclasses import replace
+
+from steward.model.action import CheckNow, LaunchInstance, SetUpNode, TerminateInstance
+from steward.model.case import Case, Step, Trigger
+from steward.model.group import Goal
+from steward.model.health import Advice, Incarnation
+from steward.model.ids import BootId, CaseId, InstanceId
+from steward.model.instance import Instance, InstanceState
+from steward.model.setup import Lifecycle, SetupState
+from steward.model.slot import Purpose, SlotStep
+from steward.model.why import Why
+from tests.builders.capacity import NODE, a_slot_at, reported, slot, with_group, with_slot
+from tests.builders.picture import T0, Picture, n
+
+SCRIPTS = Lifecycle(source="file:///scripts", on_create="on_create.sh")
+ORPHAN = Instance(id=InstanceId("i-9"), node=n("workers-9"), state=InstanceState.RUNNING, token="abcdef012345-9-0")
+
+
+def repaired(picture: Picture, step: Step, *, rung: Advice = Advice.REPLACE) -> Picture:
+    case = Case(
+        id=CaseId("c1-0"),
+        node=n(NODE),
+        trigger=Trigger.FATAL,
+        check="gpu",
+        step=step,
+        entered=T0 - 5,
+        opened=T0 - 50,
+        why=Why(rule="node.fatal", text="check gpu failed"),
+        rung=rung,
+        old=Incarnation(instance=InstanceId("i-0"), boot=BootId("b-0")),
+        old_slurmd=T0 - 900,
+        new_instance=InstanceId("i-1"),
+        marked=T0 - 40,
+    )
+    held = picture.down(NODE, "steward:gpu:replace:c1-0")
+    machines = {InstanceId("i-1"): replace(picture.seen.instances[InstanceId("i-1")], token=case.token)}
+    return replace(held, memory=replace(held.memory, cases={case.id: case})).see(instances=machines)
+
+
+def cases(picture: Picture) -> list[Step]:
+    return [case.step for case in picture.plan().memory.cases.values()]
+
+
+def kinds(picture: Picture) -> list[str]:
+    return [event.kind for event in picture.plan().events]
+
+
+def test_a_node_that_serves_is_repaired() -> None:
+    assert cases(a_slot_at(SlotStep.SERVING).failing(NODE)) == [Step.DRAIN]
+
+
+def test_a_node_on_its_way_in_or_out_is_no_repairs_business() -> None:
+    for step in (SlotStep.PROVISION, SlotStep.SETUP, SlotStep.VERIFY, SlotStep.DRAIN, SlotStep.END):
+        assert cases(with_slot(a_slot_at(step).failing(NODE), purpose=Purpose.LEAVE)) == []
+
+
+def test_without_recovery_a_fault_is_only_told() -> None:
+    picture = a_slot_at(SlotStep.SERVING).failing(NODE)
+    assert picture.memory.cluster is not None
+    off = replace(picture, memory=replace(picture.memory, cluster=replace(picture.memory.cluster, recovery=False)))
+    assert cases(off) == []
+    assert "case.withheld" in kinds(off)
+
+
+def test_without_recovery_a_persons_command_is_still_carried_out() -> None:
+    picture = a_slot_at(SlotStep.SERVING).drained(NODE, "Action:Replace", flag="FAIL")
+    assert picture.memory.cluster is not None
+    off = replace(picture, memory=replace(picture.memory, cluster=replace(picture.memory.cluster, recovery=False)))
+    assert cases(off) != []
+
+
+def test_a_repair_launches_what_the_group_is_made_of() -> None:
+    picture = repaired(a_slot_at(SlotStep.SERVING), Step.LAUNCH).see(instances={}, agents={})
+    launch = next(a for a in picture.plan().actions if isinstance(a, LaunchInstance))
+    assert launch.case == "c1-0"
+    assert (launch.slot.types, launch.slot.features) == (("ml.g5.xlarge",), {"workers"})
+
+
+def test_a_repair_runs_the_scripts_before_it_asks_for_checks() -> None:
+    picture = with_group(repaired(a_slot_at(SlotStep.SERVING), Step.VERIFY), lifecycle=SCRIPTS)
+    assert [type(action) for action in picture.plan().actions] == [SetUpNode]
+    done = reported(picture, "c1-0-0-0", SetupState.SUCCEEDED)
+    assert [type(action) for action in done.plan().actions] == [CheckNow]
+    assert cases(reported(picture, "c1-0-0-0", SetupState.FAILED)) == [Step.LAUNCH]
+
+
+def test_a_reboot_runs_no_scripts() -> None:
+    picture = with_group(repaired(a_slot_at(SlotStep.SERVING), Step.VERIFY, rung=Advice.REBOOT), lifecycle=SCRIPTS)
+    assert SetUpNode not in [type(action) for action in picture.plan().actions]
+
+
+def test_a_slot_keeps_the_machine_that_a_repair_made() -> None:
+    picture = with_slot(repaired(a_slot_at(SlotStep.SERVING), Step.RETURN), instance=InstanceId("i-0"))
+    assert slot(picture.then(), NODE).instance == "i-1"
+    assert slot(picture.then(), NODE).step is SlotStep.SERVING
+
+
+def test_a_slot_that_leaves_ends_its_nodes_repair_and_the_machine_that_was_made_for_it() -> None:
+    picture = with_slot(repaired(a_slot_at(SlotStep.SERVING), Step.VERIFY), purpose=Purpose.LEAVE)
+    left = with_group(picture, goal=Goal(target=0), good=Goal(target=0)).then(1)
+    assert cases(left) == [Step.CLOSED]
+    ended = left.down(NODE, "steward:scale:leave:abcdef012345-1").then()
+    assert slot(ended, NODE).step is SlotStep.END
+    assert TerminateInstance in [type(a) for a in left.down(NODE, "steward:scale:leave:abcdef012345-1").plan().actions]
+
+
+def test_a_list_that_misses_a_machine_whose_agent_speaks_takes_nothing_from_a_group() -> None:
+    picture = a_slot_at(SlotStep.SERVING).see(instances={})
+    assert slot(picture.then(60).then(60).then(), NODE).step is SlotStep.SERVING
+
+
+def test_a_machine_is_missed_after_two_lists_without_it() -> None:
+    picture = a_slot_at(SlotStep.SERVING).see(instances={}, agents={}).then(0.5)
+    assert slot(picture, NODE).step is SlotStep.SERVING
+    assert slot(picture.then(0.5).then(), NODE).step is not SlotStep.SERVING
+
+
+def test_a_machine_of_ours_without_a_slot_is_ended_after_a_minute() -> None:
+    picture = a_slot_at(SlotStep.SERVING)
+    with_orphan = picture.see(instances={**picture.seen.instances, ORPHAN.id: ORPHAN})
+    assert with_orphan.plan().actions == ()
+    assert with_orphan.then(59).plan().actions == ()
+    ends = with_orphan.then(60).plan().actions
+    assert [a.instance for a in ends if isinstance(a, TerminateInstance)] == ["i-9"]
+
+
+def test_a_machine_of_somebody_else_is_never_ended() -> None:
+    picture = a_slot_at(SlotStep.SERVING)
+    for token in ("", "other-1-0", "abcdef01234-1-0"):
+        foreign = replace(ORPHAN, token=token)
+        seen = picture.see(instances={**picture.seen.instances, foreign.id: foreign})
+        assert seen.then(100).plan().actions == ()

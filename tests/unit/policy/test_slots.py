@@ -1,0 +1,217 @@
+"""What a slot asks for on its way into service: held, launched, set up, verified, given to Slurm."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from steward.model.action import Action, CheckNow, DownNode, DrainNode, LaunchInstance, ReturnNode, SetUpNode
+from steward.model.desired import Pool
+from steward.model.group import Role
+from steward.model.health import Severity
+from steward.model.ids import InstanceId
+from steward.model.instance import InstanceState
+from steward.model.node import NodeBase, Reason
+from steward.model.setup import Lifecycle, SetupState
+from steward.model.slot import Hitch, SlotStep
+from tests.builders.capacity import (
+    MARK,
+    NODE,
+    a_slot_at,
+    asked,
+    nothing_there,
+    reported,
+    slot,
+    with_group,
+    with_slot,
+)
+from tests.builders.picture import T0, Picture, n
+
+SCRIPTS = Lifecycle(source="file:///scripts", on_create="on_create.sh")
+TOKEN = "abcdef012345-1-0"
+
+
+def waiting(**fields: Any) -> Picture:
+    return with_slot(nothing_there(a_slot_at(SlotStep.WAITING)), instance=None, **fields)
+
+
+def planned(picture: Picture) -> list[type[Action]]:
+    return [type(action) for action in picture.plan().actions]
+
+
+def the(kind: type[Action], picture: Picture) -> Any:
+    found = [action for action in picture.plan().actions if isinstance(action, kind)]
+    assert len(found) == 1, picture.plan().actions
+    return found[0]
+
+
+def pooled(picture: Picture, *, fixed: bool = False) -> Picture:
+    pools = {"workers": Pool(group="workers", nodes=(n(NODE),), fixed=fixed)}
+    return replace(picture, want=replace(picture.want, capacity=replace(picture.want.capacity, pools=pools)))
+
+
+def known_to_slurm(**fields: Any) -> Picture:
+    """A waiting slot of a pool: slurm.conf has its node, no machine runs."""
+    shown = {"flags": frozenset(), "reason": None, **fields}
+    return pooled(
+        with_slot(a_slot_at(SlotStep.WAITING), instance=None).see(instances={}, agents={}).node(NODE, **shown)
+    )
+
+
+def refused(error: str, tries: int = 0, hitch: Hitch = Hitch.NONE) -> Picture:
+    fields = {"step": SlotStep.LAUNCH, "launched": T0 - 10, "tries": tries, "hitch": hitch}
+    return asked(waiting(**fields), f"launch:{TOKEN}:{T0 - 10:.3f}", error).then()
+
+
+def scripted(step: SlotStep = SlotStep.SETUP, **rules: Any) -> Picture:
+    return with_group(a_slot_at(step, **rules), lifecycle=SCRIPTS)
+
+
+def test_a_launch_names_the_slots_token_the_groups_types_and_its_feature() -> None:
+    launch = the(LaunchInstance, waiting())
+    assert launch.token == TOKEN
+    assert (launch.slot.types, launch.slot.features, launch.slot.role) == (("ml.g5.xlarge",), {"workers"}, "Compute")
+    assert launch.case is None
+
+
+def test_a_node_that_slurm_knows_is_held_before_its_machine_is_launched() -> None:
+    picture = known_to_slurm()
+    assert str(the(DrainNode, picture).mark) == MARK
+    assert LaunchInstance not in planned(picture)
+    assert planned(picture.then(1).drained(NODE, MARK)) == [LaunchInstance]
+
+
+def test_a_node_that_somebody_else_took_out_is_left_as_it_is_and_its_machine_is_launched() -> None:
+    assert planned(known_to_slurm().drained(NODE, "maintenance")) == [LaunchInstance]
+
+
+def test_jobs_on_a_machine_that_is_gone_are_told_so() -> None:
+    assert planned(known_to_slurm(base=NodeBase.ALLOCATED)) == [DownNode]
+
+
+def test_a_stopped_machine_that_bears_the_name_is_neither_ended_nor_doubled() -> None:
+    stopped = a_slot_at(SlotStep.WAITING).seen.instances[InstanceId("i-1")]
+    picture = known_to_slurm().drained(NODE, MARK)
+    seen = picture.see(instances={stopped.id: replace(stopped, state=InstanceState.STOPPED, token="")})
+    assert planned(seen) == []
+
+
+def test_a_dynamic_node_that_registers_itself_drained_gets_our_mark() -> None:
+    picture = a_slot_at(SlotStep.PROVISION).node(NODE, reason=None).see(agents={})
+    assert str(the(DrainNode, picture).mark) == MARK
+
+
+def test_a_dynamic_node_that_registers_itself_in_service_is_held_at_once() -> None:
+    picture = a_slot_at(SlotStep.PROVISION).node(NODE, reason=None, flags=frozenset({"DYNAMIC_NORM"})).see(agents={})
+    assert str(the(DrainNode, picture).mark) == MARK
+
+
+@pytest.mark.parametrize(
+    ("error", "hitch", "waits"),
+    [
+        ("capacity: none left", Hitch.CAPACITY, [30.0, 60.0, 120.0, 300.0, 300.0]),
+        ("quota: 10 of 10 used", Hitch.QUOTA, [600.0, 1800.0, 1800.0]),
+        ("no such image", Hitch.OTHER, [10.0, 60.0, 300.0, 300.0]),
+    ],
+)
+def test_each_kind_of_refusal_has_its_own_patience(error: str, hitch: Hitch, waits: list[float]) -> None:
+    for tries, wait in enumerate(waits):
+        record = slot(refused(error, tries, hitch if tries else Hitch.NONE), NODE)
+        assert (record.step, record.hitch, record.trouble, record.next_try - T0) == (
+            SlotStep.WAITING,
+            hitch,
+            error,
+            wait,
+        )
+
+
+def test_a_refused_launch_is_asked_for_again_with_the_same_token_when_its_time_has_come() -> None:
+    picture = refused("capacity: none left")
+    assert planned(picture.after(29.9)) == []
+    assert the(LaunchInstance, picture.after(30.0)).token == TOKEN
+
+
+def test_scripts_are_ordered_once_the_node_is_held_and_its_agent_speaks() -> None:
+    order = the(SetUpNode, scripted())
+    assert (order.token, order.lifecycle, order.features) == (f"{TOKEN}-0-0", SCRIPTS, {"workers"})
+    assert NODE in order.resource_config
+    assert SetUpNode not in planned(scripted().node(NODE, flags=frozenset(), reason=None))
+    assert SetUpNode not in planned(scripted().see(agents={}))
+
+
+def test_scripts_that_run_are_not_ordered_again() -> None:
+    assert planned(reported(scripted(), f"{TOKEN}-0-0", SetupState.RUNNING)) == []
+
+
+def test_scripts_that_failed_are_tried_again_with_another_token_after_a_while() -> None:
+    picture = reported(scripted(), f"{TOKEN}-0-0", SetupState.FAILED, step="on_create.sh", exit_status=3, why="exit 3")
+    after = picture.then()
+    assert slot(after, NODE).trouble == (
+        "lifecycle scripts did not run successfully: on_create.sh, exit status 3; exit 3"
+    )
+    assert planned(after.after(59.9)) == []
+    assert the(SetUpNode, after.after(60.0)).token == f"{TOKEN}-0-1"
+
+
+def test_after_three_failures_on_one_machine_another_one_is_launched() -> None:
+    picture = with_slot(scripted(), tries=2, hitch=Hitch.SCRIPT)
+    after = reported(picture, f"{TOKEN}-0-2", SetupState.FAILED).then()
+    assert slot(after, NODE).step is SlotStep.END
+    empty = nothing_there(after).after(40).then()
+    assert (slot(empty, NODE).step, slot(empty, NODE).token) == (SlotStep.WAITING, "abcdef012345-1-1")
+    assert slot(empty, NODE).next_try == T0 + 900.0
+
+
+def test_a_report_of_another_run_says_nothing() -> None:
+    after = reported(scripted(), f"{TOKEN}-7-0", SetupState.SUCCEEDED).then()
+    assert slot(after, NODE).step is SlotStep.SETUP
+
+
+def test_a_node_is_verified_by_checks_that_were_made_since() -> None:
+    picture = a_slot_at(SlotStep.VERIFY)
+    assert CheckNow in planned(picture.agent(NODE, checked_at=T0 - 10))
+    assert planned(picture.agent(NODE, checked_at=T0 - 9)) == [ReturnNode]
+
+
+@pytest.mark.parametrize("spoil", ["finding", "no slurmd", "old slurmd", "silent", "not held", "no agent"])
+def test_an_unsound_node_is_not_given_to_slurm(spoil: str) -> None:
+    picture = with_slot(a_slot_at(SlotStep.VERIFY), launched=T0 - 60).checked(NODE)
+    worse = {
+        "finding": lambda p: p.failing(NODE, Severity.DEGRADED, event=False),
+        "no slurmd": lambda p: p.node(NODE, slurmd_started=None),
+        "old slurmd": lambda p: p.node(NODE, slurmd_started=T0 - 500),
+        "silent": lambda p: p.node(NODE, responding=False),
+        "not held": lambda p: p.node(NODE, flags=frozenset(), reason=None),
+        "no agent": lambda p: p.see(agents={}),
+    }[spoil](picture)
+    assert ReturnNode not in planned(worse)
+    assert ReturnNode in planned(picture)
+
+
+def test_a_node_that_fails_its_checks_for_long_gets_another_machine_and_the_trouble_says_which() -> None:
+    picture = with_slot(a_slot_at(SlotStep.VERIFY), entered=T0 - 300).failing(NODE, check="gpu", text="lost one")
+    record = slot(picture.then(), NODE)
+    assert (record.step, record.hitch, record.trouble) == (SlotStep.END, Hitch.CHECKS, "check gpu failed: lost one")
+
+
+def test_only_our_own_hold_is_lifted() -> None:
+    picture = a_slot_at(SlotStep.RETURN)
+    assert planned(picture) == [ReturnNode]
+    assert planned(picture.node(NODE, reason=Reason(text="maintenance"))) == []
+
+
+def test_a_login_machine_is_no_node_of_slurm() -> None:
+    picture = with_group(a_slot_at(SlotStep.VERIFY), role=Role.LOGIN).see(nodes={}).checked(NODE)
+    assert slot(picture.then(), NODE).step is SlotStep.SERVING
+
+
+def test_a_fixed_machine_is_taken_as_it_is_and_never_launched() -> None:
+    picture = pooled(with_slot(a_slot_at(SlotStep.WAITING), instance=None), fixed=True)
+    assert slot(picture.then(), NODE).step is SlotStep.VERIFY
+    assert planned(picture.see(instances={}, agents={})) == []
+
+
+def test_the_agent_of_the_machine_before_is_not_taken_for_the_new_ones() -> None:
+    picture = with_slot(a_slot_at(SlotStep.WAITING), instance=None, entered=T0).see(instances={})
+    assert planned(picture) == []
+    assert planned(picture.see(agents={})) == [LaunchInstance]

@@ -1,0 +1,176 @@
+"""Slots on their way out: drained first, backed up, ended; and what is not ours to end."""
+
+from dataclasses import replace
+from typing import Any
+
+from steward.model.action import (
+    Action,
+    BackUpNode,
+    DownNode,
+    DrainNode,
+    ForgetNode,
+    LaunchInstance,
+    SignalJob,
+    TerminateInstance,
+)
+from steward.model.desired import Pool
+from steward.model.group import Goal
+from steward.model.ids import InstanceId
+from steward.model.instance import Instance, InstanceState
+from steward.model.node import NodeBase
+from steward.model.slot import Purpose, SlotStep
+from tests.builders.capacity import NODE, a_slot_at, asked, nothing_there, slot, with_group, with_slot
+from tests.builders.picture import T0, Picture, n
+
+TOKEN = "abcdef012345-1-0"
+LEAVES = "steward:scale:leave:abcdef012345-1"
+BACKUP = f"backup:{TOKEN}:i-1:0"
+
+
+def leaving(step: SlotStep = SlotStep.SERVING, purpose: Purpose = Purpose.LEAVE, **rules: Any) -> Picture:
+    """The group shall have none; its only node leaves."""
+    picture = with_slot(a_slot_at(step, **rules), purpose=purpose, has_served=True, deadline=T0)
+    return with_group(picture, goal=Goal(target=0), good=Goal(target=0)) if purpose is Purpose.LEAVE else picture
+
+
+def drained(picture: Picture) -> Picture:
+    return picture.drained(NODE, LEAVES).node(NODE, flags=frozenset({"DRAIN", "DYNAMIC_NORM"}))
+
+
+def planned(picture: Picture) -> list[type[Action]]:
+    return [type(action) for action in picture.plan().actions]
+
+
+def the(kind: type[Action], picture: Picture) -> Any:
+    found = [action for action in picture.plan().actions if isinstance(action, kind)]
+    assert len(found) == 1, picture.plan().actions
+    return found[0]
+
+
+def test_a_node_leaves_at_once_without_a_deadline_but_takes_no_new_job_before() -> None:
+    picture = leaving().node(NODE, base=NodeBase.ALLOCATED)
+    assert planned(picture) == [DrainNode]
+    assert str(the(DrainNode, picture).mark) == LEAVES
+    out = drained(picture.then(1)).node(NODE, base=NodeBase.ALLOCATED)
+    assert planned(out) == [DownNode]
+    down = out.then(1).node(NODE, base=NodeBase.DOWN)
+    assert planned(down) == [TerminateInstance]
+
+
+def test_with_a_deadline_its_jobs_are_waited_for() -> None:
+    picture = leaving(drain_deadline_s=600.0).node(NODE, base=NodeBase.ALLOCATED)
+    out = drained(picture.then(1)).node(NODE, base=NodeBase.ALLOCATED).then()
+    assert slot(out.after(590).then(), NODE).step is SlotStep.DRAIN
+    assert planned(out.after(600)) == [DownNode]
+    assert planned(out.node(NODE, base=NodeBase.IDLE)) == [DownNode]  # they ended sooner
+
+
+def test_a_software_update_waits_as_long_as_it_is_told_to() -> None:
+    picture = leaving(purpose=Purpose.RENEW, update_drain_deadline_s=500.0)
+    assert slot(picture.then(), NODE).deadline == T0 + 500.0
+
+
+def test_opted_in_jobs_get_their_signal_and_the_grace_before_the_end() -> None:
+    picture = leaving(checkpoint_signal="USR1", checkpoint_grace_s=60.0).job(7, on=(NODE,)).opted_in(7)
+    on_it = picture.node(NODE, base=NodeBase.ALLOCATED)
+    out = drained(on_it.then(1)).node(NODE, base=NodeBase.ALLOCATED)
+    assert (the(SignalJob, on_it).job, the(SignalJob, on_it).signal) == (7, "USR1")
+    assert DownNode not in planned(out)
+    assert SignalJob not in planned(out)  # once
+    assert DownNode in planned(out.after(60.0))
+
+
+def test_jobs_that_did_not_opt_in_get_no_signal_and_no_grace() -> None:
+    picture = leaving(checkpoint_signal="USR1").job(7, on=(NODE,)).node(NODE, base=NodeBase.ALLOCATED)
+    assert planned(picture) == [DrainNode]
+    assert slot(picture.then(), NODE).deadline == T0
+
+
+def test_with_a_long_deadline_the_signal_comes_when_the_grace_is_left() -> None:
+    rules = {"drain_deadline_s": 600.0, "checkpoint_signal": "USR1", "checkpoint_grace_s": 60.0}
+    picture = leaving(**rules).job(7, on=(NODE,)).opted_in(7).node(NODE, base=NodeBase.ALLOCATED)
+    out = drained(picture.then()).node(NODE, base=NodeBase.ALLOCATED)
+    assert SignalJob not in planned(out.after(539))
+    assert SignalJob in planned(out.after(541))
+
+
+def test_a_backup_runs_before_the_end_and_its_failure_stops_the_end_until_a_person_asks_again() -> None:
+    picture = leaving(SlotStep.BACKUP, has_backup=True)
+    assert planned(picture) == [BackUpNode]
+    failed = asked(picture.then(), BACKUP, "disk full").then(1)
+    assert slot(failed, NODE).trouble == "backup failed: disk full"
+    assert planned(failed.after(100_000)) == []
+    again = with_slot(failed, trouble="", tries=1)
+    assert the(BackUpNode, again).key != BACKUP
+
+
+def test_after_the_backup_the_instance_goes() -> None:
+    picture = leaving(SlotStep.BACKUP, has_backup=True).see(done=frozenset({BACKUP}))
+    assert slot(picture.then(), NODE).step is SlotStep.END
+
+
+def test_a_slot_that_never_served_is_not_backed_up() -> None:
+    picture = with_slot(leaving(SlotStep.BACKUP, has_backup=True), has_served=False)
+    assert slot(picture.then(), NODE).step is SlotStep.END
+
+
+def test_what_was_saved_is_restored_on_the_next_machine_before_it_serves() -> None:
+    saved = leaving(SlotStep.BACKUP, purpose=Purpose.RENEW, has_backup=True).then()
+    came = with_slot(saved, step=SlotStep.VERIFY, purpose=Purpose.STAY, entered=saved.now - 1).checked(NODE)
+    assert the(BackUpNode, came).restore
+    assert slot(came.then(), NODE).step is SlotStep.VERIFY
+    done = came.then().see(done=frozenset({f"restore:{TOKEN}:i-1"})).checked(NODE)
+    assert slot(done.then(), NODE).step is SlotStep.RETURN
+
+
+def test_slurm_forgets_a_dynamic_node_when_its_machine_is_gone() -> None:
+    picture = drained(leaving(SlotStep.END)).node(NODE, base=NodeBase.DOWN).see(instances={}, agents={})
+    assert planned(picture) == [ForgetNode]
+    assert picture.see(nodes={}).plan().memory.slots == {}
+
+
+def test_a_node_of_a_pool_stays_in_slurm_out_of_service() -> None:
+    picture = drained(leaving(SlotStep.END)).node(NODE, base=NodeBase.DOWN).see(instances={}, agents={})
+    pools = {"workers": Pool(group="workers", nodes=(n(NODE),))}
+    of_pool = replace(picture, want=replace(picture.want, capacity=replace(picture.want.capacity, pools=pools)))
+    decided = of_pool.plan()
+    assert (decided.actions, dict(decided.memory.slots)) == ((), {})
+
+
+def test_a_machine_made_anew_is_launched_with_another_token_after_the_old_one_is_gone() -> None:
+    picture = leaving(SlotStep.END, purpose=Purpose.RENEW)
+    assert LaunchInstance not in planned(picture)
+    empty = nothing_there(picture).then()
+    assert (slot(empty, NODE).purpose, slot(empty, NODE).token) == (Purpose.STAY, "abcdef012345-1-1")
+    assert planned(nothing_there(picture)) == [LaunchInstance]
+
+
+def test_a_launch_that_may_still_make_a_machine_is_waited_for() -> None:
+    key = f"launch:{TOKEN}:{T0 - 10:.3f}"
+    picture = with_slot(asked(nothing_there(leaving(SlotStep.END)), key), instance=None, launched=T0 - 10)
+    assert n(NODE) in picture.plan().memory.slots
+    assert n(NODE) not in picture.after(60).plan().memory.slots
+    assert n(NODE) not in asked(picture, key, "capacity: none left").plan().memory.slots
+
+
+def test_another_machine_under_the_name_is_not_ended() -> None:
+    other = Instance(id=InstanceId("i-x"), node=n(NODE), state=InstanceState.RUNNING, token="of-somebody")
+    picture = drained(leaving(SlotStep.END)).node(NODE, base=NodeBase.DOWN)
+    both = picture.see(instances={**picture.seen.instances, other.id: other})
+    assert [a.instance for a in both.plan().actions if isinstance(a, TerminateInstance)] == ["i-1"]
+    assert "instance.foreign" in [event.kind for event in both.plan().events]
+
+
+def test_a_fixed_machine_is_never_ended() -> None:
+    pools = {"workers": Pool(group="workers", nodes=(n(NODE),), fixed=True)}
+    picture = drained(leaving(SlotStep.END, pools=pools)).node(NODE, base=NodeBase.ALLOCATED)
+    assert planned(picture) == [DownNode]
+    assert picture.then(1).node(NODE, base=NodeBase.DOWN).plan().memory.slots == {}
+
+
+def test_a_machine_that_its_provider_takes_away_is_replaced_in_time() -> None:
+    whole = a_slot_at(SlotStep.SERVING, checkpoint_signal="USR1", checkpoint_grace_s=60.0)
+    told = {i.id: replace(i, interrupted="spot, in 2 min") for i in whole.seen.instances.values()}
+    picture = whole.see(instances=told).job(7, on=(NODE,)).opted_in(7).then(1)
+    assert slot(picture, NODE).purpose is Purpose.RENEW
+    assert slot(picture.then(), NODE).deadline in (T0 + 60.0, T0 + 61.0)
