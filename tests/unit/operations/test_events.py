@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from steward.api.operations.names import node_id
 from steward.model.events import Level
 from steward.model.group import Goal
+from steward.model.ids import InstanceId
 from tests.builders.api_cluster import ARN, ApiPicture, an_api_cluster
 from tests.builders.picture import T0, n
 from tests.fakes.operations import operations_on
@@ -51,6 +53,14 @@ def test_what_happened_to_the_cluster_is_listed_newest_first_and_nothing_else() 
 )
 def test_events_are_filtered(members: dict[str, Any], kinds: list[str]) -> None:
     assert listed(a_story(), **members) == kinds
+
+
+def test_an_event_of_a_former_instance_does_not_name_the_present_one() -> None:
+    picture = a_story().slot("workers-1", launched=T0 + 50)
+    events = operations_on(picture).call("ListClusterEvents", ClusterName="ml-cluster")["Events"]
+    instances = {event["Description"]: event.get("InstanceId") for event in events}
+    assert instances["it happened [slot.serving]"] is None
+    assert instances["it happened [case.opened]"] == node_id(InstanceId("box/workers-2"))
 
 
 def test_each_listed_event_can_be_described() -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from steward.model.case import Step
-from steward.model.group import Version
+from steward.model.group import GroupStatus, Version
 from steward.model.ids import InstanceId
 from steward.model.slot import Hitch, Purpose, SlotStep
 from tests.builders.api_cluster import ID, ApiPicture, a_group, a_slot, an_api_cluster, nothing
@@ -123,6 +123,13 @@ def test_a_node_is_described_by_one_id_and_only_one() -> None:
 )
 def test_every_step_has_its_word(fields: dict[str, object], word: str) -> None:
     assert status(an_api_cluster().slot("workers-1", **fields))["Status"] == word
+
+
+def test_a_node_that_comes_back_in_a_software_update_is_still_updating() -> None:
+    picture = an_api_cluster(2).change_group("workers", status=GroupStatus.SYSTEM_UPDATING)
+    back = picture.slot("workers-1", step=SlotStep.PROVISION)
+    assert status(back)["Status"] == "SystemUpdating"
+    assert status(back.slot("workers-1", has_served=False))["Status"] == "Pending"
 
 
 def test_start_checks_are_a_word_of_their_own() -> None:

@@ -110,6 +110,8 @@ class _Line:
 
     @property
     def _instance(self) -> str | None:
-        """Told by the event itself, else the one that its node has now."""
-        told = self._data.get("instance") or (self._slot.instance if self._slot else None)
+        """Told by the event itself, else the one that its node has now, if it had it then."""
+        told, slot = self._data.get("instance"), self._slot
+        if not told and slot and slot.instance and slot.launched is not None and slot.launched <= self.event.at:
+            told = slot.instance
         return node_id(InstanceId(told)) if told else None

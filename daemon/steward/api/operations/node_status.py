@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from steward.api.operations.sight import Json, Sight
 from steward.model.case import Case, Step
-from steward.model.group import Group
+from steward.model.group import Group, GroupStatus
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 
 _LEAVING = (SlotStep.DRAIN, SlotStep.BACKUP, SlotStep.END)
@@ -25,7 +25,7 @@ def _word(slot: SlotRecord, group: Group, case: Case | None) -> str:
         return "ShuttingDown"
     if slot.instance is not None and slot.hitch is not Hitch.NONE:
         return "Failure"
-    if slot.purpose is Purpose.RENEW:
+    if slot.purpose is Purpose.RENEW or (slot.has_served and group.status is GroupStatus.SYSTEM_UPDATING):
         return "SystemUpdating"
     if slot.step is SlotStep.VERIFY and group.on_start_checks:
         return "DeepHealthCheckInProgress"
