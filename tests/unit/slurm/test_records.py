@@ -32,11 +32,6 @@ def test_an_answer_that_was_cut_off_is_not_read() -> None:
             records.jobs(text[:end])
 
 
-def test_no_node_at_all_is_not_believed() -> None:
-    with pytest.raises(Retryable):
-        records.nodes(json.dumps({**whole("nodes"), "nodes": []}))
-
-
 def test_no_job_at_all_is_believed_of_a_controller_that_answered() -> None:
     assert records.jobs(json.dumps({**whole("jobs"), "jobs": []})) == {}
 

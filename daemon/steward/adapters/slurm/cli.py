@@ -29,6 +29,8 @@ from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
 from steward.ports import Permanent, Retryable, Stale
 
+_NO_NODES = "No nodes in the system"
+"""What slurmctld says where every node is to register by itself and none has: only then is no node a real answer."""
 _QUIET = {"TZ": "UTC", "SLURM_JSON": "compact", "LC_ALL": "C.UTF-8"}
 
 
@@ -55,7 +57,10 @@ class CommandLineSlurm:
         return self._version
 
     def nodes(self) -> Mapping[NodeName, Node]:
-        return records.nodes(self._read(*self.version().read_nodes))
+        found = records.nodes(self._read(*self.version().read_nodes))
+        if not found and _NO_NODES not in self._read("scontrol", "--all", "show", "nodes"):
+            raise Retryable("Slurm's answer has no node in it: not believed")
+        return found
 
     def jobs(self) -> Mapping[JobId, Job]:
         return records.jobs(self._read(*self.version().read_jobs))
