@@ -75,7 +75,8 @@ def test_a_repair_launches_what_the_group_is_made_of() -> None:
     picture = repaired(a_slot_at(SlotStep.SERVING), Step.LAUNCH).see(instances={}, agents={})
     launch = next(a for a in picture.plan().actions if isinstance(a, LaunchInstance))
     assert launch.case == "c1-0"
-    assert (launch.slot.types, launch.slot.features) == (("ml.g5.xlarge",), {"workers"})
+    assert launch.slot.types == ("ml.g5.xlarge",)
+    assert launch.slot.features == {"workers"}
 
 
 def test_a_repair_runs_the_scripts_before_it_asks_for_checks() -> None:

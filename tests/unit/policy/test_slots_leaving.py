@@ -87,7 +87,7 @@ def test_jobs_that_did_not_opt_in_get_no_signal_and_no_grace() -> None:
 
 
 def test_with_a_long_deadline_the_signal_comes_when_the_grace_is_left() -> None:
-    rules = {"drain_deadline_s": 600.0, "checkpoint_signal": "USR1", "checkpoint_grace_s": 60.0}
+    rules: dict[str, Any] = {"drain_deadline_s": 600.0, "checkpoint_signal": "USR1", "checkpoint_grace_s": 60.0}
     picture = leaving(**rules).job(7, on=(NODE,)).opted_in(7).node(NODE, base=NodeBase.ALLOCATED)
     out = drained(picture.then()).node(NODE, base=NodeBase.ALLOCATED)
     assert SignalJob not in planned(out.after(539))
