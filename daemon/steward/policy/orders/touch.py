@@ -10,6 +10,7 @@ from steward.model.why import Why
 from steward.policy.orders.desk import Desk, is_going
 from steward.policy.orders.mend import mend, mend_refusal
 from steward.policy.orders.refuse import check_not_busy, conflict, invalid
+from steward.policy.orders.stuck import is_asked_again, is_stuck, try_again
 
 MOST_INSTANCES = 99
 MOST_LOGICAL = 50
@@ -81,6 +82,8 @@ def _refusal(wish: NodeWish, slot: SlotRecord | None, desk: Desk) -> No | None:
     group = desk.groups[slot.group]
     if group.role is Role.CONTROLLER:
         return NodeRefusal.IN_USE, f"{slot.node} is the controller's machine"
+    if is_asked_again(wish, slot):
+        return None
     if slot.is_leaving or is_going(group):
         return NodeRefusal.BAD_STATUS, f"{slot.node} is being deleted already"
     if group.rollout is not None and group.rollout.finished is None:
@@ -93,15 +96,23 @@ def _refusal(wish: NodeWish, slot: SlotRecord | None, desk: Desk) -> No | None:
 
 
 def _carry_out(wish: NodeWish, chosen: Sequence[SlotRecord], desk: Desk) -> None:
-    if wish is not NodeWish.DELETE:
-        mend(wish, chosen, desk)
-        return
+    stuck = [slot for slot in chosen if is_asked_again(wish, slot)]
+    try_again(stuck, desk)
+    fresh = [slot for slot in chosen if slot not in stuck]
+    if fresh and wish is NodeWish.DELETE:
+        _delete(fresh, desk)
+    elif fresh:
+        mend(wish, fresh, desk)
+
+
+def _delete(chosen: Sequence[SlotRecord], desk: Desk) -> None:
+    try_again([slot for slot in chosen if is_stuck(slot)], desk)
     for slot in chosen:
         text = f"{desk.who} deleted node {slot.node}"
         why = Why(
             rule="slot.deleted", text=text, evidence=(f"slot {slot.logical} on {slot.instance or 'no instance'}",)
         )
-        desk.slots[slot.node] = replace(slot, purpose=Purpose.LEAVE, why=why)
+        desk.slots[slot.node] = replace(desk.slots[slot.node], purpose=Purpose.LEAVE, why=why)
     goals = {name: _smaller(name, chosen, desk) for name in {slot.group for slot in chosen}}
     operation = desk.set_goals(goals)
     text = f"{desk.who} deleted {', '.join(slot.node for slot in chosen)}"
