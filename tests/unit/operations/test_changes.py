@@ -285,3 +285,15 @@ def test_the_cluster_of_the_documentation_is_taken_as_it_stands_there() -> None:
     operations = operations_on(nothing())
     operations.call("CreateCluster", **json.loads(document))
     assert operations.memory.groups["workers"].goal == Goal(target=4, minimum=3)
+
+
+def test_ninety_nine_nodes_can_be_deleted_in_one_call_and_a_hundred_cannot() -> None:
+    operations = operations_on(an_api_cluster(120))
+    pages = [operations.call("ListClusterNodes", ClusterName="ml-cluster", InstanceGroupNameContains="workers")]
+    ids = [one["InstanceId"] for page in pages for one in page["ClusterNodeSummaries"]]
+    assert len(ids) == 100
+    call = {"ClusterName": "ml-cluster", "NodeIds": ids}
+    assert operations.refused("BatchDeleteClusterNodes", **call)[0] == "ValidationException"
+    found = operations.call("BatchDeleteClusterNodes", ClusterName="ml-cluster", NodeIds=[*ids[:98], "i-00000000"])
+    assert (len(found["Successful"]), [one["Code"] for one in found["Failed"]]) == (98, ["NodeIdNotFound"])
+    assert operations.memory.groups["workers"].goal.target == 22
