@@ -12,7 +12,6 @@ from steward.adapters.process import run
 from steward.adapters.setup_dir import SetupDir
 
 _TIMEOUT_S = 60.0
-_SYSTEMD = Path("/run/systemd/system")
 _PASSED_ON = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "TMPDIR", "SLURM_CONF")
 _PASSED_PREFIXES = ("AWS_", "STEWARD_")
 
@@ -24,10 +23,16 @@ class Starter:
     privileges, last to be killed for memory) are not for a site's scripts nor for the daemons that they start.
     """
 
+    def __init__(self, *, systemd: Path = Path("/run/systemd/system"), env: Mapping[str, str] = os.environ) -> None:
+        """`systemd` exists where it runs; `env` is the agent's environment."""
+        self._is_service = systemd.is_dir() and "INVOCATION_ID" in env
+        self._env = env
+
     def start(self, setup: SetupDir) -> None:
         """Returns when the runner has begun, or had ended before. Raises Retryable when it could not."""
         argv = [sys.executable, "-m", "steward.lifecycle", "run", str(setup.root), setup.token]
-        run([*_unit(setup.token, os.environ), *argv], timeout_s=_TIMEOUT_S)
+        unit = _unit(setup.token, self._env) if self._is_service else ()
+        run([*unit, *argv], timeout_s=_TIMEOUT_S)
 
     def sweep(self, setup: SetupDir) -> None:
         """End the script that a runner which was cut off has left behind."""
@@ -38,10 +43,8 @@ class Starter:
 
 
 def _unit(token: str, env: Mapping[str, str]) -> Sequence[str]:
-    """What is before the runner's argv; nothing where systemd did not start us. A forking service has begun when its
-    first process ends; what scripts leave in the background is not ended with it."""
-    if not _SYSTEMD.is_dir() or "INVOCATION_ID" not in env:
-        return ()
+    """What is before the runner's argv. A forking service has begun when its first process ends; what scripts leave in
+    the background is not ended with it."""
     properties = ("Type=forking", "KillMode=process", "OOMPolicy=continue", "TimeoutStartSec=60")
     names = sorted(name for name in env if name.upper() in _PASSED_ON or name.startswith(_PASSED_PREFIXES))
     return (

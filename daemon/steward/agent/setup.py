@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 POLL_S = 0.5
+LOG_EVERY_S = 2.0
+"""While scripts run: every piece of a log costs the head a seal."""
 _LOOK_TIMEOUT_S = 90.0
 _CHUNKS_AT_ONCE = 8
 _SENT_AGAIN = 8 * CHUNK
@@ -52,6 +54,10 @@ class _Seen:
     report: SetupReport | None
     chunks: tuple[LogChunk, ...]
 
+    @property
+    def is_over(self) -> bool:
+        return _is_over(self.report)
+
 
 class Setups:
     """One setup at a time; an order that comes while another one runs waits for its end, and the latest wins."""
@@ -65,10 +71,14 @@ class Setups:
         self._report: SetupReport | None = None
         self._sent = 0
         """Characters of the current log that were posted."""
+        self._log_due = 0.0
+        self._is_told = True
+        """The current setup is over, and the head has heard all of it."""
         self._bell = asyncio.Event()
 
     def frames(self) -> tuple[Frame, ...]:
         self._sent = max(0, self._sent - _SENT_AGAIN)
+        self._is_told = self._current is None
         self._bell.set()
         return () if self._report is None else (setup_frame(self._report),)
 
@@ -87,20 +97,20 @@ class Setups:
             self._bell.clear()
             await self._turn()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if self._current is None else POLL_S):
+                async with asyncio.timeout(None if self._is_told else POLL_S):
                     await self._bell.wait()
 
     async def _turn(self) -> None:
         """Take in what the current run told; when it is over, begin with the next."""
-        if self._current is not None:
+        if self._current is not None and not self._is_told:
             self._take(await self._blocking(self._look(self._current)))
         if self._next is not None and self._report is not None and self._next.token == self._report.token:
             self._next = None
             self._head.post(setup_frame(self._report))
-        if self._next is not None and (self._report is None or self._report.state is not SetupState.RUNNING):
+        if self._next is not None and (self._report is None or _is_over(self._report)):
             order, self._next = self._next, None
             log.info("setup begins token=%s source=%r", order.token, order.lifecycle.source)
-            self._current, self._sent = SetupDir(self._root, order.token), 0
+            self._current, self._sent, self._is_told = SetupDir(self._root, order.token), 0, False
             self._tell(SetupReport(token=order.token, state=SetupState.RUNNING, step="begin", at=self._clock.now()))
             self._tell(await self._blocking(lambda: self._begin(order)) or self._failed(order))
 
@@ -112,8 +122,7 @@ class Setups:
         for chunk in seen.chunks if self._head.away_since is None else ():
             self._head.post(setup_log_frame(chunk))
             self._sent = chunk.offset + len(chunk.text)
-        if not seen.chunks and self._report is not None and self._report.state is not SetupState.RUNNING:
-            self._current = None
+        self._is_told = not seen.chunks and seen.is_over
 
     def _tell(self, report: SetupReport) -> None:
         if report == self._report:
@@ -145,17 +154,19 @@ class Setups:
         return setup.report() or self._failed(order)
 
     def _look(self, setup: SetupDir) -> Callable[[], _Seen]:
-        sent = self._sent
-        running = self._report is None or self._report.state is SetupState.RUNNING
+        sent, now = self._sent, asyncio.get_running_loop().time()
+        wants_log = now >= self._log_due
+        if wants_log:
+            self._log_due = now + LOG_EVERY_S
 
         def look() -> _Seen:
             report = setup.report()
-            if running and (report is None or report.state is SetupState.RUNNING):
+            if not _is_over(report):
                 settled = setup.settle(CUT_OFF, self._clock.now())
                 if settled is not None and settled.why == CUT_OFF:
                     self._start.sweep(setup)
                 report = settled or report
-            return _Seen(report=report, chunks=tuple(_pieces(setup, sent)))
+            return _Seen(report=report, chunks=tuple(_pieces(setup, sent)) if wants_log or _is_over(report) else ())
 
         return look
 
@@ -170,6 +181,10 @@ class Setups:
         except (PortError, OSError) as error:
             log.warning("setup: %s", error)
             return None
+
+
+def _is_over(report: SetupReport | None) -> bool:
+    return report is not None and report.state is not SetupState.RUNNING
 
 
 def _pieces(setup: SetupDir, sent: int) -> Iterator[LogChunk]:

@@ -4,6 +4,7 @@ run ROOT TOKEN     carry out the setup TOKEN below ROOT in the background; retur
 digest FOLDER      print the sha256 of a folder of scripts
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -33,6 +34,9 @@ def main(words: list[str]) -> int:
 
 def _in_background(run: SetupDir) -> int:
     """0 when the setup has begun, or was over already; 1 when it could not begin: then stderr says why."""
+    if run.job() is None:
+        print(f"{run.path} holds no setup's order", file=sys.stderr)
+        return 1
     reader, writer = os.pipe()
     if os.fork() == 0:
         os.close(reader)
@@ -71,6 +75,8 @@ def _carry_out(run: SetupDir, answer: int) -> int:
             carry_out(run, begun)
     except PortError as error:
         print(error, file=sys.stderr)
+        with contextlib.suppress(OSError):  # it had begun: nobody listens any more
+            os.write(answer, str(error).encode())
         return 1
     return 0
 

@@ -14,7 +14,7 @@ from steward.adapters.proc import every, look
 from steward.adapters.setup_dir import SetupDir
 from steward.adapters.setup_messages import SetUpOrder, set_up_frames, setup_of
 from steward.adapters.wire import Malformed
-from steward.agent.setup import CUT_OFF, Setups
+from steward.agent.setup import CUT_OFF, POLL_S, Setups
 from steward.model.action import SetUpNode
 from steward.model.ids import Key, NodeName
 from steward.model.setup import SetupReport, SetupState
@@ -177,6 +177,20 @@ def test_a_setup_of_an_earlier_boot_is_not_told(disk: NodeDisk) -> None:
     asyncio.run(story())
 
 
+def test_after_a_reboot_the_same_order_runs_again(disk: NodeDisk) -> None:
+    disk.script(f"echo ran >> {disk.home}/trace\n")
+    disk.run(disk.order())
+    disk.boot = "b-2"
+
+    async def story() -> None:
+        async with an_agent(disk) as agent:
+            agent.order(disk.order())
+            await agent.until_over()
+
+    asyncio.run(story())
+    assert (disk.home / "trace").read_text() == "ran\nran\n"
+
+
 def test_a_runner_that_is_killed_is_told_as_interrupted_and_its_script_is_ended(disk: NodeDisk) -> None:
     disk.script(f"echo $$ > {disk.home}/pid; exec sleep 60\n")
 
@@ -247,6 +261,7 @@ def test_what_a_lost_connection_may_have_lost_of_the_log_is_sent_again(disk: Nod
             agent.order(disk.order())
             await agent.until("the log is there", lambda: "succeeded." in agent.log)
             whole = agent.log
+            await asyncio.sleep(2 * POLL_S)
             agent.head.told.clear()
             agent.setups.frames()
             await agent.until("it comes again", lambda: agent.log == whole)

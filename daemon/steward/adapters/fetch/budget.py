@@ -45,7 +45,7 @@ class Budget:
 
     def _look_at_the_clock(self) -> None:
         if self.now() >= self.deadline:
-            raise TimeOver("the time for the whole setup is over")
+            raise TimeOver("execution timed out before all scripts were fetched")
 
 
 def inside(folder: Path, name: str) -> Path:
