@@ -12,8 +12,11 @@ from steward.model.settings.doc import settings_page
 from steward.model.settings.errors import section_of
 
 ROOT = Path(__file__).resolve().parents[2]
-COUNTS = re.compile(r"(_samples|_min|_count|_per_hour|_repairs)$|^max_(resumes|launches)$")
-UNITS = re.compile(r"_(s|h|kib|percent)$")
+COUNTS = re.compile(
+    r"(_samples|_min|_count|_per_hour|_repairs|_at_once|_tries|_failures)$|^[cg]pus$"
+    r"|^max_(resumes|launches|groups|instances)$"
+)
+UNITS = re.compile(r"_(s|h|days|kib|mb|percent|per_s)$")
 
 
 def fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
