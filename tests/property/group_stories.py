@@ -1,6 +1,7 @@
 """What befalls a cluster of groups, as data that Hypothesis can make and shrink."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -8,11 +9,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from steward.model.desired import CapacityPolicy, Desired, RepairPolicy, ResumePolicy
-from steward.model.group import Cluster, ClusterStatus, Goal, GroupStatus, Role
+from steward.model.group import BatchSize, Cluster, ClusterStatus, Goal, GroupStatus, Role
+from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
 from steward.model.memory import Memory
+from steward.model.order import AddNodes, NodeWish, Order, Refusal, TouchNodes, UpdateSoftware
 from steward.model.setup import Lifecycle
 from steward.policy.controls import pause, resume_actions
+from steward.policy.orders import carry_out
 from tests.builders.capacity import a_group
 from tests.fakes.group_world import GroupWorld
 from tests.fakes.head import Head
@@ -154,6 +158,42 @@ TURNS: dict[str, Callable[[Head, Turn], None]] = {
     "pause": lambda head, turn: head.order(pause),
     "go on": lambda head, turn: head.order(lambda memory: resume_actions(memory, head.world.now)),
 }
+
+
+def _order(make: Callable[[Turn], Order]) -> Callable[[Head, Turn], None]:
+    """Through the door that the API uses; refused ones change nothing."""
+
+    def give(head: Head, turn: Turn) -> None:
+        memory = head.memory if head.memory is not None else head.store.load()
+        with suppress(Refusal):
+            carried = carry_out(make(turn), memory, head.world.seen(), head.want)
+            head.order(lambda _: carried.memory)
+
+    return give
+
+
+def _touch(wish: NodeWish) -> Callable[[Turn], Order]:
+    return lambda turn: TouchNodes(who="me", cluster="demo", wish=wish, logical_ids=(f"{CLUSTER}-{turn.size + 1}",))
+
+
+def _update(turn: Turn) -> Order:
+    size = BatchSize(count=turn.size)
+    return UpdateSoftware(who="me", cluster="demo", groups=(("workers", f"v{turn.size}"),), batch=size)
+
+
+def _bad_node(head: Head, turn: Turn) -> None:
+    head.world.machines.fail_check(turn.node, Severity.FATAL, Advice.REPLACE, head.world.now, "gpu")
+
+
+ORDERS: dict[str, Callable[[Head, Turn], None]] = {
+    "add nodes": _order(lambda turn: AddNodes(who="me", cluster="demo", wishes=(("workers", turn.size),))),
+    "delete node": _order(_touch(NodeWish.DELETE)),
+    "replace node": _order(_touch(NodeWish.REPLACE)),
+    "reboot node": _order(_touch(NodeWish.REBOOT)),
+    "update": _order(_update),
+    "xid": _bad_node,
+}
+TURNS |= ORDERS
 turns = st.builds(
     Turn,
     after_s=st.sampled_from([0.0, 0.3, 1.0, 3.0, 8.0, 30.0]),
