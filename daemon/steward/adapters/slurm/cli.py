@@ -78,9 +78,10 @@ class CommandLineSlurm:
         self._set_state(wanted, "drain", mark)
         self._set_state(wanted, "down", mark)
 
-    def give_back(self, node: NodeName, mark: Mark, command: str = "") -> None:
-        rules.may_give_back(self.nodes().get(node), node, mark, command)
-        self._write("update", f"nodename={node_list([node])}", "state=resume")
+    def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
+        wanted = sorted(set(nodes))
+        rules.may_give_back(self.nodes(), wanted, mark, command)
+        self._write("update", f"nodename={node_list(wanted)}", "state=resume")
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
         """A job that runs gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 holds
@@ -122,10 +123,13 @@ class CommandLineSlurm:
         """Have every daemon read its configuration again."""
         self._write("reconfigure")
 
-    def forget_node(self, node: NodeName) -> None:
-        if rules.may_forget(self.nodes().get(node)):
+    def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
+        free, busy = rules.may_forget(self.nodes(), nodes)
+        if free:
             with contextlib.suppress(Stale):
-                self._write("delete", f"nodename={node_list([node])}")
+                self._write("delete", f"nodename={node_list(free)}")
+        if busy:
+            raise Retryable(f"jobs are on {node_list(busy)}: not deleted")
 
     def signal(self, job: JobId, signal: str) -> None:
         running = rules.found(self.jobs(), job)

@@ -43,7 +43,8 @@ class IncludeFile:
         if not place.is_file():
             return f"{self._path} does not exist: make it, owned by SlurmUser, before slurm.conf includes it"
         if not os.access(place.parent, os.W_OK):
-            return f"{place.parent} is not writable for SlurmUser: {self._path} cannot be replaced"
+            unit = f"`systemctl edit stewardd`: [Service] ReadWritePaths={place.parent}"
+            return f"{place.parent} is not writable for SlurmUser, or not for stewardd's unit ({unit})"
         return ""
 
     def text(self) -> str:
@@ -89,7 +90,8 @@ class IncludeFile:
                 new.chmod(_MODE)
                 new.replace(path)
         except OSError as error:
-            raise Retryable(f"cannot write {path}: {error}; make its directory writable for SlurmUser") from error
+            remedy = "make its directory writable for SlurmUser, and for stewardd's unit (ReadWritePaths=)"
+            raise Retryable(f"cannot write {path}: {error}; {remedy}") from error
 
 
 @contextlib.contextmanager

@@ -59,8 +59,8 @@ class PyslurmSlurm:
     def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         self._commands.down(nodes, mark)
 
-    def give_back(self, node: NodeName, mark: Mark, command: str = "") -> None:
-        self._commands.give_back(node, mark, command)
+    def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
+        self._commands.give_back(nodes, mark, command)
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
         self._commands.requeue(job, exclude)
@@ -80,8 +80,8 @@ class PyslurmSlurm:
     def write_partitions(self, text: str) -> None:
         self._commands.write_partitions(text)
 
-    def forget_node(self, node: NodeName) -> None:
-        self._commands.forget_node(node)
+    def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
+        self._commands.forget_nodes(nodes)
 
     def signal(self, job: JobId, signal: str) -> None:
         self._commands.signal(job, signal)

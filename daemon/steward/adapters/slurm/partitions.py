@@ -14,7 +14,7 @@ _BOOT = re.compile(r"^BOOT_TIME\s*=\s*(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\s*$
 
 
 def booted(answer: str) -> float:
-    """When slurmctld began (Unix s), from `scontrol show config` in UTC. From 23.11 on a reconfigure is a new beginning.
+    """When slurmctld began (Unix s), from `scontrol show config` in UTC. In 24.11 a reconfigure is a new beginning.
 
     Raises Retryable when it is not said.
     """

@@ -24,8 +24,13 @@ def may_take_out(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> 
             raise Stale(f"node {name} was taken out of service by {_owner(node)}: left alone")
 
 
-def may_give_back(node: Node | None, name: NodeName, mark: Mark, command: str) -> None:
-    """Raises Stale unless the node is out of service with `mark`, or `command`, as its reason."""
+def may_give_back(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName], mark: Mark, command: str) -> None:
+    """Raises Stale unless each of them is out of service with `mark`, or `command`, as its reason."""
+    for name in wanted:
+        _may_give_back(nodes.get(name), name, mark, command)
+
+
+def _may_give_back(node: Node | None, name: NodeName, mark: Mark, command: str) -> None:
     if node is None:
         raise Stale(f"node {name} is not in Slurm any more")
     if node.reason is None:
@@ -59,9 +64,11 @@ def may_signal(job: Job) -> None:
         raise Stale(f"job {job.id} is {job.state.value}, it does not run")
 
 
-def may_forget(node: Node | None) -> bool:
-    """Only a node that registered itself: Slurm 22.05 deletes one of slurm.conf as well, and dies of it later."""
-    return node is not None and node.is_dynamic
+def may_forget(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> tuple[list[NodeName], list[NodeName]]:
+    """Those to delete, and those that jobs are on. Only nodes that registered themselves are among them: Slurm 22.05
+    deletes one of slurm.conf as well, and dies of it later."""
+    known = [nodes[name] for name in sorted(set(wanted)) if name in nodes and nodes[name].is_dynamic]
+    return [node.name for node in known if not node.is_busy], [node.name for node in known if node.is_busy]
 
 
 def may_write(
