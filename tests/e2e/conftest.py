@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec
 from steward.testbed.reset import reset
+from tests.e2e.capacity import Access, Capacity, clear, give_access
 from tests.e2e.story import Story
 
 NODES = 6
@@ -42,9 +44,32 @@ def plain_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
 def story(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
     """A cluster in order, and a directory of the test's own that every node and user can reach."""
     reset(bed)
-    place = Path(tempfile.mkdtemp(prefix=re.sub(r"\W+", "-", request.node.name) + "-", dir=bed.shared))
+    with _own_place(bed, request) as place:
+        yield Story(bed, place)
+
+
+@pytest.fixture(scope="session")
+def groups_bed(request: pytest.FixtureRequest) -> Iterator[tuple[Bed, Access]]:
+    """A controller whose nodes come with groups made through its API: n1..n4 those of `workers`."""
+    for bed in brought_up(request, nodes=4, steward=True, groups=True):
+        yield bed, give_access(bed)
+
+
+@pytest.fixture
+def capacity(groups_bed: tuple[Bed, Access], request: pytest.FixtureRequest) -> Iterator[Capacity]:
+    """No cluster yet, and a directory of the test's own."""
+    bed, access = groups_bed
+    clear(bed, access)
+    with _own_place(bed, request) as place:
+        yield Capacity(bed=bed, dir=place, access=access)
+
+
+@contextmanager
+def _own_place(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A directory that every node and user can reach; the report of a failed test ends with the cluster's logs."""
+    place = Path(tempfile.mkdtemp(prefix=re.sub(r"\W+", "-", request.node.name)[:60] + "-", dir=bed.shared))
     place.chmod(0o1777)
-    yield Story(bed, place)
+    yield place
     if (report := request.node.stash.get(_REPORT, None)) is not None and report.failed:
         for name, path in bed.logs().items():
             request.node.add_report_section("teardown", name, _tail(path))
@@ -68,7 +93,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def brought_up(
-    request: pytest.FixtureRequest, *, nodes: int, steward: bool, contain: bool = False, fixed_with_spares: int = 0
+    request: pytest.FixtureRequest,
+    *,
+    nodes: int,
+    steward: bool,
+    contain: bool = False,
+    fixed_with_spares: int = 0,
+    groups: bool = False,
 ) -> Iterator[Bed]:
     """A cluster for a fixture, taken down at its end."""
     option = request.config.getoption
@@ -81,6 +112,7 @@ def brought_up(
         contain=contain,
         spares=fixed_with_spares,
         fixed=fixed_with_spares > 0,
+        groups=groups,
     )
     bed = beds.make(spec)
     try:

@@ -1,0 +1,301 @@
+"""Words for tests of capacity: groups made and changed by real AWS clients, looked at through Slurm as users do."""
+
+import json
+import os
+import re
+import secrets
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from steward.testbed.bed import Backend, Bed, BedError
+from steward.testbed.docker_files import MOUNT
+from steward.testbed.faults import FaultKind
+from steward.testbed.wait import wait_until, wait_until_empty
+from tests.e2e.story import Story
+
+CLUSTER = "ml"
+GROUP = "workers"
+"""The group whose nodes slurm.conf names; those of the other one register themselves."""
+EXTRA = "extra"
+PARTITION = "train"
+REGION = "steward-1"
+_KEY = "AKIDENDTOENDTESTS001"
+_TYPE = "ml.c5.large"
+_ROLE = "arn:aws:iam::000000000000:role/any"
+_CLIENT_S = 20.0
+_GONE_S = 60.0
+_HEAD_S = 20.0
+_RATES = {"reads_per_s": 1000, "writes_per_s": 1000, "read_burst_count": 1000, "write_burst_count": 1000}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How AWS clients reach a bed's head."""
+
+    url: str
+    secret: str
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {
+            "AWS_ACCESS_KEY_ID": _KEY,
+            "AWS_SECRET_ACCESS_KEY": self.secret,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ENDPOINT_URL_SAGEMAKER": self.url,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def client(self) -> Any:
+        return boto3.client(
+            "sagemaker",
+            endpoint_url=self.url,
+            region_name=REGION,
+            aws_access_key_id=_KEY,
+            aws_secret_access_key=self.secret,
+            config=Config(connect_timeout=5, read_timeout=_CLIENT_S, retries={"total_max_attempts": 1}),
+        )
+
+
+def give_access(bed: Bed) -> Access:
+    """Make an access key on the controller, and have the head take it."""
+    secret = secrets.token_hex(20)
+    inside = MOUNT if bed.spec.backend is Backend.DOCKER else bed.spec.dir
+    path = inside / "etc" / "keys.toml"
+    text = f'[keys.{_KEY}]\nsecret = "{secret}"\nuser = "platform"\n'
+    owner = ["chown", "slurm", str(path)] if bed.spec.backend is Backend.DOCKER else ["true"]
+    bed.run(["install", "-m", "0600", "/dev/null", str(path)])
+    bed.run(owner)
+    bed.run(["sh", "-c", f"cat > {path} <<'END'\n{text}END"])
+    configure(bed, {"api": {"keys_file": str(path), **_RATES}})
+    return Access(bed.env["STEWARD_URL"], secret)
+
+
+def configure(bed: Bed, tables: Mapping[str, Mapping[str, object]]) -> str:
+    """Change settings and start the head anew with them; the file as it was before."""
+    file = bed.spec.dir / "etc" / "steward.toml"
+    before = file.read_text()
+    text = before
+    for section, values in tables.items():
+        for key, value in values.items():
+            text = _with(text, section, f"{key} = {json.dumps(value)}")
+    rewrite(bed, text)
+    return before
+
+
+def rewrite(bed: Bed, settings: str) -> None:
+    story = Story(bed, bed.shared)
+    story.hurt(FaultKind.KILL_HEAD)
+    (bed.spec.dir / "etc" / "steward.toml").write_text(settings)
+    story.hurt(FaultKind.START_HEAD)
+    wait_until("the head answers", lambda: story.get("/v1/status"), _HEAD_S)
+
+
+def _with(text: str, section: str, line: str) -> str:
+    key = line.partition(" = ")[0]
+    head, found, rest = text.partition(f"[{section}]\n")
+    if not found:
+        return f"{text}\n[{section}]\n{line}\n"
+    own, mark, others = rest.partition("\n[")
+    kept = [each for each in own.splitlines() if each.partition(" = ")[0] != key]
+    return head + found + "\n".join([line, *kept]) + "\n" + mark + others
+
+
+@dataclass
+class Capacity(Story):
+    """A story on a bed whose nodes come with groups. No `__slots__`: the client is made once."""
+
+    access: Access = field(default_factory=lambda: Access("", ""))
+
+    @cached_property
+    def api(self) -> Any:
+        return self.access.client()
+
+    def aws(self, *words: str) -> Any:
+        """`aws sagemaker ...`: its answer. Raises BedError with what it said when it fails."""
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.dir), **self.access.env}
+        argv = ["aws", "sagemaker", *words, "--output", "json"]
+        done = subprocess.run(argv, env=env, capture_output=True, timeout=_CLIENT_S * 2, check=False)
+        if done.returncode != 0:
+            raise BedError(done.stderr.decode().strip())
+        return json.loads(done.stdout or b"null")
+
+    def cluster_file(self, **workers: Any) -> Path:
+        """The JSON file of a cluster of a controller and one group."""
+        path = self.dir / "cluster.json"
+        path.write_text(json.dumps(cluster(wish(**workers))))
+        return path
+
+    def groups_file(self, *groups: Mapping[str, Any]) -> Path:
+        """A JSON file for `--instance-groups`."""
+        path = self.dir / "groups.json"
+        path.write_text(json.dumps(groups))
+        return path
+
+    def create(self, *groups: Mapping[str, Any]) -> None:
+        self.api.create_cluster(**cluster(*groups))
+
+    def update(self, *groups: Mapping[str, Any], **more: Any) -> None:
+        self.api.update_cluster(ClusterName=CLUSTER, InstanceGroups=list(groups), **more)
+
+    def cluster(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._read("describe_cluster")
+        return found
+
+    def group(self, name: str = GROUP) -> dict[str, Any]:
+        return next((each for each in self.cluster()["InstanceGroups"] if each["InstanceGroupName"] == name), {})
+
+    def members(self, name: str = GROUP) -> list[dict[str, Any]]:
+        """Every node of a group, those without an instance, too."""
+        answer = self._read("list_cluster_nodes", IncludeNodeLogicalIds=True, MaxResults=100)
+        return [each for each in answer["ClusterNodeSummaries"] if each["InstanceGroupName"] == name]
+
+    def member(self, node: str) -> dict[str, Any]:
+        """The node as the API lists it; empty when it does not."""
+        return next((each for each in self.members() if each["PrivateDnsHostname"] == node), {})
+
+    def instances(self, name: str = GROUP) -> dict[str, str]:
+        """Node -> its instance."""
+        return {each["PrivateDnsHostname"]: each["InstanceId"] for each in self.members(name) if each["InstanceId"]}
+
+    def wait_group(
+        self, status: str = "InService", current: int | None = None, *, name: str = GROUP, deadline_s: float = 60.0
+    ) -> dict[str, Any]:
+        def there() -> bool:
+            found = self.group(name)
+            return found["Status"] == status and current in (None, found["CurrentCount"])
+
+        many = "" if current is None else f" with {current} nodes"
+        self.wait(f"group {name} is {status}{many}", there, deadline_s)
+        return self.group(name)
+
+    def wait_current(self, count: int, *, deadline_s: float = 60.0) -> None:
+        self.wait(f"{count} nodes are there", lambda: self.group()["CurrentCount"] == count, deadline_s)
+
+    def wait_members(self, count: int, *, deadline_s: float = 60.0) -> None:
+        """Those that leave are gone, too."""
+        self.wait(f"the group has {count} nodes", lambda: len(self.members()) == count, deadline_s)
+
+    def partition_state(self, partition: str = PARTITION) -> str:
+        """sinfo's word: up, down, drain, inact; empty when there is no such partition."""
+        words = self.bed.run(
+            ["sinfo", "--noheader", f"--partition={partition}", "--format=%a"], check=False
+        ).text.split()
+        return words[0] if words else ""
+
+    def idle_nodes(self, partition: str = PARTITION) -> set[str]:
+        argv = ["sinfo", "--noheader", "--Node", "--states=idle", f"--partition={partition}", "--format=%N"]
+        return set(self.bed.run(argv).text.split())
+
+    def all_nodes(self) -> set[str]:
+        """Every node that Slurm knows."""
+        return set(re.findall(r"NodeName=(\S+)", self.bed.run(["scontrol", "-o", "show", "nodes"], check=False).text))
+
+    def steward(self, *words: str) -> str:
+        return self.bed.run(["steward", *words], check=False).text
+
+    def limit(self, machines: int) -> None:
+        """From now on the provider has only so many machines."""
+        self.hurt(FaultKind.LIMIT_LAUNCH, text=str(machines))
+
+    def crash_head(self) -> None:
+        """kill -9, and a new one."""
+        self.hurt(FaultKind.KILL_HEAD)
+        self.hurt(FaultKind.START_HEAD)
+
+    def restart_slurmctld(self) -> None:
+        """By hand, as an admin does; returns when it answers again."""
+        self.hurt(FaultKind.RESTART_SLURMCTLD)
+        self.wait("slurmctld answers", lambda: self.bed.run(["scontrol", "ping"], check=False).text.count("UP"), 30.0)
+
+    def explain(self, what: str) -> str:
+        """Of a job, a group of the API or a node."""
+        if what in (GROUP, EXTRA):
+            return "\n".join(self.get(f"/v1/explain/group/{what}")["lines"])
+        return Story.explain(self, what)
+
+    def group_events(self, kind: str, *, since: float) -> list[str]:
+        return [event["text"] for event in self.events(kind, since=since)]
+
+    def _read(self, operation: str, **words: Any) -> Any:
+        """A head that is being started again says so, or nothing: a `wait` looks once more."""
+        try:
+            return getattr(self.api, operation)(ClusterName=CLUSTER, **words)
+        except BotoCoreError as error:
+            raise BedError(f"{operation}: {error}") from error
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ServiceUnavailable":
+                raise
+            raise BedError(f"{operation}: {error}") from error
+
+    def __post_init__(self) -> None:
+        self.began = time.time()
+
+
+def wish(count: int = 4, minimum: int | None = None, *, name: str = GROUP, **more: Any) -> dict[str, Any]:
+    """One compute group, as InstanceGroups takes it."""
+    least = {} if minimum is None else {"MinInstanceCount": minimum}
+    return {
+        "InstanceGroupName": name,
+        "InstanceType": _TYPE,
+        "InstanceCount": count,
+        "ExecutionRole": _ROLE,
+        "SlurmConfig": {"NodeType": "Compute", "PartitionNames": [PARTITION]},
+        **least,
+        **more,
+    }
+
+
+def cluster(*groups: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole CreateCluster: a controller and these groups."""
+    controller = {
+        "InstanceGroupName": "controller",
+        "InstanceType": _TYPE,
+        "InstanceCount": 1,
+        "ExecutionRole": _ROLE,
+        "SlurmConfig": {"NodeType": "Controller"},
+    }
+    return {
+        "ClusterName": CLUSTER,
+        "InstanceGroups": [controller, *groups],
+        "Orchestrator": {"Slurm": {}},
+        "NodeProvisioningMode": "Continuous",
+    }
+
+
+def clear(bed: Bed, access: Access) -> None:
+    """No fault, no job, no cluster, no node: as after `up`."""
+    story = Story(bed, bed.shared)
+    wait_until("every fault is undone", lambda: bed.restore() is None, _HEAD_S, every_s=0.2)
+    bed.run(["scancel", "--user=root"], check=False)
+    wait_until_empty("no job is left", lambda: _jobs(bed), _GONE_S, every_s=0.2)
+    wait_until("the cluster is gone", lambda: _delete(access), _GONE_S, every_s=0.2)
+    wait_until_empty("no machine is left", lambda: bed.status().nodes, _GONE_S, every_s=0.2)
+    wait_until_empty("no case is open", lambda: [c for c in story.cases() if c["open"]], _GONE_S, every_s=0.2)
+
+
+def _jobs(bed: Bed) -> list[str]:
+    jobs = bed.run(["squeue", "--noheader", "--all", "--format=%A %T %P"]).text.splitlines()
+    if jobs:
+        bed.run(["scancel", *sorted({job.split()[0] for job in jobs})], check=False)
+    return jobs
+
+
+def _delete(access: Access) -> bool:
+    """Ask for it unless it is going already; true when there is none."""
+    api = access.client()
+    try:
+        there = api.list_clusters()["ClusterSummaries"]
+        if there and there[0]["ClusterStatus"] != "Deleting":
+            api.delete_cluster(ClusterName=there[0]["ClusterName"])
+    except BotoCoreError as error:
+        raise BedError(f"the head does not answer: {error}") from error
+    return not there
