@@ -188,3 +188,17 @@ def test_a_node_log_that_cannot_be_written_is_told_with_its_remedy(disk: NodeDis
     report = disk.run(disk.order())
     assert report.state is SetupState.FAILED
     assert "agent.setup_log" in report.why
+
+
+def test_a_runner_that_is_told_to_stop_ends_its_script_and_says_so(disk: NodeDisk) -> None:
+    disk.script(f"echo $$ > {disk.home}/pid; exec sleep 300\n")
+    setup = disk.begin(disk.order())
+    until("it runs", lambda: (disk.home / "pid").exists() and setup.script() is not None)
+    script = look(int((disk.home / "pid").read_text()))
+    assert script is not None
+    os.kill(script.parent, signal.SIGTERM)
+    until("it is over", lambda: (report := setup.report()) is not None and report.state is SetupState.FAILED)
+    report = setup.report()
+    assert report is not None
+    assert report.why == "the runner was told to stop"
+    assert look(script.process.pid) is None
