@@ -48,6 +48,7 @@ RULES: dict[str, Any] = {
     "other_backoff_s": (2.0, 5.0),
     "setup_timeout_s": 20.0,
     "launches_at_once": 3,
+    "has_provider": True,
     "owned_partitions": frozenset({"workers"}),
 }
 
