@@ -1,5 +1,6 @@
 """What people tell the head. It becomes part of the memory with the next cycle: a restart does not forget it."""
 
+import logging
 import queue
 import threading
 from collections.abc import Callable
@@ -12,7 +13,9 @@ from steward.model.observed import Observed
 from steward.model.order import Answer, Order, Refusal
 from steward.policy.controls import pause, resume_actions
 from steward.policy.orders import carry_out
-from steward.ports import Retryable
+from steward.ports import Permanent, Retryable
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,7 @@ class _Given:
     command: Command
     done: threading.Event = field(default_factory=threading.Event)
     answer: Answer = field(default_factory=Answer)
-    refusal: Refusal | None = None
+    refusal: Refusal | Permanent | None = None
 
 
 class Commands:
@@ -50,8 +53,8 @@ class Commands:
         self._taken: list[_Given] = []
 
     def give(self, command: Command, timeout_s: float = 20.0) -> Answer:
-        """Return when it is in the store. Raises Refusal when it cannot be carried out (nothing was changed), and
-        Retryable when that takes longer; it may still come to be."""
+        """Return when it is in the store. Raises Refusal when it cannot be carried out (nothing was changed), Permanent
+        when we failed at it (likewise), and Retryable when that takes longer; it may still come to be."""
         given = _Given(command)
         self._waiting.put(given)
         self._ring()
@@ -72,6 +75,9 @@ class Commands:
                 memory, told, given.answer = _carry_out(given.command, memory, seen, want)
             except Refusal as refusal:
                 given.refusal = refusal
+            except Exception as error:  # one order that nobody foresaw must not stop the cycle for all nodes
+                log.exception("an order failed, nothing was changed: %s", given.command)
+                given.refusal = Permanent(f"the head failed at this order ({type(error).__name__}); its log says why")
             else:
                 events += told
         return memory, events
