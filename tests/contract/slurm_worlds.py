@@ -127,14 +127,14 @@ class FakeWorld(SlurmWorld):
             self.fake.set_reason(name, reason, user="root", flags={state.upper()})
 
     def set_partition(self, partition: str, state: str) -> None:
-        self.fake.set_partition(partition, PartitionState(state))
+        self.fake.divided.set(partition, PartitionState(state))
 
     def register(self, node: str, feature: str) -> None:
         self.fake.register(node, feature=feature)
 
     def restart(self) -> None:
         self.fake.tick(2.0)
-        self.fake.restart()
+        self.fake.divided.restart(self.fake.now)
 
     def has_got(self, job: JobId, signal: str) -> bool:
         return (job, signal) in self.fake.signals

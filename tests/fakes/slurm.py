@@ -13,7 +13,8 @@ from steward.model.job import Job, JobState
 from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase, Reason
 from steward.model.partition import Partition, PartitionState
-from steward.ports import Permanent, PortError, Retryable, Stale
+from steward.ports import Permanent, PortError, Retryable
+from tests.fakes.slurm_partitions import FakePartitions
 
 _REQUEUE_DELAY_S = 121.0
 """How long Slurm keeps a requeued job ineligible (cred_expire + 1)."""
@@ -33,12 +34,7 @@ class FakeSlurm:
     """Jobs that run on this node or not at all."""
     silent: set[NodeName] = field(default_factory=set)
     """Nodes whose slurmd does not answer."""
-    site: dict[str, PartitionState] = field(default_factory=lambda: {"main": PartitionState.UP})
-    """Partitions of slurm.conf, with their present states."""
-    ours: dict[str, PartitionState] = field(default_factory=dict)
-    """The same of our file, which is `file` in full."""
-    file: str = ""
-    loaded: float = 1000.0
+    divided: FakePartitions = field(default_factory=FakePartitions)
     signals: list[tuple[JobId, str]] = field(default_factory=list)
 
     @staticmethod
@@ -83,9 +79,11 @@ class FakeSlurm:
         for name in wanted:
             self.go_down(name, str(mark), user="steward")
 
-    def give_back(self, node: NodeName, mark: Mark, command: str = "") -> None:
-        rules.may_give_back(self.nodes().get(node), node, mark, command)
-        self.resume(node)
+    def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
+        wanted = sorted(set(nodes))
+        rules.may_give_back(self.nodes(), wanted, mark, command)
+        for name in wanted:
+            self.resume(name)
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
         found = rules.found(self.jobs(), job)
@@ -110,54 +108,31 @@ class FakeSlurm:
 
     def partitions(self) -> Mapping[str, Partition]:
         self._answer()
-        members = partition_lines.parse(self.file)
-        site = {
-            name: frozenset(n for n, node in self.node_table.items() if name in node.partitions) for name in self.site
-        }
-        ours = {
-            name: frozenset(n for set_ in members.members[name] for n in self._of_set(*members.sets[set_]))
-            for name in self.ours
-        }
-        states = self.site | self.ours
-        return {
-            name: Partition(name=name, state=states[name], nodes=nodes, loaded=self.loaded)
-            for name, nodes in (site | ours).items()
-        }
+        return self.divided.shown(self.node_table)
 
     def set_gate(self, partition: str, *, open: bool) -> None:
         self._answer()
-        self.set_partition(partition, PartitionState.UP if open else PartitionState.DOWN)
+        self.divided.set(partition, PartitionState.UP if open else PartitionState.DOWN)
 
     def write_partitions(self, text: str) -> None:
         lines = partition_lines.parse(text)
-        rules.may_write(lines, self.ours.keys(), self.partitions(), self.nodes())
-        rules.may_drop(self.ours.keys() - lines.states.keys(), self.jobs())
-        self.file = text
-        self.ours = {name: self.ours.get(name, PartitionState(state)) for name, state in lines.states.items()}
+        ours = self.divided.ours.keys()
+        rules.may_write(lines, ours, self.partitions(), self.nodes())
+        rules.may_drop(ours - lines.states.keys(), self.jobs())
+        self.divided.write(text)
 
-    def forget_node(self, node: NodeName) -> None:
-        if rules.may_forget(self.nodes().get(node)):
-            if any(job.is_active and node in job.nodes for job in self.job_table.values()):
-                raise Retryable(f"Requested nodes are busy: {node}")
-            del self.node_table[node]
+    def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
+        free, busy = rules.may_forget(self.nodes(), nodes)
+        for name in free:
+            del self.node_table[name]
+        if busy:
+            raise Retryable(f"jobs are on {busy[0]}: not deleted")
 
     def signal(self, job: JobId, signal: str) -> None:
         rules.may_signal(rules.found(self.jobs(), job))
         self.signals.append((job, signal))
 
     # What time, users, admins and faults do
-
-    def set_partition(self, partition: str, state: PartitionState) -> None:
-        table = self.ours if partition in self.ours else self.site
-        if partition not in table:
-            raise Stale(f"Invalid partition name specified: {partition}")
-        table[partition] = state
-
-    def restart(self) -> None:
-        """slurmctld starts anew: partitions are as the files say."""
-        self.ours = {name: PartitionState(state) for name, state in partition_lines.parse(self.file).states.items()}
-        self.site = dict.fromkeys(self.site, PartitionState.UP)
-        self.loaded = self.now
 
     def register(self, name: str, *, feature: str) -> None:
         """A dynamic node comes, drained, without a reason."""
@@ -263,9 +238,6 @@ class FakeSlurm:
         """IDLE nodes with a job on them read ALLOCATED."""
         busy = any(job.is_active and node.name in job.nodes for job in self.job_table.values())
         return replace(node, base=NodeBase.ALLOCATED) if busy and node.base is NodeBase.IDLE else node
-
-    def _of_set(self, feature: str, nodes: frozenset[NodeName]) -> frozenset[NodeName]:
-        return nodes | {name for name, node in self.node_table.items() if feature in node.features}
 
     def _start(self, job: Job) -> None:
         partition = self.partitions().get(job.partition)

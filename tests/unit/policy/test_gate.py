@@ -1,71 +1,30 @@
 """Partitions of API groups: closed until the minimum is there, open then; ours only; people's settings stand."""
 
 from dataclasses import replace
-from typing import Any
 
 from steward.model.action import Action, SetGate, WritePartitions
-from steward.model.desired import GateRule, Pool
-from steward.model.group import Goal, Group, GroupStatus
-from steward.model.job import Job, JobState
+from steward.model.desired import GateRule
+from steward.model.group import Goal, GroupStatus
 from steward.model.memory import Memory
 from steward.model.node import Node, NodeBase
-from steward.model.partition import Partition, PartitionState
-from steward.model.plan import Plan
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
-from steward.policy.draft import Draft
-from steward.policy.gate import keep_gates
-from steward.ports import Permanent
-from tests.builders.capacity import a_group, an_empty_head
-from tests.builders.picture import Picture, n
-
-UP, DOWN, INACTIVE = PartitionState.UP, PartitionState.DOWN, PartitionState.INACTIVE
-GATED, SERVING = GroupStatus.CREATING, GroupStatus.IN_SERVICE
-
-
-def decide(picture: Picture) -> Plan:
-    draft = Draft(replace(picture.seen, at=picture.now), picture.want, picture.memory, picture.now)
-    keep_gates(draft)
-    return draft.plan()
-
-
-def head(*groups: Group, state: PartitionState | None = UP, owned: bool = True, **capacity: Any) -> Picture:
-    """Slurm shows the partition `dev` with node n1, if at all; it is lent to us, or in our file."""
-    lent = frozenset({"dev"}) if owned else frozenset()
-    picture = an_empty_head(*groups, owned_partitions=lent, has_include=True, **capacity)
-    return shown(picture, state)
-
-
-def dev(status: GroupStatus = GATED, name: str = "w", **fields: Any) -> Group:
-    return a_group(name, **{"partition": "dev", "status": status, "target": 4, "minimum": 2, **fields})
-
-
-def shown(picture: Picture, state: PartitionState | None, *, nodes: str = "n1", loaded: float = 0.0) -> Picture:
-    """Slurm is read anew and shows this."""
-    members = frozenset(n(name) for name in nodes.split())
-    found = {} if state is None else {"dev": Partition(name="dev", state=state, nodes=members, loaded=loaded)}
-    return picture.see(partitions=found, partitions_at=picture.now)
-
-
-def then(picture: Picture, after_s: float = 5.0) -> Picture:
-    """What was decided is remembered; time goes on."""
-    return replace(picture, memory=decide(picture).memory, now=picture.now + after_s)
-
-
-def set_gates(plan: Plan) -> list[bool]:
-    return [action.open for action in plan.actions if isinstance(action, SetGate)]
-
-
-def files(plan: Plan) -> list[str]:
-    return [action.text for action in plan.actions if isinstance(action, WritePartitions)]
-
-
-def kinds(plan: Plan) -> list[str]:
-    return [event.kind for event in plan.events]
-
-
-def regrouped(picture: Picture, *groups: Group) -> Picture:
-    return replace(picture, memory=replace(picture.memory, groups={group.name: group for group in groups}))
+from tests.builders.gates import (
+    DOWN,
+    GATED,
+    INACTIVE,
+    SERVING,
+    UP,
+    decide,
+    dev,
+    head,
+    kinds,
+    regrouped,
+    set_gates,
+    shown,
+    then,
+)
+from tests.builders.picture import n
 
 
 def test_a_partition_is_closed_while_its_group_waits_for_its_minimum() -> None:
@@ -219,74 +178,6 @@ def test_nothing_is_done_while_a_person_paused_us() -> None:
     paused = replace(picture, memory=replace(picture.memory, paused=True))
 
     assert not decide(paused).actions
-
-
-def test_a_partition_that_slurm_does_not_have_is_written_into_our_file_closed() -> None:
-    plan = decide(head(dev(GATED), state=None, owned=False))
-
-    (text,) = files(plan)
-    assert "NodeSet=steward-w Feature=w\n" in text
-    assert "PartitionName=dev Nodes=steward-w State=DOWN MaxTime=INFINITE\n" in text
-    assert not set_gates(plan)
-
-
-def test_nodes_of_slurm_conf_are_named_and_others_come_by_their_feature() -> None:
-    pools = {"w": Pool(group="w", nodes=(n("n1"), n("n2"), n("n3"), n("n9")))}
-    picture = head(dev(GATED), state=None, owned=False, pools=pools)
-    nodes = {n(name): Node(name=n(name), base=NodeBase.IDLE) for name in ("n1", "n2", "n7")}
-    dynamic = Node(name=n("n3"), base=NodeBase.IDLE, flags=frozenset({"DYNAMIC_NORM"}))
-    (text,) = files(decide(picture.see(nodes={**nodes, n("n3"): dynamic})))
-
-    assert "NodeSet=steward-w Feature=w Nodes=n[1-2]\n" in text
-
-
-def test_the_file_always_says_what_we_wish_now() -> None:
-    written = shown(then(head(dev(GATED), state=None, owned=False)), DOWN)
-    plan = decide(regrouped(written, dev(SERVING)))
-
-    assert "PartitionName=dev Nodes=steward-w State=UP" in files(plan)[0]
-    assert set_gates(plan) == [True]
-    assert isinstance(plan.actions[0], WritePartitions)
-    again = regrouped(shown(then(regrouped(written, dev(SERVING))), UP), dev(GATED))
-    assert "State=DOWN" in files(decide(again))[0], "a text that was written before is written again"
-
-
-def test_the_same_file_is_written_once() -> None:
-    written = then(head(dev(GATED), state=None, owned=False))
-
-    assert not decide(written).actions
-    assert not decide(shown(written, DOWN)).actions
-    assert not decide(shown(then(shown(written, DOWN), 90_000.0), DOWN)).actions
-
-
-def test_a_file_that_was_refused_is_tried_again_after_a_while() -> None:
-    asked = decide(head(dev(GATED), state=None, owned=False))
-    key = asked.actions[0].key
-    refused = then(head(dev(GATED), state=None, owned=False)).see(failures={key: str(Permanent("no include"))})
-
-    assert not decide(refused).actions
-    later = refused.after(600.0)
-    assert len(files(decide(later.see(partitions_at=later.now)))) == 1
-
-
-def test_a_file_that_slurm_does_not_show_is_written_again() -> None:
-    lost = shown(then(head(dev(GATED), state=None, owned=False), 600.0), None)
-
-    assert len(files(decide(lost))) == 1
-
-
-def test_a_partition_of_ours_stays_while_it_has_jobs() -> None:
-    written = then(shown(then(head(dev(GATED), state=None, owned=False)), DOWN))
-    job = Job(id=1, name="x", state=JobState.PENDING, user_id=0, partition="main,dev")  # type: ignore[arg-type]
-    left = regrouped(
-        shown(written, DOWN),
-    )
-    waiting = left.see(jobs={job.id: job})
-
-    assert "PartitionName=dev State=DOWN" in files(decide(waiting))[0]
-    gone = shown(then(waiting), DOWN).see(jobs={})
-    assert "PartitionName" not in files(decide(gone))[0]
-    assert "dev" not in decide(shown(then(gone), None)).memory.gates
 
 
 def test_a_lent_partition_goes_back_open() -> None:
