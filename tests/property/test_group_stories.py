@@ -76,6 +76,18 @@ def test_a_killed_head_never_makes_a_machine_twice_nor_loses_one() -> None:
         assert len(head.world.machines.launched) == 2, f"killed at {point}: {head.world.machines.launched}"
 
 
+def test_a_head_killed_while_a_group_shrinks_ends_what_leaves_and_nothing_else() -> None:
+    for point in range(1, 40, 3):
+        head = a_group_head(scripts=False, target=4, minimum=1)
+        head.run(30.0)
+        set_goal(head, Goal(target=2))
+        head.kill_at = head.point + point
+        head.run(40.0)
+        assert comes_to_rest(head) == [], f"killed at {point}"
+        assert len(head.world.machines.launched) == 4, f"killed at {point}: {head.world.machines.launched}"
+        assert len(head.world.machines.alive) == 2, f"killed at {point}"
+
+
 def test_partial_capacity_is_used_and_the_rest_comes_when_there_is_room() -> None:
     head = a_group_head(minimum=3)
     head.world.machines.room = 2
