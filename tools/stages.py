@@ -1,12 +1,14 @@
 """Runs the stages of `make test` one after the other, each with a time limit, and closes with one summary.
 
 usage: python3 tools/stages.py NAME:MINUTES ...       each NAME is a target of the Makefile
+       NAME:MINUTES+NAME:MINUTES                      these run beside each other; their output is shown as they end
 
 A stage that fails does not stop the others. Test runners leave their counts as JUnit files in $STEWARD_RESULTS; the
 last line adds them up (`N passed, N failed, N skipped`) and the exit status is 0 only when every stage passed.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +16,13 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 _GRACE_S = 30.0
+_LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +61,73 @@ class Counts:
         )
 
 
-def run_stage(stage: Stage, env: dict[str, str]) -> Outcome:
-    """The stage in a session of its own, so that the limit ends all of it."""
-    print(f"\n=== {stage.name} (at most {stage.limit_s / 60:g} min)", flush=True)
-    began = time.monotonic()
-    with subprocess.Popen(["make", "--no-print-directory", stage.name], env=env, start_new_session=True) as process:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A stage in a session of its own, so that the limit ends all of it. No `output`: it goes where ours goes."""
+
+    stage: Stage
+    process: subprocess.Popen[bytes]
+    output: IO[bytes] | None
+    began: float
+
+    @staticmethod
+    def start(stage: Stage, env: dict[str, str], output: IO[bytes] | None) -> "Running":
+        command = ["make", "--no-print-directory", stage.name]
+        process = subprocess.Popen(command, env=env, start_new_session=True, stdout=output, stderr=output)
+        return Running(stage=stage, process=process, output=output, began=time.monotonic())
+
+    def outcome(self) -> Outcome | None:
+        """None while it runs within its limit."""
+        took_s = time.monotonic() - self.began
+        status = self.process.poll()
+        if status is not None:
+            return Outcome(stage=self.stage, text="passed" if status == 0 else f"failed ({status})", took_s=took_s)
+        if took_s < self.stage.limit_s:
+            return None
+        end_session(self.process)
+        return Outcome(stage=self.stage, text=f"took longer than {self.stage.limit_s / 60:g} min", took_s=took_s)
+
+
+def run_together(stages: list[Stage], env: dict[str, str]) -> list[Outcome]:
+    """One stage with its output as it comes; several at once, the output of each when it has ended."""
+    alone = len(stages) == 1
+    print(title(stages[0]) if alone else f"\n=== {' and '.join(s.name for s in stages)} run together", flush=True)
+    with ExitStack() as files:
+        running = [
+            Running.start(stage, env, None if alone else files.enter_context(tempfile.TemporaryFile()))
+            for stage in stages
+        ]
         try:
-            status = process.wait(timeout=stage.limit_s)
-            text = "passed" if status == 0 else f"failed ({status})"
-        except subprocess.TimeoutExpired:
-            end_session(process)
-            text = f"took longer than {stage.limit_s / 60:g} min"
+            return wait(running)
         except KeyboardInterrupt:
-            end_session(process)
+            for one in running:
+                end_session(one.process)
             raise
-    return Outcome(stage=stage, text=text, took_s=time.monotonic() - began)
+
+
+def wait(running: list[Running]) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    while running:
+        for one in list(running):
+            if (outcome := one.outcome()) is not None:
+                running.remove(one)
+                outcomes.append(outcome)
+                show(one)
+        time.sleep(_LOOK_S)
+    return outcomes
+
+
+def show(ended: Running) -> None:
+    """What it wrote, where that was kept."""
+    if ended.output is not None:
+        ended.output.seek(0)
+        print(title(ended.stage), flush=True)
+        shutil.copyfileobj(ended.output, sys.stdout.buffer)
+        sys.stdout.flush()
+
+
+def title(stage: Stage) -> str:
+    return f"\n=== {stage.name} (at most {stage.limit_s / 60:g} min)"
 
 
 def end_session(process: subprocess.Popen[bytes]) -> None:
@@ -114,10 +171,10 @@ def close(outcomes: Iterable[Outcome], counts: Counts) -> int:
 
 
 def main(words: list[str]) -> int:
-    stages = [Stage.parse(word) for word in words]
+    steps = [[Stage.parse(part) for part in word.split("+")] for word in words]
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
         env = {**os.environ, "STEWARD_RESULTS": folder}
-        outcomes = [run_stage(stage, env) for stage in stages]
+        outcomes = [outcome for stages in steps for outcome in run_together(stages, env)]
         counts = sum((counts_in(file) for file in sorted(Path(folder).glob("*.xml"))), Counts())
     return close(outcomes, counts)
 
