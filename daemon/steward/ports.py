@@ -55,9 +55,9 @@ class SlurmPort(Protocol):
     def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         """Drain first, then down, so that the node cannot come back by itself. Raises Stale as `drain` does."""
 
-    def give_back(self, node: NodeName, mark: Mark, command: str = "") -> None:
-        """Resume a node whose reason (its first token) is still `mark`, or `command` where one is given (an admin's
-        `Action:Replace`, which we left in place). Reads it just before. Raises Stale otherwise."""
+    def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
+        """Resume nodes whose reason (its first token) is still `mark`, or `command` where one is given (an admin's
+        `Action:Replace`, which we left in place). Reads them just before. Raises Stale otherwise: all or none."""
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
         """Requeue. `exclude` is the whole exclude list (never a required list) of a job that had ended; one that still
@@ -83,9 +83,9 @@ class SlurmPort(Protocol):
         put back and read again: Permanent. Permanent also where no include file is configured or slurm.conf does not
         include it; Stale for a partition that would go and has jobs (Slurm would lose them)."""
 
-    def forget_node(self, node: NodeName) -> None:
-        """Delete a dynamic node's record; one from slurm.conf, and an unknown one, is left and is success. Raises
-        Retryable while jobs are on it."""
+    def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
+        """Delete dynamic nodes' records; one from slurm.conf, and an unknown one, is left and is success. Raises
+        Retryable when jobs are on some: those stay, the others go."""
 
     def signal(self, job: JobId, signal: str) -> None:
         """To the batch script and all steps. Raises Stale when the job does not run."""
@@ -123,8 +123,8 @@ class StorePort(Protocol):
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
         """Memory, intents and events together, before anything is done."""
 
-    def record_outcome(self, key: Key, at: float, error: str) -> None:
-        """How an intent ended; empty `error` is success."""
+    def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
+        """How intents ended; an empty error is success."""
 
     def failures(self) -> Mapping[str, str]:
         """key -> error of intents whose last outcome was a failure and that are not older than an hour."""

@@ -56,7 +56,7 @@ def with_group(picture: Picture, name: str = "workers", **fields: Any) -> Pictur
 
 NODE = "workers-1"
 LOGICAL = "abcdef012345-1"
-MARK = f"steward:setup:hold:{LOGICAL}"
+MARK = "steward:setup:hold:abcdef012345"
 
 
 def a_slot_at(step: SlotStep, *, slot: dict[str, Any] | None = None, **rules: Any) -> Picture:

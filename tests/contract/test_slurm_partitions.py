@@ -149,7 +149,7 @@ def test_a_dynamic_node_comes_drained_for_us_to_mark_and_joins_its_partition(slu
     assert slurm_world.port.partitions()["dev"].nodes == {D1}
     slurm_world.port.drain([D1], HOLD)
     assert slurm_world.node("d1").mark == HOLD
-    slurm_world.port.give_back(D1, HOLD)
+    slurm_world.port.give_back([D1], HOLD)
     slurm_world.running(slurm_world.submit(partition="dev"))
 
 
@@ -172,8 +172,8 @@ def test_a_dynamic_node_that_somebody_drained_is_his(slurm_world: SlurmWorld) ->
 
 def test_a_dynamic_node_is_forgotten_and_others_are_not(slurm_world: SlurmWorld) -> None:
     slurm_world.register("d1", "w-1")
-    for node in (D1, D1, N1, NodeName("n99")):
-        slurm_world.port.forget_node(node)
+    slurm_world.port.forget_nodes([D1, N1, NodeName("n99")])
+    slurm_world.port.forget_nodes([D1])
 
     assert set(slurm_world.port.nodes()) == {N1, N2, N3}
 
@@ -181,11 +181,11 @@ def test_a_dynamic_node_is_forgotten_and_others_are_not(slurm_world: SlurmWorld)
 def test_a_dynamic_node_with_a_job_is_not_forgotten(slurm_world: SlurmWorld) -> None:
     slurm_world.register("d1", "w-1")
     slurm_world.port.drain([D1], HOLD)
-    slurm_world.port.give_back(D1, HOLD)
+    slurm_world.port.give_back([D1], HOLD)
     slurm_world.running(slurm_world.submit(on="d1"))
 
     with pytest.raises(Retryable):
-        slurm_world.port.forget_node(D1)
+        slurm_world.port.forget_nodes([D1])
     assert D1 in slurm_world.port.nodes()
 
 

@@ -119,7 +119,7 @@ def test_down_is_drained_too_and_its_job_waits_for_another_node(slurm_world: Slu
 
 def test_a_node_with_our_mark_is_given_back_and_has_no_reason_then(slurm_world: SlurmWorld) -> None:
     slurm_world.port.down([N1], MARK)
-    slurm_world.port.give_back(N1, MARK)
+    slurm_world.port.give_back([N1], MARK)
 
     slurm_world.wait("n1 is in service", lambda: slurm_world.node("n1").is_schedulable)
     assert slurm_world.node("n1").reason is None
@@ -130,22 +130,22 @@ def test_a_node_that_an_admin_took_over_is_not_given_back(slurm_world: SlurmWorl
     slurm_world.admin("n1", "drain", "mine now")
 
     with pytest.raises(Stale, match="mine now"):
-        slurm_world.port.give_back(N1, MARK)
+        slurm_world.port.give_back([N1], MARK)
     assert slurm_world.node("n1").is_drain
 
 
 def test_a_node_in_service_is_not_given_back_again(slurm_world: SlurmWorld) -> None:
     with pytest.raises(Stale):
-        slurm_world.port.give_back(N1, MARK)
+        slurm_world.port.give_back([N1], MARK)
     with pytest.raises(Stale):
-        slurm_world.port.give_back(NodeName("n99"), MARK)
+        slurm_world.port.give_back([NodeName("n99")], MARK)
 
 
 def test_a_node_given_to_us_by_an_admins_command_is_given_back(slurm_world: SlurmWorld) -> None:
     slurm_world.admin("n1", "fail", "Action:Replace")
     with pytest.raises(Stale):
-        slurm_world.port.give_back(N1, MARK)
-    slurm_world.port.give_back(N1, MARK, "Action:Replace")
+        slurm_world.port.give_back([N1], MARK)
+    slurm_world.port.give_back([N1], MARK, "Action:Replace")
 
     slurm_world.wait("n1 is in service", lambda: slurm_world.node("n1").is_schedulable)
 

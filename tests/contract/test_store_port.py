@@ -98,7 +98,7 @@ def test_an_intent_without_outcome_is_asked_again_after_a_restart(world: StoreWo
     done, unknown = launch("done"), launch("unknown")
     memory = Memory(asked={done.key: 1.0, unknown.key: 2.0, Key("older"): 0.5})
     world.store.commit(memory, [done, unknown], [])
-    world.store.record_outcome(done.key, 3.0, "")
+    world.store.record_outcomes({done.key: ""}, 3.0)
 
     assert world.reopen().load().asked == {done.key: 1.0, Key("older"): 0.5}
 
@@ -107,7 +107,7 @@ def test_an_intent_that_was_repeated_with_an_outcome_is_not_asked_a_third_time(w
     memory = Memory(asked={launch().key: 1.0})
     world.store.commit(memory, [launch()], [])
     world.store.commit(memory, [launch()], [])
-    world.store.record_outcome(launch().key, 3.0, "")
+    world.store.record_outcomes({launch().key: ""}, 3.0)
 
     assert world.reopen().load().asked == memory.asked
 
@@ -120,18 +120,18 @@ def test_an_asked_key_that_was_cleared_at_load_can_be_committed_again(world: Sto
     assert world.reopen().load().asked == {}
 
     store.commit(memory, [launch()], [])
-    store.record_outcome(launch().key, 2.0, "")
+    store.record_outcomes({launch().key: ""}, 2.0)
     assert world.reopen().load() == memory
 
 
 def test_the_last_outcome_counts_as_failure_for_an_hour(world: StoreWorld) -> None:
     world.store.commit(Memory(), [launch("a"), launch("b"), launch("c")], [])
-    world.store.record_outcome(Key("a"), 1000.0, "capacity: none left")
-    world.store.record_outcome(Key("b"), 1000.0, "refused")
+    world.store.record_outcomes({Key("a"): "capacity: none left"}, 1000.0)
+    world.store.record_outcomes({Key("b"): "refused"}, 1000.0)
     world.store.commit(Memory(), [launch("b")], [])
     assert world.store.failures() == {"a": "capacity: none left", "b": "refused"}
 
-    world.store.record_outcome(Key("b"), 1001.0, "")
+    world.store.record_outcomes({Key("b"): ""}, 1001.0)
     assert world.reopen().failures() == {"a": "capacity: none left"}
     world.clock[0] += 3601.0
     assert world.store.failures() == {}
@@ -139,8 +139,8 @@ def test_the_last_outcome_counts_as_failure_for_an_hour(world: StoreWorld) -> No
 
 def test_what_ended_well_is_told_by_its_kind_for_an_hour(world: StoreWorld) -> None:
     world.store.commit(Memory(), [launch("a"), launch("b"), launch("c")], [])
-    world.store.record_outcome(Key("a"), 1000.0, "")
-    world.store.record_outcome(Key("b"), 1000.0, "refused")
+    world.store.record_outcomes({Key("a"): ""}, 1000.0)
+    world.store.record_outcomes({Key("b"): "refused"}, 1000.0)
     assert world.reopen().done("LaunchInstance") == {"a"}
     assert world.store.done("BackUpNode") == frozenset()
 
@@ -177,7 +177,7 @@ def test_hostile_text_is_stored_as_text(world: StoreWorld) -> None:
     drain = DrainNode(key=Key(HOSTILE), why=WHY, node=NodeName("n1"), mark=Mark(check="x", action="drain", id="c1"))
     memory = Memory(noted={HOSTILE: 1.0})
     world.store.commit(memory, [drain], [event])
-    world.store.record_outcome(Key(HOSTILE), 1000.0, HOSTILE)
+    world.store.record_outcomes({Key(HOSTILE): HOSTILE}, 1000.0)
 
     assert world.reopen().load() == memory
     assert [found for _, found in world.reopen().events()] == [event]

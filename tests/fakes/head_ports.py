@@ -85,9 +85,9 @@ class FakeStore:
         self.log.extend(events)
         self.wrote("commit")
 
-    def record_outcome(self, key: Key, at: float, error: str) -> None:
+    def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
         self._write()
-        self.outcomes[key] = error
+        self.outcomes.update(errors)
         self.wrote("outcome")
 
     def failures(self) -> Mapping[str, str]:

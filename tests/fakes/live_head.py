@@ -67,7 +67,7 @@ class LiveHead:
         )
         self.commands.committed()
         for action in decided.actions:
-            self.store.record_outcome(action.key, self.world.now, self.world.apply(action))
+            self.store.record_outcomes({action.key: self.world.apply(action)}, self.world.now)
         self.metrics.watch(self.latest)
         self.world.advance(_TURN_S)
 

@@ -44,12 +44,11 @@ class FakeStore:
         self.journal += [Entry(action=action) for action in intents]
         self.happened += events
 
-    def record_outcome(self, key: Key, at: float, error: str) -> None:
+    def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
         self._check()
-        for entry in reversed(self.journal):
-            if entry.action.key == key:
-                entry.outcome = (at, error)
-                return
+        newest = {entry.action.key: entry for entry in self.journal}
+        for key in errors.keys() & newest.keys():
+            newest[key].outcome = (at, errors[key])
 
     def failures(self) -> Mapping[str, str]:
         self._check()

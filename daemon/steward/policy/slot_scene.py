@@ -87,9 +87,11 @@ class SlotScene:
 
     @property
     def is_ours(self) -> bool:
-        """Its node is out of service under the slot's mark."""
-        node = self.node
-        return node is not None and node.mark is not None and node.mark.id == self.record.logical
+        """Its node is out of service under a mark of its cluster: not one that says that a slot before it left."""
+        mark = self.node.mark if self.node else None
+        if mark is None or mark.id != self.mark.id:
+            return False
+        return self.record.is_leaving or not mark.tells_of_leaving
 
     @property
     def is_foreign(self) -> bool:
@@ -106,10 +108,10 @@ class SlotScene:
 
     @property
     def mark(self) -> Mark:
-        """What our drain says: why the slot's node takes no jobs."""
-        purpose = self.record.purpose
-        check, action = _MARKS[purpose]
-        return Mark(check=check, action=action, id=self.record.logical)
+        """What our drain says: why the slot's node takes no jobs. The same for all nodes of a cluster, so that one
+        command takes a thousand of them out."""
+        check, action = _MARKS[self.record.purpose]
+        return Mark(check=check, action=action, id=self.record.logical.rpartition("-")[0])
 
     @property
     def is_late(self) -> bool:

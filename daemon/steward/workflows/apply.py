@@ -7,10 +7,10 @@ outcome rings the bell. An answer is a promise that what came before it was done
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import assert_never
 
 from steward.model.action import (
@@ -49,15 +49,18 @@ from steward.ports import (
     Stale,
     WitnessPort,
 )
+from steward.workflows.batch import Batch, batches, nodes_of
 from steward.workflows.journal import Journal
 from steward.workflows.pool import Pool
-from steward.workflows.promises import Batch, Promises, SlurmAction
+from steward.workflows.promises import JobAction, Promises, SlurmAction
 from steward.workflows.subject import kind_of
 
 log = logging.getLogger(__name__)
 
 Slow = ProbeNode | LaunchInstance | TerminateInstance | RebootInstance | BackUpNode | LookAtAlarms
 _SLOW_AT_ONCE = 8
+_ONE_OF_THEM = ("stale", "refused")
+"""Slurm took none of a batch because of one or some of it: they are found by halves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,20 +93,31 @@ class Applier:
         self._under_way: set[Key] = set()
 
     def apply(self, actions: Sequence[Action], seen: Observed, alive: Callable[[], None]) -> None:
-        """Do all of it; never raises for a port's failure. After a Slurm command that hung, no other is tried."""
-        kept = Promises()
-        for batch in batches(actions):
+        """Do all of it; never raises for a port's failure. After a Slurm command that hung, no other is tried.
+
+        How it went is written down at the end, in one transaction: after a crash before that all of it is done again.
+        """
+        kept, ended = Promises(), list[tuple[Action, str]]()
+        waiting = deque(batches(actions))
+        while waiting:
+            batch = waiting.popleft()
             first = batch[0]
             if isinstance(first, Slow):
                 self._start(first, seen)
             elif refusal := kept.refusal(first):
-                self._finish(batch, "not tried", refusal)
+                ended += self._tell(batch, "not tried", refusal)
                 kept.note(batch, "not tried", 0.0)
             else:
                 began = time.monotonic()
-                outcome = self._try(batch, partial(self._do, batch))
+                outcome, error = self._try(first, partial(self._do, batch))
+                if len(batch) > 1 and outcome in _ONE_OF_THEM:
+                    middle = len(batch) // 2
+                    waiting.extendleft((batch[middle:], batch[:middle]))
+                    continue
+                ended += self._tell(batch, outcome, error)
                 kept.note(batch, outcome, time.monotonic() - began)
             alive()
+        self._journal.record(ended)
 
     def _do(self, batch: Batch) -> None:
         first = batch[0]
@@ -130,23 +144,29 @@ class Applier:
         slurm = self._ports.slurm
         match first:
             case DrainNode():
-                slurm.drain([one.node for one in batch if isinstance(one, DrainNode)], first.mark)
+                slurm.drain(nodes_of(batch), first.mark)
             case DownNode():
-                slurm.down([one.node for one in batch if isinstance(one, DownNode)], first.mark)
+                slurm.down(nodes_of(batch), first.mark)
             case ReturnNode():
-                slurm.give_back(first.node, first.mark, first.command)
+                slurm.give_back(nodes_of(batch), first.mark, first.command)
+            case ForgetNode():
+                slurm.forget_nodes(nodes_of(batch))
+            case SetGate():
+                slurm.set_gate(first.partition, open=first.open)
+            case WritePartitions():
+                slurm.write_partitions(first.text)
+            case _:
+                self._do_to_job(first)
+
+    def _do_to_job(self, first: JobAction) -> None:
+        slurm = self._ports.slurm
+        match first:
             case RequeueJob():
                 slurm.requeue(first.job, first.exclude)
             case NudgeJob():
                 slurm.nudge(first.job, first.exclude, release=first.release)
             case AllowRequeue():
                 slurm.allow_requeue(first.job)
-            case SetGate():
-                slurm.set_gate(first.partition, open=first.open)
-            case WritePartitions():
-                slurm.write_partitions(first.text)
-            case ForgetNode():
-                slurm.forget_node(first.node)
             case SignalJob():
                 slurm.signal(first.job, first.signal)
             case _:
@@ -162,7 +182,8 @@ class Applier:
 
     def _run_slow(self, action: Slow, seen: Observed) -> None:
         try:
-            self._try((action,), lambda: self._do_slow(action, seen))
+            outcome, error = self._try(action, lambda: self._do_slow(action, seen))
+            self._journal.record(self._tell((action,), outcome, error))
         finally:
             with self._lock:
                 self._under_way.discard(action.key)
@@ -196,30 +217,21 @@ class Applier:
             raise Permanent("no provider is configured for this node's group")
         return self._ports.provider
 
-    def _try(self, batch: Batch, call: Callable[[], None]) -> str:
+    def _try(self, first: Action, call: Callable[[], None]) -> tuple[str, str]:
+        """The outcome in a word, and the error."""
         try:
             call()
         except PortError as error:
-            return self._finish(batch, _word(error), str(error) or type(error).__name__)
+            return _word(error), str(error) or type(error).__name__
         except Exception as error:
-            log.exception("%s failed in an unforeseen way", kind_of(batch[0]))
-            return self._finish(batch, "error", f"{type(error).__name__}: {error}")
-        return self._finish(batch, "done", "")
+            log.exception("%s failed in an unforeseen way", kind_of(first))
+            return "error", f"{type(error).__name__}: {error}"
+        return "done", ""
 
-    def _finish(self, batch: Batch, outcome: str, error: str) -> str:
+    def _tell(self, batch: Batch, outcome: str, error: str) -> list[tuple[Action, str]]:
         for action in batch:
-            self._journal.outcome(action, outcome, error)
-        return outcome
-
-
-def batches(actions: Sequence[Action]) -> Iterator[Batch]:
-    """In order; neighbours that drain (or down) with the very same mark are one call."""
-    for (_, mark), group in groupby(actions, lambda action: (type(action), getattr(action, "mark", None))):
-        together = tuple(group)
-        if mark is not None and isinstance(together[0], DrainNode | DownNode):
-            yield together
-        else:
-            yield from ((action,) for action in together)
+            self._journal.told(action, outcome, error)
+        return [(action, error) for action in batch]
 
 
 def _word(error: PortError) -> str:

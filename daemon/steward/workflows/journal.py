@@ -48,16 +48,22 @@ class Journal:
         for event in events:
             log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
 
-    def outcome(self, action: Action, kind: str, error: str) -> None:
-        """How an intent ended; empty `error` is success. A store that fails is logged: the intent is then repeated."""
+    def told(self, action: Action, kind: str, error: str) -> None:
+        """How an intent ended, for people; empty `error` is success. `record` writes it down."""
         if error:
             log.warning("%s %s: %s; why: %s", kind_of(action), kind, error, action.why, extra=action_fields(action))
         else:
             log.info("%s; why: %s", kind_of(action), action.why, extra=action_fields(action))
         self._counted(kind_of(action), kind)
+
+    def record(self, ended: Sequence[tuple[Action, str]]) -> None:
+        """Write down, all at once, how intents ended (the error, or empty). A store that fails is logged: the intents
+        are then repeated."""
+        if not ended:
+            return
         try:
-            self._store.record_outcome(action.key, self._clock.now(), error)
+            self._store.record_outcomes({action.key: error for action, error in ended}, self._clock.now())
         except Exception as failure:
-            log.error("cannot record an outcome: %s", failure, extra=action_fields(action))
+            log.error("cannot record %d outcomes: %s", len(ended), failure, extra=action_fields(ended[0][0]))
         self._outcomes_came = True
-        self._backups_came = self._backups_came or isinstance(action, BackUpNode)
+        self._backups_came = self._backups_came or any(isinstance(action, BackUpNode) for action, _ in ended)

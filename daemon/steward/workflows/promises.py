@@ -16,22 +16,10 @@ from steward.model.action import (
 )
 from steward.model.ask import Answer
 from steward.model.ids import JobId, NodeName
+from steward.workflows.batch import Batch
 
-SlurmAction = (
-    DrainNode
-    | DownNode
-    | ReturnNode
-    | RequeueJob
-    | NudgeJob
-    | AllowRequeue
-    | SetGate
-    | WritePartitions
-    | ForgetNode
-    | SignalJob
-)
-Batch = tuple[Action, ...]
-"""One action, or drains (or downs) that carry the very same mark."""
-
+JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob
+SlurmAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetGate | WritePartitions | JobAction
 _TOO_SLOW_S = 5.0
 
 

@@ -102,9 +102,9 @@ def test_a_slot_that_leaves_ends_its_nodes_repair_and_the_machine_that_was_made_
     picture = with_slot(repaired(a_slot_at(SlotStep.SERVING), Step.VERIFY), purpose=Purpose.LEAVE)
     left = with_group(picture, goal=Goal(target=0), good=Goal(target=0)).then(1)
     assert cases(left) == [Step.CLOSED]
-    ended = left.down(NODE, "steward:scale:leave:abcdef012345-1").then()
+    ended = left.down(NODE, "steward:scale:leave:abcdef012345").then()
     assert slot(ended, NODE).step is SlotStep.END
-    assert TerminateInstance in [type(a) for a in left.down(NODE, "steward:scale:leave:abcdef012345-1").plan().actions]
+    assert TerminateInstance in [type(a) for a in left.down(NODE, "steward:scale:leave:abcdef012345").plan().actions]
 
 
 def test_a_list_that_misses_a_machine_whose_agent_speaks_takes_nothing_from_a_group() -> None:

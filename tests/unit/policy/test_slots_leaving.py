@@ -23,7 +23,7 @@ from tests.builders.capacity import NODE, a_slot_at, asked, nothing_there, slot,
 from tests.builders.picture import T0, Picture, n
 
 TOKEN = "abcdef012345-1-0"
-LEAVES = "steward:scale:leave:abcdef012345-1"
+LEAVES = "steward:scale:leave:abcdef012345"
 BACKUP = f"backup:{TOKEN}:i-1:0"
 
 

@@ -141,7 +141,7 @@ def test_readers_see_whole_commits_while_threads_write(tmp_path: Path) -> None:
 
     def outcomes() -> None:
         for n in range(50):
-            store.record_outcome(Key("k"), float(n), "")
+            store.record_outcomes({Key("k"): ""}, float(n))
             store.add_events([Event(at=1.0, kind="x", text=str(n))])
 
     writers = [threading.Thread(target=outcomes) for _ in range(3)]

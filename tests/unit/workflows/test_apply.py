@@ -28,7 +28,7 @@ from steward.model.mark import Mark
 from steward.model.observed import Observed, Witness
 from steward.model.why import Why
 from steward.ports import Permanent, Retryable
-from steward.workflows.apply import Applier, Ports, batches
+from steward.workflows.apply import Applier, Ports
 from steward.workflows.journal import Journal
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeProvider, FakeSite, FakeStore, FakeWitness
@@ -271,7 +271,21 @@ def test_a_store_that_fails_does_not_stop_what_comes_after() -> None:
     assert bench.slurm.node_table[N2].is_drain
 
 
-def test_only_drains_with_the_very_same_mark_are_one_call() -> None:
-    same = [drain(N1, "c1"), drain(N2, "c1")]
-    other = drain(NodeName("n3"), "c2")
-    assert list(batches([*same, other, requeue(), requeue()])) == [tuple(same), (other,), (requeue(),), (requeue(),)]
+def test_one_node_that_somebody_took_out_does_not_keep_the_others_of_its_call() -> None:
+    bench = Bench()
+    bench.slurm.set_reason(N2, "mine", flags={"DRAIN"})
+    bench.apply(*(drain(NodeName(f"n{number}"), "c1") for number in (1, 2, 3)))
+
+    assert [bench.slurm.node_table[NodeName(f"n{number}")].is_ours for number in (1, 2, 3)] == [True, False, True]
+    assert bench.store.outcomes[drain(N1, "c1").key] == ""
+    assert "mine" in str(bench.store.outcomes[drain(N2, "c1").key])
+
+
+def test_how_all_of_it_went_is_written_at_once() -> None:
+    bench, wrote = Bench(), list[str]()
+    bench.store.wrote = wrote.append
+    check = CheckNow(key=Key("check"), why=WHY, nodes=frozenset({N1}), budget_s=2.0)
+    bench.apply(drain(N1, "c1"), drain(N2, "c2"), check)
+
+    assert wrote == ["outcome"]
+    assert set(bench.store.outcomes) == {"drain:n1", "drain:n2", "check"}

@@ -1,7 +1,7 @@
 """The statements: what is read from and written to each table, inside a transaction of the caller's."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, true, update
@@ -59,12 +59,13 @@ def open_keys(connection: Connection) -> frozenset[str]:
     return frozenset(connection.execute(query).scalars())
 
 
-def record_outcome(connection: Connection, key: Key, at: float, error: str) -> None:
-    """To the newest intent of the key; nothing when it was pruned."""
+def record_outcomes(connection: Connection, errors: Mapping[Key, str], at: float) -> None:
+    """To the newest intent of each key; nothing when it was pruned."""
     table = journal_table
-    newest = connection.execute(select(func.max(table.c.seq)).where(table.c.key == key)).scalar()
-    if newest is not None:
-        connection.execute(update(table).where(table.c.seq == newest).values(outcome_at=at, error=error))
+    for key, error in errors.items():
+        newest = connection.execute(select(func.max(table.c.seq)).where(table.c.key == key)).scalar()
+        if newest is not None:
+            connection.execute(update(table).where(table.c.seq == newest).values(outcome_at=at, error=error))
 
 
 def last_outcomes(connection: Connection, *, since: float) -> dict[str, str]:

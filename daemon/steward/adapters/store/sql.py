@@ -55,9 +55,9 @@ class SqlStore:
                 self._prune(connection, now)
             self._stored = memory
 
-    def record_outcome(self, key: Key, at: float, error: str) -> None:
+    def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
         with self._writing, self._transaction(writes=True) as connection:
-            rows.record_outcome(connection, key, at, error)
+            rows.record_outcomes(connection, errors, at)
 
     def failures(self) -> Mapping[str, str]:
         with self._transaction() as connection:
