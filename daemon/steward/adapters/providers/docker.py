@@ -5,6 +5,7 @@ process that talks to the same engine sees the same instances.
 """
 
 import hashlib
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -55,6 +56,8 @@ class DockerProvider:
         self._settings = settings
         self._hosts = dict(word.split("=", 1) for word in settings.hosts)
         self._client: docker.DockerClient | None = None
+        self._counting = threading.Lock()
+        """Held while a machine is counted and made: none more than the limit."""
 
     def describe(self) -> str:
         return f"docker: containers of bed {self._settings.cluster} on {self._settings.engine}"
@@ -69,7 +72,8 @@ class DockerProvider:
     def launch(self, slot: Slot, token: str) -> Instance:
         name = f"{self._settings.cluster}-{slot.node}-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
         with self._engine(f"launch {slot.node}") as engine:
-            container = _find(engine, name) or self._create(engine, name, slot, token)
+            with self._counting:
+                container = _find(engine, name) or self._create(engine, name, slot, token)
             if container.status == "created":
                 container.start()
         return self._read_back(instance_id(str(container.id)))
