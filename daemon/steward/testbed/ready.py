@@ -10,7 +10,7 @@ from steward.testbed.bed import Bed, BedError
 from steward.testbed.wait import wait_until_empty
 
 _NODES_S = 30.0
-_AGENTS_S = 30.0
+_AGENTS_S = 60.0
 _HTTP_S = 5.0
 
 
