@@ -17,6 +17,7 @@ from steward.model.ids import Key
 from steward.model.memory import Memory
 
 _PRUNE_ROWS = 5000
+_KEYS_AT_ONCE = 500
 
 
 def memory(connection: Connection) -> Memory:
@@ -61,17 +62,20 @@ def open_keys(connection: Connection) -> frozenset[str]:
 
 def record_outcomes(connection: Connection, errors: Mapping[Key, str], at: float) -> None:
     """To the newest intent of each key; nothing when it was pruned."""
-    table = journal_table
-    for key, error in errors.items():
-        newest = connection.execute(select(func.max(table.c.seq)).where(table.c.key == key)).scalar()
-        if newest is not None:
-            connection.execute(update(table).where(table.c.seq == newest).values(outcome_at=at, error=error))
+    table, keys = journal_table, sorted(errors)
+    change = update(table).where(table.c.seq == bindparam("of_seq")).values(outcome_at=at, error=bindparam("of_error"))
+    for some in (keys[start : start + _KEYS_AT_ONCE] for start in range(0, len(keys), _KEYS_AT_ONCE)):
+        newest = select(func.max(table.c.seq), table.c.key).where(table.c.key.in_(some)).group_by(table.c.key)
+        if found := [{"of_seq": seq, "of_error": errors[key]} for seq, key in connection.execute(newest)]:
+            connection.execute(change, found)
 
 
-def last_outcomes(connection: Connection, *, since: float) -> dict[str, str]:
-    """key -> error (empty: done) of each key's newest outcome."""
-    table = journal_table
-    query = select(table.c.key, table.c.error).where(table.c.outcome_at >= since).order_by(table.c.seq)
+def failures(connection: Connection, *, since: float) -> dict[str, str]:
+    """key -> error of the keys whose newest outcome is one: of thousands of outcomes few are failures."""
+    table, is_young = journal_table, journal_table.c.outcome_at >= since
+    ever = select(table.c.key).where(is_young, table.c.error != "")
+    newest = select(func.max(table.c.seq)).where(is_young, table.c.key.in_(ever)).group_by(table.c.key)
+    query = select(table.c.key, table.c.error).where(table.c.seq.in_(newest), table.c.error != "")
     return dict(connection.execute(query).all())
 
 

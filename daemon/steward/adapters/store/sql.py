@@ -61,8 +61,7 @@ class SqlStore:
 
     def failures(self) -> Mapping[str, str]:
         with self._transaction() as connection:
-            last = rows.last_outcomes(connection, since=self._now() - _FAILURES_S)
-        return {key: error for key, error in last.items() if error}
+            return rows.failures(connection, since=self._now() - _FAILURES_S)
 
     def done(self, kind: str) -> frozenset[str]:
         with self._transaction() as connection:
