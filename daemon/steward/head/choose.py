@@ -9,16 +9,19 @@ from steward.adapters.keys_file import KeysFile
 from steward.adapters.logs import log_to, log_to_stderr
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.local import LocalProvider
+from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
 from steward.adapters.service import NoNotifier
+from steward.adapters.slurm.power import PowerSwitch
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.head.fleet import Fleet
 from steward.model.access import AccessKey
 from steward.model.instance import SPARES
 from steward.model.settings import ProviderKind, Settings
+from steward.model.settings.clouds import PowerProvider as PowerSettings
 from steward.model.settings.providers import StaticProvider as StaticSettings
-from steward.ports import Notifier, Permanent, ProviderPort
+from steward.ports import Notifier, Permanent, ProviderPort, SlurmPort
 
 try:
     from steward.adapters.systemd import JournalHandler, SystemdNotifier
@@ -56,18 +59,18 @@ def _stderr_is_the_journals() -> bool:
     return os.environ.get("JOURNAL_STREAM") == f"{stat.st_dev}:{stat.st_ino}"
 
 
-def fleet(settings: Settings) -> Fleet | None:
+def fleet(settings: Settings, slurm: SlurmPort) -> Fleet | None:
     """The providers that the settings name; None where they name none. Raises Permanent for one that cannot be used."""
     other = settings.capacity.provider
     kinds = {group.provider for group in settings.groups} | ({other} if other is not None else set())
-    made = {kind: _provider(kind, settings) for kind in sorted(kinds, key=lambda kind: kind.value)}
+    made = {kind: _provider(kind, settings, slurm) for kind in sorted(kinds, key=lambda kind: kind.value)}
     by_group = {group.name: made[group.provider] for group in settings.groups}
     if ProviderKind.STATIC in made:
         by_group[SPARES] = made[ProviderKind.STATIC]
     return Fleet(by_group, made[other] if other is not None else None) if made else None
 
 
-def _provider(kind: ProviderKind, settings: Settings) -> ProviderPort:
+def _provider(kind: ProviderKind, settings: Settings, slurm: SlurmPort) -> ProviderPort:
     table = settings.provider
     if kind is ProviderKind.LOCAL and table.local is not None:
         return LocalProvider(table.local.dir)
@@ -81,10 +84,23 @@ def _provider(kind: ProviderKind, settings: Settings) -> ProviderPort:
         if Ec2Provider is None:
             raise Permanent("provider ec2: install the SDK with `pip install steward-slurm[ec2]`")
         return Ec2Provider(table.ec2)
+    if kind is ProviderKind.POWER:
+        return _power(settings, slurm)
     if kind is ProviderKind.STATIC:
         machines = [node for node, slot in settings.slots().items() if slot.fixed]
         return StaticProvider(table.static or StaticSettings(), machines, settings.head.state_dir / "static.json")
     raise Permanent(f"the settings name provider {kind.value!r}, but there is no [provider.{kind.value}] table")
+
+
+def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
+    groups = {group.name for group in settings.groups if group.provider is ProviderKind.POWER}
+    return PowerProvider(
+        settings.provider.power or PowerSettings(),
+        [node for node, slot in settings.slots().items() if slot.group in groups],
+        settings.head.state_dir / "power.json",
+        slurm.nodes,
+        PowerSwitch(conf=str(settings.cluster.slurm_conf), timeout_s=settings.cluster.command_timeout_s),
+    )
 
 
 def store(settings: Settings) -> SqlStore:

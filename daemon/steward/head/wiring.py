@@ -97,15 +97,16 @@ def wire(settings: Settings) -> Head:
 def _base(settings: Settings) -> _Base:
     bell = Bell()
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
+    slurm = choose_slurm(conf=str(conf), timeout_s=limit_s, include=settings.capacity.slurm_include)
     return _Base(
         settings=settings,
         clock=SystemClock(),
         bell=bell,
         told=deque(maxlen=_MAX_TOLD),
         munge=Munge(str(settings.cluster.munge_socket or "")),
-        slurm=choose_slurm(conf=str(conf), timeout_s=limit_s, include=settings.capacity.slurm_include),
+        slurm=slurm,
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
-        provider=choose.fleet(settings),
+        provider=choose.fleet(settings, slurm.slurm),
         store=choose.store(settings),
         metrics=Metrics(),
         commands=Commands(bell.ring),

@@ -1,0 +1,188 @@
+"""Provider of `State=CLOUD` nodes: Slurm's power states drive the site's own ResumeProgram and SuspendProgram.
+
+An instance is one power cycle of a node. One that we asked for has our token; one that Slurm began by itself (a job
+needed the node) has none. A node that powers down and up again between two looks is not seen to be another instance.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from steward.adapters.providers.power_records import Cycle, PowerRecords
+from steward.adapters.slurm.power import Power, PowerSwitch, power_of
+from steward.model.ids import InstanceId, NodeName
+from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.node import Node
+from steward.model.settings.clouds import PowerProvider as PowerSettings
+from steward.ports import Permanent, PortError, Retryable, Stale
+
+_LOST_S = 15.0
+"""Slurm looks at its power orders every 10 s at the latest: after that, what it shows is what it will do."""
+Read = Callable[[], Mapping[NodeName, Node]]
+_STATES = {
+    Power.OFF: InstanceState.GONE,
+    Power.COMING: InstanceState.PENDING,
+    Power.ON: InstanceState.RUNNING,
+    Power.GOING: InstanceState.GONE,
+    Power.FAILED: InstanceState.GONE,
+}
+
+
+class PowerProvider:
+    """`nodes` are all it may power; `read` gives Slurm's nodes; `state` is the file that remembers tokens.
+
+    Safe to call from several threads and processes at once.
+    """
+
+    def __init__(
+        self, settings: PowerSettings, nodes: Iterable[NodeName], state: Path, read: Read, switch: PowerSwitch
+    ) -> None:
+        self._settings = settings
+        self._nodes = tuple(nodes)
+        self._records = PowerRecords(state)
+        self._read = read
+        self._switch = switch
+
+    def describe(self) -> str:
+        return f"power: {len(self._nodes)} nodes by Slurm's ResumeProgram and SuspendProgram"
+
+    def instances(self) -> Mapping[InstanceId, Instance]:
+        nodes = self._read()
+        with self._records.locked() as cycles:
+            now = {node: self._brought_up_to_date(cycle, power_of(nodes.get(node))) for node, cycle in cycles.items()}
+            for cycle in now.values():
+                if cycle.leaving and power_of(nodes.get(cycle.node)) in (Power.ON, Power.COMING):
+                    self._switch_off(cycle.node)
+            if now != cycles:
+                self._records.save(now)
+        found = [self._instance(cycle, nodes.get(cycle.node)) for cycle in now.values()]
+        found += [
+            _unasked(name, nodes[name])
+            for name in self._nodes
+            if power_of(nodes.get(name)) in (Power.ON, Power.COMING)
+            and (name not in now or (now[name].ended and not now[name].leaving))
+        ]
+        return {instance.id: instance for instance in found}
+
+    def launch(self, slot: Slot, token: str) -> Instance:
+        if slot.node not in self._nodes:
+            remedy = "its group needs a [[groups]] table with State=CLOUD nodes of slurm.conf"
+            raise Permanent(f"power provider: {slot.node} is none of its nodes; {remedy}")
+        with self._records.locked() as cycles:
+            node = self._read().get(slot.node)
+            known = cycles.get(slot.node)
+            if known is not None and known.token == token:
+                return self._again(known, node)
+            self._must_be_free(slot.node, known, node)
+            cycle = Cycle(node=slot.node, token=token, since=time.time())
+            self._records.save({**cycles, slot.node: cycle})
+            try:
+                self._switch_on(slot.node)
+            except PortError:
+                self._records.save(cycles)
+                raise
+        return self._instance(cycle, self._read().get(slot.node))
+
+    def terminate(self, instance: InstanceId) -> None:
+        nodes = self._read()
+        with self._records.locked() as cycles:
+            mine = next((cycle for cycle in cycles.values() if cycle.id == instance and not cycle.ended), None)
+            name = mine.node if mine is not None else self._unasked_node(instance, cycles)
+            if name is None:
+                return
+            power = power_of(nodes.get(name))
+            is_coming = power is Power.OFF and mine is not None and self._is_young(mine)  # Slurm does not show it yet
+            if is_coming or power in (Power.ON, Power.COMING, Power.FAILED):
+                self._switch_off(name)
+            if mine is not None:
+                self._records.save({**cycles, name: replace(mine, ended=True, leaving=True)})
+
+    def reboot(self, instance: InstanceId, token: str) -> None:
+        """Not possible: powering a node down clears its drain, and it would take jobs before it is verified."""
+        raise Permanent(f"{instance} cannot be rebooted: Slurm's power states only know another machine; replace it")
+
+    def _again(self, cycle: Cycle, node: Node | None) -> Instance:
+        """A caller that died between the record and the command asks again."""
+        if not cycle.ended and power_of(node) is Power.OFF and self._is_young(cycle):
+            self._switch_on(cycle.node)
+            node = self._read().get(cycle.node)
+        return self._instance(cycle, node)
+
+    def _must_be_free(self, name: NodeName, known: Cycle | None, node: Node | None) -> None:
+        power = power_of(node)
+        if known is not None and known.leaving and (power is not Power.OFF or self._is_unsettled(known)):
+            raise Retryable(f"{name} still powers down; a power-up now could be lost")
+        known = known if known is not None and not known.ended else None
+        match power:
+            case Power.GOING:
+                raise Retryable(f"{name} still powers down (Slurm's SuspendTimeout); a power-up now would be lost")
+            case Power.FAILED:
+                self._switch_off(name)
+                raise Retryable(f"{name} did not come up in ResumeTimeout and is powered down first")
+            case Power.ON | Power.COMING:
+                there = known.id if known is not None else _unasked_id(name)
+                raise Retryable(f"{name}: instance {there} still has this name; terminate it first")
+            case Power.OFF:
+                if known is not None and self._is_young(known):
+                    raise Retryable(f"{name}: instance {known.id} still has this name; terminate it first")
+
+    def _switch_on(self, name: NodeName) -> None:
+        """Read back, because Slurm says yes and does nothing where power saving is off."""
+        self._switch.up(name)
+        node = self._read().get(name)
+        if node is not None and power_of(node) is Power.OFF:
+            remedy = "set ResumeProgram, SuspendProgram and a SuspendTime other than INFINITE in slurm.conf"
+            raise Permanent(f"Slurm took power_up of {name} and does nothing: power saving is off; {remedy}")
+
+    def _switch_off(self, name: NodeName) -> None:
+        try:
+            self._switch.down(name)
+        except Stale:
+            return  # Slurm does not know the node any more
+
+    def _brought_up_to_date(self, cycle: Cycle, power: Power) -> Cycle:
+        """Ended once it is off: if the node comes up again, it is another machine."""
+        if cycle.leaving and power is Power.OFF and not self._is_unsettled(cycle):
+            return replace(cycle, leaving=False)
+        if cycle.ended or power in (Power.ON, Power.COMING):
+            return cycle
+        if power is Power.FAILED:
+            return replace(cycle, ended=True, why="ResumeProgram failed: the node did not come up in ResumeTimeout")
+        if power is Power.OFF and self._is_young(cycle):
+            return cycle
+        return replace(cycle, ended=True, why="Slurm powered it down")
+
+    def _is_unsettled(self, cycle: Cycle) -> bool:
+        """It was asked for so lately that a powered-down node may still be about to come up."""
+        return time.time() < cycle.since + _LOST_S
+
+    def _is_young(self, cycle: Cycle) -> bool:
+        return time.time() < cycle.since + self._settings.settle_s
+
+    def _instance(self, cycle: Cycle, node: Node | None) -> Instance:
+        state = InstanceState.GONE if cycle.ended else _STATES[power_of(node)]
+        if not cycle.ended and power_of(node) is Power.OFF:
+            state = InstanceState.PENDING
+        return Instance(
+            id=cycle.id,
+            node=cycle.node,
+            state=state,
+            token=cycle.token,
+            launched=cycle.since,
+            address=node.address if node is not None and state is InstanceState.RUNNING else "",
+            interrupted=cycle.why,
+        )
+
+    def _unasked_node(self, instance: InstanceId, cycles: Mapping[NodeName, Cycle]) -> NodeName | None:
+        """The node of a cycle that Slurm began; not while one of ours is on it."""
+        free = (name for name in self._nodes if name not in cycles or cycles[name].ended)
+        return next((name for name in free if _unasked_id(name) == instance), None)
+
+
+def _unasked_id(name: NodeName) -> InstanceId:
+    return InstanceId(f"power-{name}")
+
+
+def _unasked(name: NodeName, node: Node) -> Instance:
+    return Instance(id=_unasked_id(name), node=name, state=_STATES[power_of(node)], address=node.address)
