@@ -207,9 +207,10 @@ class Capacity(Story):
         self.hurt(FaultKind.LIMIT_LAUNCH, text=str(machines))
 
     def crash_head(self) -> None:
-        """kill -9, and a new one."""
+        """kill -9, and a new one, which answers."""
         self.hurt(FaultKind.KILL_HEAD)
         self.hurt(FaultKind.START_HEAD)
+        self.wait("the head answers", lambda: self.get("/v1/status"), _HEAD_S)
 
     def restart_slurmctld(self) -> None:
         """By hand, as an admin does; returns when it answers again."""

@@ -26,9 +26,14 @@ class Mark:
         """Its group of the API does not want the node (any more): its machine was ended on purpose."""
         return (self.check, self.action) == LEAVE
 
+    @property
+    def is_slots(self) -> bool:
+        """Made for the slot of an API group: without one the node has no machine, on purpose."""
+        return (self.check, self.action) in (HOLD, LEAVE, RENEW)
 
-LEAVE = ("scale", "leave")
-"""Check and action of the mark on a node that leaves its group of the API."""
+
+HOLD, LEAVE, RENEW = ("setup", "hold"), ("scale", "leave"), ("update", "renew")
+"""Check and action of marks on nodes of API groups: not in service yet, leaving, to be made anew."""
 SPARE = Mark(check="spare", action="hold", id="pool")
 """On every spare that waits: one mark for all, so that one command holds them all."""
 

@@ -60,8 +60,8 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     lines = [f"{name}: Slurm says {state}{reason}."]
     if name in draft.want.spares:
         lines.append(_spare(name, node, draft))
-    if node.mark is not None and node.mark.tells_of_leaving and name not in draft.records:
-        lines.append("It left its group of the API, and its machine was ended: a group that takes it makes another.")
+    if node.mark is not None and node.mark.is_slots and name not in draft.records:
+        lines.append("It left its group of the API, and has no machine: a group that takes it makes one.")
     elif node.mark is not None and node.mark != SPARE:
         case = draft.open_case(name)
         back = "" if case and case.is_stood_in else "; it is given back when its new incarnation passed all checks"

@@ -97,6 +97,8 @@ def _has_jobs(name: str, draft: Draft) -> bool:
 
 def _keep_gate(wish: GateWish, draft: Draft) -> None:
     shown, gate = draft.seen.partitions.get(wish.partition), draft.gates.get(wish.partition)
+    if not (wish.groups or _is_lent(wish.partition, draft) or _has_jobs(wish.partition, draft)):
+        shown = None  # it goes with our file
     if shown is None:
         if not wish.groups:
             draft.gates.pop(wish.partition, None)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from steward.model.desired import GateRule
-from steward.model.group import Group, Role
+from steward.model.group import Group, GroupStatus, Role
 from steward.model.ids import NodeName
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -43,6 +43,8 @@ def _wish(name: str, groups: list[Group], counts: Mapping[str, int], draft: Draf
         why = Why(rule=rule, text=f"partition {name} is {'open' if open else 'closed'}: {text}", evidence=evidence)
         return GateWish(partition=name, open=open, why=why, groups=tuple(groups))
 
+    if all(group.status is GroupStatus.DELETING for group in groups):
+        return wish("gate.deleting", "its groups are being deleted", open=False)
     if waiting := [group for group in groups if group.status.is_gated and not _serves_beside(group, groups)]:
         return wish("gate.minimum", f"group {waiting[0].name} waits for its minimum", open=False)
     if short := [group for group in groups if _is_short(group, counts, draft)]:

@@ -11,6 +11,7 @@ from steward.policy.draft import Draft
 from steward.policy.group_members import staying
 from steward.policy.group_status import keep_status
 from steward.policy.mint import mint, taken_names
+from steward.policy.slot_cases import close_case
 from steward.policy.victims import choose
 
 _MOVE_S = 0.02
@@ -60,6 +61,7 @@ def _add(group: Group, many: int, draft: Draft) -> None:
     taken = taken_names(group.name, draft.records, draft.seen, draft.want)
     draft.cluster, slots = mint(group, many, taken, cluster, draft.want, why, draft.now)
     for record in slots:
+        close_case(record, draft)
         draft.keep_slot(record)
     draft.wake(draft.now + _MOVE_S)
     if len(slots) < many:

@@ -17,21 +17,21 @@ def is_between(node: Node, draft: Draft) -> bool:
     record = draft.records.get(node.name)
     if record is None:
         slot = draft.want.slots.get(node.name)
-        has_left = node.mark is not None and node.mark.tells_of_leaving
+        has_left = node.mark is not None and node.mark.is_slots
         return has_left or (slot is not None and slot.group in draft.groups)
     has_just_come = record.served == draft.now
     return record.step is not SlotStep.SERVING or record.purpose is not Purpose.STAY or has_just_come
 
 
 def close_case(record: SlotRecord, draft: Draft) -> None:
-    """A slot that leaves, or has another instance launched, takes over what the repair wanted."""
+    """A slot that comes, leaves, or has another instance launched takes over what the repair wanted."""
     case = draft.open_case(record.node)
     if case is None:
         return
     if case.step is Step.SUSPECT:
         draft.forget(case)
         return
-    why = Why(rule="case.slot", text=f"{record.node} goes out of its group", evidence=(str(case.why),))
+    why = Why(rule="case.slot", text=f"group {record.group} sees to {record.node} now", evidence=(str(case.why),))
     draft.keep(replace(case, step=Step.CLOSED, entered=draft.now, closed=draft.now, why=why))
     draft.tell("case.closed", why.text, node=record.node, case=case.id, group=record.group)
 

@@ -7,7 +7,7 @@ from steward.model.group import Group, Role
 from steward.model.health import Incarnation
 from steward.model.ids import Key
 from steward.model.instance import Instance
-from steward.model.mark import LEAVE, Mark
+from steward.model.mark import HOLD, LEAVE, RENEW, Mark
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import Purpose, SlotRecord, SlotStep
@@ -126,9 +126,9 @@ class SlotScene:
 
 
 _MARKS = {
-    Purpose.STAY: ("setup", "hold"),
+    Purpose.STAY: HOLD,
     Purpose.LEAVE: LEAVE,
-    Purpose.RENEW: ("update", "renew"),
+    Purpose.RENEW: RENEW,
 }
 
 

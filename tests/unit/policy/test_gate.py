@@ -180,6 +180,22 @@ def test_nothing_is_done_while_a_person_paused_us() -> None:
     assert not decide(paused).actions
 
 
+def test_a_partition_whose_groups_are_all_being_deleted_is_closed() -> None:
+    plan = decide(head(dev(GroupStatus.DELETING)))
+
+    assert set_gates(plan) == [False]
+    assert plan.actions[0].why.rule == "gate.deleting"
+    assert not set_gates(decide(head(dev(GroupStatus.DELETING), dev(SERVING, name="x"))))
+
+
+def test_a_partition_that_goes_with_our_file_is_not_set_besides() -> None:
+    ours = shown(then(head(dev(SERVING), state=None, owned=False)), UP)
+    plan = decide(regrouped(ours))
+
+    assert [type(action) for action in plan.actions] == [WritePartitions]
+    assert "dev" not in plan.memory.gates
+
+
 def test_a_lent_partition_goes_back_open() -> None:
     closed = then(shown(then(head(dev(GATED))), DOWN))
     left = regrouped(shown(closed, DOWN))

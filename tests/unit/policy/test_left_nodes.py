@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from steward.model.case import Step
+from steward.model.group import Goal
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.node import NodeBase, Reason
@@ -50,6 +52,17 @@ def test_a_node_that_left_is_not_repaired_after_its_cluster_was_deleted() -> Non
     plan = decided(silenced(pooled(gone)))
     assert (plan.actions, dict(plan.memory.cases), dict(plan.memory.incidents)) == ((), {}, {})
     assert not [event for event in plan.events if event.kind == "node.orphan"]
+
+
+def test_a_node_whose_machine_never_came_is_not_repaired_either() -> None:
+    gone = replace(an_api_cluster(workers=6), memory=nothing().memory)
+    held = Reason(text=f"steward:setup:hold:{ID}-6", at=T0 - 10, user="slurm")
+    assert not decided(silenced(pooled(gone).node(NODES[5], reason=held))).memory.cases
+
+
+def test_a_repair_that_is_open_when_a_group_takes_its_node_is_the_groups_business() -> None:
+    picture = an_api_cluster(workers=1).repaired(NODES[1], Step.HELD).change_group("workers", goal=Goal(target=2))
+    assert not [case for case in decided(picture).memory.cases.values() if case.is_open]
 
 
 def test_a_node_that_never_left_is_repaired_then() -> None:
