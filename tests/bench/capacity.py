@@ -19,6 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
+from steward.head.serve import THREADS_TURN_S
 from steward.model.slot import SlotStep
 from steward.policy.plan import plan
 from tests.bench.api_load import CLUSTER, Read, reading
@@ -34,6 +35,7 @@ say = Console(stderr=True).print
 
 def main() -> int:
     asked = arguments()
+    sys.setswitchinterval(THREADS_TURN_S)
     with tempfile.TemporaryDirectory(prefix="steward-bench-") as directory:
         phases, quiet = measure(asked, Path(directory))
     Console(width=150).print(as_table(phases, quiet))
@@ -122,7 +124,8 @@ def phase(head: BenchHead, name: str, workers: int, before: int, *calls: Callabl
         orders=tuple(orders),
         commands=head.slurm.commands - commands,
         launches=head.provider.calls["launch"] - made["launch"],
-        ends=head.provider.calls["terminate"] - made["terminate"],
+        ends=head.provider.calls["end"] - made["end"],
+        end_calls=head.provider.calls["terminate"] - made["terminate"],
         needed=workers - before,
     )
 

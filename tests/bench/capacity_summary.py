@@ -17,7 +17,10 @@ READ_GOAL_S = 0.100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """What happened between an order and its end. Times in seconds; `needed` is how many more workers were wanted."""
+    """What happened between an order and its end. Times in seconds; `needed` is how many more workers were wanted.
+
+    `ends` are machines that went, `end_calls` how often that was asked for: again where it took longer than the retry.
+    """
 
     name: str
     began: float
@@ -27,6 +30,7 @@ class Phase:
     commands: "Counter[str]"
     launches: int
     ends: int
+    end_calls: int
     needed: int
     reads: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -112,5 +116,5 @@ _ROWS: Mapping[str, Callable[[Phase], str]] = {
     "Create/UpdateCluster, ms": lambda p: _three(p.orders),
     "Slurm reads": lambda p: str(p.looks),
     "Slurm writes": lambda p: str(p.writes),
-    "launches / ends": lambda p: f"{p.launches} / {p.ends}",
+    "launches / ends (calls)": lambda p: f"{p.launches} / {p.ends} ({p.end_calls})",
 }

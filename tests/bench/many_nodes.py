@@ -137,6 +137,7 @@ class CountedProvider(FakeProvider):
         time.sleep(self.call_s)
         with self.lock:
             self.calls["terminate"] += 1
+            self.calls["end"] += self.table[instance].state is not InstanceState.GONE
             FakeProvider.terminate(self, instance)
 
 

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -20,6 +21,8 @@ from steward.ports import Permanent
 log = logging.getLogger(__name__)
 
 _CYCLE_ENDS_S = 15.0
+THREADS_TURN_S = 0.001
+"""How long one thread keeps the others waiting: with Python's 5 ms a read of the API waits long for a busy cycle."""
 _HTTP_ENDS_S = 1
 
 
@@ -33,6 +36,7 @@ class _Http(uvicorn.Server):
 
 def serve(head: Head, settings: Settings) -> int:
     """Until SIGTERM or SIGINT. Raises OSError when a port cannot be had, Permanent for a wrong certificate."""
+    sys.setswitchinterval(THREADS_TURN_S)
     return asyncio.run(_serve(head, settings))
 
 
