@@ -97,11 +97,11 @@ def _has_jobs(name: str, draft: Draft) -> bool:
 
 def _keep_gate(wish: GateWish, draft: Draft) -> None:
     shown, gate = draft.seen.partitions.get(wish.partition), draft.gates.get(wish.partition)
-    if not (wish.groups or _is_lent(wish.partition, draft) or _has_jobs(wish.partition, draft)):
-        shown = None  # it goes with our file
     if shown is None:
         if not wish.groups:
             draft.gates.pop(wish.partition, None)
+    elif not (wish.groups or _is_lent(wish.partition, draft) or _has_jobs(wish.partition, draft)):
+        return  # it goes with our file; until then it is remembered as ours
     elif gate is None:
         _adopt(wish, shown, draft)
     elif gate.open is not wish.open:

@@ -193,7 +193,16 @@ def test_a_partition_that_goes_with_our_file_is_not_set_besides() -> None:
     plan = decide(regrouped(ours))
 
     assert [type(action) for action in plan.actions] == [WritePartitions]
-    assert "dev" not in plan.memory.gates
+    assert "dev" in plan.memory.gates
+    assert "dev" not in decide(shown(then(regrouped(ours)), None)).memory.gates
+
+
+def test_a_partition_on_its_way_out_is_still_ours_when_a_new_group_wants_it() -> None:
+    going = then(regrouped(shown(then(head(dev(SERVING), state=None, owned=False)), UP)))
+    plan = decide(regrouped(going, dev(GATED)))
+
+    assert "gate.foreign" not in kinds(plan)
+    assert set_gates(plan) == [False]
 
 
 def test_a_lent_partition_goes_back_open() -> None:
