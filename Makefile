@@ -10,7 +10,7 @@ JUNIT = --junitxml=$(RESULTS)/$@.xml
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint shim shim-tests unit e2e-local e2e-docker e2e-versions bench docs fresh clean
+.PHONY: help setup setup-demo demo test lint shim shim-tests unit e2e-local e2e-docker e2e-versions bench bench-capacity docs fresh clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -59,6 +59,9 @@ e2e-versions: shim ## the main job on the newer Slurms, docker test bed
 
 bench: setup shim ## recovery times against plain Slurm; ARGS="--runs N --json FILE"
 	$(BIN)/python -m tests.bench.recovery $(ARGS)
+
+bench-capacity: setup ## 1,000 simulated nodes, then 2,000, then 100; ARGS="--first N --most N --last N --json FILE"
+	$(BIN)/python -m tests.bench.capacity $(ARGS)
 
 docs: setup     ## remake the generated pages
 	$(BIN)/steward config doc > docs/config.md

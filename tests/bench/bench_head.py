@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvicorn
+from starlette.applications import Starlette
 
 from steward.adapters.clock import SystemClock
 from steward.adapters.service import NoNotifier
@@ -20,7 +21,6 @@ from steward.api.operations import handlers
 from steward.api.server import News, build
 from steward.api.source import Source
 from steward.model.desired import Desired
-from steward.model.events import Event
 from steward.model.settings.parse import parse
 from steward.policy.plan import plan
 from steward.workflows.apply import Applier, Ports
@@ -56,7 +56,7 @@ class _RealClock(FakeClock):
 
 @dataclass(kw_only=True)
 class BenchHead:
-    """`turns` is every cycle since it was last emptied; `outcomes` how many actions of each kind ended how."""
+    """`turns` is every cycle since it was last emptied."""
 
     cycle: Cycle
     slurm: CountedSlurm
@@ -64,7 +64,6 @@ class BenchHead:
     aws: AwsBench
     want: Desired
     turns: list[Snapshot] = field(default_factory=list)
-    outcomes: dict[str, int] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -74,64 +73,88 @@ class BenchHead:
 @contextmanager
 def a_bench_head(store: Path, *, command_s: float, call_s: float, boot_s: float) -> Iterator[BenchHead]:
     """It runs with a site's default settings while this lasts."""
-    want = parse(_SITE, source="the bench", env={}).desired()
-    bell, clock, agents = Bell(), SystemClock(), FakeAgents()
-    told: deque[Event] = deque(maxlen=1000)
-    slurm = CountedSlurm(command_s=command_s, node_table=dict(CountedSlurm.with_nodes("static-1").node_table))
-    provider = CountedProvider(call_s=call_s, capacity=1_000_000)
-    outcomes: dict[str, int] = {}
-
-    def count(kind: str, outcome: str) -> None:
-        outcomes[f"{kind} {outcome}"] = outcomes.get(f"{kind} {outcome}", 0) + 1
-
-    kept = SqlStore(open_engine(sqlite_url(store)))
-    journal = Journal(kept, clock, count)
-    observer = Observer(slurm=slurm, provider=provider, agents=agents, clock=clock, bell=bell)
-    ports = Ports(slurm=slurm, provider=provider, agents=agents, witness=FakeWitness(), site=FakeSite())
-    commands, metrics, news = Commands(bell.ring), Metrics(), News()
-    parts = Parts(
-        observer=observer,
-        plan=plan,
-        journal=journal,
-        applier=Applier(ports, journal, changed=observer.changed, listing=observer.listing_needed, ring=bell.ring),
-        agents=agents,
-        commands=commands,
-        bell=bell,
-        clock=clock,
-        notifier=NoNotifier(),
-        want=want,
-        sweeps=Sweeps(),
-        told=told,
+    site = _Site(
+        slurm=CountedSlurm(command_s=command_s, node_table=dict(CountedSlurm.with_nodes("static-1").node_table)),
+        provider=CountedProvider(call_s=call_s, capacity=1_000_000),
+        store=SqlStore(open_engine(sqlite_url(store))),
     )
+    metrics, news = Metrics(), News()
     turns: list[Snapshot] = []
-    cycle = Cycle(parts, (metrics.watch, news.came, turns.append))
-    source = Source(
-        cluster="bench",
-        version="bench",
-        started=clock.now(),
-        clock=clock,
-        latest=lambda: cycle.latest,
-        details=dict,
-        want=want,
-        plan=plan,
-        store=kept,
-        commands=commands,
-        metrics=metrics,
-        doctor=list,
-    )
-    aws = AwsBench(handlers=dict(handlers(source)), clock=_RealClock())
-    app = build(source, Gatekeeper(FakeMunge(aws.munged), frozenset({0})), news, aws.endpoint())
-    nature = Nature(slurm=slurm, provider=provider, agents=agents, ring=bell.ring, boot_s=boot_s)
-    head = BenchHead(cycle=cycle, slurm=slurm, provider=provider, aws=aws, want=want, turns=turns, outcomes=outcomes)
+    cycle = Cycle(site.parts(), (metrics.watch, news.came, turns.append))
+    aws, app = _api(site, cycle, metrics, news)
+    nature = Nature(slurm=site.slurm, provider=site.provider, agents=site.agents, ring=site.bell.ring, boot_s=boot_s)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     threads = [threading.Thread(target=run, daemon=True) for run in (nature.run, cycle.run)]
     for thread in threads:
         thread.start()
     try:
         with serving(server) as aws.url:
-            yield head
+            yield BenchHead(cycle=cycle, slurm=site.slurm, provider=site.provider, aws=aws, want=site.want, turns=turns)
     finally:
         cycle.stop()
         nature.stopping.set()
         for thread in threads:
             thread.join(10.0)
+
+
+@dataclass(kw_only=True)
+class _Site:
+    """The ports, and what a cycle is made of around them."""
+
+    slurm: CountedSlurm
+    provider: CountedProvider
+    store: SqlStore
+    agents: FakeAgents = field(default_factory=FakeAgents)
+    bell: Bell = field(default_factory=Bell)
+    clock: SystemClock = field(default_factory=SystemClock)
+    want: Desired = field(default_factory=lambda: parse(_SITE, source="the bench", env={}).desired())
+
+    def __post_init__(self) -> None:
+        self.commands = Commands(self.bell.ring)
+
+    def parts(self) -> Parts:
+        journal = Journal(self.store, self.clock, lambda _kind, _outcome: None)
+        observer = Observer(
+            slurm=self.slurm, provider=self.provider, agents=self.agents, clock=self.clock, bell=self.bell
+        )
+        ports = Ports(
+            slurm=self.slurm,
+            provider=self.provider,
+            agents=self.agents,
+            witness=FakeWitness(),
+            site=FakeSite(),
+        )
+        ring = self.bell.ring
+        return Parts(
+            observer=observer,
+            plan=plan,
+            journal=journal,
+            applier=Applier(ports, journal, changed=observer.changed, listing=observer.listing_needed, ring=ring),
+            agents=self.agents,
+            commands=self.commands,
+            bell=self.bell,
+            clock=self.clock,
+            notifier=NoNotifier(),
+            want=self.want,
+            sweeps=Sweeps(),
+            told=deque(maxlen=1000),
+        )
+
+
+def _api(site: _Site, cycle: Cycle, metrics: Metrics, news: News) -> tuple[AwsBench, Starlette]:
+    source = Source(
+        cluster="bench",
+        version="bench",
+        started=site.clock.now(),
+        clock=site.clock,
+        latest=lambda: cycle.latest,
+        details=dict,
+        want=site.want,
+        plan=plan,
+        store=site.store,
+        commands=site.commands,
+        metrics=metrics,
+        doctor=list,
+    )
+    aws = AwsBench(handlers=dict(handlers(source)), clock=_RealClock())
+    return aws, build(source, Gatekeeper(FakeMunge(aws.munged), frozenset({0})), news, aws.endpoint())

@@ -140,7 +140,7 @@ def settled(head: BenchHead, true: Callable[[], bool], what: str) -> None:
     end, told = time.monotonic() + _LIMIT_S, time.monotonic()
     while not true():
         if time.monotonic() > end:
-            raise SystemExit(f"not within {_LIMIT_S:.0f} s: {what}: {told_steps(head)}; {head.outcomes}")
+            raise SystemExit(f"not within {_LIMIT_S:.0f} s: {what}: {told_steps(head)}")
         if time.monotonic() > told + 10:
             told = time.monotonic()
             say(f"{what}: {told_steps(head)}")
