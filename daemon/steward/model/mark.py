@@ -6,6 +6,7 @@ Slurm may append `" : Not responding"` to a reason, so only its first `" : "` to
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _MARK = re.compile(r"^steward:(?P<check>[a-z0-9_.-]{1,40}):(?P<action>[a-z_]{1,20}):(?P<id>[A-Za-z0-9-]{1,40})$")
 
@@ -43,6 +44,7 @@ def first_token(reason: str) -> str:
     return reason.split(" : ", 1)[0].strip()
 
 
+@lru_cache(maxsize=4096)
 def parse_mark(reason: str) -> Mark | None:
     """Our mark in a node's reason, or None when somebody else wrote it."""
     match = _MARK.match(first_token(reason))

@@ -53,7 +53,7 @@ def _whole(draft: Draft) -> tuple[str, frozenset[InstanceId]]:
         "ClusterType": "Slurm",
         "SlurmConfig": {"PrimaryControllerIp": _controller(groups, by_group, draft), "SecondaryControllerIps": []},
     }
-    return json.dumps(told, indent=1), frozenset(record.instance for record in named if record.instance is not None)
+    return json.dumps(told), frozenset(record.instance for record in named if record.instance is not None)
 
 
 def _cluster(draft: Draft) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """What the SQL store does beyond its contract: crashes, migrations, pruning, speed, wrong databases."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -18,10 +19,11 @@ from sqlalchemy import create_engine
 from steward.adapters.store.engine import migrate, open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.adapters.store.tables import metadata
-from steward.model.action import AllowRequeue
+from steward.model.action import AllowRequeue, SetUpNode
 from steward.model.events import Event
-from steward.model.ids import JobId, Key
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.memory import Memory
+from steward.model.setup import Lifecycle
 from steward.model.why import Why
 from steward.ports import Permanent, Retryable
 
@@ -170,6 +172,23 @@ def test_old_events_and_outcomes_are_pruned_and_numbers_are_not_used_again(tmp_p
     assert [(number, event.kind) for number, event in store.events()] == [(2, "new")]
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM journal").scalar() == 0
+
+
+def test_an_order_that_holds_a_whole_cluster_is_cut_in_the_journal(tmp_path: Path) -> None:
+    store = SqlStore(open_engine(sqlite_url(tmp_path / "s.db")))
+    order = SetUpNode(
+        key=Key("setup:n1"),
+        why=Why(rule="r", text="t"),
+        node=NodeName("n1"),
+        token="t-0",
+        lifecycle=Lifecycle(),
+        timeout_s=1.0,
+        resource_config="x" * 500_000,
+    )
+    store.commit(Memory(), [order], [])
+    [body] = sqlite3.connect(tmp_path / "s.db").execute("select body from journal").fetchone()
+    assert len(body) < 5000
+    assert json.loads(body)["node"] == "n1"
 
 
 def test_a_commit_among_thousands_of_keys_takes_milliseconds(tmp_path: Path) -> None:

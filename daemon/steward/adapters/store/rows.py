@@ -18,6 +18,7 @@ from steward.model.memory import Memory
 
 _PRUNE_ROWS = 5000
 _KEYS_AT_ONCE = 500
+_LONGEST = 2000
 
 
 def memory(connection: Connection) -> Memory:
@@ -43,13 +44,20 @@ def add_intents(connection: Connection, intents: Sequence[Action], at: float) ->
 
 
 def _intent(action: Action, at: float) -> dict[str, object]:
+    """The body is for people. Long texts are cut: a thousand orders that each describe the whole cluster would be
+    gigabytes."""
+    told = {name: _cut(value) for name, value in encode(Action, action).items()}
     return {
         "key": action.key,
         "kind": type(action).__name__,
-        "body": json.dumps(encode(Action, action), ensure_ascii=False),
+        "body": json.dumps(told, ensure_ascii=False),
         "why": str(action.why),
         "asked_at": at,
     }
+
+
+def _cut(value: object) -> object:
+    return f"{value[:_LONGEST]}..." if isinstance(value, str) and len(value) > _LONGEST else value
 
 
 def open_keys(connection: Connection) -> frozenset[str]:
