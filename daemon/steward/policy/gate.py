@@ -105,7 +105,7 @@ def _keep_gate(wish: GateWish, draft: Draft) -> None:
     elif gate is None:
         _adopt(wish, shown, draft)
     elif gate.open is not wish.open:
-        _turn(wish, shown, draft)
+        _turn(wish, shown, draft, since=gate.set_at)
     elif draft.seen.partitions_at > gate.set_at:
         _compare(gate, wish, shown, draft)
 
@@ -119,9 +119,9 @@ def _adopt(wish: GateWish, shown: Partition, draft: Draft) -> None:
         _yield(fresh, shown, draft)
 
 
-def _turn(wish: GateWish, shown: Partition, draft: Draft) -> None:
-    """Our wish is new: an admin's own setting ends here."""
-    done = _STATES.get(shown.state) is wish.open
+def _turn(wish: GateWish, shown: Partition, draft: Draft, since: float = 0.0) -> None:
+    """Our wish is new: an admin's own setting ends here. What was read before we set it last (`since`) is no proof."""
+    done = draft.seen.partitions_at > since and _STATES.get(shown.state) is wish.open
     _set(Gate(partition=shown.name, open=wish.open, set_at=draft.now, confirmed=done, why=str(wish.why)), draft)
     draft.tell("gate.opened" if wish.open else "gate.closed", str(wish.why))
     if not done:

@@ -61,6 +61,14 @@ def test_a_setting_that_did_not_take_is_asked_for_again() -> None:
     assert not decide(again).events
 
 
+def test_a_wish_that_turns_twice_before_the_next_look_is_asked_for_twice() -> None:
+    opening = regrouped(head(dev(GATED), state=DOWN), dev(SERVING))
+    assert set_gates(decide(opening)) == [True]
+
+    closing = regrouped(then(opening), dev(GATED))  # the picture still shows it as it was before we opened it
+    assert set_gates(decide(closing)) == [False]
+
+
 def test_a_partition_that_serves_is_not_closed_when_a_second_group_joins_it() -> None:
     old = dev(SERVING, good=Goal(target=4, minimum=2))
 
