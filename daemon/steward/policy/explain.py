@@ -16,18 +16,23 @@ from steward.policy.draft import Draft
 from steward.policy.exclude import culprits
 from steward.policy.explain_group import closed_partitions, slot_lines
 from steward.policy.explain_words import ago, clean, until
+from steward.policy.slot_cases import is_between
 from steward.policy.spares import free_spare, loans, needs_spare, shortage
 from steward.policy.suspicion import fault_of, why_withheld
 from steward.policy.verdict import standing
+
+_LEFT = "It left its group of the API, and has no machine: a group that takes it makes one."
+_UNUSED = "Its group of the API does not use it: nothing is done about it until one takes it."
 
 
 def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
     """Everything that bears on a node now, most important first. Pure; decides nothing."""
     draft = Draft(seen, want, memory, now)
     node = seen.nodes.get(name)
-    lines = [*_stale(draft), *_known_of_node(name, node, draft), *slot_lines(name, draft), *_agent(name, node, draft)]
+    lines = [*_stale(draft), *_known_of_node(name, node, draft), *slot_lines(name, draft)]
     case = draft.open_case(name)
-    lines += _case(case, draft) if case else _no_case(node, draft)
+    if case is not None or not _is_unused(node, draft):
+        lines += [*_agent(name, node, draft), *(_case(case, draft) if case else _no_case(node, draft))]
     lines += [_past_case(c, now) for c in _closed(name, memory)[:3]]
     return clean(lines)
 
@@ -60,9 +65,9 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     lines = [f"{name}: Slurm says {state}{reason}."]
     if name in draft.want.spares:
         lines.append(_spare(name, node, draft))
-    if node.mark is not None and node.mark.is_slots and name not in draft.records:
-        lines.append("It left its group of the API, and has no machine: a group that takes it makes one.")
-    elif node.mark is not None and node.mark != SPARE:
+    if _is_unused(node, draft):
+        return [*lines, _UNUSED if node.mark is None else _LEFT]
+    if node.mark is not None and node.mark != SPARE:
         case = draft.open_case(name)
         back = "" if case and case.is_stood_in else "; it is given back when its new incarnation passed all checks"
         lines.append(f"Out of service by our own mark{back}.")
@@ -71,6 +76,11 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     if name not in draft.slots and name not in draft.records:
         lines.append("No provider can replace it: Steward only takes it out of service and then needs a person.")
     return lines
+
+
+def _is_unused(node: Node | None, draft: Draft) -> bool:
+    """A node of the API's groups without a slot: it has no machine on purpose, and nobody misses its agent."""
+    return node is not None and node.name not in draft.records and is_between(node, draft)
 
 
 def _spare(name: NodeName, node: Node, draft: Draft) -> str:

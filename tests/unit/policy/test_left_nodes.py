@@ -9,6 +9,7 @@ from steward.model.instance import Slot
 from steward.model.node import NodeBase, Reason
 from steward.model.plan import Plan
 from steward.model.slot import Purpose, SlotStep
+from steward.policy.explain import explain_node
 from steward.policy.plan import plan
 from tests.builders.api_cluster import ID, ApiPicture, an_api_cluster, nothing
 from tests.builders.picture import T0, n
@@ -69,3 +70,18 @@ def test_a_node_that_never_left_is_repaired_then() -> None:
     gone = replace(an_api_cluster(workers=6), memory=nothing().memory)
     reasonless = pooled(gone).node(NODES[5], flags=frozenset(), reason=None)
     assert {case.node for case in decided(silenced(reasonless)).memory.cases.values()} == {NodeName(NODES[5])}
+
+
+def test_a_node_that_left_is_explained_as_one_that_nobody_misses() -> None:
+    gone = silenced(pooled(replace(an_api_cluster(workers=6), memory=nothing().memory)))
+    told = " ".join(explain_node(n(NODES[5]), gone.seen, gone.want, gone.memory, T0))
+    assert "It left its group of the API, and has no machine" in told
+    assert not any(word in told for word in ("fault", "agent", "provider"))
+
+
+def test_a_node_that_its_group_never_took_is_explained_so() -> None:
+    picture = pooled(an_api_cluster(workers=6)).node(NODES[5], flags=frozenset(), reason=None)
+    slots = {node: slot for node, slot in picture.memory.slots.items() if node != NODES[5]}
+    picture = picture.remember(slots=slots)
+    told = " ".join(explain_node(n(NODES[5]), picture.seen, picture.want, picture.memory, T0))
+    assert "Its group of the API does not use it" in told
