@@ -9,6 +9,7 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
   revoked`; 22.05: 8 of 8, 24.11: 3 of 8, 26.05: 0 of 8; from 50 ms after the next full second on: 0 of 24). `nudge`
   does what it is told: the policy waits for that.
 - `scontrol update nodename=a,b` changes none of them when one name is unknown.
+- `scontrol delete nodename=d[1-3]` deletes all three dynamic nodes (22.05).
 - 22.05's `scontrol delete nodename=n` deletes a node of slurm.conf too, and its slurmctld dies at the next reconfigure.
 - `scancel --full` signals the batch script and its children besides the steps.
 """
