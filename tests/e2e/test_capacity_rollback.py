@@ -4,19 +4,26 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.capacity import PARTITION, Capacity, configure, rewrite, wish
+from steward.testbed.bed import Bed
+from tests.e2e.capacity import PARTITION, Access, Capacity, configure, rewrite, wish
 from tests.e2e.story import task_script
 
 LIMIT_S = 12.0
 CRASHES = pytest.mark.parametrize("crash", [False, True], ids=["undisturbed", "head-killed"])
 
 
-@pytest.fixture
-def hasty(capacity: Capacity) -> Iterator[Capacity]:
+@pytest.fixture(scope="module")
+def short_clock(groups_bed: tuple[Bed, Access]) -> Iterator[None]:
     """A minimum must be there within seconds."""
-    before = configure(capacity.bed, {"capacity": {"minimum_timeout_h": LIMIT_S / 3600}})
-    yield capacity
-    rewrite(capacity.bed, before)
+    bed, _ = groups_bed
+    before = configure(bed, {"capacity": {"minimum_timeout_h": LIMIT_S / 3600}})
+    yield
+    rewrite(bed, before)
+
+
+@pytest.fixture
+def hasty(short_clock: None, capacity: Capacity) -> Capacity:
+    return capacity
 
 
 @CRASHES

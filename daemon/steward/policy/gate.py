@@ -106,8 +106,11 @@ def _keep_gate(wish: GateWish, draft: Draft) -> None:
         _adopt(wish, shown, draft)
     elif gate.open is not wish.open:
         _turn(wish, shown, draft, since=gate.set_at)
-    elif draft.seen.partitions_at > gate.set_at:
-        _compare(gate, wish, shown, draft)
+    else:
+        gate = replace(gate, why=str(wish.why))
+        _set(gate, draft)
+        if draft.seen.partitions_at > gate.set_at:
+            _compare(gate, wish, shown, draft)
 
 
 def _adopt(wish: GateWish, shown: Partition, draft: Draft) -> None:
@@ -137,7 +140,7 @@ def _compare(gate: Gate, wish: GateWish, shown: Partition, draft: Draft) -> None
             del draft.gates[shown.name]
         elif not gate.confirmed or gate.yielded is not None or has_begun_anew:
             set_at = max(gate.set_at, shown.loaded)
-            _set(replace(gate, confirmed=True, yielded=None, set_at=set_at, why=str(wish.why)), draft)
+            _set(replace(gate, confirmed=True, yielded=None, set_at=set_at), draft)
     elif has_begun_anew:
         _set(replace(gate, set_at=draft.now, confirmed=False, yielded=None), draft)
         draft.asked.pop(_key(wish), None)

@@ -89,6 +89,14 @@ def test_only_the_strict_rule_closes_below_the_minimum_later() -> None:
     assert plan.actions[0].why.rule == "gate.strict"
 
 
+def test_why_a_gate_is_closed_is_told_as_it_is_now() -> None:
+    deleting = shown(then(head(dev(GroupStatus.DELETING))), DOWN)
+    again = decide(regrouped(deleting, dev(GATED)))
+
+    assert again.actions == ()
+    assert "waits for its minimum" in again.memory.gates["dev"].why
+
+
 def test_the_strict_rule_is_content_with_the_minimum() -> None:
     picture = head(dev(SERVING, minimum=1), gate=GateRule.STRICT, state=DOWN)
     slot = SlotRecord(
