@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
-from steward.head.serve import THREADS_TURN_S
+from steward.head.interpreter import suit_many_nodes
 from steward.model.slot import SlotStep
 from steward.policy.plan import plan
 from tests.bench.api_load import CLUSTER, Read, reading
@@ -35,7 +35,7 @@ say = Console(stderr=True).print
 
 def main() -> int:
     asked = arguments()
-    sys.setswitchinterval(THREADS_TURN_S)
+    suit_many_nodes()
     with tempfile.TemporaryDirectory(prefix="steward-bench-") as directory:
         phases, quiet = measure(asked, Path(directory))
     Console(width=150).print(as_table(phases, quiet))

@@ -5,7 +5,6 @@ import contextlib
 import logging
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 
@@ -13,6 +12,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from steward import __version__
+from steward.head.interpreter import suit_many_nodes
 from steward.head.wiring import Head
 from steward.model.settings import Settings, split_host_port
 from steward.model.settings.sections import ApiSettings
@@ -21,8 +21,6 @@ from steward.ports import Permanent
 log = logging.getLogger(__name__)
 
 _CYCLE_ENDS_S = 15.0
-THREADS_TURN_S = 0.001
-"""How long one thread keeps the others waiting: with Python's 5 ms a read of the API waits long for a busy cycle."""
 _HTTP_ENDS_S = 1
 
 
@@ -36,7 +34,7 @@ class _Http(uvicorn.Server):
 
 def serve(head: Head, settings: Settings) -> int:
     """Until SIGTERM or SIGINT. Raises OSError when a port cannot be had, Permanent for a wrong certificate."""
-    sys.setswitchinterval(THREADS_TURN_S)
+    suit_many_nodes()
     return asyncio.run(_serve(head, settings))
 
 
