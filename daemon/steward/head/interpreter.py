@@ -1,8 +1,8 @@
 """How Python runs the head, whose memory is pictures of thousands of nodes that are made anew all the time.
 
-Measured with 1,200 nodes on two busy cores (`make bench-capacity`): one read in a hundred of the API took 300 to 390 ms with
-Python's defaults, 90 ms so. Nearly all of that were collections of cyclic garbage, up to 440 ms each, of which a head makes
-little: a picture is freed when the next one takes its place.
+Measured with 1,200 nodes on two busy cores (`make bench-capacity`): one read of the API in a hundred took 300 to 390 ms
+with Python's defaults, 90 ms so. The difference were collections of cyclic garbage, up to 440 ms each. A head makes
+little of that: a picture is freed when the next one takes its place.
 """
 
 import gc
