@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from steward.testbed import beds
-from steward.testbed.bed import Backend, Bed, BedSpec
+from steward.testbed.bed import Backend, Bed, BedSpec, Overrides
 from steward.testbed.reset import reset
 from tests.e2e.capacity import Access, Capacity, clear, give_access
 from tests.e2e.story import Story
 
 NODES = 6
+_IMPATIENT: Overrides = {"capacity": {"capacity_backoff_s": [0.5, 1.0]}}
 _LOG_LINES = 40
 _REPORT = pytest.StashKey[pytest.TestReport]()
 
@@ -51,7 +52,7 @@ def story(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
 @pytest.fixture(scope="session")
 def groups_bed(request: pytest.FixtureRequest) -> Iterator[tuple[Bed, Access]]:
     """A controller whose nodes come with groups made through its API: n1..n4 those of `workers`."""
-    for bed in brought_up(request, nodes=4, steward=True, groups=True):
+    for bed in brought_up(request, nodes=4, steward=True, groups=True, settings=_IMPATIENT):
         yield bed, give_access(bed)
 
 
@@ -74,6 +75,15 @@ def _own_place(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Path]:
         for name, path in bed.logs().items():
             request.node.add_report_section("teardown", name, _tail(path))
     shutil.rmtree(place, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A story that is told twice, once with its head killed, is told with that only on the docker bed: it is slower."""
+    if config.getoption("--backend") != "docker":
+        return
+    twice = [item for item in items if item.name.endswith("[undisturbed]")]
+    items[:] = [item for item in items if item not in twice]
+    config.hook.pytest_deselected(items=twice)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -100,6 +110,7 @@ def brought_up(
     contain: bool = False,
     fixed_with_spares: int = 0,
     groups: bool = False,
+    settings: Overrides | None = None,
 ) -> Iterator[Bed]:
     """A cluster for a fixture, taken down at its end."""
     option = request.config.getoption
@@ -113,6 +124,7 @@ def brought_up(
         spares=fixed_with_spares,
         fixed=fixed_with_spares > 0,
         groups=groups,
+        settings=settings or {},
     )
     bed = beds.make(spec)
     try:

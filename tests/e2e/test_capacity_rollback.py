@@ -8,7 +8,7 @@ from steward.testbed.bed import Bed
 from tests.e2e.capacity import PARTITION, Access, Capacity, configure, rewrite, wish
 from tests.e2e.story import task_script
 
-LIMIT_S = 12.0
+LIMIT_S = 10.0
 CRASHES = pytest.mark.parametrize("crash", [False, True], ids=["undisturbed", "head-killed"])
 
 
