@@ -1,0 +1,71 @@
+"""The pages for users name commands, settings and clusters that exist."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from steward.cli.main import main
+from steward.model.settings.parse import parse
+from tests.builders.api_cluster import nothing
+from tests.fakes.operations import operations_on
+
+ROOT = Path(__file__).parents[3]
+PAGES = ("README.md", "docs/capacity.md", "docs/operations.md")
+_LINE = re.compile(r"^ {4}(?:\$ )?(steward [a-z].*)$", re.MULTILINE)
+
+
+def clusters(page: str) -> list[str]:
+    text = (ROOT / page).read_text()
+    fenced = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    return fenced + re.findall(r"cluster\.json <<'END'\n(.*?)\n +END\n", text, re.DOTALL)
+
+
+def commands(page: str) -> list[str]:
+    lines = _LINE.findall((ROOT / page).read_text())
+    parts = (part.strip() for line in lines for part in re.split(r" {2,}|[;#|&>]", line))
+    return [part for part in parts if part.startswith("steward ")]
+
+
+def resolved(words: list[str]) -> click.Command:
+    """The command that these words name. Raises AssertionError for one that is not there."""
+    found: click.Command = main
+    while isinstance(found, click.Group) and words:
+        name = words.pop(0)
+        assert name in found.commands, f"no command {name}"
+        found = found.commands[name]
+    return found
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/capacity.md"])
+def test_the_clusters_of_the_guide_can_be_made(page: str) -> None:
+    [document] = clusters(page)
+    operations = operations_on(nothing())
+    operations.call("CreateCluster", **json.loads(document))
+    assert set(operations.memory.groups) == {"controller", "workers"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_of_a_page_and_its_options_exist(page: str) -> None:
+    assert commands(page), "the page names none: the pattern does not fit any more"
+    for line in commands(page):
+        words = shlex.split(line)[1:]
+        found = resolved(words)
+        known = {option for parameter in found.params for option in parameter.opts}
+        assert not [word for word in words if word.startswith("-") and word not in known], line
+
+
+def test_the_settings_of_the_guide_are_taken() -> None:
+    [text] = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/capacity.md").read_text(), re.DOTALL)
+    assert parse(text, source="the guide", env={}).desired().capacity.has_include
+
+
+def test_every_setting_that_the_guide_names_is_one_of_capacity() -> None:
+    page = (ROOT / "docs/capacity.md").read_text()
+    known = set(type(parse("", source="none", env={}).capacity).model_fields)
+    named = set(re.findall(r"`([a-z_]+(?:_s|_h|_tries|_failures))(?: = [^`]*)?`", page))
+    assert named <= known, named - known
+    assert len(named) > 10
