@@ -4,7 +4,7 @@ import json
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steward.adapters.store import sections
@@ -52,7 +52,7 @@ def test_an_event_comes_back_as_it_was(event: Event) -> None:
     assert through_json(Event, event) == event
 
 
-@settings(max_examples=15)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(st.from_type(Memory), st.from_type(Memory))
 def test_changes_applied_to_one_memorys_rows_give_the_other(before: Memory, after: Memory) -> None:
     rows = {row[:2]: row for row in sections.changes(Memory(), before).put}
