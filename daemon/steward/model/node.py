@@ -34,7 +34,7 @@ class Reason:
     @property
     def is_slurms_own(self) -> bool:
         """slurmctld wrote it about a silent or rebooted node; no person or tool wants the node left alone."""
-        return first_token(self.text) in ("Not responding", "Node unexpectedly rebooted")
+        return first_token(self.text) in ("Not responding", "Node unexpectedly rebooted", "ResumeTimeout reached")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

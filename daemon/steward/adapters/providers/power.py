@@ -17,15 +17,16 @@ from steward.model.node import Node
 from steward.model.settings.clouds import PowerProvider as PowerSettings
 from steward.ports import Permanent, PortError, Retryable, Stale
 
-_LOST_S = 15.0
-"""Slurm looks at its power orders every 10 s at the latest: after that, what it shows is what it will do."""
+_UP = (Power.ASKED, Power.COMING, Power.ON)
+_CAN_END = (Power.COMING, Power.ON)
+"""Others are off, going, or must come up first: what we ended and then see coming up is ended then."""
 Read = Callable[[], Mapping[NodeName, Node]]
 _STATES = {
     Power.OFF: InstanceState.GONE,
+    Power.ASKED: InstanceState.PENDING,
     Power.COMING: InstanceState.PENDING,
     Power.ON: InstanceState.RUNNING,
     Power.GOING: InstanceState.GONE,
-    Power.FAILED: InstanceState.GONE,
 }
 
 
@@ -52,7 +53,7 @@ class PowerProvider:
         with self._records.locked() as cycles:
             now = {node: self._brought_up_to_date(cycle, power_of(nodes.get(node))) for node, cycle in cycles.items()}
             for cycle in now.values():
-                if cycle.leaving and power_of(nodes.get(cycle.node)) in (Power.ON, Power.COMING):
+                if cycle.leaving and power_of(nodes.get(cycle.node)) in _CAN_END:
                     self._switch_off(cycle.node)
             if now != cycles:
                 self._records.save(now)
@@ -60,8 +61,7 @@ class PowerProvider:
         found += [
             _unasked(name, nodes[name])
             for name in self._nodes
-            if power_of(nodes.get(name)) in (Power.ON, Power.COMING)
-            and (name not in now or (now[name].ended and not now[name].leaving))
+            if power_of(nodes.get(name)) in _UP and (name not in now or (now[name].ended and not now[name].leaving))
         ]
         return {instance.id: instance for instance in found}
 
@@ -91,9 +91,7 @@ class PowerProvider:
             name = mine.node if mine is not None else self._unasked_node(instance, cycles)
             if name is None:
                 return
-            power = power_of(nodes.get(name))
-            is_coming = power is Power.OFF and mine is not None and self._is_young(mine)  # Slurm does not show it yet
-            if is_coming or power in (Power.ON, Power.COMING, Power.FAILED):
+            if power_of(nodes.get(name)) in _CAN_END:
                 self._switch_off(name)
             if mine is not None:
                 self._records.save({**cycles, name: replace(mine, ended=True, leaving=True)})
@@ -117,10 +115,7 @@ class PowerProvider:
         match power:
             case Power.GOING:
                 raise Retryable(f"{name} still powers down (Slurm's SuspendTimeout); a power-up now would be lost")
-            case Power.FAILED:
-                self._switch_off(name)
-                raise Retryable(f"{name} did not come up in ResumeTimeout and is powered down first")
-            case Power.ON | Power.COMING:
+            case Power.ON | Power.COMING | Power.ASKED:
                 there = known.id if known is not None else _unasked_id(name)
                 raise Retryable(f"{name}: instance {there} still has this name; terminate it first")
             case Power.OFF:
@@ -145,17 +140,18 @@ class PowerProvider:
         """Ended once it is off: if the node comes up again, it is another machine."""
         if cycle.leaving and power is Power.OFF and not self._is_unsettled(cycle):
             return replace(cycle, leaving=False)
-        if cycle.ended or power in (Power.ON, Power.COMING):
+        if cycle.ended:
             return cycle
-        if power is Power.FAILED:
-            return replace(cycle, ended=True, why="ResumeProgram failed: the node did not come up in ResumeTimeout")
-        if power is Power.OFF and self._is_young(cycle):
+        if power in _UP:
+            return replace(cycle, was_coming=True, was_on=cycle.was_on or power is Power.ON)
+        if power is Power.OFF and not cycle.was_coming and self._is_young(cycle):
             return cycle
-        return replace(cycle, ended=True, why="Slurm powered it down")
+        failed = "the node did not come up: ResumeProgram failed, or Slurm's ResumeTimeout was reached"
+        return replace(cycle, ended=True, why="Slurm powered it down" if cycle.was_on else failed)
 
     def _is_unsettled(self, cycle: Cycle) -> bool:
         """It was asked for so lately that a powered-down node may still be about to come up."""
-        return time.time() < cycle.since + _LOST_S
+        return time.time() < cycle.since + self._settings.order_s
 
     def _is_young(self, cycle: Cycle) -> bool:
         return time.time() < cycle.since + self._settings.settle_s

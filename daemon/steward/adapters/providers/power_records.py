@@ -23,6 +23,8 @@ class Cycle:
     ended: bool = False
     leaving: bool = False
     """We ended it and have not seen it powered down yet: Slurm may have lost the order."""
+    was_coming: bool = False
+    was_on: bool = False
     why: str = ""
     """Why it ended by itself."""
 

@@ -4,8 +4,11 @@ Facts, tried on real 22.05.8:
 
 - With `SuspendTime=INFINITE` (the default) power saving is off: `state=power_up` is accepted and nothing happens.
 - `power_up` sent while a node still powers down is accepted and lost.
-- `power_down_force` sent before Slurm has run ResumeProgram for a `power_up` is accepted and lost: the node comes up.
+- `power_down_force` does not take back a `power_up` for which Slurm has not run ResumeProgram yet (it does so every
+  `power_save_interval`, 10 s): the node powers down and then up. Given again and again it does so for ever.
 - `power_down_force` clears DRAIN and its reason; `power_up` keeps DRAIN and clears the reason.
+- A node that does not register in ResumeTimeout is set DOWN (`ResumeTimeout reached`) and powered down by Slurm itself;
+  a later `power_up` brings it up.
 - A powered-down `State=CLOUD` node is in no answer at all, unless slurm.conf has `PrivateData=cloud`; neither is one
   that was just told to power up, until Slurm runs ResumeProgram.
 """
@@ -18,27 +21,25 @@ from steward.adapters.slurm.words import node_list
 from steward.model.ids import NodeName
 from steward.model.node import Node
 
-_TIMED_OUT = "ResumeTimeout reached"
-
 
 class Power(Enum):
     OFF = "off"
+    ASKED = "asked"
+    """Told to power up, and Slurm has not begun: a `power_down` now does not take that back."""
     COMING = "coming"
     ON = "on"
     GOING = "going"
-    FAILED = "failed"
-    """It did not come up in ResumeTimeout: Slurm has taken it out of service."""
 
 
 def power_of(node: Node | None) -> Power:
     """Of a node as read; one that Slurm does not show is powered down."""
     if node is None:
         return Power.OFF
-    if node.is_down and node.reason is not None and node.reason.text.startswith(_TIMED_OUT):
-        return Power.FAILED
     if node.flags & {"POWERING_DOWN", "POWER_DOWN"}:
         return Power.GOING
-    if node.flags & {"POWERING_UP", "POWER_UP"}:
+    if "POWER_UP" in node.flags:
+        return Power.ASKED
+    if "POWERING_UP" in node.flags:
         return Power.COMING
     return Power.OFF if "POWERED_DOWN" in node.flags else Power.ON
 

@@ -31,6 +31,13 @@ class PowerProvider(Section):
         le=3600,
         description="A node that Slurm was told to power up, and that still is powered down after this, did not start.",
     )
+    order_s: float = Field(
+        default=15.0,
+        ge=1,
+        le=600,
+        description="Slurm has acted on a power order by then (power_save_interval and some more): until then an "
+        "instance that was ended early may still come up.",
+    )
 
 
 class Market(Enum):
