@@ -177,7 +177,7 @@ def test_an_agent_that_is_killed_does_not_end_the_script_nor_run_it_twice(socket
             assert site.setup.state is SetupState.SUCCEEDED
             assert trace.read_text() == "began\n"
             log = site.logs.path(N1, "t-1")
-            await site.until("the whole log is there", lambda: "\nbye\n" in log.read_text())
+            await site.until("the whole log is there", lambda: log.exists() and "\nbye\n" in log.read_text())
 
     asyncio.run(story())
 
