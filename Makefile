@@ -10,7 +10,7 @@ JUNIT = --junitxml=$(RESULTS)/$@.xml
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint shim shim-tests unit e2e-local e2e-docker e2e-versions bench bench-capacity docs fresh clean
+.PHONY: help setup setup-demo demo test lint shim shim-tests unit contract e2e-local e2e-docker e2e-versions bench bench-capacity docs fresh clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -25,7 +25,7 @@ demo: setup-demo shim   ## three faults under a real training job; ARGS="--json 
 	@$(BIN)/steward demo $(ARGS)
 
 test: setup     ## everything that CI runs, with one summary at the end
-	@python3 tools/stages.py lint:5 shim-tests:5 unit:10 e2e-local:20+e2e-docker:20 e2e-versions:8
+	@python3 tools/stages.py lint:5 shim-tests:5 unit:10+contract:12 e2e-local:20+e2e-docker:20 e2e-versions:8
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
@@ -41,8 +41,11 @@ shim:           ## build the SPANK plugin
 shim-tests:     ## the plugin's unit tests under sanitizers, and a short fuzz
 	$(MAKE) -C spank all test fuzz
 
-unit:           ## unit, property, contract and architecture tests
-	$(PYTEST) tests/unit tests/property tests/contract tests/architecture $(JUNIT) $(ARGS)
+unit:           ## unit, property and architecture tests
+	$(PYTEST) tests/unit tests/property tests/architecture $(JUNIT) $(ARGS)
+
+contract:       ## each port's promises, held by its fake and by the real thing
+	$(PYTEST) tests/contract $(JUNIT) $(ARGS)
 
 e2e-local: shim ## end-to-end tests on the local test bed
 	@tools/setup torch
