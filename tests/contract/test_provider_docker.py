@@ -53,7 +53,8 @@ class TestDockerProvider(ProviderContract):
 def test_a_node_is_a_container_with_its_name_address_and_words(provider: DockerProvider, engine: FakeEngine) -> None:
     made = provider.launch(SLOT, "t1")
     config = only(engine).config
-    assert (config["Hostname"], config["Env"], made.address) == ("n1", ["BED_ROLE=node"], "10.0.0.11")
+    assert (config["Hostname"], made.address) == ("n1", "10.0.0.11")
+    assert config["Env"] == ["BED_ROLE=node", "BED_NODE_ROLE=Compute", "BED_FEATURES="]
     assert config["NetworkingConfig"]["EndpointsConfig"]["net"]["IPAMConfig"]["IPv4Address"] == "10.0.0.11"
 
 
