@@ -66,8 +66,9 @@ class Site:
     def all_off(self) -> None:
         """Every power cycle is over, so that the next test begins with powered-down nodes."""
         (self.folder / "fail").unlink(missing_ok=True)
-        quiet_since = time.monotonic()
+        quiet_since, end = time.monotonic(), time.monotonic() + 60
         while time.monotonic() < quiet_since + 2.5:  # Slurm may lose an order, and hides what is about to come up
+            assert time.monotonic() < end, f"nodes do not stay powered down\n{self.cluster.log_tail()}"
             for node in NODES:
                 power = self.power(node)
                 if power is not Power.OFF:
@@ -104,6 +105,7 @@ def up(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory)
     with running(("head",), extra=_programs(folder) + shown) as cluster:
         site = Site(cluster, folder)
         yield site
+        site.all_off()  # an order that Slurm still has would be carried out behind our back
         site.end()
 
 
