@@ -88,7 +88,7 @@ class Observed:
     jobs: Mapping[JobId, Job] = field(default_factory=_empty)
     partitions: Mapping[str, Partition] = field(default_factory=_empty)
     partitions_at: float = 0.0
-    """When they were asked for (Unix s; 0: never). They are read beside the cycle and only while there are API groups."""
+    """When they were asked for (Unix s; 0: never). They are read beside the cycle, while there are API groups."""
     agents: Mapping[NodeName, AgentView] = field(default_factory=_empty)
     agents_since: float = 0.0
     provider: Freshness = Freshness.FRESH

@@ -1,7 +1,7 @@
 """What callers of the API ask of the cluster: values that are carried out by the cycle, all or nothing each.
 
-Every order is checked against the memory and the picture of the cycle that takes it (`policy/orders`): it is carried out
-or refused with a Refusal, and then nothing has changed. `who` is the caller's name.
+Every order is checked against the memory and the picture of the cycle that takes it (`policy/orders`): it is carried
+out or refused with a Refusal, and then nothing has changed. `who` is the caller's name.
 """
 
 from collections.abc import Mapping

@@ -4,28 +4,19 @@ from typing import Any
 
 from steward.model.action import (
     Action,
-    AllowRequeue,
     AnswerAsk,
-    BackUpNode,
     CheckNow,
     DownNode,
     DrainNode,
-    ForgetNode,
     LaunchInstance,
     LetGo,
     LookAtAlarms,
-    NudgeJob,
-    ProbeNode,
-    RebootInstance,
-    RequeueJob,
     ReturnNode,
-    SetGate,
-    SetUpNode,
-    SignalJob,
-    TerminateInstance,
     WritePartitions,
 )
 from steward.model.events import Event
+
+_NAMED = ("node", "job", "instance", "partition", "open")
 
 
 def kind_of(action: Action) -> str:
@@ -39,29 +30,22 @@ def action_fields(action: Action) -> dict[str, Any]:
 
 
 def _about(action: Action) -> dict[str, Any]:
+    about = {name: getattr(action, name) for name in _NAMED if hasattr(action, name)}
     match action:
         case DrainNode() | DownNode() | ReturnNode():
-            return {"node": action.node, "case": action.mark.id}
-        case RequeueJob() | NudgeJob() | AllowRequeue() | SignalJob():
-            return {"job": action.job}
-        case LetGo():
-            return {"job": action.job, "nodes": len(action.nodes)}
-        case AnswerAsk():
-            return {"node": action.node, "job": action.job, "answer": action.answer.value}
-        case CheckNow():
-            return {"nodes": len(action.nodes)}
+            return {**about, "case": action.mark.id}
         case LaunchInstance():
             return {"node": action.slot.node, "case": action.case}
-        case ProbeNode() | ForgetNode() | SetUpNode():
-            return {"node": action.node}
-        case TerminateInstance() | RebootInstance() | BackUpNode():
-            return {"node": action.node, "instance": action.instance}
-        case SetGate():
-            return {"partition": action.partition, "open": action.open}
+        case AnswerAsk():
+            return {**about, "answer": action.answer.value}
+        case LetGo() | CheckNow():
+            return {**about, "nodes": len(action.nodes)}
         case WritePartitions():
             return {"bytes": len(action.text)}
         case LookAtAlarms():
             return {"alarms": len(action.alarms)}
+        case _:
+            return about
 
 
 def event_fields(event: Event) -> dict[str, Any]:

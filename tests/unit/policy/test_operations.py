@@ -39,7 +39,7 @@ def test_a_rollback_ends_it() -> None:
 def test_a_superseded_wish_does_not_wait_for_the_group_any_more() -> None:
     picture = after(an_update(workers(6)), after(an_update(workers(5)), an_api_cluster(workers=3)).see(at=T0 + 1))
     first, second = looked(picture)
-    assert (first.superseded, first.finished) == ({"workers"}, T0 + 1)
+    assert (first.superseded, first.finished) == (frozenset({"workers"}), T0 + 1)
     assert second.finished is None
 
 

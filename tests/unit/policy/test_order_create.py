@@ -163,7 +163,7 @@ def test_a_partition_must_be_one_that_slurm_has_or_that_steward_may_write() -> N
     assert kind is RefusalKind.VALIDATION
     assert "capacity.slurm_include" in text
     assert after(a_creation(), with_rules(picture, owned_partitions=frozenset({"dev"}))).memory.cluster is not None
-    node = Node(name=n("x"), base=NodeBase.IDLE, partitions=names("dev"))  # type: ignore[arg-type]
+    node = Node(name=n("x"), base=NodeBase.IDLE, partitions=names("dev"))
     assert after(a_creation(), picture.see(nodes={n("x"): node})).memory.cluster is not None
 
 

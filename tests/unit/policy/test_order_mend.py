@@ -9,7 +9,7 @@ from steward.model.action import DrainNode, LaunchInstance, RebootInstance, Retu
 from steward.model.case import Case, Step, Trigger
 from steward.model.group import ClusterStatus, Role
 from steward.model.health import Advice, Incarnation
-from steward.model.ids import BootId, InstanceId
+from steward.model.ids import BootId, CaseId, InstanceId
 from steward.model.instance import Instance, InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.order import NodeOutcome, NodeRefusal, NodeWish, RefusalKind
@@ -157,7 +157,7 @@ def test_a_node_under_repair_is_left_to_it() -> None:
 
 def test_a_node_that_waits_for_a_person_has_its_case_closed_by_the_command() -> None:
     cases = replacement(an_api_cluster().repaired(NODE, Step.HELD)).memory.cases
-    assert cases["c-1"].step is Step.CLOSED
+    assert cases[CaseId("c-1")].step is Step.CLOSED
     assert [case.trigger for case in cases.values() if case.is_open] == [Trigger.ADMIN]
 
 

@@ -80,15 +80,15 @@ def test_never_more_are_chosen_than_asked_for_or_than_there_are() -> None:
 
 def test_the_order_of_the_picture_does_not_matter() -> None:
     picture = with_job(with_job(an_api_cluster(workers=6), 7, "1", "2"), 8, "3", "4")
-    turned = picture.remember(slots=dict(reversed(picture.memory.slots.items())))
-    turned = turned.see(jobs=dict(reversed(picture.seen.jobs.items())))
+    turned = picture.remember(slots=dict(reversed(list(picture.memory.slots.items()))))
+    turned = turned.see(jobs=dict(reversed(list(picture.seen.jobs.items()))))
     for count in range(7):
         assert chosen(picture, count) == chosen(turned, count)
 
 
 def test_random_victims_are_the_same_whenever_the_same_wish_is_looked_at() -> None:
     picture = with_rules(after(an_update(workers(5)), an_api_cluster(workers=20)), victims=Victims.RANDOM)
-    turned = picture.remember(slots=dict(reversed(picture.memory.slots.items())))
+    turned = picture.remember(slots=dict(reversed(list(picture.memory.slots.items()))))
     assert chosen(picture, 5) == chosen(turned, 5)
     assert len(set(chosen(picture, 5))) == 5
 

@@ -59,8 +59,8 @@ class CapacitySettings(Section):
     )
     slurm_include: Path | None = Field(
         default=None,
-        description="A file that slurm.conf includes and only Steward writes: partitions of API groups; none: they must "
-        "be in slurm.conf.",
+        description="A file that slurm.conf includes and only Steward writes: partitions of API groups; none: they "
+        "must be in slurm.conf.",
     )
     victims: Victims = Field(
         default=Victims.LEAST_HARM, description='Whom a smaller count takes: "least_harm" or "random" (as HyperPod).'
