@@ -44,8 +44,8 @@ class Slot:
     `fixed`: its machine is the only one that ever bears the name; a spare node serves when it is broken. `instead_of`
     is the broken node for which a spare is asked.
     `types` are acceptable machine types in order of preference (empty: the provider's own choice); `image` and
-    `release` what it is made from (empty: the provider's default); `features` are Slurm's for its node; `role` is the API's word
-    (`Compute`, `Login`, `Controller`).
+    `release` what it is made from (empty: the provider's default); `features` are Slurm's for its node; `role` is the
+    API's word (`Compute`, `Login`, `Controller`).
     """
 
     node: NodeName
