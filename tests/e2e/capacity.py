@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import secrets
 import subprocess
 import time
 from collections.abc import Mapping
@@ -12,14 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from steward.testbed.bed import Backend, Bed, BedError
-from steward.testbed.docker_files import MOUNT
+from steward.testbed.bed import BedError
 from steward.testbed.faults import FaultKind
-from steward.testbed.wait import wait_until, wait_until_empty
+from tests.e2e.groups_bed import CLIENT_S, HEAD_S, Access
 from tests.e2e.story import Story
 
 CLUSTER = "ml"
@@ -27,86 +23,8 @@ GROUP = "workers"
 """The group whose nodes slurm.conf names; those of the other one register themselves."""
 EXTRA = "extra"
 PARTITION = "train"
-REGION = "steward-1"
-_KEY = "AKIDENDTOENDTESTS001"
 _TYPE = "ml.c5.large"
 _ROLE = "arn:aws:iam::000000000000:role/any"
-_CLIENT_S = 20.0
-_GONE_S = 60.0
-_HEAD_S = 20.0
-_RATES = {"reads_per_s": 1000, "writes_per_s": 1000, "read_burst_count": 1000, "write_burst_count": 1000}
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How AWS clients reach a bed's head."""
-
-    url: str
-    secret: str
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {
-            "AWS_ACCESS_KEY_ID": _KEY,
-            "AWS_SECRET_ACCESS_KEY": self.secret,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_ENDPOINT_URL_SAGEMAKER": self.url,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-
-    def client(self) -> Any:
-        return boto3.client(
-            "sagemaker",
-            endpoint_url=self.url,
-            region_name=REGION,
-            aws_access_key_id=_KEY,
-            aws_secret_access_key=self.secret,
-            config=Config(connect_timeout=5, read_timeout=_CLIENT_S, retries={"total_max_attempts": 1}),
-        )
-
-
-def give_access(bed: Bed) -> Access:
-    """Make an access key on the controller, and have the head take it."""
-    secret = secrets.token_hex(20)
-    inside = MOUNT if bed.spec.backend is Backend.DOCKER else bed.spec.dir
-    path = inside / "etc" / "keys.toml"
-    text = f'[keys.{_KEY}]\nsecret = "{secret}"\nuser = "platform"\n'
-    owner = ["chown", "slurm", str(path)] if bed.spec.backend is Backend.DOCKER else ["true"]
-    bed.run(["install", "-m", "0600", "/dev/null", str(path)])
-    bed.run(owner)
-    bed.run(["sh", "-c", f"cat > {path} <<'END'\n{text}END"])
-    configure(bed, {"api": {"keys_file": str(path), **_RATES}})
-    return Access(bed.env["STEWARD_URL"], secret)
-
-
-def configure(bed: Bed, tables: Mapping[str, Mapping[str, object]]) -> str:
-    """Change settings and start the head anew with them; the file as it was before."""
-    file = bed.spec.dir / "etc" / "steward.toml"
-    before = file.read_text()
-    text = before
-    for section, values in tables.items():
-        for key, value in values.items():
-            text = _with(text, section, f"{key} = {json.dumps(value)}")
-    rewrite(bed, text)
-    return before
-
-
-def rewrite(bed: Bed, settings: str) -> None:
-    story = Story(bed, bed.shared)
-    story.hurt(FaultKind.KILL_HEAD)
-    (bed.spec.dir / "etc" / "steward.toml").write_text(settings)
-    story.hurt(FaultKind.START_HEAD)
-    wait_until("the head answers", lambda: story.get("/v1/status"), _HEAD_S)
-
-
-def _with(text: str, section: str, line: str) -> str:
-    key = line.partition(" = ")[0]
-    head, found, rest = text.partition(f"[{section}]\n")
-    if not found:
-        return f"{text}\n[{section}]\n{line}\n"
-    own, mark, others = rest.partition("\n[")
-    kept = [each for each in own.splitlines() if each.partition(" = ")[0] != key]
-    return head + found + "\n".join([line, *kept]) + "\n" + mark + others
 
 
 @dataclass
@@ -123,7 +41,7 @@ class Capacity(Story):
         """`aws sagemaker ...`: its answer. Raises BedError with what it said when it fails."""
         env = {"PATH": os.environ["PATH"], "HOME": str(self.dir), **self.access.env}
         argv = ["aws", "sagemaker", *words, "--output", "json"]
-        done = subprocess.run(argv, env=env, capture_output=True, timeout=_CLIENT_S * 2, check=False)
+        done = subprocess.run(argv, env=env, capture_output=True, timeout=CLIENT_S * 2, check=False)
         if done.returncode != 0:
             raise BedError(done.stderr.decode().strip())
         return json.loads(done.stdout or b"null")
@@ -210,7 +128,7 @@ class Capacity(Story):
         """kill -9, and a new one, which answers."""
         self.hurt(FaultKind.KILL_HEAD)
         self.hurt(FaultKind.START_HEAD)
-        self.wait("the head answers", lambda: self.get("/v1/status"), _HEAD_S)
+        self.wait("the head answers", lambda: self.get("/v1/status"), HEAD_S)
 
     def restart_slurmctld(self) -> None:
         """By hand, as an admin does; returns when it answers again."""
@@ -270,33 +188,3 @@ def cluster(*groups: Mapping[str, Any]) -> dict[str, Any]:
         "Orchestrator": {"Slurm": {}},
         "NodeProvisioningMode": "Continuous",
     }
-
-
-def clear(bed: Bed, access: Access) -> None:
-    """No fault, no job, no cluster, no node: as after `up`."""
-    story = Story(bed, bed.shared)
-    wait_until("every fault is undone", lambda: bed.restore() is None, _HEAD_S, every_s=0.2)
-    bed.run(["scancel", "--user=root"], check=False)
-    wait_until_empty("no job is left", lambda: _jobs(bed), _GONE_S, every_s=0.2)
-    wait_until("the cluster is gone", lambda: _delete(access), _GONE_S, every_s=0.2)
-    wait_until_empty("no machine is left", lambda: bed.status().nodes, _GONE_S, every_s=0.2)
-    wait_until_empty("no case is open", lambda: [c for c in story.cases() if c["open"]], _GONE_S, every_s=0.2)
-
-
-def _jobs(bed: Bed) -> list[str]:
-    jobs = bed.run(["squeue", "--noheader", "--all", "--format=%A %T %P"]).text.splitlines()
-    if jobs:
-        bed.run(["scancel", *sorted({job.split()[0] for job in jobs})], check=False)
-    return jobs
-
-
-def _delete(access: Access) -> bool:
-    """Ask for it unless it is going already; true when there is none."""
-    api = access.client()
-    try:
-        there = api.list_clusters()["ClusterSummaries"]
-        if there and there[0]["ClusterStatus"] != "Deleting":
-            api.delete_cluster(ClusterName=there[0]["ClusterName"])
-    except BotoCoreError as error:
-        raise BedError(f"the head does not answer: {error}") from error
-    return not there

@@ -17,7 +17,8 @@ import pytest
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec, Overrides
 from steward.testbed.reset import reset
-from tests.e2e.capacity import Access, Capacity, clear, give_access
+from tests.e2e.capacity import Capacity
+from tests.e2e.groups_bed import Access, clear, give_access
 from tests.e2e.story import Story
 
 NODES = 6
