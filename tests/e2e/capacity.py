@@ -113,6 +113,9 @@ class Capacity(Story):
         argv = ["sinfo", "--noheader", "--Node", "--states=idle", f"--partition={partition}", "--format=%N"]
         return set(self.bed.run(argv).text.split())
 
+    def wait_idle(self, count: int) -> None:
+        self.wait(f"{count} nodes are idle in Slurm", lambda: len(self.idle_nodes()) == count)
+
     def all_nodes(self) -> set[str]:
         """Every node that Slurm knows."""
         return set(re.findall(r"NodeName=(\S+)", self.bed.run(["scontrol", "-o", "show", "nodes"], check=False).text))

@@ -19,7 +19,7 @@ def test_a_controller_and_four_workers_come_one_by_one_from_a_file(capacity: Cap
         if crash and count == 3:
             capacity.crash_head()
         capacity.wait_current(count)
-        capacity.wait(f"{count} nodes are idle in Slurm", lambda count=count: len(capacity.idle_nodes()) == count)
+        capacity.wait_idle(count)
         seen.append(frozenset(capacity.instances()))
     assert all(before < after for before, after in pairwise(seen))
     told = capacity.aws("describe-cluster", "--cluster-name", CLUSTER)

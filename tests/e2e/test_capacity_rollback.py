@@ -9,7 +9,7 @@ from tests.e2e.capacity import PARTITION, Capacity, wish
 from tests.e2e.groups_bed import Access, configure, rewrite
 from tests.e2e.story import task_script
 
-LIMIT_S = 10.0
+LIMIT_S = 15.0
 CRASHES = pytest.mark.parametrize("crash", [False, True], ids=["undisturbed", "head-killed"])
 
 

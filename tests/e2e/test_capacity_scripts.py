@@ -1,5 +1,7 @@
 """Lifecycle scripts run before a node may take work: on new instances and on replaced ones."""
 
+from typing import Any
+
 import pytest
 
 from steward.testbed.faults import FaultKind
@@ -7,7 +9,7 @@ from tests.e2e.capacity import CLUSTER, GROUP, PARTITION, Capacity, wish
 from tests.e2e.story import task_script
 
 
-def scripted(capacity: Capacity, text: str) -> dict[str, object]:
+def scripted(capacity: Capacity, text: str) -> dict[str, Any]:
     """A source of lifecycle scripts whose on_create.sh is this text; LifeCycleConfig of a group that uses it."""
     source = capacity.dir / "lifecycle"
     source.mkdir(exist_ok=True, mode=0o755)
