@@ -92,9 +92,14 @@ class Node:
         return "DYNAMIC_NORM" in self.flags
 
     @property
+    def is_unsigned(self) -> bool:
+        """Drained without a reason, which Slurm demands from people: a dynamic node that registered itself so, or a
+        cloud node whose drain outlived the reason (a power-up of 22.05 clears it)."""
+        return self.reason is None and "DRAIN" in self.flags and bool(self.flags & {"DYNAMIC_NORM", "CLOUD"})
+
+    @property
     def is_foreign(self) -> bool:
-        """Taken out of service by somebody who is not us: hands off. Slurm's own `Not responding` is nobody's, and so
-        is a dynamic node that registered itself drained: that has no reason, and from people Slurm demands one."""
-        if self.mark is not None or (self.is_dynamic and self.reason is None and "DRAIN" in self.flags):
+        """Taken out of service by somebody who is not us: hands off. Slurm's own `Not responding` is nobody's."""
+        if self.mark is not None or self.is_unsigned:
             return False
         return self.is_drain or (self.is_down and self.reason is not None and not self.reason.is_slurms_own)

@@ -29,6 +29,7 @@ from steward.policy.spares import free_spare, loan_of, needs_spare, shortage
 CHECK_EVERY_S = 2.0
 LAUNCH_AGAIN_S = 60.0
 """A launch or reboot that left neither an error nor a trace is asked for again, with the same token."""
+_ON_THE_WAY = (Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
 
 def mark_of(case: Case) -> Mark:
@@ -88,6 +89,8 @@ _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
 
 def wish_for(scene: Scene) -> None:
     """Ask for what the case needs in its present step."""
+    if scene.case.step in _ON_THE_WAY and scene.node.is_unsigned:
+        _sign_again(scene)
     wish = _WISHES.get(scene.case.step)
     if wish:
         wish(scene)
@@ -100,6 +103,13 @@ def _take_out(scene: Scene) -> None:
     of = DownNode if case.trigger in HARD else DrainNode
     verb = "down" if of is DownNode else "drain"
     draft.wish(of(key=Key(f"{verb}:{case.id}"), why=case.why, node=case.node, mark=mark_of(case)), _retry(draft))
+
+
+def _sign_again(scene: Scene) -> None:
+    """Its new machine came up drained, but without our mark: it could not be given back."""
+    case, draft = scene.case, scene.draft
+    why = Why(rule="case.sign", text=f"{case.node} lost the reason of its drain", evidence=(str(case.why),))
+    draft.wish(DrainNode(key=Key(f"sign:{case.id}"), why=why, node=case.node, mark=mark_of(case)), _retry(draft))
 
 
 def _wait(scene: Scene) -> None:

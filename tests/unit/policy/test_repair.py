@@ -6,6 +6,7 @@ import pytest
 
 from steward.model.action import (
     CheckNow,
+    DrainNode,
     LaunchInstance,
     RebootInstance,
     ReturnNode,
@@ -17,6 +18,7 @@ from steward.model.ids import BootId, InstanceId
 from steward.model.instance import Instance, InstanceState
 from steward.model.node import NodeBase
 from steward.model.observed import Freshness
+from steward.policy.case_steps import mark_of
 from tests.builders.picture import T0, Picture, a_cluster, an_agent, n
 
 NEW = InstanceId("i-new")
@@ -173,6 +175,15 @@ def test_a_reboot_shows_as_another_boot_of_the_same_instance() -> None:
     same = Incarnation(instance=InstanceId("i-n2"), boot=BootId("boot-2"))
     picture = picture.agent("n2", incarnation=same, findings=()).then(1)
     assert case_of(picture).step is Step.VERIFY
+
+
+def test_a_cloud_node_whose_power_up_cleared_our_mark_is_marked_again() -> None:
+    picture = reborn(launched(launching())).node(
+        "n2", flags=frozenset({"DRAIN", "CLOUD"}), base=NodeBase.IDLE, reason=None
+    )
+    marks = [str(action.mark) for action in picture.plan().actions if isinstance(action, DrainNode)]
+    assert marks == [str(mark_of(case_of(picture)))]
+    assert case_of(picture.then(1)).step is Step.VERIFY
 
 
 def test_a_person_who_gives_the_node_back_ends_the_case() -> None:
