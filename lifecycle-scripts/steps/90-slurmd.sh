@@ -27,13 +27,20 @@ if [[ ! -e $CONF ]]; then
   argv+=(--conf-server "$server:${port:-6817}")
 fi
 
-is_named() { [[ -e $CONF ]] && timeout 20 scontrol show node "$NODE" >/dev/null 2>&1; }
+# Slurm also knows a node that registered itself before: that one must go on doing so.
+is_named() {
+  local shown
+  [[ -e $CONF ]] && shown=$(timeout 20 scontrol show node "$NODE" 2>/dev/null) && [[ $shown != *+DYNAMIC_* ]]
+}
 
 dynamic=$(parameter dynamic_nodes)
 if [[ $dynamic == true ]] || { [[ $dynamic != false ]] && ! is_named; }; then
   gres=$(parameter slurmd_gres)
   argv+=(-Z --conf "Feature=${STEWARD_FEATURES:-${STEWARD_GROUP:-steward}} State=DRAIN${gres:+ Gres=$gres}")
 fi
+
+# To systemd a slurmd is active that is about to give up, too.
+answers() { systemctl is-active --quiet slurmd && timeout 20 scontrol show slurmd >/dev/null 2>&1; }
 
 start_by_systemd() {
   local quoted
@@ -43,13 +50,14 @@ start_by_systemd() {
 [Unit]
 ConditionPathExists=
 [Service]
+Type=simple
 ExecStart=
 ExecStart=$SLURMD -D -s${quoted//%/%%}
 UNIT
   systemctl daemon-reload
   systemctl enable --quiet slurmd
   if ((CHANGED)); then systemctl restart slurmd; else systemctl start slurmd; fi
-  wait_until 20 "slurmd.service is active" systemctl is-active --quiet slurmd
+  wait_until "${SLURMD_S:-20}" "slurmd answers on this node (journalctl -u slurmd tells more)" answers
 }
 
 is_running() { pgrep -f -- "slurmd.* -N $NODE( |\$)" >/dev/null; }

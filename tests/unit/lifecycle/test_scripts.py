@@ -23,7 +23,8 @@ PROGRAMS = {
     "mount.lustre": "true",
     "slurmd": "true",
     "pgrep": 'grep -q "^slurmd" "$ROOT/calls"',
-    "scontrol": 'test "$3" = known',
+    "scontrol": 'case "$2 $3" in "slurmd "|"node known") ;; "node seen") echo "State=IDLE+DRAIN+DYNAMIC_NORM" ;; '
+    "*) exit 1 ;; esac",
     "systemctl": "true",
     "apt-get": 'if [[ "$*" == *" install "* ]]; then ln -sf /bin/true "$ROOT/bin/docker"; fi',
 }
@@ -212,6 +213,14 @@ def test_slurmd_of_a_node_that_slurm_conf_names_is_started_plainly(machine: Mach
     assert machine.calls("slurmd") == ["-N known"]
 
 
+def test_slurmd_of_a_node_that_registered_itself_before_does_so_again(machine: Machine) -> None:
+    (machine.root / "etc/slurm").mkdir()
+    (machine.root / "etc/slurm/slurm.conf").touch()
+    machine.env = {"STEWARD_NODE": "seen"}
+    machine.run("90-slurmd")
+    assert machine.calls("slurmd") == ["-N seen -Z --conf Feature=worker,steward State=DRAIN"]
+
+
 def test_a_configless_cluster_with_static_nodes_says_so(machine: Machine) -> None:
     machine.parameters = {"dynamic_nodes": False}
     machine.run("90-slurmd")
@@ -233,3 +242,12 @@ def test_where_systemd_runs_slurmd_is_its_service(machine: Machine) -> None:
     words = '"-N" "worker-1" "--conf-server" "127.0.0.1:6817" "-Z" "--conf" "Feature=worker,steward State=DRAIN"'
     assert f"ExecStart=\nExecStart={slurmd} -D -s {words}\n" in unit
     assert machine.calls("slurmd") == []
+
+
+def test_a_service_whose_slurmd_gives_up_right_after_its_start_fails_the_step(machine: Machine) -> None:
+    (machine.root / "run/systemd/system").mkdir(parents=True)
+    machine.program("scontrol", "exit 1")
+    machine.env = {"SLURMD_S": "1"}
+    done = machine.run("90-slurmd", check=False)
+    assert done.returncode == 1
+    assert "not within 1 s: slurmd answers" in done.error_text
