@@ -42,6 +42,7 @@ fi
 # To systemd a slurmd is active that is about to give up, too.
 answers() { systemctl is-active --quiet slurmd && timeout 20 scontrol show slurmd >/dev/null 2>&1; }
 
+# `simple` whatever the package's unit says: newer slurmds are `notify`, and do not notify when run with -D.
 start_by_systemd() {
   local quoted
   quoted=$(printf ' "%s"' "${argv[@]}")

@@ -240,7 +240,7 @@ def test_where_systemd_runs_slurmd_is_its_service(machine: Machine) -> None:
     unit = machine.read("etc/systemd/system/slurmd.service.d/steward.conf")
     slurmd = machine.root / "bin/slurmd"
     words = '"-N" "worker-1" "--conf-server" "127.0.0.1:6817" "-Z" "--conf" "Feature=worker,steward State=DRAIN"'
-    assert f"ExecStart=\nExecStart={slurmd} -D -s {words}\n" in unit
+    assert f"Type=simple\nExecStart=\nExecStart={slurmd} -D -s {words}\n" in unit
     assert machine.calls("slurmd") == []
 
 
