@@ -6,6 +6,9 @@ from enum import Enum
 from steward.model.ids import NodeName
 from steward.model.mark import Mark, first_token, parse_mark
 
+_GOING_DOWN = frozenset({"POWER_DOWN", "POWERING_DOWN"})
+_NO_POWER = _GOING_DOWN | {"POWERED_DOWN", "POWER_UP", "POWERING_UP"}
+
 
 class NodeBase(Enum):
     """Slurm's base states. A word we do not know becomes UNKNOWN and is never acted on."""
@@ -76,6 +79,16 @@ class Node:
         """Slurm would start a job here now or after those on it end."""
         ready = self.base in (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
         return ready and not self.is_drain and self.responding and "POWERED_DOWN" not in self.flags
+
+    @property
+    def is_powered(self) -> bool:
+        """False while Slurm has it powered down, and on the way there and back."""
+        return not self.flags & _NO_POWER
+
+    @property
+    def is_powering_down(self) -> bool:
+        """For Slurm's SuspendTimeout: a power-up is lost until then."""
+        return bool(self.flags & _GOING_DOWN)
 
     @property
     def mark(self) -> Mark | None:

@@ -112,7 +112,13 @@ def _taken(scene: Scene) -> bool:
 def _freed(scene: Scene) -> bool:
     node = scene.node
     in_service = node.base in IN_SERVICE and not node.is_drain and node.mark is None
-    return in_service and scene.case.marked is not None
+    return in_service and scene.case.marked is not None and node.is_powered
+
+
+def is_unsigned(scene: Scene) -> bool:
+    """Slurm forgot that we took the node out: powering a node down clears its drain, powering it up the reason."""
+    node = scene.node
+    return node.is_unsigned or (not node.is_powered and not node.is_drain and node.mark is None)
 
 
 def _worse(scene: Scene) -> bool:

@@ -20,7 +20,7 @@ from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.admin import command
 from steward.policy.budget import must_wait
-from steward.policy.case_facts import HARD, Scene
+from steward.policy.case_facts import HARD, Scene, is_unsigned
 from steward.policy.case_table import Fact
 from steward.policy.draft import Draft
 from steward.policy.setup import ask_setup
@@ -89,7 +89,7 @@ _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
 
 def wish_for(scene: Scene) -> None:
     """Ask for what the case needs in its present step."""
-    if scene.case.step in _ON_THE_WAY and scene.node.is_unsigned:
+    if scene.case.step in _ON_THE_WAY and is_unsigned(scene):
         _sign_again(scene)
     wish = _WISHES.get(scene.case.step)
     if wish:
@@ -106,10 +106,11 @@ def _take_out(scene: Scene) -> None:
 
 
 def _sign_again(scene: Scene) -> None:
-    """Its new machine came up drained, but without our mark: it could not be given back."""
+    """Else its new machine would take jobs before it is verified, or could not be given back."""
     case, draft = scene.case, scene.draft
-    why = Why(rule="case.sign", text=f"{case.node} lost the reason of its drain", evidence=(str(case.why),))
-    draft.wish(DrainNode(key=Key(f"sign:{case.id}"), why=why, node=case.node, mark=mark_of(case)), _retry(draft))
+    why = Why(rule="case.sign", text=f"{case.node} lost our mark when its power changed", evidence=(str(case.why),))
+    key = Key(f"sign:{case.id}:{case.launches}:{case.step.value}")
+    draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), _retry(draft))
 
 
 def _wait(scene: Scene) -> None:
@@ -137,7 +138,7 @@ def _replace(scene: Scene) -> None:
         why = Why(rule="case.terminate", text=f"{case.node} gets a new instance", evidence=(str(case.why),))
         key = Key(f"terminate:{case.id}:{instance.id}")
         draft.wish(TerminateInstance(key=key, why=why, instance=instance.id, node=case.node), _retry(draft))
-    if not stale:
+    if not stale and not is_unsigned(scene) and not scene.node.is_powering_down:
         _launch(scene)
 
 

@@ -45,7 +45,8 @@ def _serves(scene: SlotScene) -> bool:
 
 
 def _due(scene: SlotScene) -> bool:
-    return is_turn(scene) and scene.is_out
+    is_going = scene.node is not None and scene.node.is_powering_down
+    return is_turn(scene) and scene.is_out and not is_going
 
 
 def _refused(scene: SlotScene) -> bool:

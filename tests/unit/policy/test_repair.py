@@ -16,7 +16,7 @@ from steward.model.case import Case, Step
 from steward.model.health import Advice, Incarnation, Severity
 from steward.model.ids import BootId, InstanceId
 from steward.model.instance import Instance, InstanceState
-from steward.model.node import NodeBase
+from steward.model.node import NodeBase, Reason
 from steward.model.observed import Freshness
 from steward.policy.case_steps import mark_of
 from tests.builders.picture import T0, Picture, a_cluster, an_agent, n
@@ -184,6 +184,20 @@ def test_a_cloud_node_whose_power_up_cleared_our_mark_is_marked_again() -> None:
     marks = [str(action.mark) for action in picture.plan().actions if isinstance(action, DrainNode)]
     assert marks == [str(mark_of(case_of(picture)))]
     assert case_of(picture.then(1)).step is Step.VERIFY
+
+
+@pytest.mark.parametrize("flag", ["POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN"])
+def test_a_node_whose_drain_went_with_its_power_was_given_back_by_nobody_and_is_marked_before_the_launch(
+    flag: str,
+) -> None:
+    off = launching().node("n2", flags=frozenset({"CLOUD", flag}), base=NodeBase.IDLE, reason=None)
+    assert case_of(off.then()).step is Step.LAUNCH
+    (action,) = off.plan().actions
+    assert isinstance(action, DrainNode)
+    assert action.mark == mark_of(case_of(off))
+    signed = off.then(1).node("n2", flags=frozenset({"CLOUD", "DRAIN", flag}), reason=Reason(text=str(action.mark)))
+    wanted = [LaunchInstance] if flag == "POWERED_DOWN" else []  # else it would be refused, and refusals are counted
+    assert [type(action) for action in signed.plan().actions] == wanted
 
 
 def test_a_person_who_gives_the_node_back_ends_the_case() -> None:

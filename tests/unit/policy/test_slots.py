@@ -67,6 +67,13 @@ def scripted(step: SlotStep = SlotStep.SETUP, **rules: Any) -> Picture:
     return with_group(a_slot_at(step, **rules), lifecycle=SCRIPTS)
 
 
+def test_a_node_is_launched_once_it_has_powered_down() -> None:
+    hold = Reason(text=MARK)
+    going = known_to_slurm(flags=frozenset({"CLOUD", "DRAIN", "POWERING_DOWN"}), reason=hold)
+    off = going.node(NODE, flags=frozenset({"CLOUD", "DRAIN", "POWERED_DOWN"}))
+    assert [slot(picture.then(), NODE).step for picture in (going, off)] == [SlotStep.WAITING, SlotStep.LAUNCH]
+
+
 def test_a_launch_names_the_slots_token_the_groups_types_and_its_feature() -> None:
     launch = the(LaunchInstance, waiting())
     assert launch.token == TOKEN
