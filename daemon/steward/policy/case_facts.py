@@ -116,9 +116,10 @@ def _freed(scene: Scene) -> bool:
 
 
 def is_unsigned(scene: Scene) -> bool:
-    """Slurm forgot that we took the node out: powering a node down clears its drain, powering it up the reason."""
+    """Slurm forgot that we took the node out: powering a node down clears its drain, powering it up the reason, and
+    a node that was only DOWN takes jobs as soon as it is up."""
     node = scene.node
-    return node.is_unsigned or (not node.is_powered and not node.is_drain and node.mark is None)
+    return node.is_unsigned or (not node.is_powered and not node.is_drain)
 
 
 def _worse(scene: Scene) -> bool:

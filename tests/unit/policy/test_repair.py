@@ -200,6 +200,13 @@ def test_a_node_whose_drain_went_with_its_power_was_given_back_by_nobody_and_is_
     assert [type(action) for action in signed.plan().actions] == wanted
 
 
+def test_a_lost_node_that_is_only_down_is_drained_before_it_is_powered_up() -> None:
+    down = launching()
+    off = down.node("n2", flags=frozenset({"CLOUD", "POWERED_DOWN"}))
+    assert down.seen.nodes[n("n2")].is_down
+    assert [type(action) for action in off.plan().actions] == [DrainNode]
+
+
 def test_a_person_who_gives_the_node_back_ends_the_case() -> None:
     picture = back(a_cluster(provider=False).failing("n2").then().marked("n2").then(1))
     assert case_of(picture).step is Step.CLOSED

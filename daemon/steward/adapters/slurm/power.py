@@ -7,6 +7,8 @@ Facts, tried on real 22.05.8:
 - `power_down_force` does not take back a `power_up` for which Slurm has not run ResumeProgram yet (it does so every
   `power_save_interval`, 10 s): the node powers down and then up. Given again and again it does so for ever.
 - `power_down_force` clears DRAIN and its reason; `power_up` keeps DRAIN and clears the reason.
+- A DOWN node stays DOWN, with its reason, while it is powered down; once it comes up it is IDLE: only DRAIN keeps jobs
+  off it.
 - A node that does not register in ResumeTimeout is set DOWN (`ResumeTimeout reached`) and powered down by Slurm itself;
   a later `power_up` brings it up.
 - A powered-down `State=CLOUD` node is in no answer at all, unless slurm.conf has `PrivateData=cloud`; neither is one
