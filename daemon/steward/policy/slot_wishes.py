@@ -59,7 +59,10 @@ def _hold(scene: SlotScene) -> None:
 
 
 def _launch(scene: SlotScene) -> None:
-    record, draft = scene.record, scene.draft
+    record, draft, node = scene.record, scene.draft, scene.node
+    if scene.is_compute and node is not None and not node.is_powered and not node.is_drain:
+        _drain_first(scene)
+        return
     goal = scene.group.goal
     why = Why(
         rule="slot.launch",
@@ -68,6 +71,14 @@ def _launch(scene: SlotScene) -> None:
     )
     slot = slot_of(record, scene.group, draft.want)
     draft.wish(LaunchInstance(key=scene.launch_key, why=why, slot=slot, token=record.token), LAUNCH_AGAIN_S)
+
+
+def _drain_first(scene: SlotScene) -> None:
+    """A cloud node that is only DOWN takes jobs as soon as it is powered up."""
+    record = scene.record
+    why = _why(scene, "slot.hold", f"{record.node} takes no job before it is verified")
+    key = Key(f"drain:{scene.mark.check}:{record.token}:off")
+    scene.draft.wish(DrainNode(key=key, why=why, node=record.node, mark=scene.mark), _retry(scene))
 
 
 def _set_up(scene: SlotScene) -> None:

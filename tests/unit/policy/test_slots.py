@@ -74,6 +74,14 @@ def test_a_node_is_launched_once_it_has_powered_down() -> None:
     assert [slot(picture.then(), NODE).step for picture in (going, off)] == [SlotStep.WAITING, SlotStep.LAUNCH]
 
 
+def test_a_node_that_is_only_down_is_drained_before_it_is_powered_up() -> None:
+    hold = Reason(text=MARK)
+    off = known_to_slurm(base=NodeBase.DOWN, flags=frozenset({"CLOUD", "POWERED_DOWN"}), reason=hold)
+    assert planned(off) == [DrainNode]
+    held = off.then(1).node(NODE, flags=frozenset({"CLOUD", "DRAIN", "POWERED_DOWN"}), reason=hold)
+    assert planned(held) == [LaunchInstance]
+
+
 def test_a_launch_names_the_slots_token_the_groups_types_and_its_feature() -> None:
     launch = the(LaunchInstance, waiting())
     assert launch.token == TOKEN
