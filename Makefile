@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -q
-SCRIPTS = $(shell git ls-files | xargs -r grep -lIE '^\#!.*[/ ](ba)?sh$$')
+SCRIPTS = $(shell git ls-files | grep -v '[.]md$$' | xargs -r grep -lIE '^\#!.*[/ ](ba)?sh$$')
 RESULTS := $(if $(STEWARD_RESULTS),$(STEWARD_RESULTS),$(CURDIR)/.results)
 JUNIT = --junitxml=$(RESULTS)/$@.xml
 ARGS ?=
