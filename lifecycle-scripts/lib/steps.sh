@@ -63,14 +63,18 @@ write() {
   CHANGED=0
   mkdir -p "$(dirname "$1")"
   new=$(mktemp "$1.XXXXXX")
-  cat >"$new"
-  chmod 0644 "$new"
+  if ! { cat >"$new" && chmod 0644 "$new"; }; then
+    rm -f "$new"
+    fail "cannot write $1"
+  fi
   if cmp -s "$new" "$1"; then
     rm "$new"
-  else
-    mv "$new" "$1"
+  elif mv "$new" "$1"; then
     # shellcheck disable=SC2034  # for the caller
     CHANGED=1
+  else
+    rm -f "$new"
+    fail "cannot replace $1"
   fi
 }
 

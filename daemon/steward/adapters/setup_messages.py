@@ -10,7 +10,6 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from steward.adapters.messages import MAX_TEXT, items, number, text, whole
@@ -97,7 +96,7 @@ def set_up_frames(order: SetUpNode) -> list[Frame]:
         provisioning=order.provisioning,
         features=tuple(sorted(order.features)),
     )
-    data = _packed(json.dumps(order_record(wanted)))
+    data = base64.b64encode(zlib.compress(json.dumps(order_record(wanted)).encode())).decode("ascii")
     parts = [data[at : at + _PART] for at in range(0, len(data), _PART)]
     if len(parts) > _MAX_PARTS:
         raise Permanent(f"the setup of {order.node} takes {len(data)} characters; {_MAX_PARTS * _PART} is the limit")
@@ -105,12 +104,6 @@ def set_up_frames(order: SetUpNode) -> list[Frame]:
         {"t": "set_up", "token": order.token, "part": number, "parts": len(parts), "data": part}
         for number, part in enumerate(parts)
     ]
-
-
-@lru_cache(maxsize=4)
-def _packed(body: str) -> str:
-    """Many nodes are set up with the same words one after the other."""
-    return base64.b64encode(zlib.compress(body.encode())).decode("ascii")
 
 
 @dataclass(slots=True)

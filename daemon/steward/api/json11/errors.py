@@ -59,15 +59,3 @@ def invalid(message: str) -> ApiError:
 
 def not_found(message: str) -> ApiError:
     return ApiError(Code.NOT_FOUND, message)
-
-
-def in_use(message: str) -> ApiError:
-    return ApiError(Code.IN_USE, message)
-
-
-def limit_exceeded(message: str) -> ApiError:
-    return ApiError(Code.LIMIT_EXCEEDED, message)
-
-
-def conflict(message: str) -> ApiError:
-    return ApiError(Code.CONFLICT, message)

@@ -19,9 +19,9 @@ class AddBatch:
     def add(self, caller: Caller, members: Members) -> Json:
         """Entries that ask for zones or types that their group does not have fail by themselves."""
         sight = sight_of(self._source, members["ClusterName"])
-        asked = members["NodesToAdd"]
-        unfit = [failed for entry in asked if (failed := _unfit(entry, sight))]
-        wishes = [entry for entry in asked if not _unfit(entry, sight)]
+        judged = [(entry, _unfit(entry, sight)) for entry in members["NodesToAdd"]]
+        unfit = [failed for _, failed in judged if failed]
+        wishes = [entry for entry, failed in judged if not failed]
         order = AddNodes(
             who=caller.user,
             cluster=members["ClusterName"],

@@ -13,6 +13,7 @@ from steward.api.operations.unsupported import check_cluster
 from steward.api.source import Source
 from steward.model.access import Caller
 from steward.model.order import CreateCluster, DeleteCluster, UpdateCluster
+from steward.policy.group_count import current_counts
 
 _KEPT = ("ClusterRole", "VpcConfig")
 _AUTOMATIC = "Automatic"
@@ -43,13 +44,14 @@ class Clusters:
         sight = sight_of(self._source, members["ClusterName"])
         cluster, kept = sight.cluster, json.loads(sight.cluster.extras)
         groups = sorted(sight.memory.groups.values(), key=lambda group: (group.created, group.name))
+        current = current_counts(sight.memory, sight.seen)
         return {
             "ClusterArn": sight.arn,
             "ClusterName": cluster.name,
             "ClusterStatus": cluster.status.value,
             "CreationTime": cluster.created,
             "FailureMessage": cluster.message or None,
-            "InstanceGroups": [group_details(group, sight) for group in groups],
+            "InstanceGroups": [group_details(group, sight, current.get(group.name, 0)) for group in groups],
             "Orchestrator": {"Slurm": {}},
             "NodeRecovery": _AUTOMATIC if cluster.recovery else "None",
             "NodeProvisioningMode": "Continuous" if cluster.continuous else None,

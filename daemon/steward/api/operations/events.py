@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from steward.api.json11.errors import ApiError, Code, invalid
+from steward.api.json11.errors import invalid, not_found
 from steward.api.operations.names import event_id, event_number, node_id
 from steward.api.operations.paging import Key, between, page
 from steward.api.operations.sight import Json, Members, Sight, sight_of
@@ -37,7 +37,7 @@ class Events:
         number = event_number(sight.cluster, members["EventId"])
         line = next((line for line in self._newest(sight) if line.number == number), None)
         if line is None:
-            raise ApiError(Code.NOT_FOUND, f"Event {members['EventId']} not found.")
+            raise not_found(f"Event {members['EventId']} not found.")
         return {"EventDetails": line.details()}
 
     def _continuous(self, members: Members) -> Sight:

@@ -18,13 +18,13 @@ _UNDER_WAY = (RolloutState.PENDING, RolloutState.IN_PROGRESS, RolloutState.ROLLB
 _CHECKSUM = "#sha256="
 
 
-def group_details(group: Group, sight: Sight) -> Json:
+def group_details(group: Group, sight: Sight, current: int) -> Json:
     """ClusterInstanceGroupDetails."""
     kept = json.loads(group.extras)
     return {
         "InstanceGroupName": group.name,
         "Status": group.status.value,
-        **_counts(group, sight),
+        **_counts(group, sight, current),
         **_types(group, sight, is_list=REQUIREMENTS in kept),
         "LifeCycleConfig": lifecycle_of(group),
         "ThreadsPerCore": group.threads_per_core or None,
@@ -56,12 +56,12 @@ def split_checksum(uri: str) -> tuple[str, str]:
     return folder, digest
 
 
-def _counts(group: Group, sight: Sight) -> Json:
+def _counts(group: Group, sight: Sight, current: int) -> Json:
     scaling = sum(
         operation.finished is None and group.name in operation.after for operation in sight.memory.operations.values()
     )
     return {
-        "CurrentCount": sight.current.get(group.name, 0),
+        "CurrentCount": current,
         "TargetCount": group.goal.target,
         "MinCount": group.goal.minimum if sight.cluster.continuous else None,
         "TargetStateCount": sum(

@@ -4,7 +4,7 @@ import ipaddress
 import json
 from collections.abc import Iterator
 
-from steward.api.json11.errors import ApiError, Code, invalid
+from steward.api.json11.errors import invalid, not_found
 from steward.api.operations.group_shape import lifecycle_of
 from steward.api.operations.names import node_id
 from steward.api.operations.node_status import status_of
@@ -61,7 +61,7 @@ def _named(sight: Sight, members: Members) -> SlotRecord:
         raise invalid("Exactly one of NodeId and NodeLogicalId must be given.")
     slot = sight.slot_with_id(id) if id is not None else sight.slot_with_logical(logical or "")
     if slot is None or slot.group not in sight.memory.groups:
-        raise ApiError(Code.NOT_FOUND, f"Node {id or logical} not found in cluster {sight.cluster.name}.")
+        raise not_found(f"Node {id or logical} not found in cluster {sight.cluster.name}.")
     return slot
 
 

@@ -1,6 +1,6 @@
 """ListClusterOperations and DescribeClusterOperation."""
 
-from steward.api.json11.errors import ApiError, Code
+from steward.api.json11.errors import not_found
 from steward.api.operations.paging import between, page
 from steward.api.operations.sight import Json, Members, Sight, sight_of
 from steward.api.source import Source
@@ -28,7 +28,7 @@ class Scalings:
         sight = sight_of(self._source, members["ClusterName"])
         operation = sight.memory.operations.get(members["OperationId"])
         if operation is None:
-            raise ApiError(Code.NOT_FOUND, f"Operation {members['OperationId']} not found.")
+            raise not_found(f"Operation {members['OperationId']} not found.")
         details = [_scaling(operation, group) for group in sorted(operation.after)]
         return {**_summary(operation, sight), "ScalingDetails": details}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from steward.api.json11.errors import ApiError, Code
+from steward.api.json11.errors import ApiError, Code, not_found
 from steward.api.operations.names import cluster_arn, is_named, node_id
 from steward.api.source import Source
 from steward.model.case import Case
@@ -15,7 +15,6 @@ from steward.model.instance import Instance
 from steward.model.memory import Memory
 from steward.model.observed import AgentView, Observed
 from steward.model.slot import SlotRecord
-from steward.policy.group_count import current_counts
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -32,8 +31,6 @@ class Sight:
     policy: CapacityPolicy
     cases: Mapping[NodeName, Case]
     """Open repairs by node."""
-    current: Mapping[str, int]
-    """CurrentCount by group."""
 
     @property
     def arn(self) -> str:
@@ -87,7 +84,6 @@ def any_sight(source: Source) -> Sight | None:
         seen=snapshot.seen,
         policy=source.want.capacity,
         cases={case.node: case for case in memory.cases.values() if case.is_open},
-        current=current_counts(memory, snapshot.seen),
     )
 
 
@@ -95,5 +91,5 @@ def sight_of(source: Source, name_or_arn: str) -> Sight:
     """Raises ApiError (ResourceNotFound) when there is no such cluster."""
     sight = any_sight(source)
     if sight is None or not is_named(sight.cluster, sight.policy, name_or_arn):
-        raise ApiError(Code.NOT_FOUND, f"Cluster with name {name_or_arn} not found.")
+        raise not_found(f"Cluster with name {name_or_arn} not found.")
     return sight

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from steward.api.json11.errors import ApiError, Code
+from steward.api.json11.errors import not_found
 from steward.api.operations.orders import carried
 from steward.api.operations.paging import page
 from steward.api.operations.sight import Json, Members, Sight, any_sight
@@ -37,7 +37,7 @@ class Tags:
     def _sight(self, members: Members) -> Sight:
         sight = any_sight(self._source)
         if sight is None or members["ResourceArn"] != sight.arn:
-            raise ApiError(Code.NOT_FOUND, f"Resource {members['ResourceArn']} not found.")
+            raise not_found(f"Resource {members['ResourceArn']} not found.")
         return sight
 
 
