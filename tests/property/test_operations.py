@@ -142,7 +142,7 @@ def test_any_sequence_of_calls_leaves_a_cluster_that_can_be_shown(data: st.DataO
         tell(operations, name, data.draw(inputs(name)))
         for read in ("DescribeCluster", "ListClusterNodes", "ListClusterOperations", "ListTags"):
             key = "ResourceArn" if read == "ListTags" else "ClusterName"
-            tell(operations, read, {key: ARN})
+            assert tell(operations, read, {key: ARN}), read
 
 
 @pytest.mark.parametrize("operation", [name for name in SERVED if name.startswith("List")])

@@ -31,6 +31,17 @@ class SlotStep(Enum):
     """The instance is being ended."""
 
 
+COMING = (
+    SlotStep.WAITING,
+    SlotStep.LAUNCH,
+    SlotStep.PROVISION,
+    SlotStep.SETUP,
+    SlotStep.VERIFY,
+    SlotStep.RETURN,
+)
+"""On the way into service, in the order in which they come."""
+
+
 class Purpose(Enum):
     """What DRAIN, BACKUP and END are for."""
 
@@ -103,11 +114,4 @@ class SlotRecord:
     @property
     def is_coming(self) -> bool:
         """On its way into service."""
-        return self.step in (
-            SlotStep.WAITING,
-            SlotStep.LAUNCH,
-            SlotStep.PROVISION,
-            SlotStep.SETUP,
-            SlotStep.VERIFY,
-            SlotStep.RETURN,
-        )
+        return self.step in COMING

@@ -98,5 +98,5 @@ def _confirm(case: Case, scene: Scene) -> Case:
 
 def _close_without_node(case: Case, draft: Draft) -> None:
     why = Why(rule="case.no_node", text=f"Slurm does not know {case.node} any more", evidence=(str(case.why),))
-    draft.keep(replace(case, step=Step.CLOSED, entered=draft.now, closed=draft.now, why=why))
+    draft.close(case, why)
     draft.tell("case.closed", why.text, level=Level.WARNING, node=case.node, case=case.id)

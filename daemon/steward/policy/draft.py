@@ -5,6 +5,7 @@ The only mutable thing in the policy, and it lives for one call of `plan`. Each 
 
 from collections import Counter, defaultdict
 from collections.abc import Collection
+from dataclasses import replace
 from types import MappingProxyType
 
 from steward.model.action import Action
@@ -19,6 +20,7 @@ from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
 from steward.model.slot import SlotRecord, SlotStep
+from steward.model.why import Why
 from steward.policy.slot_of import slot_of
 
 TIDY = (Step.SUSPECT, Step.CLOSED)
@@ -179,6 +181,9 @@ class Draft:
         elif self._open.get(case.node) == case.id:
             del self._open[case.node]
         return case
+
+    def close(self, case: Case, why: Why) -> Case:
+        return self.keep(replace(case, step=Step.CLOSED, entered=self.now, closed=self.now, why=why))
 
     def forget(self, case: Case) -> None:
         self.cases.pop(case.id, None)

@@ -1,7 +1,7 @@
 """What is known of an instance group, its slots and its gate, and what happens next: lines for people."""
 
 from steward.model.desired import Desired
-from steward.model.group import Group, Role, RolloutState
+from steward.model.group import Group, RolloutState
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.memory import Memory
@@ -9,7 +9,7 @@ from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.policy.draft import Draft
 from steward.policy.explain_words import ago, clean, span, until
-from steward.policy.group_count import is_current
+from steward.policy.group_members import serves
 from steward.policy.slot_scene import SlotScene
 from steward.policy.slot_table import deadline, facts_of
 from steward.policy.slot_turn import why_not_yet
@@ -30,8 +30,7 @@ def explain_group(name: str, seen: Observed, want: Desired, memory: Memory, now:
 
 
 def _counts(group: Group, draft: Draft) -> str:
-    role = {Role.COMPUTE: "Compute", Role.LOGIN: "Login", Role.CONTROLLER: "Controller"}[group.role]
-    return f"{group.name} ({role}): {group.status.value}; {_numbers(group, draft)}."
+    return f"{group.name} ({group.role.value}): {group.status.value}; {_numbers(group, draft)}."
 
 
 def _numbers(group: Group, draft: Draft) -> str:
@@ -40,8 +39,7 @@ def _numbers(group: Group, draft: Draft) -> str:
 
 def _working(group: Group, draft: Draft) -> list[SlotRecord]:
     """The slots that count now."""
-    repaired = frozenset(case.node for case in draft.cases.values() if case.is_open)
-    return [slot for slot in draft.members(group.name) if is_current(slot, group, draft.seen, repaired)]
+    return [slot for slot in draft.members(group.name) if serves(slot, group, draft)]
 
 
 def _status(group: Group, draft: Draft) -> list[str]:

@@ -9,7 +9,7 @@ from steward.model.group import Group, GroupStatus, Role
 from steward.model.ids import NodeName
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.group_count import is_current
+from steward.policy.group_members import current
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ def gate_wishes(draft: Draft) -> Mapping[str, GateWish]:
     for group in sorted(draft.groups.values(), key=lambda group: group.name):
         if group.partition and group.role is Role.COMPUTE:
             by_partition[group.partition].append(group)
-    counts = _counts(draft)
+    counts = {group.name: current(group, draft) for groups in by_partition.values() for group in groups}
     wishes = {name: _wish(name, groups, counts, draft) for name, groups in by_partition.items()}
     return wishes | {name: _left_over(name, draft) for name in draft.gates if name not in wishes}
 
@@ -81,14 +81,6 @@ def _left_over(name: str, draft: Draft) -> GateWish:
     is_lent = name in draft.want.capacity.owned_partitions
     why = Why(rule="gate.left", text=f"partition {name} has no group any more", evidence=())
     return GateWish(partition=name, open=is_lent, why=why)
-
-
-def _counts(draft: Draft) -> Mapping[str, int]:
-    repaired = frozenset(case.node for case in draft.cases.values() if case.is_open)
-    return {
-        group.name: sum(is_current(slot, group, draft.seen, repaired) for slot in draft.members(group.name))
-        for group in draft.groups.values()
-    }
 
 
 def _told(group: Group, counts: Mapping[str, int]) -> str:

@@ -32,7 +32,7 @@ def close_case(record: SlotRecord, draft: Draft) -> None:
         draft.forget(case)
         return
     why = Why(rule="case.slot", text=f"group {record.group} sees to {record.node} now", evidence=(str(case.why),))
-    draft.keep(replace(case, step=Step.CLOSED, entered=draft.now, closed=draft.now, why=why))
+    draft.close(case, why)
     draft.tell("case.closed", why.text, node=record.node, case=case.id, group=record.group)
 
 

@@ -8,19 +8,10 @@ from collections.abc import Collection, Sequence
 from steward.model.desired import Victims
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
-from steward.model.slot import SlotRecord, SlotStep
+from steward.model.slot import COMING, SlotRecord
 from steward.policy.draft import Draft
 
-_COMING = (
-    SlotStep.WAITING,
-    SlotStep.LAUNCH,
-    SlotStep.PROVISION,
-    SlotStep.SETUP,
-    SlotStep.VERIFY,
-    SlotStep.RETURN,
-)
-"""The less was done for a slot, the sooner it goes."""
-_FAILED, _DRAINED, _IDLE = range(len(_COMING), len(_COMING) + 3)
+_FAILED, _DRAINED, _IDLE = range(len(COMING), len(COMING) + 3)
 
 
 def choose(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
@@ -53,8 +44,8 @@ def least_harm(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[
 
 
 def _rank(slot: SlotRecord, draft: Draft) -> int:
-    if slot.step in _COMING:
-        return _COMING.index(slot.step)
+    if slot.is_coming:
+        return COMING.index(slot.step)  # the less was done for a slot, the sooner it goes
     if is_failed(slot.node, draft):
         return _FAILED
     node = draft.seen.nodes.get(slot.node)
@@ -70,7 +61,7 @@ def is_failed(node: NodeName, draft: Draft) -> bool:
 
 def _jobs_by_node(slots: Collection[SlotRecord], draft: Draft) -> dict[NodeName, list[Job]]:
     """What runs where; only nodes on which something does. What is on a node that is down is lost already."""
-    serving = {slot.node for slot in slots if slot.step not in _COMING and not _is_down(slot.node, draft)}
+    serving = {slot.node for slot in slots if not slot.is_coming and not _is_down(slot.node, draft)}
     found: defaultdict[NodeName, list[Job]] = defaultdict(list)
     for id in sorted(draft.seen.jobs):
         job = draft.seen.jobs[id]

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from steward.model.desired import Desired, Pool
-from steward.model.group import Goal, GroupStatus, Role
+from steward.model.group import Role
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
@@ -17,7 +16,7 @@ from steward.model.slot import Purpose, SlotStep
 from steward.policy.slot_diagram import page
 from steward.policy.slot_facts import QUESTIONS
 from steward.policy.slot_table import TABLE, SlotFact, deadline, facts_of
-from tests.builders.capacity import MARK, NODE, a_group, a_slot_at, asked, nothing_there, reported, with_slot
+from tests.builders.capacity import MARK, NODE, a_slot_at, asked, nothing_there, reported, with_slot
 from tests.builders.picture import T0, Picture, n
 
 PAGE = Path(__file__).parents[3] / "docs" / "slot.md"
@@ -27,11 +26,6 @@ LAUNCH_KEY = f"launch:abcdef012345-1-0:{T0 - 10:.3f}"
 LONG_AGO = T0 - 100_000.0
 
 Change = Callable[[Picture], Picture]
-
-
-def _serving_group(**fields: Any) -> Any:
-    default: dict[str, Any] = {"target": 1, "status": GroupStatus.IN_SERVICE, "good": Goal(target=1)}
-    return a_group(**{**default, **fields})
 
 
 def unwanted(picture: Picture) -> Picture:

@@ -76,7 +76,7 @@ def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
         draft.forget(before)
     elif before is not None:
         by = Why(rule="case.by_person", text=why.text, evidence=(str(before.why),))
-        draft.keep(replace(before, step=Step.CLOSED, entered=draft.now, closed=draft.now, why=by))
+        draft.close(before, by)
     fault = Fault(trigger=Trigger.ADMIN, check="admin", rung=rung, why=why, at=draft.now)
     new_case(draft.seen.nodes[slot.node], fault, draft)
 
