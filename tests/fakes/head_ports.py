@@ -94,7 +94,8 @@ class FakeStore:
         return {key: error for key, error in self.outcomes.items() if error}
 
     def done(self, kind: str) -> frozenset[str]:
-        return frozenset(key for key, error in self.outcomes.items() if not error and kind == "BackUpNode")
+        done = (self.intents[key] for key, error in self.outcomes.items() if not error and key in self.intents)
+        return frozenset(action.key for action in done if type(action).__name__ == kind)
 
     def add_events(self, events: Sequence[Event]) -> None:
         self._write()
