@@ -86,11 +86,13 @@ class CommandLineSlurm:
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
         """A job that runs gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 holds
-        any update of it for 5 s and then refuses, and a requeued job is not eligible before its first nudge."""
+        any update of it for 5 s and then refuses, and a requeued job is not eligible before its first nudge.
+
+        `incomplete` has Slurm itself leave a job alone that its user cancelled since we looked; it says nothing then."""
         before = rules.found(self.jobs(), job)
         rules.may_requeue(before)
         name = rules.spelled(before)
-        self._write("requeue", name)
+        self._write("requeue", *(["incomplete"] if before.is_active else []), name)
         if not before.is_active and not before.is_completing:
             self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 

@@ -1,0 +1,33 @@
+"""What happens to a job between our look at Slurm and our act."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.model.ids import JobId
+from steward.model.job import Job, JobState
+from tests.contract.conftest import Clusters
+from tests.contract.slurm_worlds import RealWorld
+
+
+class LooksLate(CommandLineSlurm):
+    """Its picture of the jobs is the one that it is given."""
+
+    picture: Mapping[JobId, Job]
+
+    def jobs(self) -> Mapping[JobId, Job]:
+        return self.picture
+
+
+def test_a_job_that_its_user_cancelled_since_we_looked_stays_cancelled(clusters: Clusters) -> None:
+    cluster = clusters.of(Path("/"))
+    port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"])
+    world = RealWorld(cluster=cluster, port=port)
+    job = world.running(world.submit()).id
+    late = LooksLate(conf=cluster.env["SLURM_CONF"])
+    late.picture = port.jobs()
+    world.cancel(job)
+    late.requeue(job, frozenset())
+
+    world.wait("it has ended", lambda: not world.job(job).is_completing)
+    assert (world.job(job).state, world.job(job).restarts) == (JobState.CANCELLED, 0)
