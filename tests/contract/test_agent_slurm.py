@@ -10,6 +10,7 @@ from steward.adapters.probe import LocalProbes
 from steward.checks import memory, slurmd
 from steward.checks.check import Check, Facts, Verdict
 from steward.checks.limits import Limits
+from steward.checks.past import Past
 from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName
 from steward.ports import Retryable
@@ -30,7 +31,7 @@ def cluster() -> Iterator[Cluster]:
 def verdict(check: Check, cluster: Cluster, node: NodeName = NODE) -> Verdict:
     facts = Facts(node=node, limits=Limits(), slurm_conf=cluster.env["SLURM_CONF"])
     probes = LocalProbes(skew_s=lambda: None)
-    return check.verdict(tuple(probes.look(probe) for probe in check.probes(facts)), facts, was_bad=False)
+    return check.verdict(tuple(probes.look(probe) for probe in check.probes(facts)), facts, Past())
 
 
 def test_a_running_job_is_not_over_and_is_on_its_node(cluster: Cluster) -> None:

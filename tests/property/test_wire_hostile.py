@@ -74,10 +74,10 @@ def test_every_report_fits_a_frame_and_keeps_the_worst(found: list[Finding]) -> 
     frame = report_frame(found, "check-1")
     body = pack(frame)[4:]
     assert len(body) <= MAX_FRAME
-    told, checked = report_of(unpack(body))
-    assert checked == "check-1"
+    report = report_of(unpack(body))
+    assert report.checked == "check-1"
     fatal = sum(one.is_bad and one.severity is Severity.FATAL for one in found)
-    assert sum(one.is_bad and one.severity is Severity.FATAL for one in told) == min(fatal, 48)
+    assert sum(one.is_bad and one.severity is Severity.FATAL for one in report.findings) == min(fatal, 48)
 
 
 @given(findings)

@@ -1,18 +1,23 @@
 """What agent and head tell each other, as frames and back. What comes in is hostile until it has passed here."""
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from steward.adapters.wire import Frame, Malformed
 from steward.model.action import LetGo
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
-from steward.model.health import Advice, Finding, Outcome, Severity
+from steward.model.health import Advice, Finding, Outcome, Report, Scope, Severity
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job import ResumeMode
 from steward.model.text import printable
 
 MAX_FINDINGS = 48
+MAX_CHECKS = 256
+MAX_HARDWARE = 32
+MAX_NAME = 64
 MAX_TEXT = 400
 MAX_OPTED = 256
 MAX_NAMES = 1024
@@ -132,6 +137,8 @@ def finding_record(finding: Finding) -> dict[str, Any]:
         "text": printable(finding.text, MAX_TEXT),
         "at": finding.at,
         "event": finding.event,
+        "scope": finding.scope.value,
+        "hardware": printable(finding.hardware, MAX_NAME),
     }
 
 
@@ -146,20 +153,56 @@ def finding_of(value: object) -> Finding:
         text=text(record, "text", MAX_TEXT),
         at=number(record, "at"),
         event=record.get("event") is True,
+        scope=_word(Scope, record, "scope"),
+        hardware=text(record, "hardware", MAX_NAME),
     )
 
 
-def report_frame(findings: Iterable[Finding], checked: str | None) -> Frame:
-    """All current findings, the worst first where there are too many; `checked` answers a `check_now`."""
-    worst_first = sorted(findings, key=_badness)
-    return {"t": "report", "findings": [finding_record(f) for f in worst_first[:MAX_FINDINGS]], "checked": checked}
+def report_frame(
+    findings: Iterable[Finding],
+    checked: str | None,
+    *,
+    hardware: Iterable[str] = (),
+    versions: Mapping[str, str] = MappingProxyType({}),
+) -> Frame:
+    """What stands now, the worst first where there is too much; `checked` answers a `check_now`."""
+    ordered = sorted(findings, key=_badness)
+    quiet = [finding for finding in ordered if finding.is_quiet]
+    passed = [finding.check for finding in quiet if finding.outcome is Outcome.PASSED]
+    skipped = [finding.check for finding in quiet if finding.outcome is Outcome.SKIPPED]
+    return {
+        "t": "report",
+        "findings": [finding_record(one) for one in ordered if not one.is_quiet][:MAX_FINDINGS],
+        "passed": passed[:MAX_CHECKS],
+        "skipped": skipped[:MAX_CHECKS],
+        "hardware": [printable(one, MAX_NAME) for one in hardware][:MAX_HARDWARE],
+        "versions": dict(list(versions.items())[:MAX_CHECKS]),
+        "checked": checked,
+    }
 
 
-def report_of(frame: Frame) -> tuple[tuple[Finding, ...], str | None]:
-    """(findings, id of the `check_now` that this answers or None). Raises Malformed."""
-    findings = tuple(finding_of(value) for value in items(frame, "findings", MAX_FINDINGS))
-    checked = None if frame.get("checked") is None else text(frame, "checked")
-    return findings, checked
+def report_of(frame: Frame) -> Report:
+    """Raises Malformed."""
+    versions = _record(frame.get("versions", {}))
+    if len(versions) > MAX_CHECKS:
+        raise Malformed(f"versions has more than {MAX_CHECKS} entries")
+    return Report(
+        findings=tuple(finding_of(value) for value in items(frame, "findings", MAX_FINDINGS)),
+        passed=frozenset(_names(frame, "passed", MAX_CHECKS)),
+        skipped=frozenset(_names(frame, "skipped", MAX_CHECKS)),
+        hardware=tuple(_names(frame, "hardware", MAX_HARDWARE)),
+        versions=MappingProxyType({sys.intern(_name(check)): text(versions, check, MAX_NAME) for check in versions}),
+        checked=None if frame.get("checked") is None else text(frame, "checked"),
+    )
+
+
+def _names(frame: Frame, key: str, limit: int) -> list[str]:
+    """Interned: thousands of agents name the same checks."""
+    return [sys.intern(_name(value)) for value in items(frame, key, limit)]
+
+
+def _name(value: object) -> str:
+    return text({"name": value}, "name", MAX_NAME)
 
 
 def answer_frame(ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> Frame:

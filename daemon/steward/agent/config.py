@@ -119,7 +119,8 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if get_origin(hint) is tuple:
         return tuple(_value(str, item, where) for item in _typed(list, value, where))
     if get_origin(hint) is not None:
-        return {key: _value(str, item, where) for key, item in _table(value, where).items()}
+        _, item_hint = get_args(hint)
+        return {key: _value(item_hint, item, f"{where}.{key}") for key, item in _table(value, where).items()}
     if hint is Path:
         return Path(_typed(str, value, where))
     if hint is float:

@@ -5,6 +5,7 @@ import logging
 
 from steward.adapters.offload import Threads
 from steward.checks.check import Check, Facts, Verdict, unknown
+from steward.checks.past import Past, Reading
 from steward.checks.samples import Rule, Standing, settle
 from steward.model.health import Finding, Outcome
 from steward.model.probe import Raw
@@ -12,6 +13,7 @@ from steward.ports import Clock, PortError, ProbePort
 
 log = logging.getLogger(__name__)
 
+MAX_READINGS = 256
 AFTER_UNKNOWN_S = 60.0
 """A rare check whose look failed (Slurm was away) is not left without an answer until its next turn."""
 
@@ -30,6 +32,7 @@ class Track:
         self._clock = clock
         self._rule = rule
         self._every_s = check.every_s or interval_s
+        self._readings: tuple[Reading, ...] = ()
         self._thread = Threads(1)  # a look that hangs keeps its place: no second one is started beside it
 
     @property
@@ -64,12 +67,19 @@ class Track:
     async def _verdict(self) -> Verdict:
         try:
             raws = await self._thread.call(self._look, name=self.check.id, timeout_s=self.check.timeout_s)
-            return self.check.verdict(raws, self._facts, was_bad=self.standing.is_bad)
+            return self.check.verdict(raws, self._facts, self._past(raws))
         except PortError as error:
             return unknown(str(error))
         except Exception as error:
             log.exception("check crashed check=%s", self.check.id)
             return unknown(f"the check crashed: {type(error).__name__}: {error}")
+
+    def _past(self, raws: tuple[Raw, ...]) -> Past:
+        now = self._clock.now()
+        if self.check.readings is not None and not any(raw.error for raw in raws):
+            kept = [r for r in self._readings if r.at >= now - self.check.keep_s][-(MAX_READINGS - 1) :]
+            self._readings = (*kept, Reading(at=now, values=self.check.readings(raws)))
+        return Past(was_bad=self.standing.is_bad, now=now, readings=self._readings)
 
     def _look(self) -> tuple[Raw, ...]:
         return tuple(self._probes.look(probe) for probe in self.check.probes(self._facts))

@@ -107,7 +107,7 @@ def _agent_view(agent: AgentView | None, detail: AgentDetail | None) -> Json | N
         "boot": agent.incarnation.boot if agent.incarnation else None,
         "version": detail.version if detail else None,
         "skew_s": detail.skew_s if detail else None,
-        "findings": len(agent.findings),
+        "findings": len(agent.findings) + len(agent.passed) + len(agent.skipped),
         "bad": bad,
     }
 

@@ -1,10 +1,12 @@
 """What a check is: which probes to look with, and a pure judge of what they brought back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from steward.checks.limits import Limits
-from steward.model.health import Advice, Outcome, Severity
+from steward.checks.past import Past
+from steward.checks.thresholds import Threshold
+from steward.model.health import Advice, Outcome, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Probe, Raw
 
@@ -17,23 +19,29 @@ class Facts:
     limits: Limits
     slurm_conf: str = ""
 
+    def limit(self, threshold: Threshold) -> float:
+        """The site's number, or the threshold's own."""
+        return self.limits.limit.get(threshold.name, threshold.default)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What one look says. `text` may hold foreign text."""
+    """What one look says. `text` may hold foreign text. `scope` and `hardware` as in Finding."""
 
     outcome: Outcome
     severity: Severity = Severity.INFO
     advice: Advice = Advice.NONE
     text: str = ""
+    scope: Scope = Scope.NODE
+    hardware: str = ""
 
     @property
     def is_bad(self) -> bool:
         return self.outcome is Outcome.FAILED
 
 
-Judge = Callable[[tuple[Raw, ...], Facts, bool], Verdict]
-"""(what each probe brought back, facts, whether the check stands as failed now) -> verdict."""
+Judge = Callable[[tuple[Raw, ...], Facts, Past], Verdict]
+"""(what each probe brought back, facts, what earlier looks found) -> verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +50,9 @@ class Check:
 
     `every_s` None means `agent.check_interval_s`. A first bad look is repeated after `confirm_s`; a failure must last
     `bad_for_s` before it stands. `is_quick` checks take part in a check-now; the others cost too much or never change
-    that fast.
+    that fast. `title` says what it detects, `source` where it looks (`nvml`, `sysfs`, `procfs`, `kmsg`, `command`), and
+    `cost_ms` about what CPU time one look takes. `readings` takes the counters out of a look; they are kept for
+    `keep_s` and given to the judge.
     """
 
     id: str
@@ -54,11 +64,17 @@ class Check:
     bad_for_s: float = 0.0
     timeout_s: float = 10.0
     is_quick: bool = True
+    title: str = ""
+    source: str = ""
+    cost_ms: float = 1.0
+    thresholds: tuple[Threshold, ...] = ()
+    readings: Callable[[tuple[Raw, ...]], Mapping[str, float]] | None = None
+    keep_s: float = 3600.0
 
-    def verdict(self, raws: tuple[Raw, ...], facts: Facts, *, was_bad: bool) -> Verdict:
+    def verdict(self, raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         """The judge's word; UNKNOWN when a look failed."""
         error = next((raw.error for raw in raws if raw.error), "")
-        return unknown(error) if error else self.judge(raws, facts, was_bad)
+        return unknown(error) if error else self.judge(raws, facts, past)
 
 
 def passed(text: str) -> Verdict:
@@ -75,5 +91,5 @@ def skipped(text: str) -> Verdict:
     return Verdict(outcome=Outcome.SKIPPED, text=text)
 
 
-def failed(text: str, severity: Severity, advice: Advice) -> Verdict:
-    return Verdict(outcome=Outcome.FAILED, severity=severity, advice=advice, text=text)
+def failed(text: str, severity: Severity, advice: Advice, *, scope: Scope = Scope.NODE, hardware: str = "") -> Verdict:
+    return Verdict(outcome=Outcome.FAILED, severity=severity, advice=advice, text=text, scope=scope, hardware=hardware)

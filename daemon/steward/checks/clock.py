@@ -1,6 +1,7 @@
 """The node's clock against the head's: MUNGE refuses credentials when they are minutes apart."""
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import HeadClock, Raw
 
@@ -9,7 +10,7 @@ def probes(facts: Facts) -> tuple[HeadClock, ...]:
     return (HeadClock(),)
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, was_bad: bool) -> Verdict:
+def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     skew = raws[0].skew_s
     if skew is None:
         return skipped("no head to compare with")

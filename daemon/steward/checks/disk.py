@@ -1,6 +1,7 @@
 """Space and inodes of local file systems."""
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Disk, DiskUsage, Raw
 
@@ -9,13 +10,13 @@ def probes(facts: Facts) -> tuple[DiskUsage, ...]:
     return (DiskUsage(paths=facts.limits.disk.paths),)
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, was_bad: bool) -> Verdict:
+def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """Bad from `full_percent` on, and then until less than `clear_percent` is in use."""
     (raw,) = raws
     if not raw.disks:
         return skipped(f"none of {', '.join(facts.limits.disk.paths)} exists")
     limits = facts.limits.disk
-    limit = limits.clear_percent if was_bad else limits.full_percent
+    limit = limits.clear_percent if past.was_bad else limits.full_percent
     used = {path: used_percent(disk) for path, disk in raw.disks.items()}
     full = sorted((percent, path) for path, percent in used.items() if percent >= limit)
     if full:

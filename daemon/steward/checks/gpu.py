@@ -1,6 +1,7 @@
 """Every GPU is there and answers through NVML."""
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, QueryGpus, Raw
 
@@ -14,7 +15,7 @@ def probes(facts: Facts) -> tuple[QueryGpus, ...]:
     return (QueryGpus(timeout_s=_TIMEOUT_S),)
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, was_bad: bool) -> Verdict:
+def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     gpus = raws[0].gpus or ()
     expected = facts.limits.gpu.expected_count
     if not gpus and not expected:

@@ -31,6 +31,8 @@ class Kept:
             text=verdict.text,
             at=self.times[-1],
             event=True,
+            scope=verdict.scope,
+            hardware=verdict.hardware or self.subject,
         )
 
 

@@ -67,3 +67,7 @@ class Limits:
     gpu: GpuLimits = GpuLimits()
     clock: ClockLimits = ClockLimits()
     site: SiteLimits = SiteLimits()
+    mode: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Check id or family -> off | report | drain, for checks without a table of their own."""
+    limit: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    """Threshold name -> number, where it is not the check's own."""

@@ -3,6 +3,7 @@
 import re
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, unknown
+from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, RunProgram
 
@@ -19,7 +20,7 @@ def probes(facts: Facts) -> tuple[Probe, ...]:
     return (ReadFiles(paths=(_MEMINFO,)), show_node)
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, was_bad: bool) -> Verdict:
+def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     files, shown = raws
     total = _TOTAL.search(files.files.get(_MEMINFO) or "")
     real = _REAL.search(shown.output) if shown.returncode == 0 else None

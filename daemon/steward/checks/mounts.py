@@ -1,6 +1,7 @@
 """File systems that must be writable: the kernel turns one read-only when its disk fails."""
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import DiskUsage, Raw
 
@@ -9,7 +10,7 @@ def probes(facts: Facts) -> tuple[DiskUsage, ...]:
     return (DiskUsage(paths=facts.limits.mounts.writable),)
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, was_bad: bool) -> Verdict:
+def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     (raw,) = raws
     wanted = facts.limits.mounts.writable
     if not wanted:

@@ -45,6 +45,8 @@ class Standing:
             advice=told.advice,
             text=told.text,
             at=self.since,
+            scope=told.scope,
+            hardware=told.hardware,
         )
 
 

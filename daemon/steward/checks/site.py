@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
 from steward.checks.limits import Limits
+from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, RunProgram
 
@@ -30,7 +31,7 @@ def site_mode(file_name: str) -> Callable[[Limits], str]:
     return lambda limits: limits.site.modes.get(file_name, limits.site.mode)
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, was_bad: bool) -> Verdict:
+def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """The last `HEALTH_CHECK_RESULT:` line counts; without one, the exit status as Nagios plugins use it."""
     (raw,) = raws
     results = list(_RESULT.finditer(raw.output))

@@ -1,6 +1,7 @@
 """slurmd answers: asked the way Slurm's own tools ask it, so that nothing is left in its log."""
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, unknown
+from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, RunProgram
 
@@ -14,7 +15,7 @@ def probes(facts: Facts) -> tuple[RunProgram, ...]:
     return (RunProgram(argv=("scontrol", "show", "slurmd"), env=given, timeout_s=facts.limits.slurmd.timeout_s),)
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, was_bad: bool) -> Verdict:
+def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """A refused connection is a dead slurmd. One that does not answer in time may be a busy node: the head's second
     witness tells a frozen slurmd, not this check."""
     (raw,) = raws

@@ -174,8 +174,7 @@ class Hub:
         self._ring()
 
     def _reported(self, link: Link, frame: Frame) -> None:
-        findings, checked = report_of(frame)
-        self._ring_if(self._roster.reported(link.node, findings, self._clock.now(), checked=checked is not None))
+        self._ring_if(self._roster.reported(link.node, report_of(frame), self._clock.now()))
 
     def _asked(self, link: Link, frame: Frame) -> None:
         """An ask counts from when it reached us: deadlines are on our clock."""

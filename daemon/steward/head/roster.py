@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from steward.model.health import Finding, Incarnation
+from steward.model.health import Finding, Incarnation, Report
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail, AgentView, WitnessSeen
 from steward.model.setup import SetupReport
@@ -84,15 +84,22 @@ class Roster:
             view = self._views[node]
             self._views[node] = replace(view, last_heard=heard, connected=False, lost_at=now, lost_why=why)
 
-    def reported(self, node: NodeName, findings: tuple[Finding, ...], now: float, *, checked: bool) -> bool:
-        """The node's current findings; `checked`: in answer to a `check now`."""
+    def reported(self, node: NodeName, report: Report, now: float) -> bool:
+        """What the node's agent says now; whether that is news (an answer to a `check now` always is)."""
         with self._lock:
             view = self._views[node]
+            checked = report.checked is not None
             self._views[node] = replace(
-                view, findings=findings, reported_at=now, checked_at=now if checked else view.checked_at
+                view,
+                findings=report.findings,
+                passed=report.passed,
+                skipped=report.skipped,
+                hardware=report.hardware,
+                versions=report.versions,
+                reported_at=now,
+                checked_at=now if checked else view.checked_at,
             )
-            news = [replace(finding, at=0.0) for finding in findings]
-            return checked or not view.reported_at or news != [replace(finding, at=0.0) for finding in view.findings]
+            return checked or not view.reported_at or _essence(report.findings) != _essence(view.findings)
 
     def set_up_is(self, node: NodeName, report: SetupReport) -> bool:
         """How the node's setup stands; whether that is news. One that is told again keeps the time of its first."""
@@ -116,3 +123,8 @@ class Roster:
         kept[old] = None
         if len(kept) > _SUPERSEDED_KEPT:
             kept.popitem(last=False)
+
+
+def _essence(findings: tuple[Finding, ...]) -> list[Finding]:
+    """Without their times."""
+    return [replace(finding, at=0.0) for finding in findings]

@@ -1,7 +1,9 @@
 """What checks find on a node."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 
 from steward.model.ids import BootId, InstanceId
 
@@ -14,7 +16,8 @@ class Outcome(Enum):
 
 
 class Severity(Enum):
-    """FATAL acts now; DEGRADED drains and waits for the job's end; SUSPECT and INFO never act on their own."""
+    """FATAL acts now; DEGRADED drains and waits for the job's end; SUSPECT asks for a deep check when the node is idle
+    next; INFO is only told."""
 
     INFO = "info"
     SUSPECT = "suspect"
@@ -32,6 +35,14 @@ class Advice(Enum):
     REPLACE = "replace"
 
 
+class Scope(Enum):
+    """Whose fault it may be. CLUSTER: a shared thing (file system, fabric manager, name service) that many nodes see
+    fail at once; such a finding never touches a node."""
+
+    NODE = "node"
+    CLUSTER = "cluster"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
     """Which machine, and which boot of it, stands behind a node. A verdict dies with it."""
@@ -44,7 +55,8 @@ class Incarnation:
 class Finding:
     """The judgement of one check. `text` is hostile: bounded, printable, never evaluated. `at` is Unix seconds.
 
-    `event` findings (a kernel-log line) act at once; state findings need `health.bad_of_last` samples.
+    `event` findings (a kernel-log line) act at once; state findings need `health.bad_of_last` samples. `hardware` names
+    the piece that it is about (a GPU's UUID, a device), where one is known.
     """
 
     check: str
@@ -54,7 +66,30 @@ class Finding:
     text: str = ""
     at: float = 0.0
     event: bool = False
+    scope: Scope = Scope.NODE
+    hardware: str = ""
 
     @property
     def is_bad(self) -> bool:
         return self.outcome is Outcome.FAILED
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing to tell but that the check passed, or had nothing to look at."""
+        return not self.event and self.outcome in (Outcome.PASSED, Outcome.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an agent says of its node. Quiet results are only named, so that ten thousand agents fit in the head.
+
+    `hardware` are the identities of pieces that outlive an instance id (GPU UUIDs, the board's serial), `versions` the
+    content digests of checks that may change (the site's own). `checked` answers a `check now`.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    passed: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
+    hardware: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    checked: str | None = None

@@ -41,6 +41,10 @@ class WitnessSeen:
     at: float
 
 
+def _empty() -> Mapping[Any, Any]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
     """One node's agent as the head knows it. `lost_at` is when its connection ended or fell silent."""
@@ -54,6 +58,11 @@ class AgentView:
     lost_why: str = ""
     witness: WitnessSeen | None = None
     findings: tuple[Finding, ...] = ()
+    """What is bad, unknown or an event; quiet results are in `passed` and `skipped`."""
+    passed: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
+    hardware: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=_empty)
     reported_at: float = 0.0
     checked_at: float = 0.0
     """When the agent last answered a `check now` (0: never in this incarnation)."""
@@ -69,10 +78,6 @@ class AgentDetail:
 
     version: str
     skew_s: float | None = None
-
-
-def _empty() -> Mapping[Any, Any]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,9 +151,12 @@ def incarnation_of(node: NodeName, draft: Draft) -> Incarnation | None:
 
 
 def mode_of(check: str, draft: Draft) -> str:
-    """off, report or drain: the check's own, else its family's (`site.scratch` is of `site`); unnamed ones drain."""
-    modes = draft.want.modes
-    return modes.get(check) or modes.get(check.split(".", 1)[0], "drain")
+    """off, report or drain: the check's own, else its nearest family's (`site.scratch` is of `site`); unnamed ones
+    drain."""
+    name = check
+    while name and name not in draft.want.modes:
+        name = name.rpartition(".")[0]
+    return draft.want.modes.get(name, "drain")
 
 
 def worst(view: AgentView | None, draft: Draft) -> Finding | None:

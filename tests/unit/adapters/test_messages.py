@@ -51,14 +51,23 @@ def test_a_field_out_of_its_range_is_malformed(wrong: dict[str, object]) -> None
         ask_of({**ask_frame(ASK), **wrong}, NodeName("n1"))
 
 
+def test_quiet_results_are_only_named() -> None:
+    passed = Finding(check="disk", outcome=Outcome.PASSED, text="all of it is free")
+    skipped = Finding(check="gpu", outcome=Outcome.SKIPPED, text="no GPU")
+    event = Finding(check="kernel_log.xid31", outcome=Outcome.PASSED, text="Xid 31", event=True)
+    told = report_of(report_frame([passed, skipped, event], "r1", hardware=["GPU-1"], versions={"site.a": "0af1"}))
+    assert (set(told.passed), set(told.skipped), told.findings) == ({"disk"}, {"gpu"}, (event,))
+    assert (told.hardware, told.versions, told.checked) == (("GPU-1",), {"site.a": "0af1"}, "r1")
+
+
 def test_of_too_many_findings_the_worst_are_told_and_they_fit_a_frame() -> None:
     text = "\\" * 1000
-    fine = [Finding(check=f"a{n}", outcome=Outcome.PASSED, text=text) for n in range(60)]
+    fine = [Finding(check=f"a{n:02}", outcome=Outcome.UNKNOWN, text=text) for n in range(60)]
     bad = Finding(check="z", outcome=Outcome.FAILED, severity=Severity.DEGRADED, text=text)
     fatal = Finding(check="zz", outcome=Outcome.FAILED, severity=Severity.FATAL, text=text)
     frame = report_frame([*fine, bad, fatal], None)
-    told, checked = report_of(frame)
-    assert [finding.check for finding in told[:3]] == ["zz", "z", "a0"]
-    assert len(told) == MAX_FINDINGS
-    assert checked is None
+    told = report_of(frame)
+    assert [finding.check for finding in told.findings[:3]] == ["zz", "z", "a00"]
+    assert len(told.findings) == MAX_FINDINGS
+    assert told.checked is None
     assert pack(frame)

@@ -13,6 +13,7 @@ from steward.agent.senses import Senses
 from steward.agent.track import Track
 from steward.checks.check import Check, Facts, Verdict, failed, passed
 from steward.checks.limits import Limits
+from steward.checks.past import Past
 from steward.checks.samples import Rule
 from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.ids import NodeName
@@ -24,7 +25,7 @@ FACTS = Facts(node=NodeName("n1"), limits=Limits())
 def a_check(check_id: str = "disk", **more: Any) -> Check:
     """Judges the number that the probe brings: from 1 on it is bad; "crash" crashes."""
 
-    def judge(raws: tuple[Raw, ...], facts: Facts, was_bad: bool) -> Verdict:
+    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         skew = raws[0].skew_s
         if skew is not None and skew < 0:
             raise ZeroDivisionError("a bug")
@@ -91,8 +92,12 @@ class Scene:
         return Track(check, facts=FACTS, probes=self.probes, clock=self.clock, rule=rule, interval_s=self.interval_s)
 
     async def report(self) -> tuple[dict[str, Finding], str | None]:
-        findings, checked = report_of(await self.sent.get())
-        return {finding.check: finding for finding in findings}, checked
+        report = report_of(await self.sent.get())
+        quiet = [(Outcome.PASSED, name) for name in report.passed] + [
+            (Outcome.SKIPPED, name) for name in report.skipped
+        ]
+        named = {name: Finding(check=name, outcome=outcome) for outcome, name in quiet}
+        return named | {finding.check: finding for finding in report.findings}, report.checked
 
     async def report_with(self, check: str, outcome: Outcome) -> dict[str, Finding]:
         while True:

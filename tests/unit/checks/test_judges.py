@@ -7,6 +7,7 @@ import pytest
 from steward.checks import CHECKS, clock, disk, gpu, memory, mounts, slurmd
 from steward.checks.check import Check, Facts, Verdict
 from steward.checks.limits import DiskLimits, GpuLimits, Limits, MountsLimits
+from steward.checks.past import Past
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Disk, DiskUsage, Gpu, Raw, RunProgram
@@ -20,7 +21,7 @@ def with_limits(**tables: object) -> Facts:
 
 
 def judged(check: Check, *raws: Raw, facts: Facts = FACTS, was_bad: bool = False) -> Verdict:
-    return check.verdict(raws, facts, was_bad=was_bad)
+    return check.verdict(raws, facts, Past(was_bad=was_bad))
 
 
 def a_disk(used_percent: float = 10.0, *, inodes_percent: float = 1.0, read_only: bool = False) -> Disk:
@@ -36,7 +37,7 @@ def a_disk(used_percent: float = 10.0, *, inodes_percent: float = 1.0, read_only
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
 def test_a_look_that_failed_is_unknown_and_no_reason_to_act(check: Check) -> None:
     raws = tuple(Raw(error="it hung") for _ in check.probes(FACTS))
-    verdict = check.verdict(raws, FACTS, was_bad=True)
+    verdict = check.verdict(raws, FACTS, Past(was_bad=True))
     assert verdict.outcome is Outcome.UNKNOWN
     assert verdict.severity is Severity.INFO
     assert "it hung" in verdict.text

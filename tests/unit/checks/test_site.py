@@ -4,6 +4,7 @@ import pytest
 
 from steward.checks.check import Facts, Verdict
 from steward.checks.limits import Limits, SiteLimits
+from steward.checks.past import Past
 from steward.checks.site import is_name, site_check
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.ids import NodeName
@@ -14,7 +15,7 @@ CHECK = site_check("/etc/steward/checks.d/scratch", "scratch", Limits())
 
 
 def judged(output: str, returncode: int = 0) -> Verdict:
-    return CHECK.verdict((Raw(returncode=returncode, output=output),), FACTS, was_bad=False)
+    return CHECK.verdict((Raw(returncode=returncode, output=output),), FACTS, Past())
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_a_line_with_a_word_that_is_not_in_the_contract_is_no_result(line: str) 
 
 
 def test_a_check_that_ran_out_of_time_says_unknown() -> None:
-    assert CHECK.verdict((Raw(error="no end within 10 s"),), FACTS, was_bad=False).outcome is Outcome.UNKNOWN
+    assert CHECK.verdict((Raw(error="no end within 10 s"),), FACTS, Past()).outcome is Outcome.UNKNOWN
 
 
 def test_the_file_itself_is_run_with_the_sites_time_limit_and_no_shell() -> None:

@@ -88,7 +88,7 @@ class CommandLineSlurm:
         """A job that runs gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 holds
         any update of it for 5 s and then refuses, and a requeued job is not eligible before its first nudge.
 
-        `incomplete` has Slurm itself leave a job alone that its user cancelled since we looked; it says nothing then."""
+        With `incomplete` Slurm itself leaves a job alone that its user cancelled since we looked."""
         before = rules.found(self.jobs(), job)
         rules.may_requeue(before)
         name = rules.spelled(before)

@@ -86,6 +86,15 @@ class ChecksSettings(Section):
     gpu: GpuCheck = GpuCheck()
     clock: ClockCheck = ClockCheck()
     site: SiteChecks = SiteChecks()
+    mode: Mapping[str, CheckMode] = Field(
+        default_factory=dict,
+        description="Mode by check id or family (`ib` is all of `ib.*`) for checks without a table of their own; "
+        "`steward checks` lists them.",
+    )
+    limit: Mapping[str, float] = Field(
+        default_factory=dict,
+        description="Thresholds by name, as `steward checks` lists them, where a site has its own.",
+    )
 
     def modes(self) -> dict[str, str]:
         """check id -> mode; a site check's id is `site.<file name>`, and `site` stands for those not named."""
@@ -100,4 +109,4 @@ class ChecksSettings(Section):
             ("site", self.site.mode),
         )
         named = ((f"site.{name}", mode) for name, mode in self.site.modes.items())
-        return {check: mode.value for check, mode in (*each, *named)}
+        return {check: mode.value for check, mode in (*each, *named, *self.mode.items())}

@@ -1,0 +1,22 @@
+"""Whether a check is run, only reported, or drains: the site's word for it or its family, else its own default."""
+
+from collections.abc import Callable, Mapping
+
+from steward.checks.limits import Limits
+
+WORDS = ("off", "report", "drain")
+
+
+def said_of(check: str, said: Mapping[str, str]) -> str | None:
+    """The longest entry that names the check or a family of it (`ib` speaks of `ib.flap`); None: nothing was said."""
+    name = check
+    while name:
+        if name in said:
+            return said[name]
+        name = name.rpartition(".")[0]
+    return None
+
+
+def by_id(check: str, default: str) -> Callable[[Limits], str]:
+    """The mode of a check that has no table of its own."""
+    return lambda limits: said_of(check, limits.mode) or default
