@@ -1,5 +1,7 @@
 """The agent's senses: each kind of probe, done. Calls block: use them in a thread that may be left behind."""
 
+import errno
+import glob
 import json
 import os
 import sys
@@ -8,21 +10,39 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.process import Completed, Failed, run
-from steward.model.probe import Disk, DiskUsage, Gpu, HeadClock, Probe, QueryGpus, Raw, ReadFiles, RunProgram
+from steward.model.probe import (
+    Disk,
+    DiskUsage,
+    Gpu,
+    HeadClock,
+    ListProcesses,
+    Probe,
+    QueryGpus,
+    Raw,
+    ReadFiles,
+    ReadTree,
+    RunProgram,
+    TouchMounts,
+)
 from steward.ports import PortError
 
 _MAX_FILE = 65536
+_NOTHING_TO_SAY = (errno.EINVAL, errno.EIO, errno.ENODEV, errno.EOPNOTSUPP)
+"""What sysfs answers for a property that this device does not have, or a link that is down."""
 _MAX_NVML = 65536
-_DRIVER_GPUS = Path("/proc/driver/nvidia/gpus")
+_DRIVER_GPUS = "/proc/driver/nvidia/gpus"
+"""Where the NVIDIA driver lists its devices."""
 
 
 class LocalProbes:
-    """`skew_s` tells the head's clock minus ours, or None while there is no head. `driver_gpus` is where the NVIDIA
-    driver lists its devices."""
+    """`skew_s` tells the head's clock minus ours, or None while there is no head. `proc` and `sys` are where those file
+    systems are mounted."""
 
-    def __init__(self, *, skew_s: Callable[[], float | None], driver_gpus: Path = _DRIVER_GPUS) -> None:
+    def __init__(
+        self, *, skew_s: Callable[[], float | None], proc: Path = Path("/proc"), sys: Path = Path("/sys")
+    ) -> None:
         self._skew_s = skew_s
-        self._driver_gpus = driver_gpus
+        self._roots = {"/proc/": f"{proc}/", "/sys/": f"{sys}/"}
 
     def look(self, probe: Probe) -> Raw:
         """Never raises: a failed look is Raw(error=...)."""
@@ -34,7 +54,11 @@ class LocalProbes:
     def _look(self, probe: Probe) -> Raw:
         match probe:
             case ReadFiles():
-                return Raw(files={path: _text(path) for path in probe.paths})
+                return Raw(files={path: _text(self._real(path)) for path in probe.paths})
+            case ReadTree():
+                return Raw(files=self._tree(probe))
+            case ListProcesses() | TouchMounts():
+                raise NotImplementedError(type(probe).__name__)
             case DiskUsage():
                 return Raw(disks={path: _disk(path) for path in probe.paths if os.path.exists(path)})
             case RunProgram():
@@ -44,9 +68,24 @@ class LocalProbes:
             case QueryGpus():
                 return Raw(gpus=self._gpus(probe))
 
+    def _real(self, path: str) -> str:
+        """Where a path below /proc or /sys is on this node."""
+        root = path[: path.find("/", 1) + 1]
+        return self._roots[root] + path[len(root) :] if root in self._roots else path
+
+    def _tree(self, probe: ReadTree) -> dict[str, str | None]:
+        found = sorted((path, pattern) for pattern in probe.patterns for path in glob.glob(self._real(pattern)))
+        return {self._asked(path, pattern): _text(path) for path, pattern in found[: probe.max_files]}
+
+    def _asked(self, path: str, pattern: str) -> str:
+        """The name of a file that was found, as the pattern would have named it."""
+        root = pattern[: pattern.find("/", 1) + 1]
+        return root + path[len(self._roots[root]) :] if root in self._roots else path
+
     def _gpus(self, probe: QueryGpus) -> tuple[Gpu, ...]:
         """NVML runs in a child of its own: a dead GPU can hold a call for ever, and the agent stays small."""
-        listed = sorted(path.name for path in self._driver_gpus.iterdir()) if self._driver_gpus.is_dir() else []
+        driver = Path(self._real(_DRIVER_GPUS))
+        listed = sorted(path.name for path in driver.iterdir()) if driver.is_dir() else []
         if not listed:
             return ()
         argv = (sys.executable, "-P", "-m", "steward.adapters.nvml_child")
@@ -71,11 +110,16 @@ def _gpu(record: dict[str, Any]) -> Gpu:
 
 
 def _text(path: str) -> str | None:
+    """None where it is absent, a directory, or a file of sysfs that has nothing to say."""
     try:
         with open(path, "rb") as file:
             return file.read(_MAX_FILE).decode("utf-8", "replace")
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return None
+    except OSError as error:
+        if error.errno in _NOTHING_TO_SAY:
+            return None
+        raise
 
 
 def _disk(path: str) -> Disk:

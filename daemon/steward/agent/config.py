@@ -38,6 +38,8 @@ class AgentTable:
     boot_id_file: Path = Path("/proc/sys/kernel/random/boot_id")
     site_checks_dir: Path = Path("/etc/steward/checks.d")
     kernel_log: Path = Path("/dev/kmsg")
+    proc_dir: Path = Path("/proc")
+    sys_dir: Path = Path("/sys")
     setup_dir: Path = Path("/var/lib/steward-agent")
     setup_log: Path = Path("/var/log/provision/provisioning.log")
     config_dir: Path = Path("/opt/ml/config")

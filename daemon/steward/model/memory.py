@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from steward.model.case import Case
+from steward.model.deep import Baseline, DeepRun
 from steward.model.group import ClientToken, Cluster, Group, Operation
 from steward.model.health import Incarnation
 from steward.model.ids import CaseId, JobId, Key, NodeName
@@ -69,6 +70,10 @@ class Memory:
     slots: Mapping[NodeName, SlotRecord] = field(default_factory=_none)
     gates: Mapping[str, Gate] = field(default_factory=_none)
     operations: Mapping[str, Operation] = field(default_factory=_none)
+    deeps: Mapping[str, DeepRun] = field(default_factory=_none)
+    """Deep checks by id: open ones and those of late."""
+    baselines: Mapping[str, Baseline] = field(default_factory=_none)
+    """`<check>:<profile>` -> what is usual there."""
     client_tokens: Mapping[str, ClientToken] = field(default_factory=_none)
     paused: bool = False
     next_case: int = 1

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from steward.model.ask import Ask, OptedIn
+from steward.model.deep import DeepReport
 from steward.model.health import Finding, Incarnation
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
@@ -66,6 +67,8 @@ class AgentView:
     reported_at: float = 0.0
     checked_at: float = 0.0
     """When the agent last answered a `check now` (0: never in this incarnation)."""
+    deep: tuple[DeepReport, ...] = ()
+    """Deep checks that ran on it lately, or run."""
     setup: SetupReport | None = None
     """How the lifecycle scripts of this incarnation stand; None: none was ordered."""
     address: str = ""

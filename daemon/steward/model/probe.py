@@ -11,6 +11,32 @@ class ReadFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTree:
+    """Read every small text file that matches one of the glob patterns, `max_files` at most (sorted by path).
+
+    Paths below /sys and /proc are looked up where the settings say that those are (`agent.sys_dir`,
+    `agent.proc_dir`), here and in ReadFiles; the answer has the names that were asked for.
+    """
+
+    patterns: tuple[str, ...]
+    max_files: int = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListProcesses:
+    """Every process of the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TouchMounts:
+    """stat and list each mount point in a child that may be killed, or left behind when it hangs in the kernel; a mount
+    point whose last child still hangs is not touched again."""
+
+    paths: tuple[str, ...]
+    timeout_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DiskUsage:
     """statvfs of each mount point, in a thread that may be abandoned: a hung mount must not hang the agent."""
 
@@ -42,7 +68,7 @@ class HeadClock:
     """The head's clock against ours, measured on the connection."""
 
 
-Probe = ReadFiles | DiskUsage | RunProgram | QueryGpus | HeadClock
+Probe = ReadFiles | ReadTree | ListProcesses | TouchMounts | DiskUsage | RunProgram | QueryGpus | HeadClock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +80,18 @@ class Disk:
     inodes: int
     inodes_free: int
     read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """`state` is the kernel's letter (`D`, `Z`, ...), `started` in Unix seconds; `name` is hostile text."""
+
+    pid: int
+    parent: int
+    uid: int
+    state: str
+    name: str
+    started: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,4 +116,7 @@ class Raw:
     output: str = ""
     """stdout of the program, or stderr when it wrote nothing there."""
     gpus: tuple[Gpu, ...] | None = None
+    processes: tuple[Process, ...] = ()
+    mounts: dict[str, str] = field(default_factory=dict)
+    """Mount point -> empty when it answered, else what happened (`hung` or an error)."""
     skew_s: float | None = None

@@ -53,6 +53,8 @@ class Draft:
         self.gates = dict(memory.gates)
         self.operations = dict(memory.operations)
         self.client_tokens = dict(memory.client_tokens)
+        self.deeps = dict(memory.deeps)
+        self.baselines = dict(memory.baselines)
         self.launching = sum(1 for record in self.records.values() if record.step is SlotStep.LAUNCH)
         self._members: defaultdict[str, dict[NodeName, None]] | None = None
         self._sizes: Counter[str] | None = None
@@ -255,5 +257,7 @@ class Draft:
             gates=MappingProxyType(self.gates),
             operations=MappingProxyType(self.operations),
             client_tokens=MappingProxyType(self.client_tokens),
+            deeps=MappingProxyType(self.deeps),
+            baselines=MappingProxyType(self.baselines),
         )
         return Plan(actions=tuple(self._actions), memory=memory, events=tuple(self._events), wake_at=self._wake)

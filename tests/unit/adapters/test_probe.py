@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.probe import LocalProbes, with_missing
-from steward.model.probe import DiskUsage, Gpu, HeadClock, QueryGpus, Raw, ReadFiles, RunProgram
+from steward.model.probe import DiskUsage, Gpu, HeadClock, QueryGpus, Raw, ReadFiles, ReadTree, RunProgram
 
 
 def look(probe: ReadFiles | DiskUsage | RunProgram | HeadClock) -> Raw:
@@ -66,19 +66,29 @@ def test_a_program_that_prints_without_end_is_cut(tmp_path: Path) -> None:
     assert len(look(RunProgram(argv=argv, max_bytes=100)).output) == 100
 
 
+def test_a_tree_is_read_where_sysfs_is_and_named_as_asked(tmp_path: Path) -> None:
+    port = tmp_path / "class/infiniband/mlx5_0/ports/1"
+    (port / "counters").mkdir(parents=True)
+    (port / "state").write_text("4: ACTIVE\n")
+    probe = ReadTree(patterns=("/sys/class/infiniband/*/ports/*/*", "/sys/class/none/*"))
+    raw = LocalProbes(skew_s=lambda: None, sys=tmp_path).look(probe)
+    folder = "/sys/class/infiniband/mlx5_0/ports/1"
+    assert raw.files == {f"{folder}/counters": None, f"{folder}/state": "4: ACTIVE\n"}
+
+
 def test_the_heads_clock_is_the_links() -> None:
     assert look(HeadClock()).skew_s == 0.25
 
 
 def test_without_an_nvidia_driver_there_are_no_gpus_and_no_child_is_started(tmp_path: Path) -> None:
-    probes = LocalProbes(skew_s=lambda: None, driver_gpus=tmp_path / "none")
+    probes = LocalProbes(skew_s=lambda: None, proc=tmp_path)
     assert probes.look(QueryGpus()) == Raw(gpus=())
 
 
 @pytest.mark.skipif(Path("/proc/driver/nvidia/gpus").exists(), reason="this machine has an NVIDIA driver")
 def test_a_driver_without_nvml_is_a_failed_look_not_a_missing_gpu(tmp_path: Path) -> None:
-    (tmp_path / "0000:05:00.0").mkdir()
-    raw = LocalProbes(skew_s=lambda: None, driver_gpus=tmp_path).look(QueryGpus())
+    (tmp_path / "driver/nvidia/gpus/0000:05:00.0").mkdir(parents=True)
+    raw = LocalProbes(skew_s=lambda: None, proc=tmp_path).look(QueryGpus())
     assert raw.gpus is None
     assert "NVML cannot be initialised" in raw.error or "nvidia-ml-py is not installed" in raw.error
 

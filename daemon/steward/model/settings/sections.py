@@ -115,6 +115,8 @@ class AgentSettings(Section):
         default=Path("/etc/steward/checks.d"), description="Executables that are the site's own checks."
     )
     kernel_log: Path = Field(default=Path("/dev/kmsg"), description="Kernel log to follow: /dev/kmsg or a plain file.")
+    proc_dir: Path = Field(default=Path("/proc"), description="Where checks find the files of /proc.")
+    sys_dir: Path = Field(default=Path("/sys"), description="Where checks find the files of /sys.")
     setup_dir: Path = Field(
         default=Path("/var/lib/steward-agent"),
         description="Lifecycle scripts are fetched to and run from here; not on a file system mounted noexec.",

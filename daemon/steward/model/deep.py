@@ -1,0 +1,109 @@
+"""Deep checks: what is run on nodes that no job uses, what it measured, and what follows for each node."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+from steward.model.health import Outcome
+from steward.model.ids import CaseId, JobId, NodeName
+
+
+class DeepKind(Enum):
+    """The API's own words. STRESS looks at one machine, CONNECTIVITY at pairs of them."""
+
+    STRESS = "InstanceStress"
+    CONNECTIVITY = "InstanceConnectivity"
+
+
+class DeepCause(Enum):
+    ON_START = "on start"
+    """A new or repaired machine must pass before it serves."""
+    ASKED = "asked"
+    """A person or the API asked."""
+    SUSPECT = "suspect"
+    """A finding that is no proof: looked into at the next idle moment."""
+    SWEEP = "sweep"
+    """Idle nodes in their turn."""
+
+
+class DeepState(Enum):
+    WAITING = "waiting"
+    """For jobs on the nodes to end, or for its turn."""
+    RESERVED = "reserved"
+    """Slurm keeps the nodes for us; the job is to be submitted."""
+    RUNNING = "running"
+    DONE = "done"
+
+
+class DeepResult(Enum):
+    PASSED = "Passed"
+    FAILED = "Failed"
+    SKIPPED = "Skipped"
+    INCONCLUSIVE = "Inconclusive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One thing that a deep check measured on `node`. `outcome` is the runner's own word: FAILED only where no threshold
+    is needed (memory that does not keep its content), UNKNOWN where it could not be measured. `partner` is the other
+    end of a pair. `value` in `unit`; nan where there is no number."""
+
+    check: str
+    node: NodeName
+    outcome: Outcome
+    value: float
+    unit: str
+    text: str = ""
+    partner: NodeName | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeepReport:
+    """What the runner of deep check `run` told the agent of `node` so far. `progress` is for people."""
+
+    run: str
+    node: NodeName
+    measures: tuple[Measure, ...] = ()
+    progress: str = ""
+    is_done: bool = False
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeepRun:
+    """One deep check as the head remembers it. Times are Unix seconds.
+
+    `nodes` are those it was asked for, `results` those that it is over for, `why` says for each what its result rests
+    on. `job` is Slurm's number of its job, `case` the repair that waits for it.
+    """
+
+    id: str
+    cause: DeepCause
+    who: str
+    kinds: frozenset[DeepKind]
+    nodes: frozenset[NodeName]
+    asked: float
+    state: DeepState = DeepState.WAITING
+    entered: float = 0.0
+    case: CaseId | None = None
+    job: JobId | None = None
+    started: float | None = None
+    ended: float | None = None
+    results: Mapping[NodeName, DeepResult] = field(default_factory=lambda: MappingProxyType({}))
+    why: Mapping[NodeName, str] = field(default_factory=lambda: MappingProxyType({}))
+    measures: tuple[Measure, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return self.state is not DeepState.DONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """The newest good values of one measure on machines of one profile (type, GPU model or group), for comparison."""
+
+    check: str
+    profile: str
+    values: tuple[float, ...] = ()
