@@ -75,7 +75,8 @@ class LocalProbes:
 
     def _tree(self, probe: ReadTree) -> dict[str, str | None]:
         found = sorted((path, pattern) for pattern in probe.patterns for path in glob.glob(self._real(pattern)))
-        return {self._asked(path, pattern): _text(path) for path, pattern in found[: probe.max_files]}
+        files = [(path, pattern) for path, pattern in found if os.path.isfile(path)]
+        return {self._asked(path, pattern): _text(path) for path, pattern in files[: probe.max_files]}
 
     def _asked(self, path: str, pattern: str) -> str:
         """The name of a file that was found, as the pattern would have named it."""
@@ -110,11 +111,11 @@ def _gpu(record: dict[str, Any]) -> Gpu:
 
 
 def _text(path: str) -> str | None:
-    """None where it is absent, a directory, or a file of sysfs that has nothing to say."""
+    """None where it is absent, or a file of sysfs that has nothing to say."""
     try:
         with open(path, "rb") as file:
             return file.read(_MAX_FILE).decode("utf-8", "replace")
-    except (FileNotFoundError, IsADirectoryError):
+    except FileNotFoundError:
         return None
     except OSError as error:
         if error.errno in _NOTHING_TO_SAY:

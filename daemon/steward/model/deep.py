@@ -45,9 +45,12 @@ class DeepResult(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One thing that a deep check measured on `node`. `outcome` is the runner's own word: FAILED only where no threshold
-    is needed (memory that does not keep its content), UNKNOWN where it could not be measured. `partner` is the other
-    end of a pair. `value` in `unit`; nan where there is no number."""
+    """One thing that a deep check measured on `node`.
+
+    `outcome` is the runner's own word: FAILED only where no threshold is needed (memory that does not keep its
+    content), UNKNOWN where it could not be measured. `partner` is the other end of a pair. `value` is in `unit`; nan
+    where there is no number.
+    """
 
     check: str
     node: NodeName

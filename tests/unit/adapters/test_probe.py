@@ -73,7 +73,7 @@ def test_a_tree_is_read_where_sysfs_is_and_named_as_asked(tmp_path: Path) -> Non
     probe = ReadTree(patterns=("/sys/class/infiniband/*/ports/*/*", "/sys/class/none/*"))
     raw = LocalProbes(skew_s=lambda: None, sys=tmp_path).look(probe)
     folder = "/sys/class/infiniband/mlx5_0/ports/1"
-    assert raw.files == {f"{folder}/counters": None, f"{folder}/state": "4: ACTIVE\n"}
+    assert raw.files == {f"{folder}/state": "4: ACTIVE\n"}
 
 
 def test_the_heads_clock_is_the_links() -> None:
