@@ -2,8 +2,11 @@
 
 import asyncio
 import logging
+import zlib
+from dataclasses import replace
 
 from steward.adapters.offload import Threads
+from steward.agent.check_memory import CheckMemory
 from steward.checks.check import Check, Facts, Verdict, unknown
 from steward.checks.past import Past, Reading
 from steward.checks.samples import Rule, Standing, settle
@@ -22,7 +25,15 @@ class Track:
     """`due` is when it looks next, on the loop's clock: a step of the wall clock must not hold up the checks."""
 
     def __init__(
-        self, check: Check, *, facts: Facts, probes: ProbePort, clock: Clock, rule: Rule, interval_s: float
+        self,
+        check: Check,
+        *,
+        facts: Facts,
+        probes: ProbePort,
+        clock: Clock,
+        rule: Rule,
+        interval_s: float,
+        memory: CheckMemory,
     ) -> None:
         self.check = check
         self.due = asyncio.get_running_loop().time()
@@ -31,7 +42,9 @@ class Track:
         self._probes = probes
         self._clock = clock
         self._rule = rule
+        self._memory = memory
         self._every_s = check.every_s or interval_s
+        self._phase = zlib.crc32(facts.node.encode()) / 2**32
         self._readings: tuple[Reading, ...] = ()
         self._thread = Threads(1)  # a look that hangs keeps its place: no second one is started beside it
 
@@ -50,12 +63,15 @@ class Track:
         """One look and what follows from it. Never raises: a check that crashes says unknown."""
         verdict = await self._verdict()
         self.standing = settle(self.standing, verdict, self._clock.now(), self._rule)
-        self.due = asyncio.get_running_loop().time() + self._pause_s(verdict)
+        self.due = self._next(verdict, asyncio.get_running_loop().time())
 
-    def _pause_s(self, verdict: Verdict) -> float:
+    def _next(self, verdict: Verdict, now: float) -> float:
+        """Checks of one rhythm look at the same times, so that equal probes are one look; each node at its own."""
         if self.standing.is_unsure:
-            return self.check.confirm_s
-        return min(self._every_s, AFTER_UNKNOWN_S) if verdict.outcome is Outcome.UNKNOWN else self._every_s
+            return now + self.check.confirm_s
+        every_s = min(self._every_s, AFTER_UNKNOWN_S) if verdict.outcome is Outcome.UNKNOWN else self._every_s
+        left = every_s - (now + self._phase * every_s) % every_s
+        return now + (left if left >= every_s / 2 else left + every_s)
 
     async def look_until_sure(self, deadline: float) -> None:
         """Look, and look again while a bad look is not confirmed and there is time until `deadline` (loop's)."""
@@ -79,7 +95,15 @@ class Track:
         if self.check.readings is not None and not any(raw.error for raw in raws):
             kept = [r for r in self._readings if r.at >= now - self.check.keep_s][-(MAX_READINGS - 1) :]
             self._readings = (*kept, Reading(at=now, values=self.check.readings(raws)))
-        return Past(was_bad=self.standing.is_bad, now=now, readings=self._readings)
+        return self._noted(Past(was_bad=self.standing.is_bad, now=now, readings=self._readings), raws)
+
+    def _noted(self, past: Past, raws: tuple[Raw, ...]) -> Past:
+        if self.check.note is None or any(raw.error for raw in raws):
+            return past
+        before = replace(past, notes=self._memory.of(self.check.id))
+        notes = self.check.note(raws, self._facts, before)
+        self._memory.keep(self.check.id, notes)
+        return replace(past, notes=notes)
 
     def _look(self) -> tuple[Raw, ...]:
         return tuple(self._probes.look(probe) for probe in self.check.probes(self._facts))

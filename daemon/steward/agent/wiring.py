@@ -22,6 +22,7 @@ from steward.adapters.stepds import Stepds
 from steward.adapters.wire import Channel
 from steward.agent.agent import Agent
 from steward.agent.catalogue import NodeCatalogue
+from steward.agent.check_memory import CheckMemory
 from steward.agent.config import AgentConfig
 from steward.agent.desk import Desk
 from steward.agent.kernel_watch import KernelWatch
@@ -95,6 +96,7 @@ def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, c
     probes = LocalProbes(skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir)
     state = config.agent.state_dir / f"kernel-{node}.json"
     kernel = KernelWatch(config.agent.kernel_log, state=state, incarnation=who, clock=clock)
+    memory = CheckMemory(config.agent.state_dir / f"checks-{node}.json", incarnation=who, clock=clock)
 
     def track(check: Check) -> Track:
         rule = Rule(
@@ -104,7 +106,7 @@ def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, c
             bad_for_s=check.bad_for_s,
         )
         interval_s = config.agent.check_interval_s
-        return Track(check, facts=facts, probes=probes, clock=clock, rule=rule, interval_s=interval_s)
+        return Track(check, facts=facts, probes=probes, clock=clock, rule=rule, interval_s=interval_s, memory=memory)
 
     return Senses(
         catalogue=NodeCatalogue(limits, config.agent.site_checks_dir),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from steward.checks.limits import Limits
-from steward.checks.past import Past
+from steward.checks.past import Notes, Past
 from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Outcome, Scope, Severity
 from steward.model.ids import NodeName
@@ -52,7 +52,8 @@ class Check:
     `bad_for_s` before it stands. `is_quick` checks take part in a check-now; the others cost too much or never change
     that fast. `title` says what it detects, `source` where it looks (`nvml`, `sysfs`, `procfs`, `kmsg`, `command`), and
     `cost_ms` about what CPU time one look takes. `readings` takes the counters out of a look; they are kept for
-    `keep_s` and given to the judge.
+    `keep_s` and given to the judge. `note` says what the check wants to know at its next look, also after a restart of
+    the agent in the same boot; it sees what it noted last in `past.notes`.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Check:
     thresholds: tuple[Threshold, ...] = ()
     readings: Callable[[tuple[Raw, ...]], Mapping[str, float]] | None = None
     keep_s: float = 3600.0
+    note: Callable[[tuple[Raw, ...], Facts, Past], Notes] | None = None
 
     def verdict(self, raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         """The judge's word; UNKNOWN when a look failed."""

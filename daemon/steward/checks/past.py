@@ -1,8 +1,14 @@
 """What a judge may know of earlier looks: whether the check stands as failed, and its counters over time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
+
+Notes = Mapping[str, tuple[float, ...]]
+"""What a check noted for itself: by name, times (Unix s) or other numbers."""
+
+NO_NOTES: Notes = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,11 +21,13 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """`readings` are oldest first and end with the present look's; `now` is its time (Unix s)."""
+    """`readings` are oldest first and end with the present look's; `now` is its time (Unix s). `notes` are what the
+    check noted, the present look included; they outlive the agent, not the boot."""
 
     was_bad: bool = False
     now: float = 0.0
     readings: tuple[Reading, ...] = ()
+    notes: Notes = field(default_factory=lambda: NO_NOTES)
 
     def growth(self, name: str, within_s: float) -> float:
         """How much a counter grew within the last `within_s` seconds. One that fell was reset: it grew from zero."""

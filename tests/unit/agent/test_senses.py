@@ -1,22 +1,28 @@
 """When checks look, what stands, and what the head is told."""
 
 import asyncio
+import dataclasses
+import tempfile
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from steward.adapters.clock import SystemClock
 from steward.adapters.messages import report_of
 from steward.adapters.wire import Frame
+from steward.agent.check_memory import CheckMemory
 from steward.agent.senses import Senses
 from steward.agent.track import Track
 from steward.checks.check import Check, Facts, Verdict, failed, passed
 from steward.checks.limits import Limits
-from steward.checks.past import Past
+from steward.checks.past import Notes, Past
 from steward.checks.samples import Rule
-from steward.model.health import Advice, Finding, Outcome, Severity
-from steward.model.ids import NodeName
+from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
+from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.probe import HeadClock, Probe, Raw
 
 FACTS = Facts(node=NodeName("n1"), limits=Limits())
@@ -79,6 +85,8 @@ class Scene:
         self.sent: asyncio.Queue[Frame] = asyncio.Queue()
         self.clock = SystemClock()
         self.interval_s = interval_s
+        whose = Incarnation(instance=InstanceId("i-1"), boot=BootId("b-1"))
+        self.memory = CheckMemory(Path(tempfile.mkdtemp()) / "checks.json", incarnation=whose, clock=self.clock)
         self.senses = Senses(
             catalogue=lambda: (tuple(self.checks), self.refused),
             track=self._track,
@@ -89,7 +97,15 @@ class Scene:
 
     def _track(self, check: Check) -> Track:
         rule = Rule(clear_after_s=0.0)
-        return Track(check, facts=FACTS, probes=self.probes, clock=self.clock, rule=rule, interval_s=self.interval_s)
+        return Track(
+            check,
+            facts=FACTS,
+            probes=self.probes,
+            clock=self.clock,
+            rule=rule,
+            interval_s=self.interval_s,
+            memory=self.memory,
+        )
 
     async def report(self) -> tuple[dict[str, Finding], str | None]:
         report = report_of(await self.sent.get())
@@ -300,5 +316,36 @@ def test_site_checks_come_and_go_and_one_that_cannot_run_is_told() -> None:
             if "site" in findings:
                 assert "site.new" not in findings
                 return
+
+    run(lambda: Scene(a_check()), story)
+
+
+def test_a_check_is_told_at_its_next_look_what_it_noted_and_after_a_restart_too() -> None:
+    def note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
+        return {"looks": (*past.notes.get("looks", ()), float(len(past.notes)))}
+
+    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+        return passed(f"{len(past.notes['looks'])} looks")
+
+    async def story(scene: Scene) -> None:
+        for expected in ("1 looks", "2 looks"):
+            track = scene._track(check)  # as a restarted agent makes it
+            await track.look()
+            assert track.standing.told is not None
+            assert track.standing.told.text == expected
+
+    check = dataclasses.replace(a_check("noted"), judge=judge, note=note)
+    run(lambda: Scene(a_check()), story)
+
+
+def test_checks_of_one_rhythm_look_at_the_same_time() -> None:
+    async def story(scene: Scene) -> None:
+        tracks = [scene._track(a_check(name, every_s=60.0)) for name in ("a", "b")]
+        await tracks[0].look()
+        await asyncio.sleep(0.05)
+        await tracks[1].look()
+        now = asyncio.get_running_loop().time()
+        assert tracks[0].due == pytest.approx(tracks[1].due) or abs(tracks[0].due - tracks[1].due) == pytest.approx(60)
+        assert all(29 < track.due - now < 91 for track in tracks)
 
     run(lambda: Scene(a_check()), story)
