@@ -7,7 +7,7 @@ Errors: `Retryable` (try again later, nothing is known to have happened), `Perma
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from steward.model.action import Action, LetGo, SetUpNode
+from steward.model.action import Action, LetGo, MendNode, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, JobId, Key, NodeName
@@ -19,6 +19,7 @@ from steward.model.node import Node
 from steward.model.observed import AgentView, WitnessSeen
 from steward.model.partition import Partition
 from steward.model.probe import Probe, Raw
+from steward.model.reservation import Reservation
 
 
 class PortError(Exception):
@@ -90,6 +91,22 @@ class SlurmPort(Protocol):
     def signal(self, job: JobId, signal: str) -> None:
         """To the batch script and all steps. Raises Stale when the job does not run."""
 
+    def reservations(self) -> Mapping[str, Reservation]:
+        """Every reservation, and what is left of ours (a partition without one). Raises Retryable as `nodes` does."""
+
+    def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
+        """Keep jobs of others off these nodes at once, for at most so long, whoever dies meanwhile; jobs on them run
+        on, drained nodes stay drained. Done again it is success; Stale when the name is taken for other nodes.
+        Permanent for a name that does not begin with `steward-deep-`."""
+
+    def submit(self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], seconds: float, output: str) -> None:
+        """Submit the one job of reservation `name`: `argv` once on each of its nodes, whatever partitions are closed.
+        Where that job is already, nothing is done. It shows in `jobs()` with `name` as its partition."""
+
+    def release(self, name: str) -> None:
+        """Cancel the job of reservation `name` and end the reservation; gone is success. Raises Retryable while the
+        job cleans up, Permanent for a name that is not ours."""
+
 
 class ProviderPort(Protocol):
     """Who makes machines. One implementation per `provider = ` word in the settings; held to one contract suite."""
@@ -160,6 +177,10 @@ class AgentPort(Protocol):
 
     def let_go(self, order: LetGo) -> None:
         """Pass it on to the agents of its nodes that are connected; its effect is that they leave COMPLETING."""
+
+    def mend(self, order: MendNode) -> None:
+        """Raises Stale when the node's agent is not connected, Permanent for an order that no agent would take. How it
+        ended comes with the views (`AgentView.mend`)."""
 
     def set_up(self, order: SetUpNode) -> None:
         """Have its agent run the lifecycle scripts, once per token and boot; `views()` shows how it goes. Raises Stale

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from steward.adapters.handshake import Hello, Terms, accept_agent
+from steward.adapters.mend_messages import mend_frame, mended_of
 from steward.adapters.messages import answer_frame, ask_of, check_now_frame, let_go_frame, opted_list, report_of, text
 from steward.adapters.seal import Sealer
 from steward.adapters.setup_messages import LogChunk, set_up_frames, setup_log_of, setup_of
@@ -18,7 +19,7 @@ from steward.head.link import Link
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.wheel import Wheel
-from steward.model.action import LetGo, SetUpNode
+from steward.model.action import LetGo, MendNode, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event, Level
 from steward.model.ids import AskId, JobId, NodeName
@@ -122,11 +123,16 @@ class Hub:
         self._in_loop(lambda: self._send_all(order.nodes, frame))
 
     def set_up(self, order: SetUpNode) -> None:
-        frames = set_up_frames(order)
-        view = self._roster.view(order.node)
+        self._to_one(order.node, *set_up_frames(order))
+
+    def _to_one(self, node: NodeName, *frames: Frame) -> None:
+        view = self._roster.view(node)
         if view is None or not view.connected:
-            raise Stale(f"the agent of {order.node} is not connected")
-        self._in_loop(lambda: self._send_all({order.node}, *frames))
+            raise Stale(f"the agent of {node} is not connected")
+        self._in_loop(lambda: self._send_all({node}, *frames))
+
+    def mend(self, order: MendNode) -> None:
+        self._to_one(order.node, mend_frame(order))
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         self._roster.saw(node, seen)
@@ -159,6 +165,8 @@ class Hub:
                 self._note_opted(opted_list(frame))
             case "setup":
                 self._ring_if(self._roster.set_up_is(link.node, replace(setup_of(frame), at=self._clock.now())))
+            case "mended":
+                self._ring_if(self._roster.mended(link.node, replace(mended_of(frame), at=self._clock.now())))
             case "setup_log":
                 self._keep_log(link.node, setup_log_of(frame))
             case other:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from steward.model.health import Finding, Incarnation, Report
 from steward.model.ids import NodeName
+from steward.model.mend import MendReport
 from steward.model.observed import AgentDetail, AgentView, WitnessSeen
 from steward.model.setup import SetupReport
 
@@ -108,6 +109,15 @@ class Roster:
             if view.setup is not None and replace(report, at=view.setup.at) == view.setup:
                 return False
             self._views[node] = replace(view, setup=report)
+            return True
+
+    def mended(self, node: NodeName, report: MendReport) -> bool:
+        """How a light repair of the node ended; whether that is news."""
+        with self._lock:
+            view = self._views[node]
+            if view.mend is not None and replace(report, at=view.mend.at) == view.mend:
+                return False
+            self._views[node] = replace(view, mend=report)
             return True
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:

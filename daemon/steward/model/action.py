@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from steward.model.ask import Answer
+from steward.model.health import Advice
 from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import Mark
@@ -129,6 +130,18 @@ class RebootInstance(_Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MendNode(_Action):
+    """Have the node's agent carry out a light rung, once per `token` and boot: RESTART_SERVICE of the unit `target`, or
+    RESET_GPU of the GPU with that UUID or PCI address. The agent refuses a unit that its own settings do not allow, and
+    a GPU that a process holds."""
+
+    node: NodeName
+    rung: Advice
+    target: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetUpNode(_Action):
     """Have the node's agent run the group's lifecycle scripts, once per `token` and boot.
 
@@ -192,6 +205,33 @@ class LookAtAlarms(_Action):
     alarms: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReserveNodes(_Action):
+    """Have Slurm keep nodes for the deep check `name` (reservation, partition and job bear it) for at most `seconds`."""
+
+    name: str
+    nodes: frozenset[NodeName]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitDeep(_Action):
+    """Submit the job of a deep check: `argv` once on each of its nodes. Output goes to `output` on the first one."""
+
+    name: str
+    nodes: frozenset[NodeName]
+    argv: tuple[str, ...]
+    seconds: float
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseNodes(_Action):
+    """Cancel the job of a deep check, if one is there, and give its nodes back to everybody."""
+
+    name: str
+
+
 Action = (
     DrainNode
     | DownNode
@@ -206,6 +246,7 @@ Action = (
     | LaunchInstance
     | TerminateInstance
     | RebootInstance
+    | MendNode
     | SetUpNode
     | SetGate
     | WritePartitions
@@ -213,4 +254,7 @@ Action = (
     | SignalJob
     | BackUpNode
     | LookAtAlarms
+    | ReserveNodes
+    | SubmitDeep
+    | ReleaseNodes
 )

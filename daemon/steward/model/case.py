@@ -12,6 +12,7 @@ class Step(Enum):
     SUSPECT = "suspect"
     DRAIN = "drain"
     RELEASE = "release"
+    MEND = "mend"
     LAUNCH = "launch"
     PROVISION = "provision"
     VERIFY = "verify"
@@ -37,11 +38,13 @@ class Trigger(Enum):
 class Case:
     """Everything remembered of a repair. Times are Unix seconds; None where a step was not reached.
 
-    `old` is the incarnation that was found bad; a return needs another one. `rung` is REBOOT or REPLACE.
+    `old` is the incarnation that was found bad; after a reboot or a replacement a return needs another one. `rung` is
+    the one of the ladder that is tried (NONE: the checks alone decide); it only goes up. `target` is what a light rung
+    is about (a unit, a GPU), `hardware` the identity that remedies are counted under.
     `old_slurmd` is Slurm's SlurmdStartTime then: another one proves that a new slurmd registered.
     `launches` counts the instances given up on (part of `token`, the provider's client token), `tries` the refused
     calls for the present one, `refusals` those of them that were not for want of capacity. `command` is an admin's
-    reason (`Action:Replace`) that stands in place of our mark. `stand_in` is the spare that serves in place of a node
+    reason (`Action:Replace`), or Slurm's own, that stands in place of our mark. `stand_in` is the spare that serves in place of a node
     with a fixed machine.
     """
 
@@ -60,6 +63,8 @@ class Case:
     stand_in: NodeName | None = None
     old_slurmd: float | None = None
     command: str = ""
+    target: str = ""
+    hardware: str = ""
     launches: int = 0
     tries: int = 0
     refusals: int = 0

@@ -9,6 +9,10 @@ from steward.model.ids import NodeName
 from steward.model.instance import Slot
 
 
+REPORT_ONLY = 'report only, no node is touched: set repair.mode = "act" when the reports look right'
+"""What `steward status`, the log at start and the doctor say of the mode in which a new head begins."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePolicy:
     """Budgets and times of resuming a job; seconds unless the name says otherwise."""
@@ -30,6 +34,28 @@ class ResumePolicy:
     """A retry that fails sooner had too few nodes or a bad one left: the job is requeued instead."""
     ask_deadline_s: float = 60.0
     """No shim waits longer than this for a decision: then it is told to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderPolicy:
+    """How often each rung is tried for one machine, and for how long; seconds unless the name says otherwise."""
+
+    restarts_per_hour: int = 2
+    resets_per_day: int = 1
+    reboots_per_day: int = 2
+    restart_timeout_s: float = 120.0
+    reset_timeout_s: float = 300.0
+    reboot_timeout_s: float = 1500.0
+    hardware_repairs: int = 3
+    """Cases in which one piece of hardware was reset, rebooted or replaced within `hardware_window_s`; the next one is
+    left to a person."""
+    hardware_window_s: float = 7 * 86400.0
+    replacements_per_day: int = 2
+    """Of one node's machine; the next one is left to a person."""
+    probation_s: float = 86400.0
+    """A fault within this time of a repair skips a rung."""
+    cooldown_s: float = 300.0
+    """From a return to the next repair of the node that a check asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +91,7 @@ class RepairPolicy:
     node_repairs: int = 3
     """Repairs of one node within `node_repairs_window_s`; the next one is left to a person."""
     node_repairs_window_s: float = 7 * 86400.0
+    budgets: LadderPolicy = field(default_factory=LadderPolicy)
     agents_grace_s: float = 15.0
     """After the head's start, agents that have not come back yet are not called lost for this long."""
 
@@ -159,5 +186,7 @@ class Desired:
     slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """check id -> off | report | drain."""
+    slurm_user: str = "slurm"
+    """Whose login name Slurm's own daemons write reasons under."""
     spares: frozenset[NodeName] = frozenset()
     """Nodes kept out of service until they stand in for a broken one whose machine is fixed."""

@@ -9,8 +9,9 @@ from steward.model.case import Case
 from steward.model.deep import Baseline, DeepRun
 from steward.model.group import ClientToken, Cluster, Group, Operation
 from steward.model.health import Incarnation
-from steward.model.ids import CaseId, JobId, Key, NodeName
+from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.partition import Gate
+from steward.model.remedy import Mishap, Remedy
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotRecord
 
@@ -60,6 +61,12 @@ class Memory:
     """Times of past repairs per node, for budgets."""
     agents: Mapping[NodeName, Incarnation] = field(default_factory=_none)
     """Every agent that ever connected: one that does not come back after the head's restart is missed."""
+    remedies: Mapping[str, tuple[Remedy, ...]] = field(default_factory=_none)
+    """Identity of a piece of hardware -> rungs of the ladder that were begun for it, oldest first."""
+    mishaps: Mapping[str, tuple[Mishap, ...]] = field(default_factory=_none)
+    """The same for what befell it, oldest first."""
+    served: Mapping[NodeName, InstanceId] = field(default_factory=_none)
+    """The machine that Slurm last had in full service: a count too low on the same one is lost hardware."""
     breakers_reset: float = 0.0
     """When a person last reset the breakers: what was out of service before does not count against them."""
     looked: float = 0.0

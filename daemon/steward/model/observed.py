@@ -12,8 +12,10 @@ from steward.model.health import Finding, Incarnation
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
+from steward.model.mend import MendReport
 from steward.model.node import Node
 from steward.model.partition import Partition
+from steward.model.reservation import Reservation
 from steward.model.setup import SetupReport
 
 
@@ -71,6 +73,8 @@ class AgentView:
     """Deep checks that ran on it lately, or run."""
     setup: SetupReport | None = None
     """How the lifecycle scripts of this incarnation stand; None: none was ordered."""
+    mend: MendReport | None = None
+    """How the last light repair that was ordered in this boot ended; None: none was, or it is under way."""
     address: str = ""
     """Where its connection comes from."""
 
@@ -97,6 +101,9 @@ class Observed:
     partitions: Mapping[str, Partition] = field(default_factory=_empty)
     partitions_at: float = 0.0
     """When they were asked for (Unix s; 0: never). They are read beside the cycle, while there are API groups."""
+    reservations: Mapping[str, Reservation] = field(default_factory=_empty)
+    reservations_at: float = 0.0
+    """When they were asked for (Unix s; 0: never). They are read beside the cycle."""
     agents: Mapping[NodeName, AgentView] = field(default_factory=_empty)
     agents_since: float = 0.0
     provider: Freshness = Freshness.FRESH

@@ -46,6 +46,9 @@ class Draft:
         self.noted = dict(memory.noted)
         self.history = dict(memory.history)
         self.agents = dict(memory.agents)
+        self.remedies = dict(memory.remedies)
+        self.mishaps = dict(memory.mishaps)
+        self.served = dict(memory.served)
         self.cluster = memory.cluster
         self.groups = dict(memory.groups)
         self.records = dict(memory.slots)
@@ -247,6 +250,9 @@ class Draft:
             noted=MappingProxyType(self.noted),
             history=MappingProxyType(self.history),
             agents=MappingProxyType(self.agents),
+            remedies=MappingProxyType(self.remedies),
+            mishaps=MappingProxyType(self.mishaps),
+            served=MappingProxyType(self.served),
             paused=self.paused,
             next_case=self.next_case,
             breakers_reset=self.breakers_reset,

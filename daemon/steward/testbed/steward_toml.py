@@ -11,6 +11,7 @@ Table = Mapping[str, object]
 
 FOR_TESTS: Mapping[str, Table] = {
     "repair": {
+        "mode": "act",
         "agents_grace_s": 3.0,
         "concurrent_min": 2,
         "release_deadline_h": 0.05,
@@ -21,6 +22,13 @@ FOR_TESTS: Mapping[str, Table] = {
         "replacements_per_hour": 1000,
         "node_repairs": 100,
         "capacity_backoff_s": [1.0, 2.0],
+    },
+    "repair.budgets": {
+        "hardware_repairs": 100,
+        "replacements_per_day": 1000,
+        "reboots_per_day": 1000,
+        "probation_h": 0,
+        "cooldown_s": 0,
     },
     "checks.site": {"mode": "drain"},
     "checks.disk": {"mode": "report"},

@@ -25,14 +25,18 @@ from steward.model.action import (
     LaunchInstance,
     LetGo,
     LookAtAlarms,
+    MendNode,
     NudgeJob,
     ProbeNode,
     RebootInstance,
+    ReleaseNodes,
     RequeueJob,
+    ReserveNodes,
     ReturnNode,
     SetGate,
     SetUpNode,
     SignalJob,
+    SubmitDeep,
     TerminateInstance,
     WritePartitions,
 )
@@ -128,6 +132,8 @@ class Applier:
                 self._ports.agents.check_now(first.nodes, first.budget_s)
             case LetGo():
                 self._ports.agents.let_go(first)
+            case MendNode():
+                self._ports.agents.mend(first)
             case SetUpNode():
                 self._ports.agents.set_up(first)
             case (
@@ -155,6 +161,12 @@ class Applier:
                 slurm.set_gate(first.partition, open=first.open)
             case WritePartitions():
                 slurm.write_partitions(first.text)
+            case ReserveNodes():
+                slurm.reserve(first.name, first.nodes, first.seconds)
+            case SubmitDeep():
+                slurm.submit(first.name, first.nodes, first.argv, first.seconds, first.output)
+            case ReleaseNodes():
+                slurm.release(first.name)
             case _:
                 self._do_to_job(first)
 

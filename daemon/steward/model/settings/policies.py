@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from steward.model.desired import CapacityPolicy, RepairPolicy, ResumePolicy
+from steward.model.desired import CapacityPolicy, LadderPolicy, RepairPolicy, ResumePolicy
 from steward.model.settings.types import Durations, RepairMode, Section
 
-_Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy, CapacityPolicy)
+_Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy, LadderPolicy, CapacityPolicy)
 _HOUR_S = 3600.0
 
 
@@ -76,12 +76,48 @@ class ResumeSettings(Section):
         return in_policy_units(self, ResumePolicy)
 
 
+class BudgetSettings(Section):
+    """The ladder of repairs: how often each rung is tried for one machine before the next one, and for how long."""
+
+    restarts_per_hour: int = Field(default=2, ge=0, le=1000, description="Restarts of services on one machine.")
+    resets_per_day: int = Field(default=1, ge=0, le=1000, description="Resets of GPUs on one machine.")
+    reboots_per_day: int = Field(default=2, ge=0, le=1000, description="Reboots of one machine.")
+    restart_timeout_s: float = Field(
+        default=120.0, ge=1, le=86400, description="A restarted service must pass its checks by then."
+    )
+    reset_timeout_s: float = Field(
+        default=300.0, ge=1, le=86400, description="A GPU that was reset must pass its checks by then."
+    )
+    reboot_timeout_s: float = Field(
+        default=1500.0, ge=1, le=86400, description="A rebooted node's agent must be back by then."
+    )
+    hardware_repairs: int = Field(
+        default=3, ge=1, le=100, description="Repairs (resets, reboots, replacements) of one piece of hardware ..."
+    )
+    hardware_window_h: float = Field(
+        default=168.0, ge=0.01, le=672, description="... within this time; the next one is left to a person."
+    )
+    replacements_per_day: int = Field(
+        default=2, ge=1, le=1000, description="Replacements of one node's machine; the next one is left to a person."
+    )
+    probation_h: float = Field(
+        default=24.0, ge=0, le=672, description="A fault within this time of a repair skips a rung."
+    )
+    cooldown_s: float = Field(
+        default=300.0, ge=0, le=86400, description="From a node's return to its next repair that a check asks for."
+    )
+
+    def policy(self) -> LadderPolicy:
+        return in_policy_units(self, LadderPolicy)
+
+
 class RepairSettings(Section):
     """Repair of nodes: deadlines of each step and how much may be broken at once."""
 
     mode: RepairMode = Field(
-        default=RepairMode.ACT,
-        description='"report": decide and tell, but touch no node. Start with this on an existing cluster.',
+        default=RepairMode.REPORT,
+        description='"report": decide and tell what would be done, but touch no node (jobs are resumed all the same); '
+        '"act": do it. Write "act" when the reports look right.',
     )
     settle_s: float = Field(
         default=0.2, ge=0, le=60, description="How long a lost agent must stay lost before it counts."
@@ -144,9 +180,10 @@ class RepairSettings(Section):
     replacements_per_hour: int = Field(
         default=10, ge=0, le=10000, description="Then hold and tell, whatever the group's size."
     )
+    budgets: BudgetSettings = BudgetSettings()
     agents_grace_s: float = Field(
         default=15.0, ge=0, le=600, description="After the head's start no agent is called lost for this long."
     )
 
     def policy(self) -> RepairPolicy:
-        return in_policy_units(self, RepairPolicy, act=self.mode is RepairMode.ACT)
+        return in_policy_units(self, RepairPolicy, act=self.mode is RepairMode.ACT, budgets=self.budgets.policy())

@@ -62,6 +62,7 @@ class Settings(Section):
             slots=MappingProxyType(self.slots()),
             modes=MappingProxyType(self.checks.modes()),
             spares=frozenset(self.spares()),
+            slurm_user=self.cluster.slurm_user,
         )
 
     def capacity_policy(self) -> CapacityPolicy:
