@@ -1,0 +1,105 @@
+"""Whose fault a bad pair is. A node is blamed only when others' results leave no other reading. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from steward.model.deep import Measure
+from steward.model.health import Outcome
+from steward.model.ids import NodeName
+from steward.policy.deep_usual import Usual, number
+from steward.policy.pairs import Pair, pair_of
+
+_SHOWN = 3
+_WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED)
+
+
+@dataclass(slots=True)
+class _Check:
+    """The pairs of one check: what is good, bad (with why), and not known."""
+
+    good: dict[Pair, str] = field(default_factory=dict)
+    bad: dict[Pair, str] = field(default_factory=dict)
+    unknown: dict[Pair, str] = field(default_factory=dict)
+
+    def partners(self, node: NodeName, pairs: Iterable[Pair]) -> list[NodeName]:
+        return sorted(pair[0] if pair[1] == node else pair[1] for pair in pairs if node in pair)
+
+    def is_to_blame(self, node: NodeName) -> bool:
+        """Bad with two distinct partners or more, more often than good, and one of them was good with somebody else."""
+        bad = self.partners(node, self.bad)
+        elsewhere = {end for pair in self.good if node not in pair for end in pair}
+        outnumbered = len(bad) > len(self.partners(node, self.good))
+        return len(bad) >= 2 and outnumbered and any(partner in elsewhere for partner in bad)
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """What the pairs of one run say of a node: texts, empty where they say nothing."""
+
+    checks: dict[str, _Check]
+
+    def blame(self, node: NodeName) -> tuple[str, ...]:
+        return tuple(
+            _with_partners(name, node, check.partners(node, check.bad), check.bad)
+            for name, check in sorted(self.checks.items())
+            if check.is_to_blame(node)
+        )
+
+    def doubt(self, node: NodeName) -> tuple[str, ...]:
+        """Bad pairs that are not laid at a partner's door, and what could not be measured."""
+        found = []
+        for name, check in sorted(self.checks.items()):
+            unexplained = [one for one in check.partners(node, check.bad) if not check.is_to_blame(one)]
+            if unexplained and not check.is_to_blame(node):
+                told = _with_partners(name, node, unexplained, check.bad)
+                found.append(f"{told}; not enough to tell whose fault")
+            unknown = check.partners(node, check.unknown)
+            if unknown and not check.partners(node, check.good):
+                found.append(_with_partners(name, node, unknown, check.unknown))
+        return tuple(found)
+
+    def praise(self, node: NodeName) -> tuple[str, ...]:
+        return tuple(
+            _with_partners(name, node, good, check.good)
+            for name, check in sorted(self.checks.items())
+            if (good := check.partners(node, check.good))
+        )
+
+
+def view_pairs(measures: Iterable[Measure], usual: Usual) -> PairView:
+    """Both ends tell of a pair, and a pair may be measured twice: its worst result counts."""
+    checks: dict[str, dict[Pair, Measure]] = {}
+    for one in measures:
+        if one.partner is None or one.partner == one.node or one.outcome is Outcome.SKIPPED:
+            continue
+        worst = checks.setdefault(one.check, {})
+        pair = pair_of(one.node, one.partner)
+        if pair not in worst or _badness(one) < _badness(worst[pair]):
+            worst[pair] = one
+    return PairView({name: _sort_out(pairs, usual) for name, pairs in checks.items()})
+
+
+def _badness(measure: Measure) -> tuple[int, float]:
+    return _WORST_FIRST.index(measure.outcome), measure.value
+
+
+def _sort_out(pairs: dict[Pair, Measure], usual: Usual) -> _Check:
+    check = _Check()
+    for pair, one in pairs.items():
+        bar = usual.bar(one) if one.outcome is Outcome.PASSED else None
+        told = f"{number(one.value)} {one.unit}"
+        if one.outcome is Outcome.FAILED:
+            check.bad[pair] = one.text or "failed"
+        elif one.outcome is Outcome.UNKNOWN:
+            check.unknown[pair] = one.text or "not measured"
+        elif bar is not None and one.value < bar.least:
+            check.bad[pair] = f"{told}, below {bar.text}"
+        else:
+            check.good[pair] = told
+    return check
+
+
+def _with_partners(check: str, node: NodeName, partners: list[NodeName], texts: dict[Pair, str]) -> str:
+    shown = ", ".join(f"with {one}: {texts[pair_of(node, one)]}" for one in partners[:_SHOWN])
+    more = f" and {len(partners) - _SHOWN} more" if len(partners) > _SHOWN else ""
+    return f"{check} {shown}{more}"

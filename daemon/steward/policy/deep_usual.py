@@ -1,0 +1,118 @@
+"""What a measure of a deep check is compared with, and what is learnt from checks that passed. Pure."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from types import MappingProxyType
+
+from steward.model.deep import Baseline, DeepResult, Measure
+from steward.model.health import Outcome
+from steward.model.ids import NodeName
+
+KEPT_VALUES = 50
+
+_LOOSE = MappingProxyType({"disk.write": 0.5, "disk.read": 0.5})
+"""Shared and burstable disks differ that much without a fault."""
+NOT_COMPARED = frozenset({"tcp.latency"})
+"""For people: it says more about who else used a core than about a node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """A value fails below `learnt_share` of the learnt median of its profile once `min_samples` are known; before that
+    below `own_share` of the run's own median where at least `min_nodes` nodes took part (health.md 4.2)."""
+
+    learnt_share: float = 0.85
+    own_share: float = 0.5
+    min_samples: int = 20
+    min_nodes: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """What one value must reach; `text` says where that comes from."""
+
+    least: float
+    text: str
+    is_learnt: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """What is usual for the nodes of one run."""
+
+    profiles: Mapping[NodeName, str]
+    baselines: Mapping[str, Baseline]
+    measures: tuple[Measure, ...]
+    bars: Bars = field(default_factory=Bars)
+
+    def bar(self, measure: Measure) -> Bar | None:
+        """None where there is nothing to compare it with."""
+        if measure.check in NOT_COMPARED or math.isnan(measure.value):
+            return None
+        loose = _LOOSE.get(measure.check, 1.0)
+        profile = self.profile(measure)
+        learnt = self.baselines.get(baseline_key(measure.check, profile))
+        if learnt is not None and len(learnt.values) >= self.bars.min_samples:
+            middle = median(learnt.values)
+            share = self.bars.learnt_share * loose
+            text = f"{share:.0%} of the usual {number(middle)} {measure.unit} ({len(learnt.values)} good runs)"
+            return Bar(least=share * middle, text=text, is_learnt=True)
+        return self._own_bar(measure, profile, self.bars.own_share * loose)
+
+    def profile(self, measure: Measure) -> str:
+        """Of a pair: both ends' profiles."""
+        ends = {measure.node, measure.partner} - {None}
+        return "+".join(sorted({self.profiles.get(end, "") for end in ends if end is not None}))
+
+    def _own_bar(self, measure: Measure, profile: str, share: float) -> Bar | None:
+        alike = [one for one in self.measures if one.check == measure.check and self.profile(one) == profile]
+        alike = [one for one in alike if one.outcome is Outcome.PASSED and not math.isnan(one.value)]
+        nodes = {one.node for one in alike} | {one.partner for one in alike if one.partner is not None}
+        if len(nodes) < self.bars.min_nodes:
+            return None
+        middle = median(sorted(one.value for one in alike))
+        text = f"{share:.0%} of this run's median of {number(middle)} {measure.unit} ({len(nodes)} nodes)"
+        return Bar(least=share * middle, text=text, is_learnt=False)
+
+
+def baseline_key(check: str, profile: str) -> str:
+    return f"{check}:{profile}"
+
+
+def number(value: float) -> str:
+    """Three significant digits, no exponent for what people see."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def learn(
+    baselines: Mapping[str, Baseline],
+    measures: Iterable[Measure],
+    results: Mapping[NodeName, DeepResult],
+    profiles: Mapping[NodeName, str],
+) -> dict[str, Baseline]:
+    """`baselines` with the good values of nodes that passed added; the newest `KEPT_VALUES` are kept. A pair counts
+    once, and only when both ends passed (a partner without a result does not count)."""
+    learnt = dict(baselines)
+    usual = Usual(profiles=profiles, baselines={}, measures=())
+    for measure in good_once(measures, results):
+        profile = usual.profile(measure)
+        key = baseline_key(measure.check, profile)
+        before = learnt.get(key, Baseline(check=measure.check, profile=profile))
+        values = (*before.values, measure.value)[-KEPT_VALUES:]
+        learnt[key] = Baseline(check=measure.check, profile=profile, values=values)
+    return learnt
+
+
+def good_once(measures: Iterable[Measure], results: Mapping[NodeName, DeepResult]) -> list[Measure]:
+    """Values to learn from, in an order of their own."""
+    good: dict[tuple[str, str, str], Measure] = {}
+    for measure in measures:
+        ends = sorted({measure.node} | ({measure.partner} if measure.partner is not None else set()))
+        passed = all(results.get(end) is DeepResult.PASSED for end in ends)
+        if passed and measure.outcome is Outcome.PASSED and math.isfinite(measure.value) and measure.value > 0:
+            key = (measure.check, ends[0], ends[-1])
+            if key not in good or measure.value < good[key].value:
+                good[key] = measure
+    return [good[key] for key in sorted(good)]
