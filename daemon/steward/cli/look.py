@@ -9,6 +9,7 @@ import click
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import Client, NotThere
+from steward.model.desired import REPORT_ONLY
 
 _KINDS = {"node", "job", "group"}
 _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "MESSAGE")
@@ -54,7 +55,7 @@ def _troubles(found: dict[str, Any]) -> list[tuple[str, str]]:
     if found["paused"]:
         lines.append(("paused    by a person: `steward resume-actions` when done", "yellow"))
     if not found["acts"]:
-        lines.append(('mode      report only (repair.mode = "report")', "yellow"))
+        lines.append((f"mode      {REPORT_ONLY}", "yellow"))
     lines += [(f"incident  {one['text']}", "bold red") for one in found["incidents"]]
     lines += [(f"breaker   {one['scope']}: {one['text']}", "bold red") for one in found["breakers"]]
     return lines

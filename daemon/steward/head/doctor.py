@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
+from steward.model.desired import REPORT_ONLY
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail, AgentView, Freshness
@@ -41,12 +42,14 @@ class Doctor:
     views: Callable[[], Mapping[NodeName, AgentView]]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
     capacity: CapacityPlace
+    acts: bool
 
     def examine(self) -> list[Line]:
         """One line or more for each topic."""
         looks: tuple[tuple[str, str, Callable[[], list[Line]]], ...] = (
             ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
             ("picture", "see the head's log", self._picture),
+            ("mode", "see repair.mode in the settings", self._mode),
             ("munge", "start munged; cluster.munge_socket must be its socket", self._munge),
             ("store", "make head.state_dir writable for SlurmUser, with free space", self._store),
             ("provider", "check the [provider.*] table of the settings", self._provider),
@@ -70,6 +73,12 @@ class Doctor:
         return [ok("picture", f"{age:.1f} s old, taken in {latest.phases.observe_s * 1e3:.0f} ms")] + (
             paused if latest.memory.paused else []
         )
+
+    def _mode(self) -> list[Line]:
+        if self.acts:
+            return [ok("mode", "broken nodes are taken out and repaired")]
+        remedy = 'set repair.mode = "act" when the reports look right (`steward events` has what would be done)'
+        return [warn("mode", REPORT_ONLY.split(":")[0], remedy)]
 
     def _munge(self) -> list[Line]:
         uid, payload = self.munge.decode(self.munge.encode(b"steward doctor"))

@@ -14,7 +14,8 @@ from starlette.applications import Starlette
 from steward import __version__
 from steward.head.interpreter import suit_many_nodes
 from steward.head.wiring import Head
-from steward.model.settings import Settings, split_host_port
+from steward.model.desired import REPORT_ONLY
+from steward.model.settings import RepairMode, Settings, split_host_port
 from steward.model.settings.sections import ApiSettings
 from steward.ports import Permanent
 
@@ -49,6 +50,8 @@ async def _serve(head: Head, settings: Settings) -> int:
     thread.start()
     head.notifier.ready()
     log.info("stewardd %s is up; agents at %s, HTTP at %s", __version__, settings.head.listen, settings.head.http)
+    if settings.repair.mode is RepairMode.REPORT:
+        log.warning("%s", REPORT_ONLY)
     await _until(told, serving)
     head.notifier.stopping()
     failed = serving.done()

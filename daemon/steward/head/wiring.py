@@ -190,6 +190,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle) -> Source:
         views=hub.views,
         details=hub.details,
         capacity=_place(base.settings),
+        acts=base.settings.desired().repair.act,
     )
     return Source(
         cluster=base.settings.cluster.name,

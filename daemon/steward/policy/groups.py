@@ -38,7 +38,7 @@ def _say_if_idle(draft: Draft) -> None:
     if draft.may_touch_nodes:
         draft.noted.pop("groups:idle", None)
         return
-    text = "actions are paused" if draft.paused else "repairs are set to report only (repair.act)"
+    text = "actions are paused" if draft.paused else "repairs are set to report only (repair.mode)"
     draft.tell("group.idle", f"no instance is launched or ended for any group: {text}", once="groups:idle")
 
 

@@ -104,7 +104,7 @@ def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
 def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     """Why nothing is done about a fault; empty when we may act."""
     if not draft.want.repair.act:
-        return "repairs are set to report only"
+        return 'repairs are set to report only (repair.mode = "report")'
     if draft.paused:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:

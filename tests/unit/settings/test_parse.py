@@ -21,7 +21,7 @@ def refusal(text: str) -> str:
 def test_an_empty_file_means_the_defaults_of_the_decisions() -> None:
     wanted = settings().desired()
     assert wanted.resume == ResumePolicy()
-    assert wanted.repair == RepairPolicy()
+    assert wanted.repair == RepairPolicy(act=False)
     assert wanted.slots == {}
 
 
@@ -119,6 +119,11 @@ def test_the_mode_of_each_check_is_known_by_its_id() -> None:
     assert modes["disk"] == "off"
     assert modes["site.fabric"] == "drain"
     assert modes["clock"] == "report"
+
+
+def test_a_new_head_only_reports_until_the_site_says_act() -> None:
+    assert settings("").desired().repair.act is False
+    assert settings('[repair]\nmode = "act"').desired().repair.act is True
 
 
 def test_report_mode_acts_on_no_node() -> None:
