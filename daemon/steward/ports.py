@@ -99,7 +99,9 @@ class SlurmPort(Protocol):
         on, drained nodes stay drained. Done again it is success; Stale when the name is taken for other nodes.
         Permanent for a name that does not begin with `steward-deep-`."""
 
-    def submit(self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], seconds: float, output: str) -> None:
+    def submit_deep(
+        self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
+    ) -> None:
         """Submit the one job of reservation `name`: `argv` once on each of its nodes, whatever partitions are closed.
         Where that job is already, nothing is done. It shows in `jobs()` with `name` as its partition."""
 

@@ -122,12 +122,20 @@ class Cluster:
         self.run("scancel", "--user", "root", check=False)
         self.run("scancel", "--state=PENDING", "--user", "root", check=False)
         self.wait("the queue is empty", lambda: not self.run("squeue", "-h", "--all").strip())
+        self._reset_reservations()
         self._reset_partitions()
         for node in self.nodes:
             for state in ("drain", "down"):  # drained first: it must not come back by itself in between
                 self.run("scontrol", "update", f"nodename={node}", f"state={state}", "reason=reset")
             self.run("scontrol", "update", f"nodename={node}", "state=resume")
         self.wait("all nodes are idle", lambda: set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"})
+
+    def _reset_reservations(self) -> None:
+        for line in self.run("scontrol", "--oneliner", "show", "reservations").splitlines():
+            if line.startswith("ReservationName="):
+                name = line.split()[0].partition("=")[2]
+                self.run("scontrol", "delete", f"partitionname={name}", check=False)
+                self.run("scontrol", "delete", f"reservation={name}")
 
     def _reset_partitions(self) -> None:
         """Those of slurm.conf, open, with the nodes of slurm.conf."""

@@ -4,7 +4,7 @@ Time is a number that the test moves with `tick`. What an admin, a user or a fau
 does is SlurmPort.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from steward.adapters.slurm import partition_lines, rules
@@ -13,8 +13,10 @@ from steward.model.job import Job, JobState
 from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase, Reason
 from steward.model.partition import Partition, PartitionState
+from steward.model.reservation import Reservation
 from steward.ports import Permanent, PortError, Retryable
 from tests.fakes.slurm_partitions import FakePartitions
+from tests.fakes.slurm_reservations import FakeReservations
 
 _REQUEUE_DELAY_S = 121.0
 """How long Slurm keeps a requeued job ineligible (cred_expire + 1)."""
@@ -35,6 +37,7 @@ class FakeSlurm:
     silent: set[NodeName] = field(default_factory=set)
     """Nodes whose slurmd does not answer."""
     divided: FakePartitions = field(default_factory=FakePartitions)
+    reserved: FakeReservations = field(default_factory=FakeReservations)
     signals: list[tuple[JobId, str]] = field(default_factory=list)
 
     @staticmethod
@@ -131,6 +134,34 @@ class FakeSlurm:
     def signal(self, job: JobId, signal: str) -> None:
         rules.may_signal(rules.found(self.jobs(), job))
         self.signals.append((job, signal))
+
+    def reservations(self) -> Mapping[str, Reservation]:
+        self._answer()
+        return self.reserved.shown(self.now)
+
+    def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
+        self._answer()
+        self.reserved.make(name, nodes, seconds, self.now)
+
+    def submit_deep(
+        self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], seconds: float, output: str
+    ) -> None:
+        self._answer()
+        if name not in self.reserved.shown(self.now):
+            raise Permanent(f"there is no reservation {name}")
+        if not self._deep_jobs(name):
+            self.reserved.submitted[name] = tuple(argv)
+            job = self.submit(name=name, partition=name)
+            self._change(job, node_count=len(set(nodes)))
+
+    def release(self, name: str) -> None:
+        self._answer()
+        for job in self._deep_jobs(name):
+            self.cancel(job)
+        self.reserved.drop(name)
+
+    def _deep_jobs(self, name: str) -> list[JobId]:
+        return [job.id for job in self.job_table.values() if job.partition == name and not job.is_over]
 
     # What time, users, admins and faults do
 
@@ -240,11 +271,18 @@ class FakeSlurm:
         return replace(node, base=NodeBase.ALLOCATED) if busy and node.base is NodeBase.IDLE else node
 
     def _start(self, job: Job) -> None:
+        if job.partition in self.reserved.table:
+            self._start_deep(job)
+            return
         partition = self.partitions().get(job.partition)
         if partition is not None and partition.state is not PartitionState.UP:
             self._change(job.id, reason="PartitionDown")
             return
-        free = [n.name for n in self.nodes().values() if n.is_schedulable and n.base is NodeBase.IDLE]
+        free = [
+            n.name
+            for n in self.nodes().values()
+            if n.is_schedulable and n.base is NodeBase.IDLE and not self.reserved.keeps(n.name, job.partition, self.now)
+        ]
         fits = [name for name in free if name not in job.excluded and self.pinned.get(job.id, name) == name]
         if partition is not None:
             fits = [name for name in fits if name in partition.nodes]
@@ -261,6 +299,16 @@ class FakeSlurm:
             started=self.now,
             ended=None,
         )
+
+    def _start_deep(self, job: Job) -> None:
+        """On every node of its reservation, or not yet."""
+        nodes = self.reserved.table[job.partition].nodes
+        seen = self.nodes()
+        if all(seen[name].is_schedulable and seen[name].base is NodeBase.IDLE for name in nodes):
+            host = min(nodes)
+            self._change(job.id, state=JobState.RUNNING, reason="None", nodes=nodes, batch_host=host, started=self.now)
+        else:
+            self._change(job.id, reason="Resources")
 
     def _back_to_pending(self, job: JobId) -> None:
         self._change(

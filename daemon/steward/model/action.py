@@ -207,7 +207,7 @@ class LookAtAlarms(_Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReserveNodes(_Action):
-    """Have Slurm keep nodes for the deep check `name` (reservation, partition and job bear it) for at most `seconds`."""
+    """Have Slurm keep nodes for deep check `name` (its reservation, partition and job) for at most `seconds`."""
 
     name: str
     nodes: frozenset[NodeName]

@@ -164,7 +164,7 @@ class Applier:
             case ReserveNodes():
                 slurm.reserve(first.name, first.nodes, first.seconds)
             case SubmitDeep():
-                slurm.submit(first.name, first.nodes, first.argv, first.seconds, first.output)
+                slurm.submit_deep(first.name, first.nodes, first.argv, seconds=first.seconds, output=first.output)
             case ReleaseNodes():
                 slurm.release(first.name)
             case _:

@@ -14,10 +14,13 @@ from steward.model.action import (
     LetGo,
     LookAtAlarms,
     NudgeJob,
+    ReleaseNodes,
     RequeueJob,
+    ReserveNodes,
     ReturnNode,
     SetGate,
     SignalJob,
+    SubmitDeep,
     WritePartitions,
 )
 from steward.model.ids import NodeName
@@ -72,8 +75,12 @@ def _nodes(action: Action) -> frozenset[NodeName] | None:
     match action:
         case RequeueJob() | NudgeJob() | AllowRequeue() | LetGo() | AnswerAsk() | SetGate() | WritePartitions():
             return None
+        case ReleaseNodes():
+            return None
         case SignalJob() | LookAtAlarms():
             return frozenset()
+        case ReserveNodes() | SubmitDeep():
+            return action.nodes
         case CheckNow():
             return action.nodes
         case LaunchInstance():

@@ -112,6 +112,7 @@ class Cycle:
         seen = parts.observer.observe(
             busy=self._is_busy(),
             groups=before.cluster is not None or bool(before.gates),
+            deeps=any(run.is_open for run in before.deeps.values()),
             failures=parts.journal.failures(),
             alive=self._alive,
         )
@@ -186,6 +187,8 @@ class Cycle:
         if any(case.is_open and case.step is not Step.HELD for case in memory.cases.values()):
             return True
         if any(slot.step not in _RESTING for slot in memory.slots.values()):
+            return True
+        if any(run.is_open for run in memory.deeps.values()):
             return True
         return any(job.pending_from is not None for job in memory.jobs.values())
 

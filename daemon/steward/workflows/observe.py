@@ -16,6 +16,7 @@ from steward.model.job import Job
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.partition import Partition
+from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.bell import Bell
 from steward.workflows.look import Look
@@ -34,6 +35,8 @@ class Patience:
     provider: float = 15.0
     provider_busy: float = 1.0
     partitions: float = 5.0
+    reservations: float = 60.0
+    reservations_busy: float = 1.0
 
 
 class Observer:
@@ -52,11 +55,14 @@ class Observer:
         self._agents, self._clock, self._bell = agents, clock, bell
         self._patience = patience or Patience()
         self._news = threading.Condition()
-        pool = Pool(4, "look")
+        pool = Pool(5, "look")
         self._nodes: Look[Mapping[NodeName, Node]] = Look("Slurm's nodes", slurm.nodes, pool, clock, self._came)
         self._jobs: Look[Mapping[JobId, Job]] = Look("Slurm's jobs", slurm.jobs, pool, clock, self._came)
         self._partitions: Look[Mapping[str, Partition]] = Look(
             "Slurm's partitions", slurm.partitions, pool, clock, self._divided
+        )
+        self._reservations: Look[Mapping[str, Reservation]] = Look(
+            "Slurm's reservations", slurm.reservations, pool, clock, self._reserved
         )
         self._instances: Look[Mapping[InstanceId, Instance]] | None = None
         if provider is not None:
@@ -64,6 +70,7 @@ class Observer:
         self._changed = self._listing_needed = 0.0
         self._told: tuple[Mapping[InstanceId, Instance] | None, bool] = (None, False)
         self._told_partitions: Mapping[str, Partition] | None = None
+        self._told_reservations: Mapping[str, Reservation] | None = None
         self._late = self._observing = False
 
     def changed(self) -> None:
@@ -74,16 +81,22 @@ class Observer:
         """Instances were made or ended: list them again."""
         self._listing_needed = self._clock.now()
 
-    def observe(self, *, busy: bool, groups: bool, failures: Mapping[str, str], alive: Callable[[], None]) -> Observed:
+    def observe(
+        self, *, busy: bool, groups: bool, deeps: bool = False, failures: Mapping[str, str], alive: Callable[[], None]
+    ) -> Observed:
         """Never raises for a failed look; `alive` is called every now and then while it waits. `groups`: partitions
-        are of interest."""
+        are of interest; `deeps`: a deep check is under way."""
         asks, opted = self._agents.asks(), self._agents.opted_in()
         self._list_instances(busy)
         if groups and not self._partitions.fresh(max(self._clock.now() - self._patience.partitions, self._changed)):
             self._partitions.start()
+        every = self._patience.reservations_busy if deeps else self._patience.reservations
+        if not self._reservations.fresh(max(self._clock.now() - every, self._changed if deeps else 0.0)):
+            self._reservations.start()
         slurm = self._read_slurm(max((ask.at for ask in asks), default=0.0), alive)
         instances = self._instances.last if self._instances else None
         partitions = self._partitions.last
+        reservations = self._reservations.last
         return Observed(
             at=self._clock.now(),
             slurm=slurm,
@@ -91,6 +104,8 @@ class Observer:
             jobs=self._jobs.last.value if self._jobs.last else MappingProxyType({}),
             partitions=partitions.value if partitions else MappingProxyType({}),
             partitions_at=partitions.began if partitions else 0.0,
+            reservations=reservations.value if reservations else MappingProxyType({}),
+            reservations_at=reservations.began if reservations else 0.0,
             agents=self._agents.views(),
             agents_since=self._agents.since(),
             provider=self._provider_freshness(),
@@ -170,4 +185,11 @@ class Observer:
         last = self._partitions.last
         if last is not None and last.value != self._told_partitions:
             self._told_partitions = last.value
+            self._bell.ring()
+
+    def _reserved(self) -> None:
+        """The same for reservations."""
+        last = self._reservations.last
+        if last is not None and last.value != self._told_reservations:
+            self._told_reservations = last.value
             self._bell.ring()

@@ -8,10 +8,13 @@ from steward.model.action import (
     DrainNode,
     ForgetNode,
     NudgeJob,
+    ReleaseNodes,
     RequeueJob,
+    ReserveNodes,
     ReturnNode,
     SetGate,
     SignalJob,
+    SubmitDeep,
     WritePartitions,
 )
 from steward.model.ask import Answer
@@ -19,7 +22,8 @@ from steward.model.ids import JobId, NodeName
 from steward.workflows.batch import Batch
 
 JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob
-SlurmAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetGate | WritePartitions | JobAction
+DeepAction = ReserveNodes | SubmitDeep | ReleaseNodes
+SlurmAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetGate | WritePartitions | DeepAction | JobAction
 _TOO_SLOW_S = 5.0
 
 

@@ -11,7 +11,10 @@ from steward.model.action import (
     LaunchInstance,
     LetGo,
     LookAtAlarms,
+    ReleaseNodes,
+    ReserveNodes,
     ReturnNode,
+    SubmitDeep,
     WritePartitions,
 )
 from steward.model.events import Event
@@ -40,6 +43,10 @@ def _about(action: Action) -> dict[str, Any]:
             return {**about, "answer": action.answer.value}
         case LetGo() | CheckNow():
             return {**about, "nodes": len(action.nodes)}
+        case ReserveNodes() | SubmitDeep():
+            return {"reservation": action.name, "nodes": len(action.nodes)}
+        case ReleaseNodes():
+            return {"reservation": action.name}
         case WritePartitions():
             return {"bytes": len(action.text)}
         case LookAtAlarms():

@@ -15,19 +15,23 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
 """
 
 import contextlib
-from collections.abc import Iterable, Mapping
+import os
+import pwd
+from collections.abc import Iterable, Mapping, Sequence
 
 from steward.adapters.process import Completed, Failed, run
-from steward.adapters.slurm import partition_file, partitions, records, rules, versions, words
+from steward.adapters.slurm import partition_file, partitions, records, reservations, rules, versions, words
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.refusals import refusal
 from steward.adapters.slurm.versions import Version
 from steward.adapters.slurm.words import node_list, partition, reason
+from steward.model.deep_command import PREFIX
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
 from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
+from steward.model.reservation import Reservation
 from steward.ports import Permanent, Retryable, Stale
 
 _NO_NODES = "No nodes in the system"
@@ -108,6 +112,10 @@ class CommandLineSlurm:
         self._write("update", f"jobid={rules.spelled(rules.found(self.jobs(), job))}", "requeue=1")
 
     def partitions(self) -> Mapping[str, Partition]:
+        return {name: each for name, each in self._all_partitions().items() if not name.startswith(PREFIX)}
+
+    def _all_partitions(self) -> Mapping[str, Partition]:
+        """With those of deep checks."""
         loaded = partitions.booted(self._read("scontrol", "show", "config"))
         return partitions.partitions(self._read("scontrol", "--all", "--oneliner", "show", "partitions"), loaded)
 
@@ -139,6 +147,41 @@ class CommandLineSlurm:
         rules.may_signal(running)
         self._run("scancel", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
 
+    def reservations(self) -> Mapping[str, Reservation]:
+        found = reservations.reservations(self._read("scontrol", "--oneliner", "show", "reservations"))
+        return reservations.with_leftovers(found, list(self._all_partitions().values()))
+
+    def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
+        """Reservation first, partition second: what is left of one after a crash is always a reservation."""
+        wanted = sorted(set(nodes))
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        with contextlib.suppress(Stale):
+            self._write("create", *reservations.reserve_words(name, wanted, seconds, user))
+        held = self.reservations().get(name)
+        if held is None or held.nodes != frozenset(wanted):
+            raise Stale(f"reservation {name} was not made for {node_list(wanted)}")
+        with contextlib.suppress(Stale):
+            self._write("create", *reservations.partition_words(name, wanted))
+
+    def submit_deep(
+        self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
+    ) -> None:
+        if any(job.partition == name and not job.is_over for job in self.jobs().values()):
+            return
+        wanted = sorted(set(nodes))
+        if name not in self._all_partitions():
+            self._write("create", *reservations.partition_words(name, wanted))
+        words = reservations.submit_argv(name, wanted, seconds, output)
+        self._run(*words, input=reservations.script(argv))
+
+    def release(self, name: str) -> None:
+        reservations.ours(name)
+        if any(job.partition == name and not job.is_over for job in self.jobs().values()):
+            self._run("scancel", f"--partition={name}")
+        for kind in ("partitionname", "reservation"):
+            with contextlib.suppress(Stale):
+                self._write("delete", f"{kind}={name}")
+
     def _set_state(self, nodes: list[NodeName], state: str, mark: Mark) -> None:
         if nodes:
             self._write("update", f"nodename={node_list(nodes)}", f"state={state}", f"reason={reason(str(mark))}")
@@ -156,8 +199,8 @@ class CommandLineSlurm:
             raise
         return answer.text
 
-    def _run(self, *argv: str) -> Completed:
+    def _run(self, *argv: str, input: bytes | None = None) -> Completed:
         try:
-            return run(argv, timeout_s=self._timeout_s, env=self._env)
+            return run(argv, timeout_s=self._timeout_s, env=self._env, input=input)
         except Failed as failed:
             raise refusal(failed) from failed

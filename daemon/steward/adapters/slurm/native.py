@@ -7,7 +7,7 @@ own id would requeue all of its tasks.
 
 import multiprocessing
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -22,6 +22,7 @@ from steward.model.job import Job
 from steward.model.mark import Mark
 from steward.model.node import Node
 from steward.model.partition import Partition
+from steward.model.reservation import Reservation
 from steward.ports import Retryable
 
 
@@ -85,6 +86,20 @@ class PyslurmSlurm:
 
     def signal(self, job: JobId, signal: str) -> None:
         self._commands.signal(job, signal)
+
+    def reservations(self) -> Mapping[str, Reservation]:
+        return self._commands.reservations()
+
+    def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
+        self._commands.reserve(name, nodes, seconds)
+
+    def submit_deep(
+        self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
+    ) -> None:
+        self._commands.submit_deep(name, nodes, argv, seconds=seconds, output=output)
+
+    def release(self, name: str) -> None:
+        self._commands.release(name)
 
 
 class _Reader:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from steward.adapters.process import show
 from steward.adapters.slurm.words import expand
+from steward.model.deep_command import PREFIX
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase, Reason
@@ -73,7 +74,7 @@ def _node(record: Json) -> Node:
         base=base,
         flags=flags,
         reason=_reason(record) if out_of_service(base, flags) else None,
-        partitions=frozenset(_list(record["partitions"])),
+        partitions=frozenset(each for each in _list(record["partitions"]) if not each.startswith(PREFIX)),
         features=frozenset(_list(record["features"])),
         address=_text(record["address"]),
         port=_number(record["port"]) or 0,

@@ -1,0 +1,95 @@
+"""Reservations of deep checks: what `scontrol show reservations` prints, and the words that make one.
+
+Facts, tried on real 22.05.8 (docs/decisions/0020): a reservation with MAINT and IGNORE_JOBS is made at once over busy
+and drained nodes, keeps jobs of others off its nodes at once and lets running ones go on; where the partition is DOWN
+no job starts in it either, so a deep check brings its own hidden partition; a reconfigure drops that partition and the
+job in it, never the reservation.
+"""
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from steward.adapters.process import show
+from steward.adapters.slurm.words import expand, node_list
+from steward.model.deep_command import PREFIX
+from steward.model.ids import NodeName
+from steward.model.partition import Partition
+from steward.model.reservation import Reservation
+from steward.ports import Permanent, Retryable
+
+_NONE = "No reservations in the system"
+_HIDDEN = ("hidden=yes", "rootonly=yes", "reqresv=yes", "maxtime=infinite", "state=up")
+
+
+def reservations(answer: str) -> dict[str, Reservation]:
+    """Every reservation of `scontrol --oneliner show reservations`. Raises Retryable when a line cannot be read."""
+    lines = [line for line in answer.splitlines() if line.strip() and line.strip() != _NONE]
+    if not lines and _NONE not in answer:
+        raise Retryable("Slurm's answer has no reservation in it: not believed")
+    return {found.name: found for found in map(_reservation, lines)}
+
+
+def with_leftovers(found: dict[str, Reservation], partitions: Sequence[Partition]) -> dict[str, Reservation]:
+    """And partitions of ours whose reservation is over: they are to be released as well."""
+    left = {p.name: Reservation(name=p.name, nodes=p.nodes) for p in partitions if p.name.startswith(PREFIX)}
+    return left | found
+
+
+def _reservation(line: str) -> Reservation:
+    words = dict(word.partition("=")[::2] for word in line.split())
+    try:
+        return Reservation(
+            name=words["ReservationName"],
+            nodes=expand(words["Nodes"]),
+            starts=_time(words["StartTime"]),
+            ends=_time(words["EndTime"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise Retryable(f"cannot read one of Slurm's reservations: {error!r} in {show(line)!r}") from error
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def ours(name: str) -> str:
+    """Raises Permanent for a name that is not ours to make or release."""
+    tail = name.removeprefix(PREFIX)
+    if not name.startswith(PREFIX) or not tail or not all(c.isalnum() or c == "-" for c in tail) or len(name) > 60:
+        raise Permanent(f"not a name of a deep check: {show(name)!r}")
+    return name
+
+
+def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
+    """What follows `scontrol create`. Slurm counts whole minutes."""
+    minutes = max(1, int(-(-seconds // 60)))
+    return (
+        f"reservation={ours(name)}",
+        f"nodes={node_list(nodes)}",
+        f"users={user}",
+        "flags=maint,ignore_jobs",
+        "starttime=now",
+        f"duration={minutes}",
+    )
+
+
+def partition_words(name: str, nodes: Sequence[NodeName]) -> tuple[str, ...]:
+    """What follows `scontrol create`: a partition for this deep check alone, whatever gates are closed."""
+    return (f"partitionname={ours(name)}", f"nodes={node_list(nodes)}", *_HIDDEN)
+
+
+def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: str) -> tuple[str, ...]:
+    """`sbatch` with the script on stdin; nothing of our own environment goes with it."""
+    return (
+        *("sbatch", "--parsable", f"--job-name={ours(name)}", f"--partition={name}", f"--reservation={name}"),
+        *(f"--nodelist={node_list(nodes)}", f"--nodes={len(nodes)}", "--ntasks-per-node=1", "--exclusive", "--mem=0"),
+        *("--no-requeue", f"--time={max(1, int(-(-seconds // 60)))}", "--export=NIL", "--chdir=/"),
+        *(f"--output={output}", f"--error={output}"),
+    )
+
+
+def script(argv: Sequence[str]) -> bytes:
+    """One task a node; a node that fails does not end the others."""
+    words = ("srun", "--ntasks-per-node=1", "--kill-on-bad-exit=0", "--mem=0", "--export=NIL", "--chdir=/", "--", *argv)
+    return f"#!/bin/sh\nexec {shlex.join(words)}\n".encode()
