@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from steward.adapters.shimline import MAX_LINE, WAIT, AskLine, BadLine, OptedLine, parse_request
+from steward.adapters.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.ports import Permanent
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ WAIT_EVERY_S = 1.0
 MAX_PER_USER = 64
 _CREDENTIALS = struct.Struct("3i")
 
-Serve = Callable[[OptedLine | AskLine, int], Awaitable[bytes | None]]
+Serve = Callable[[Request, int], Awaitable[bytes | None]]
 """(request, uid of the peer) -> the last line for the shim, or None to hang up. Cancelled when the shim hangs up."""
 
 

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from steward.adapters.deep_line import DeepLine, deep_line_of
+from steward.adapters.wire import Malformed
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId, NodeName
 from steward.model.job import ResumeMode
@@ -44,7 +46,11 @@ class AskLine:
     status: int
 
 
-def parse_request(line: bytes) -> OptedLine | AskLine:
+Request = OptedLine | AskLine | DeepLine
+"""Everything that may be said at the agent's socket."""
+
+
+def parse_request(line: bytes) -> Request:
     """`line` as read, with its LF. Raises BadLine."""
     if len(line) > MAX_LINE or not line.endswith(b"\n"):
         raise BadLine(f"a line longer than {MAX_LINE} bytes, or without its end")
@@ -60,6 +66,8 @@ def parse_request(line: bytes) -> OptedLine | AskLine:
         )
     if verb == "ask":
         return _ask(fields)
+    if verb == "deep":
+        return _deep(fields)
     raise BadLine(f"unknown verb {verb[:20]!r}")
 
 
@@ -86,6 +94,13 @@ def _ask(fields: dict[str, str]) -> AskLine:
         restart=_whole(fields, "restart", 10**6),
         status=_whole(fields, "status", 0xFFFF),
     )
+
+
+def _deep(fields: dict[str, str]) -> DeepLine:
+    try:
+        return deep_line_of(fields)
+    except Malformed as error:
+        raise BadLine(str(error)) from None
 
 
 def _split(text: str) -> tuple[str, str, dict[str, str]]:

@@ -45,6 +45,13 @@ class Setups(Protocol):
         """Watch, until cancelled."""
 
 
+class DeepReports(Protocol):
+    """What deep checks found on the node, as the agent sees it."""
+
+    def frames(self) -> tuple[Frame, ...]:
+        """Of the runs of this boot that are kept."""
+
+
 class Agent:
     """A Listener of the link, and the one that runs everything."""
 
@@ -56,6 +63,7 @@ class Agent:
         senses: Senses,
         letting_go: LettingGo,
         setups: Setups,
+        deep: DeepReports,
         notifier: Notifier,
     ) -> None:
         self._link = link
@@ -63,10 +71,11 @@ class Agent:
         self._senses = senses
         self._letting_go = letting_go
         self._setups = setups
+        self._deep = deep
         self._notifier = notifier
 
     def greetings(self) -> tuple[Frame, ...]:
-        return (*self._senses.frames(), *self._desk.frames(), *self._setups.frames())
+        return (*self._senses.frames(), *self._desk.frames(), *self._setups.frames(), *self._deep.frames())
 
     def hear(self, frame: Frame) -> None:
         match frame["t"]:

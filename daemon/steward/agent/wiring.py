@@ -24,11 +24,13 @@ from steward.agent.agent import Agent
 from steward.agent.catalogue import NodeCatalogue
 from steward.agent.check_memory import CheckMemory
 from steward.agent.config import AgentConfig
+from steward.agent.deep_desk import DeepDesk
 from steward.agent.desk import Desk
 from steward.agent.kernel_watch import KernelWatch
 from steward.agent.let_go import LettingGo
 from steward.agent.link import Link
 from steward.agent.opted import OptedBook
+from steward.agent.reception import Reception
 from steward.agent.senses import Senses
 from steward.agent.setup import Setups
 from steward.agent.slurm_look import SlurmLook
@@ -79,8 +81,24 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         threads=Threads(1),
         clock=clock,
     )
-    agent = Agent(link=link, desk=desk, senses=senses, letting_go=letting_go, setups=setups, notifier=_notifier())
-    shims = ShimSocket(config.agent.socket, desk.serve)
+    deep = DeepDesk(
+        node=name,
+        incarnation=who,
+        clock=clock,
+        head=link,
+        trusted=_trusted(config.cluster.slurm_user),
+        path=config.agent.state_dir / f"deep-{name}.json",
+    )
+    agent = Agent(
+        link=link,
+        desk=desk,
+        senses=senses,
+        letting_go=letting_go,
+        setups=setups,
+        deep=deep,
+        notifier=_notifier(),
+    )
+    shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep).serve)
     await agent.run(shims.run(), keep_tidy(opted, slurm, name, clock))
 
 

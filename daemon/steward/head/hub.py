@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+from steward.adapters.deep_messages import deep_of
 from steward.adapters.handshake import Hello, Terms, accept_agent
 from steward.adapters.mend_messages import mend_frame, mended_of
 from steward.adapters.messages import answer_frame, ask_of, check_now_frame, let_go_frame, opted_list, report_of, text
@@ -167,6 +168,9 @@ class Hub:
                 self._ring_if(self._roster.set_up_is(link.node, replace(setup_of(frame), at=self._clock.now())))
             case "mended":
                 self._ring_if(self._roster.mended(link.node, replace(mended_of(frame), at=self._clock.now())))
+            case "deep":
+                report = replace(deep_of(frame, link.node), at=self._clock.now())
+                self._ring_if(self._roster.deep_is(link.node, report))
             case "setup_log":
                 self._keep_log(link.node, setup_log_of(frame))
             case other:

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 
+from steward.model.deep import DeepReport
 from steward.model.health import Finding, Incarnation, Report
 from steward.model.ids import NodeName
 from steward.model.mend import MendReport
@@ -12,6 +13,7 @@ from steward.model.observed import AgentDetail, AgentView, WitnessSeen
 from steward.model.setup import SetupReport
 
 _SUPERSEDED_KEPT = 8
+_DEEP_KEPT = 4
 
 
 class Superseded(Exception):
@@ -119,6 +121,15 @@ class Roster:
                 return False
             self._views[node] = replace(view, mend=report)
             return True
+
+    def deep_is(self, node: NodeName, report: DeepReport) -> bool:
+        """What a deep check found on the node so far; whether that is news (progress is not). The newest are kept."""
+        with self._lock:
+            view = self._views[node]
+            before = next((one for one in view.deep if one.run == report.run), None)
+            others = tuple(one for one in view.deep if one.run != report.run)
+            self._views[node] = replace(view, deep=(*others, report)[-_DEEP_KEPT:])
+            return before is None or report.is_done != before.is_done or len(report.measures) != len(before.measures)
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         """What the second witness found, also of a node for which no agent ever spoke."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.agentsock import MAX_PER_USER, Serve, ShimSocket
-from steward.adapters.shimline import AskLine, OptedLine
+from steward.adapters.shimline import Request
 from steward.ports import Permanent
 
 ASK = b"steward/1 ask kind=batch job=12 step=batch uid=0 mode=1 attempt=1 restart=0 status=256\n"
@@ -58,12 +58,12 @@ async def all_of(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
-async def answer_stop(request: OptedLine | AskLine, uid: int) -> bytes:
+async def answer_stop(request: Request, uid: int) -> bytes:
     return b"steward/1 stop\n"
 
 
 def test_an_ask_is_told_to_wait_at_once_and_again_until_it_is_answered(tmp_path: Path) -> None:
-    async def slowly(request: OptedLine | AskLine, uid: int) -> bytes:
+    async def slowly(request: Request, uid: int) -> bytes:
         await asyncio.sleep(0.25)
         return b"steward/1 requeue\n"
 
@@ -77,7 +77,8 @@ def test_an_ask_is_told_to_wait_at_once_and_again_until_it_is_answered(tmp_path:
 def test_opted_is_answered_without_a_wait_and_the_peer_is_the_kernels_word(tmp_path: Path) -> None:
     seen: list[tuple[object, int]] = []
 
-    async def note(request: OptedLine | AskLine, uid: int) -> bytes:
+    async def note(request: Request, uid: int) -> bytes:
+        assert isinstance(request, OptedLine)
         seen.append((request.job, uid))
         return b"steward/1 ok\n"
 
@@ -90,7 +91,7 @@ def test_opted_is_answered_without_a_wait_and_the_peer_is_the_kernels_word(tmp_p
 
 
 def test_a_refused_shim_is_hung_up_on(tmp_path: Path) -> None:
-    async def refuse(request: OptedLine | AskLine, uid: int) -> None:
+    async def refuse(request: Request, uid: int) -> None:
         return None
 
     async def story() -> None:
@@ -113,7 +114,7 @@ def test_a_malformed_line_is_hung_up_on_and_the_next_shim_is_served(tmp_path: Pa
 def test_a_shim_that_hangs_up_cancels_its_ask(tmp_path: Path) -> None:
     ended = asyncio.Event()
 
-    async def for_ever(request: OptedLine | AskLine, uid: int) -> bytes:
+    async def for_ever(request: Request, uid: int) -> bytes:
         try:
             await asyncio.Event().wait()
         finally:
@@ -132,7 +133,7 @@ def test_a_shim_that_hangs_up_cancels_its_ask(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_stops_does_not_wait_for_the_shims_that_wait(tmp_path: Path) -> None:
-    async def for_ever(request: OptedLine | AskLine, uid: int) -> bytes:
+    async def for_ever(request: Request, uid: int) -> bytes:
         await asyncio.Event().wait()
         return b""
 
@@ -193,7 +194,7 @@ def test_a_user_may_not_hold_more_than_his_share_of_connections() -> None:
     folder = Path(tempfile.mkdtemp(prefix="steward-sock-"))  # pytest's own is closed to other users
     folder.chmod(0o755)
 
-    async def for_ever(request: OptedLine | AskLine, uid: int) -> bytes:
+    async def for_ever(request: Request, uid: int) -> bytes:
         await asyncio.Event().wait()
         return b""
 

@@ -1,0 +1,1 @@
+"""What a deep check runs on the nodes: `python -m steward.deep`, one task a node, started by the head's Slurm job."""
