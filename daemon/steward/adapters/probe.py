@@ -2,50 +2,72 @@
 
 import errno
 import glob
-import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from steward.adapters.process import Completed, Failed, run
+from steward.adapters.kernel_clock import is_synchronised
+from steward.adapters.mount_looks import NOT_MOUNTED, MountLooks
+from steward.adapters.mount_table import mounts, of_types
+from steward.adapters.munge import Munge
+from steward.adapters.nvml import Nvml
+from steward.adapters.processes import Processes
+from steward.adapters.programs import run_on_each, run_program
+from steward.adapters.shared_looks import SharedLooks
+from steward.adapters.spool import spool_dir
 from steward.model.probe import (
+    AskMunge,
     Disk,
     DiskUsage,
-    Gpu,
     HeadClock,
+    KernelClock,
     ListProcesses,
     Probe,
     QueryGpus,
     Raw,
     ReadFiles,
     ReadTree,
+    RunOnEach,
     RunProgram,
+    SpoolUsage,
     TouchMounts,
 )
-from steward.ports import PortError
+from steward.ports import Permanent, PortError
 
 _MAX_FILE = 65536
 _NOTHING_TO_SAY = (errno.EINVAL, errno.EIO, errno.ENODEV, errno.EOPNOTSUPP)
 """What sysfs answers for a property that this device does not have, or a link that is down."""
-_MAX_NVML = 65536
 _DRIVER_GPUS = "/proc/driver/nvidia/gpus"
 """Where the NVIDIA driver lists its devices."""
 
 
 class LocalProbes:
     """`skew_s` tells the head's clock minus ours, or None while there is no head. `proc` and `sys` are where those file
-    systems are mounted."""
+    systems are mounted, `munge_socket` is munged's ("": the library's default). Threads may share one."""
 
     def __init__(
-        self, *, skew_s: Callable[[], float | None], proc: Path = Path("/proc"), sys: Path = Path("/sys")
+        self,
+        *,
+        skew_s: Callable[[], float | None],
+        proc: Path = Path("/proc"),
+        sys: Path = Path("/sys"),
+        munge_socket: str = "",
+        nvml: Nvml | None = None,
     ) -> None:
         self._skew_s = skew_s
         self._roots = {"/proc/": f"{proc}/", "/sys/": f"{sys}/"}
+        self._proc = proc
+        self._munge_socket = munge_socket
+        self._nvml = nvml or Nvml()
+        self._processes = Processes(proc)
+        self._mount_looks = MountLooks()
+        self._shared = SharedLooks(self._safely)
 
     def look(self, probe: Probe) -> Raw:
-        """Never raises: a failed look is Raw(error=...)."""
+        """Never raises: a failed look is Raw(error=...). Equal looks at the same moment are one."""
+        return self._shared(probe)
+
+    def _safely(self, probe: Probe) -> Raw:
         try:
             return self._look(probe)
         except (OSError, ValueError, PortError) as error:
@@ -57,16 +79,33 @@ class LocalProbes:
                 return Raw(files={path: _text(self._real(path)) for path in probe.paths})
             case ReadTree():
                 return Raw(files=self._tree(probe))
-            case ListProcesses() | TouchMounts():
-                raise NotImplementedError(type(probe).__name__)
             case DiskUsage():
                 return Raw(disks={path: _disk(path) for path in probe.paths if os.path.exists(path)})
             case RunProgram():
-                return _program(probe)
+                return run_program(probe)
+            case RunOnEach():
+                return run_on_each(probe)
             case HeadClock():
                 return Raw(skew_s=self._skew_s())
             case QueryGpus():
-                return Raw(gpus=self._gpus(probe))
+                return self._nvml.look(self._driver_gpus(), probe.timeout_s)
+            case _:
+                return self._ask(probe)
+
+    def _ask(self, probe: ListProcesses | TouchMounts | KernelClock | AskMunge | SpoolUsage) -> Raw:
+        """What the system itself is asked, beyond files and programs."""
+        match probe:
+            case ListProcesses():
+                return Raw(processes=self._processes.every())
+            case TouchMounts():
+                return Raw(mounts=self._touch(probe))
+            case KernelClock():
+                return Raw(synchronised=is_synchronised())
+            case AskMunge():
+                return self._ask_munge()
+            case SpoolUsage():
+                path = spool_dir(probe.slurm_conf, probe.node)
+                return Raw(disks={path: _disk(path)} if os.path.isdir(path) else {})
 
     def _real(self, path: str) -> str:
         """Where a path below /proc or /sys is on this node."""
@@ -83,31 +122,28 @@ class LocalProbes:
         root = pattern[: pattern.find("/", 1) + 1]
         return root + path[len(self._roots[root]) :] if root in self._roots else path
 
-    def _gpus(self, probe: QueryGpus) -> tuple[Gpu, ...]:
-        """NVML runs in a child of its own: a dead GPU can hold a call for ever, and the agent stays small."""
+    def _touch(self, probe: TouchMounts) -> dict[str, str]:
+        table = mounts(self._proc)
+        there = {mount.point for mount in table}
+        listed = [path for path in probe.paths if path in there]
+        wanted = tuple(dict.fromkeys((*listed, *of_types(table, probe.types))))[: probe.max_mounts]
+        absent = {path: NOT_MOUNTED for path in probe.paths if path not in there}
+        return absent | self._mount_looks.look(wanted, probe.timeout_s)
+
+    def _ask_munge(self) -> Raw:
+        try:
+            munge = Munge(self._munge_socket)
+        except Permanent as error:
+            return Raw(output=str(error))
+        try:
+            munge.decode(munge.encode(b""))
+        except PortError as error:
+            return Raw(returncode=1, output=str(error))
+        return Raw(returncode=0)
+
+    def _driver_gpus(self) -> list[str]:
         driver = Path(self._real(_DRIVER_GPUS))
-        listed = sorted(path.name for path in driver.iterdir()) if driver.is_dir() else []
-        if not listed:
-            return ()
-        argv = (sys.executable, "-P", "-m", "steward.adapters.nvml_child")
-        answer = json.loads(run(argv, timeout_s=probe.timeout_s, max_bytes=_MAX_NVML).stdout)
-        return with_missing(tuple(_gpu(record) for record in answer), listed)
-
-
-def with_missing(answered: tuple[Gpu, ...], listed: list[str]) -> tuple[Gpu, ...]:
-    """Add a GPU with an error for each device that the driver lists and NVML does not name."""
-    missing = range(len(answered), len(listed))
-    return (*answered, *(Gpu(index=n, error="the driver lists it, NVML does not") for n in missing))
-
-
-def _gpu(record: dict[str, Any]) -> Gpu:
-    return Gpu(
-        index=int(record["index"]),
-        code=int(record["code"]),
-        uuid=str(record["uuid"]),
-        name=str(record["name"]),
-        error=str(record["error"]),
-    )
+        return sorted(path.name for path in driver.iterdir()) if driver.is_dir() else []
 
 
 def _text(path: str) -> str | None:
@@ -133,16 +169,3 @@ def _disk(path: str) -> Disk:
         inodes_free=seen.f_favail,
         read_only=bool(seen.f_flag & os.ST_RDONLY),
     )
-
-
-def _program(probe: RunProgram) -> Raw:
-    try:
-        env = dict(probe.env)
-        done = run(probe.argv, timeout_s=probe.timeout_s, env=env, max_bytes=probe.max_bytes, check=False)
-    except Failed as error:
-        return Raw(error=str(error))
-    return Raw(returncode=done.returncode, output=_output(done))
-
-
-def _output(done: Completed) -> str:
-    return done.text if done.text.strip() else done.error_text

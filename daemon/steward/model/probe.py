@@ -29,11 +29,17 @@ class ListProcesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TouchMounts:
-    """stat and list each mount point in a child that may be killed, or left behind when it hangs in the kernel; a mount
-    point whose last child still hangs is not touched again."""
+    """Ask each file system in a child that may be killed, or left behind when it hangs in the kernel; a mount point
+    whose last child still hangs is not touched again.
+
+    Looked at are the mount points `paths` (one that is none is told so) and every mount of the file system `types`,
+    `max_mounts` at most. /proc/mounts is looked up as in ReadTree.
+    """
 
     paths: tuple[str, ...]
     timeout_s: float = 5.0
+    types: tuple[str, ...] = ()
+    max_mounts: int = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +53,47 @@ class DiskUsage:
 class RunProgram:
     """Run one program (argv, never a shell) with a time limit; its output is cut at `max_bytes`.
 
-    `env` is laid over the agent's own environment.
+    `env` is laid over the agent's own environment. One that is not installed is a failed look, unless it
+    `may_be_absent`: then the answer has no status.
     """
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 10.0
     max_bytes: int = 4096
+    may_be_absent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOnEach:
+    """Run a program once for each path (sorted, `max_paths` at most) that matches a glob pattern, as its last argument.
+
+    The answer maps each path to the output; a program that is not installed has no status, else it is 0.
+    """
+
+    patterns: tuple[str, ...]
+    argv: tuple[str, ...]
+    timeout_s: float = 10.0
+    max_paths: int = 16
+    max_bytes: int = 16384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelClock:
+    """Whether the kernel holds its clock for synchronised (adjtimex)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskMunge:
+    """Have munged make a credential and read it again; no status where there is no libmunge, else 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpoolUsage:
+    """statvfs of slurmd's spool folder, as the slurm.conf at `slurm_conf` (or slurmd's own copy of it) names it."""
+
+    node: str
+    slurm_conf: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +108,20 @@ class HeadClock:
     """The head's clock against ours, measured on the connection."""
 
 
-Probe = ReadFiles | ReadTree | ListProcesses | TouchMounts | DiskUsage | RunProgram | QueryGpus | HeadClock
+Probe = (
+    ReadFiles
+    | ReadTree
+    | ListProcesses
+    | TouchMounts
+    | DiskUsage
+    | RunProgram
+    | RunOnEach
+    | QueryGpus
+    | HeadClock
+    | KernelClock
+    | AskMunge
+    | SpoolUsage
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +137,9 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """`state` is the kernel's letter (`D`, `Z`, ...), `started` in Unix seconds; `name` is hostile text."""
+    """`state` is the kernel's letter (`D`, `Z`, ...), `started` in Unix seconds; `name` is hostile text. `uid` is the
+    effective one. `ticks` is the CPU time that it has used, in the kernel's clock ticks: it stands still in a process
+    that is stuck."""
 
     pid: int
     parent: int
@@ -92,6 +147,7 @@ class Process:
     state: str
     name: str
     started: float
+    ticks: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,5 +174,6 @@ class Raw:
     gpus: tuple[Gpu, ...] | None = None
     processes: tuple[Process, ...] = ()
     mounts: dict[str, str] = field(default_factory=dict)
-    """Mount point -> empty when it answered, else what happened (`hung` or an error)."""
+    """Mount point -> empty when it answered, else what happened (`hung`, `not mounted` or an error)."""
     skew_s: float | None = None
+    synchronised: bool | None = None

@@ -1,0 +1,78 @@
+"""File systems that do not answer must never hold the agent, nor cost it a child for every look."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from steward.adapters import proc
+from steward.adapters.mount_looks import HUNG, NOT_MOUNTED, MountLooks
+from steward.adapters.mount_table import mounts, of_types
+from steward.adapters.probe import LocalProbes
+from steward.model.probe import TouchMounts
+from tests.fakes.hung_mount import can_mount, hung_mount
+from tests.fakes.until import until
+
+needs_fuse = pytest.mark.skipif(not can_mount(), reason="needs root and /dev/fuse")
+TIMEOUT_S = 0.5
+
+
+def test_file_systems_that_answer_say_nothing() -> None:
+    assert MountLooks().look(("/", "/proc"), 5.0) == {"/": "", "/proc": ""}
+
+
+def test_an_error_is_told_in_the_systems_words(tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone")
+    assert "No such file or directory" in MountLooks().look((gone,), 5.0)[gone]
+
+
+def test_a_path_that_looks_like_an_option_is_a_path() -> None:
+    assert "No such file" in MountLooks().look(("--version",), 5.0)["--version"]
+
+
+@needs_fuse
+@pytest.mark.timeout(60)
+def test_a_hung_mount_is_told_in_time_with_one_child_however_often_we_look(tmp_path: Path) -> None:
+    looks = MountLooks()
+    with hung_mount(tmp_path / "hung") as path:
+        started = time.monotonic()
+        assert looks.look((str(path), "/"), TIMEOUT_S) == {str(path): HUNG, "/": ""}
+        assert time.monotonic() - started < TIMEOUT_S + 2
+        (child,) = looks.left
+        seen = proc.look(child)
+        assert seen is not None
+        assert seen.state == "D"  # SIGKILL did not end it: nothing can
+        for _ in range(3):
+            started = time.monotonic()
+            assert looks.look((str(path),), TIMEOUT_S) == {str(path): HUNG}
+            assert time.monotonic() - started < 0.4  # nobody was asked, so nobody was waited for
+        assert looks.left == (child,)
+    until("the child is collected", lambda: looks.look(("/",), TIMEOUT_S) == {"/": ""} and looks.left == ())
+    assert proc.look(child) is None  # collected, no zombie
+
+
+@needs_fuse
+@pytest.mark.timeout(60)
+def test_a_mount_that_answers_again_is_asked_again(tmp_path: Path) -> None:
+    looks = MountLooks()
+    with hung_mount(tmp_path / "hung") as path:
+        assert looks.look((str(path),), TIMEOUT_S) == {str(path): HUNG}
+    until("it answers", lambda: looks.look((str(path),), TIMEOUT_S) == {str(path): ""})
+
+
+@needs_fuse
+@pytest.mark.timeout(60)
+def test_the_probe_finds_mounts_by_their_type_and_touches_no_path_that_is_not_mounted(tmp_path: Path) -> None:
+    probes = LocalProbes(skew_s=lambda: None)
+    with hung_mount(tmp_path / "hung") as path:
+        probe = TouchMounts(paths=(str(tmp_path),), types=("fuse.hung",), timeout_s=TIMEOUT_S)
+        assert probes.look(probe).mounts == {str(tmp_path): NOT_MOUNTED, str(path): HUNG}
+
+
+def test_the_mount_table_is_read_with_its_escapes_and_bad_lines_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "mounts").write_text(
+        "nas:/home /home nfs4 rw 0 0\nnas:/a /with\\040space nfs rw 0 0\nshort line\n\n/dev/sda / ext4 rw 0 0\n"
+    )
+    table = mounts(tmp_path)
+    assert [mount.point for mount in table] == ["/home", "/with space", "/"]
+    assert of_types(table, ("nfs", "nfs4")) == ("/home", "/with space")
