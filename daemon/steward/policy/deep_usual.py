@@ -14,8 +14,8 @@ KEPT_VALUES = 50
 
 _LOOSE = MappingProxyType({"disk.write": 0.5, "disk.read": 0.5})
 """Shared and burstable disks differ that much without a fault."""
-NOT_COMPARED = frozenset({"tcp.latency"})
-"""For people: it says more about who else used a core than about a node."""
+NOT_COMPARED = frozenset({"tcp.latency", "memory.keep", "cpu.stress_ng"})
+"""Numbers for people: how long, how much, or more about who else used a core than about the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,8 @@ def good_once(measures: Iterable[Measure], results: Mapping[NodeName, DeepResult
     for measure in measures:
         ends = sorted({measure.node} | ({measure.partner} if measure.partner is not None else set()))
         passed = all(results.get(end) is DeepResult.PASSED for end in ends)
-        if passed and measure.outcome is Outcome.PASSED and math.isfinite(measure.value) and measure.value > 0:
+        is_usable = measure.check not in NOT_COMPARED and measure.outcome is Outcome.PASSED
+        if passed and is_usable and math.isfinite(measure.value) and measure.value > 0:
             key = (measure.check, ends[0], ends[-1])
             if key not in good or measure.value < good[key].value:
                 good[key] = measure

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.agentsock import MAX_PER_USER, Serve, ShimSocket
-from steward.adapters.shimline import Request
+from steward.adapters.shimline import OptedLine, Request
 from steward.ports import Permanent
 
 ASK = b"steward/1 ask kind=batch job=12 step=batch uid=0 mode=1 attempt=1 restart=0 status=256\n"

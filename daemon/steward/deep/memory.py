@@ -1,0 +1,111 @@
+"""Memory that is filled with patterns and read back: what does not keep its content is found; and how fast it is."""
+
+import mmap
+import os
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from steward.deep.budget import Budget
+from steward.deep.room import available, memory_room, total
+from steward.deep.said import Here
+from steward.deep.workers import Told, on_every_core
+from steward.model.deep import Measure
+
+BLOCK = 8 << 20
+_PIECE = 1 << 20
+_KEPT_FREE = 0.15
+"""Share of the machine's memory that stays free whatever was asked: others may grow while we run."""
+_FILL_SHARE = 0.3
+"""Share of the time for taking memory; the rest is for the patterns."""
+PATTERNS = (0x00, 0xFF, 0x55, 0xAA, 0x33)
+
+
+class Block(Protocol):
+    """`BLOCK` bytes of memory."""
+
+    def __setitem__(self, where: slice, what: bytes, /) -> None: ...
+
+    def __getitem__(self, where: slice, /) -> bytes: ...
+
+
+def check_memory(here: Here, budget: Budget, *, share: float, most_bytes: int) -> list[Measure]:
+    """Takes `share` of the memory that is free and allowed, `most_bytes` at most, all cores together."""
+    began = time.monotonic()
+    wanted = min(int(memory_room() * share), most_bytes)
+    if wanted < BLOCK:
+        return [here.skipped("memory.keep", f"less than {BLOCK >> 20} MiB may be used")]
+    workers = min(len(os.sched_getaffinity(0)), wanted // BLOCK)
+
+    def work(number: int, mine: Budget) -> dict[str, float | str]:
+        return dict(keep(take(wanted // workers, mine.part(_FILL_SHARE)), mine))
+
+    told = on_every_core(work, budget, cores=workers)
+    return judge_memory(here, told, time.monotonic() - began)
+
+
+def take(size: int, budget: Budget) -> list[Block]:
+    """Blocks of at most `size` bytes in all; fewer when time or the machine's memory runs short."""
+    blocks: list[Block] = []
+    spare = int(total() * _KEPT_FREE)
+    while (len(blocks) + 1) * BLOCK <= size and available() > spare + BLOCK and (budget.left_s > 0 or not blocks):
+        block = mmap.mmap(-1, BLOCK)
+        _write(block, bytes(_PIECE))
+        blocks.append(block)
+    return blocks
+
+
+def keep(blocks: Sequence[Block], budget: Budget) -> dict[str, float]:
+    """Writes each pattern everywhere, then reads everything: a cache is too small to lie about all of it."""
+    wrong, moved, spent, passes = 0, 0, 0.0, 0
+    while blocks and (budget.left_s > 0 or passes == 0):
+        pattern = _pattern(passes)
+        began = time.monotonic()
+        done = 0
+        for block in blocks:
+            _write(block, pattern)
+            done += 1
+            if budget.left_s <= 0 and passes > 0:
+                break
+        wrong += sum(_differs(block, pattern) for block in blocks[:done])
+        spent += time.monotonic() - began
+        moved += 2 * done * BLOCK
+        passes += 1
+    return {"blocks": len(blocks), "wrong": wrong, "moved": moved, "seconds": spent, "passes": passes}
+
+
+def judge_memory(here: Here, told: list[Told], seconds: float) -> list[Measure]:
+    wrong = sum(float(one.answer.get("wrong", 0)) for one in told)
+    lost = [one.lost or str(one.answer.get("error", "")) for one in told if one.lost or "error" in one.answer]
+    size = sum(float(one.answer.get("blocks", 0)) for one in told) * BLOCK / 2**20
+    if wrong:
+        blocks = f"{wrong:.0f} blocks of {BLOCK >> 20} MiB"
+        return [here.bad("memory.keep", f"memory did not keep what was written: {blocks}", wrong, "blocks", seconds)]
+    if lost:
+        why = f"{len(lost)} of {len(told)} workers did not answer: {lost[0]}"
+        return [here.unknown("memory.keep", why, seconds)]
+    if not size:
+        return [here.skipped("memory.keep", "no memory could be taken")]
+    passes = min(float(one.answer["passes"]) for one in told)
+    speed = sum(_speed(one) for one in told)
+    return [
+        here.good("memory.keep", size, "MiB", f"{passes:.0f} patterns", seconds),
+        here.good("memory.bandwidth", speed, "MB/s", f"{len(told)} cores", seconds),
+    ]
+
+
+def _speed(one: Told) -> float:
+    return float(one.answer["moved"]) / max(float(one.answer["seconds"]), 1e-6) / 1e6
+
+
+def _pattern(turn: int) -> bytes:
+    return bytes([PATTERNS[turn % len(PATTERNS)] ^ (turn // len(PATTERNS) & 0xFF)]) * _PIECE
+
+
+def _write(block: Block, piece: bytes) -> None:
+    for at in range(0, BLOCK, _PIECE):
+        block[at : at + _PIECE] = piece
+
+
+def _differs(block: Block, piece: bytes) -> bool:
+    return any(block[at : at + _PIECE] != piece for at in range(0, BLOCK, _PIECE))

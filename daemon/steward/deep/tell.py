@@ -1,0 +1,58 @@
+"""What was measured, told to the agent of this node. What it could not be told is said again with the next."""
+
+import logging
+import socket
+from collections import deque
+from pathlib import Path
+
+from steward.adapters.deep_line import measure_line, progress_line
+from steward.model.deep import Measure
+from steward.model.ids import NodeName
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 2.0
+MAX_KEPT = 512
+_OK = b"steward/1 ok\n"
+
+
+class Teller:
+    """`socket_path` is the agent's; `said` are all measures in the order in which they were found."""
+
+    def __init__(self, socket_path: Path, run: str, node: NodeName) -> None:
+        self._path = socket_path
+        self._run = run
+        self._node = node
+        self._waiting: deque[bytes] = deque(maxlen=MAX_KEPT)
+        self.said: list[Measure] = []
+
+    def tell(self, measures: list[Measure]) -> bool:
+        """True when the agent has heard everything so far."""
+        self.said += measures
+        self._waiting.extend(measure_line(self._run, self._node, one) for one in measures)
+        return self._flush()
+
+    def progress(self, text: str, *, is_done: bool = False) -> bool:
+        self._waiting.append(progress_line(self._run, self._node, text, is_done=is_done))
+        return self._flush()
+
+    def _flush(self) -> bool:
+        while self._waiting:
+            try:
+                answer = _ask(self._path, self._waiting[0])
+            except OSError as error:
+                log.warning("the agent at %s does not listen: %s", self._path, error)
+                return False
+            if answer != _OK:
+                log.warning("the agent at %s refused what was measured", self._path)
+                return False
+            self._waiting.popleft()
+        return True
+
+
+def _ask(path: Path, line: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(TIMEOUT_S)
+        sock.connect(str(path))
+        sock.sendall(line)
+        return sock.recv(256)
