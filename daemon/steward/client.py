@@ -95,6 +95,20 @@ class Client:
         """Act again, and reset tripped breakers."""
         return self._post("/v1/resume-actions", {})
 
+    def breakers(self) -> list[Json]:
+        return self._list("/v1/breakers")
+
+    def reset_breakers(self, scope: str = "") -> Json:
+        """One breaker, or all that are tripped."""
+        return self._post("/v1/breakers/reset", {"scope": scope})
+
+    def trials(self) -> list[Json]:
+        return self._list("/v1/checks/trials")
+
+    def arm_check(self, check: str, *, armed: bool) -> Json:
+        """Let a check that may change take nodes out whatever its trial says, or keep it from that."""
+        return self._post(f"/v1/checks/{'arm' if armed else 'disarm'}", {"check": check})
+
     def operate(self, operation: str, members: Json) -> Json:
         """One operation of the AWS endpoint, such as DescribeCluster. Raises OperationError when it is refused."""
         target, body = f"SageMaker.{operation}", json.dumps(members).encode()

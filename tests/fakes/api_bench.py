@@ -103,9 +103,9 @@ class ApiBench:
 
 
 @contextmanager
-def an_api() -> Iterator[ApiBench]:
+def an_api(bench: ApiBench | None = None) -> Iterator[ApiBench]:
     """Served by uvicorn in a thread, as the head does; root and uid 900 may change things."""
-    bench = ApiBench()
+    bench = bench or ApiBench()
     bench.show(a_cluster())
     gatekeeper = Gatekeeper(FakeMunge(bench.munged), frozenset({0, 900}))
     source = bench.source()

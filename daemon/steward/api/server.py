@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
@@ -14,16 +14,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from steward.api.auth import Gatekeeper, Refused
+from steward.api.blast import breakers_view, trials_view
 from steward.api.json11.route import Json11
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, status_view
 from steward.model.ids import JobId, NodeName
+from steward.model.order import Refusal
 from steward.model.text import printable
 from steward.policy.explain import explain_job, explain_node
 from steward.policy.explain_group import explain_group
 from steward.ports import PortError
-from steward.workflows.commands import Command, Pause, ResumeActions
+from steward.workflows.commands import ArmCheck, Command, Pause, ResetBreakers, ResumeActions
 from steward.workflows.cycle import dry_run
 from steward.workflows.snapshot import Snapshot
 
@@ -130,17 +132,32 @@ class Pages:
             await self._news.wait(min(left, 1.0))
 
     async def pause(self, request: Request) -> Response:
-        return await self._order(request, lambda who, why: Pause(who=who, why=why))
+        return await self._order(request, lambda who, said: Pause(who=who, why=said.get("why", "")))
 
     async def resume_actions(self, request: Request) -> Response:
-        return await self._order(request, lambda who, _why: ResumeActions(who=who))
+        return await self._order(request, lambda who, _said: ResumeActions(who=who))
 
-    async def _order(self, request: Request, command: Callable[[str, str], Command]) -> Response:
+    def breakers(self, _request: Request) -> Response:
+        return JSONResponse(breakers_view(self._snapshot()))
+
+    def trials(self, _request: Request) -> Response:
+        return JSONResponse(trials_view(self._snapshot()))
+
+    async def reset_breakers(self, request: Request) -> Response:
+        return await self._order(request, lambda who, said: ResetBreakers(who=who, scope=said.get("scope", "")))
+
+    async def arm_check(self, request: Request) -> Response:
+        return await self._order(request, lambda who, said: ArmCheck(who=who, check=said.get("check", ""), armed=True))
+
+    async def disarm_check(self, request: Request) -> Response:
+        return await self._order(request, lambda who, said: ArmCheck(who=who, check=said.get("check", ""), armed=False))
+
+    async def _order(self, request: Request, command: Callable[[str, Mapping[str, str]], Command]) -> Response:
         body = await _body(request)
         who = await run_in_threadpool(
             self._gatekeeper.admit, request.headers.get("authorization", ""), request.method, request.url.path, body
         )
-        await run_in_threadpool(self._source.commands.give, command(who, _why(body)))
+        await run_in_threadpool(self._source.commands.give, command(who, _said(body)))
         return JSONResponse({"done": True, "by": who})
 
     def _snapshot(self) -> Snapshot:
@@ -166,12 +183,21 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         Route("/v1/doctor", pages.doctor),
         Route("/v1/pause", pages.pause, methods=["POST"]),
         Route("/v1/resume-actions", pages.resume_actions, methods=["POST"]),
+        Route("/v1/breakers", pages.breakers),
+        Route("/v1/breakers/reset", pages.reset_breakers, methods=["POST"]),
+        Route("/v1/checks/trials", pages.trials),
+        Route("/v1/checks/arm", pages.arm_check, methods=["POST"]),
+        Route("/v1/checks/disarm", pages.disarm_check, methods=["POST"]),
         Route("/metrics", pages.metrics),
         Route("/", aws.serve, methods=["POST"]),
     ]
-    return Starlette(
-        routes=routes, exception_handlers={HTTPException: _http_error, Refused: _refused, PortError: _port_error}
-    )
+    errors: dict[Any, Callable[[Request, Exception], Response]] = {
+        HTTPException: _http_error,
+        Refused: _refused,
+        Refusal: _refusal,
+        PortError: _port_error,
+    }
+    return Starlette(routes=routes, exception_handlers=errors)
 
 
 async def _body(request: Request) -> bytes:
@@ -183,16 +209,15 @@ async def _body(request: Request) -> bytes:
     return bytes(body)
 
 
-def _why(body: bytes) -> str:
-    """The `why` of a body `{"why": "..."}`; an empty body has none."""
+def _said(body: bytes) -> Mapping[str, str]:
+    """The words of a body such as `{"why": "..."}`; an empty body has none."""
     try:
         given = json.loads(body) if body else {}
     except ValueError as error:
         raise HTTPException(400, f"the body is not JSON: {error}") from error
-    why = given.get("why", "") if isinstance(given, dict) else None
-    if not isinstance(why, str):
-        raise HTTPException(400, 'the body is not {"why": TEXT}')
-    return printable(why, _MAX_WHY)
+    if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
+        raise HTTPException(400, 'the body is not an object of texts, such as {"why": TEXT}')
+    return {name: printable(word, _MAX_WHY) for name, word in given.items()}
 
 
 def _number(request: Request, name: str, default: float, highest: float) -> float:
@@ -214,6 +239,10 @@ def _http_error(_request: Request, error: Exception) -> Response:
 
 def _refused(_request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, status_code=403)
+
+
+def _refusal(_request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, status_code=409)
 
 
 def _port_error(_request: Request, error: Exception) -> Response:

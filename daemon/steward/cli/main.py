@@ -5,6 +5,8 @@ from pathlib import Path
 import click
 
 from steward import __version__
+from steward.cli.breaker import breaker
+from steward.cli.check import check
 from steward.cli.cluster import cluster
 from steward.cli.config import config
 from steward.cli.context import context_for
@@ -41,6 +43,8 @@ for command in (
     plan,
     pause,
     resume_actions,
+    breaker,
+    check,
     group,
     node,
     cluster,

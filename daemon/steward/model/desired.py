@@ -79,8 +79,16 @@ class RepairPolicy:
     capacity_backoff_s: tuple[float, ...] = (60.0, 120.0, 300.0, 600.0)
     concurrent_fraction: float = 0.05
     concurrent_min: int = 1
+    concurrent_most: int = 20
+    """In the whole cluster."""
     breaker_fraction: float = 0.20
     breaker_min: int = 2
+    check_breaker_fraction: float = 0.10
+    check_breaker_min: int = 2
+    check_breaker_window_s: float = 600.0
+    """Nodes that one check takes out within this time count against its breaker."""
+    breaker_patience_s: float = 1800.0
+    """From a breaker's trip to the one repair that is let through; doubled, up to a day, when that ends badly."""
     correlated_fraction: float = 0.05
     correlated_min: int = 3
     correlated_window_s: float = 300.0
@@ -94,6 +102,19 @@ class RepairPolicy:
     budgets: LadderPolicy = field(default_factory=LadderPolicy)
     agents_grace_s: float = 15.0
     """After the head's start, agents that have not come back yet are not called lost for this long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthPolicy:
+    """Trials of checks that may change, and what Slurm's users are told of a node."""
+
+    features: bool = False
+    canary_nodes: int = 5
+    """A check (or version of one) that was never seen only reports until this many nodes (0: no trial) had results of
+    it for `canary_s`."""
+    canary_s: float = 4 * 3600.0
+    canary_failing_fraction: float = 0.05
+    """It is armed when no larger share of its nodes failed than this, above what its earlier version had."""
 
 
 class GateRule(Enum):
@@ -183,10 +204,13 @@ class Desired:
     resume: ResumePolicy = field(default_factory=ResumePolicy)
     repair: RepairPolicy = field(default_factory=RepairPolicy)
     capacity: CapacityPolicy = field(default_factory=CapacityPolicy)
+    health: HealthPolicy = field(default_factory=HealthPolicy)
     slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """check id -> off | report | drain."""
     slurm_user: str = "slurm"
     """Whose login name Slurm's own daemons write reasons under."""
+    unrepaired: frozenset[str] = frozenset()
+    """Groups of which faults are told, but whose nodes are not touched unless a person asks for it."""
     spares: frozenset[NodeName] = frozenset()
     """Nodes kept out of service until they stand in for a broken one whose machine is fixed."""

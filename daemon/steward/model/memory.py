@@ -14,6 +14,7 @@ from steward.model.partition import Gate
 from steward.model.remedy import Mishap, Remedy
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotRecord
+from steward.model.trial import Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +34,14 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """Tripped: report only for this scope until reset by a person (`steward resume-actions`)."""
+    """Tripped: report only for `scope` (`all`, `group:NAME`, `check:ID`) until a person resets it, or until the one
+    repair that is let through `patience_s` seconds after `tripped` (Unix s) has ended well. `trial` is that repair."""
 
     scope: str
     tripped: float
     text: str
+    patience_s: float = 1800.0
+    trial: CaseId | None = None
 
 
 def _none() -> Mapping[Any, Any]:
@@ -69,6 +73,10 @@ class Memory:
     """The machine that Slurm last had in full service: a count too low on the same one is lost hardware."""
     breakers_reset: float = 0.0
     """When a person last reset the breakers: what was out of service before does not count against them."""
+    breaker_resets: Mapping[str, float] = field(default_factory=_none)
+    """The same for one scope."""
+    trials: Mapping[str, Trial] = field(default_factory=_none)
+    """`<check>@<version>` -> how a check that may change did, and whether it may take nodes out."""
     looked: float = 0.0
     """While a case is open: about when the last fresh picture was planned on. Blind time is no step's lateness."""
     cluster: Cluster | None = None

@@ -1,63 +1,14 @@
-"""How much may be out of service, in repair and replaced at once, before a person is asked."""
+"""How much may be in repair and replaced at once, before a person is asked."""
 
 from collections.abc import Callable
 
-from steward.model.case import Case, Step, Trigger
-from steward.model.events import Level
-from steward.model.ids import NodeName
-from steward.model.memory import Breaker
+from steward.model.case import Case, Step
+from steward.policy.breaker import members, scopes
 from steward.policy.draft import Draft
+from steward.policy.ladder import cool_until, is_light
 
-REPLACING = (Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
+REPLACING = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 HOUR_S = 3600.0
-
-
-def scopes(node: NodeName, draft: Draft) -> tuple[str, ...]:
-    """The breakers that guard a node: its group's, if it has one, and the cluster's."""
-    slot = draft.slots.get(node)
-    return (f"group:{slot.group}", "all") if slot else ("all",)
-
-
-def members(scope: str, draft: Draft) -> int:
-    """How many nodes a breaker guards."""
-    if scope == "all":
-        return len(draft.seen.nodes)
-    return draft.group_sizes[scope.removeprefix("group:")]
-
-
-def out_of_service(scope: str, draft: Draft) -> int:
-    """Nodes taken out by our own decision (not by an admin's command) since the breakers were last reset."""
-    return sum(1 for case in draft.cases.values() if _counts(case, draft) and scope in scopes(case.node, draft))
-
-
-def _counts(case: Case, draft: Draft) -> bool:
-    is_out = case.is_open and case.step is not Step.SUSPECT and not case.is_stood_in
-    ours = is_out and case.trigger is not Trigger.ADMIN
-    return ours and case.opened > draft.breakers_reset
-
-
-def breaker_limit(scope: str, draft: Draft) -> int:
-    rules = draft.want.repair
-    return max(rules.breaker_min, int(rules.breaker_fraction * members(scope, draft)))
-
-
-def tripped(node: NodeName, draft: Draft) -> Breaker | None:
-    """The tripped breaker that guards this node; trips one when taking the node out would be one too many."""
-    for scope in scopes(node, draft):
-        if scope not in draft.breakers and out_of_service(scope, draft) >= breaker_limit(scope, draft):
-            _trip(scope, draft)
-        if scope in draft.breakers:
-            return draft.breakers[scope]
-    return None
-
-
-def _trip(scope: str, draft: Draft) -> None:
-    text = (
-        f"breaker {scope}: {out_of_service(scope, draft)} nodes are out of service by our own action and another "
-        f"should follow (limit {breaker_limit(scope, draft)}): report only until `steward resume-actions`"
-    )
-    draft.breakers[scope] = Breaker(scope=scope, tripped=draft.now, text=text)
-    draft.tell("breaker.tripped", text, level=Level.ERROR)
 
 
 def must_wait(case: Case, draft: Draft) -> str:
@@ -76,7 +27,16 @@ def _for_turn(case: Case, draft: Draft) -> str:
     return f"waits for its turn: {len(busy)} of at most {most} repairs run ({', '.join(sorted(busy)[:10])})"
 
 
+def _for_turn_of_all(case: Case, draft: Draft) -> str:
+    """And in the whole cluster up to a number."""
+    most = draft.want.repair.concurrent_most
+    busy = sum(1 for c in draft.cases.values() if c.step in REPLACING)
+    return "" if busy < most else f"waits for its turn: {busy} repairs run in the whole cluster (limit {most})"
+
+
 def _for_the_hour(case: Case, draft: Draft) -> str:
+    if is_light(case):
+        return ""
     begun = sorted(at for times in draft.history.values() for at in times if at > draft.now - HOUR_S)
     most = draft.want.repair.replacements_per_hour
     if len(begun) < most:
@@ -86,14 +46,24 @@ def _for_the_hour(case: Case, draft: Draft) -> str:
 
 
 def _for_provider(case: Case, draft: Draft) -> str:
-    return "" if draft.provider_is_fresh else "waits for the provider: its machines cannot be listed now"
+    return (
+        "" if draft.provider_is_fresh or is_light(case) else "waits for the provider: its machines cannot be listed now"
+    )
 
 
-_WAITS: tuple[Callable[[Case, Draft], str], ...] = (_for_provider, _for_turn, _for_the_hour)
+def _for_cooling(case: Case, draft: Draft) -> str:
+    """A node that fails right after its return is out of service at once, but not repaired in a loop."""
+    until = cool_until(case, draft)
+    if draft.now >= until:
+        return ""
+    draft.wake(until)
+    return f"waits: the node came back from its last repair less than {draft.want.repair.budgets.cooldown_s:.0f} s ago"
 
 
-def is_worn_out(case: Case, draft: Draft) -> bool:
-    """Whether the node was repaired so often lately that a person should look; a command from one overrules it."""
-    rules = draft.want.repair
-    lately = [at for at in draft.history.get(case.node, ()) if at > draft.now - rules.node_repairs_window_s]
-    return case.trigger is not Trigger.ADMIN and len(lately) >= rules.node_repairs
+_WAITS: tuple[Callable[[Case, Draft], str], ...] = (
+    _for_provider,
+    _for_cooling,
+    _for_turn,
+    _for_turn_of_all,
+    _for_the_hour,
+)

@@ -9,7 +9,8 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.node import Node, NodeBase
 from steward.model.observed import AgentView
 from steward.policy.admin import command
-from steward.policy.budget import is_worn_out, must_wait, tripped
+from steward.policy.breaker import admit
+from steward.policy.budget import is_worn_out, must_wait
 from steward.policy.case_table import Fact, deadline
 from steward.policy.correlate import AGENTS, covers
 from steward.policy.draft import Draft
@@ -94,7 +95,7 @@ def _incident(scene: Scene) -> bool:
 def _confirmed(scene: Scene) -> bool:
     if scene.case.trigger is Trigger.LOST and not is_lost(scene):
         return False
-    return scene.case.trigger is Trigger.ADMIN or tripped(scene.node.name, scene.draft) is None
+    return scene.case.trigger is Trigger.ADMIN or admit(scene.case, scene.draft) is None
 
 
 def _commanded(scene: Scene) -> bool:

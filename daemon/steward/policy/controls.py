@@ -1,9 +1,12 @@
-"""What a person changes: pause, and let actions go on. Memory in, memory out."""
+"""What a person changes: pause, let actions go on, reset breakers, arm checks. Memory in, memory out."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from steward.model.memory import Memory
+from steward.model.order import Refusal, RefusalKind
+from steward.model.trial import TrialState
 
 
 def pause(memory: Memory) -> Memory:
@@ -19,6 +22,43 @@ def resume_actions(memory: Memory, now: float) -> Memory:
         paused=False,
         breakers=MappingProxyType({}),
         breakers_reset=now,
+        breaker_resets=MappingProxyType({}),
         incidents=MappingProxyType(incidents),
-        noted=MappingProxyType({key: at for key, at in memory.noted.items() if not key.startswith("withheld:")}),
+        noted=_without_notes(memory, lambda note: True),
     )
+
+
+def reset_breakers(memory: Memory, scope: str, now: float) -> Memory:
+    """Close one breaker, or with an empty scope all that are tripped; what was taken out before does not count for it.
+    Raises Refusal when there is nothing to reset."""
+    scopes = frozenset({scope} if scope else memory.breakers)
+    if not scopes or not scopes <= memory.breakers.keys():
+        tripped = ", ".join(sorted(memory.breakers)) or "none"
+        what = f"breaker {scope} is not tripped" if scope else "no breaker is tripped"
+        raise Refusal(RefusalKind.NOT_FOUND, f"{what} (tripped: {tripped})")
+    texts = [memory.breakers[each].text for each in scopes]
+    return replace(
+        memory,
+        breakers=MappingProxyType({each: b for each, b in memory.breakers.items() if each not in scopes}),
+        breaker_resets=MappingProxyType({**memory.breaker_resets, **dict.fromkeys(scopes, now)}),
+        noted=_without_notes(memory, lambda note: any(text in note for text in texts)),
+    )
+
+
+def arm_check(memory: Memory, check: str, who: str, *, armed: bool) -> Memory:
+    """Let every known version of a check that may change take nodes out, or none. Raises Refusal when none is known."""
+    versions = {key: trial for key, trial in memory.trials.items() if trial.check == check}
+    if not versions:
+        known = ", ".join(sorted({trial.check for trial in memory.trials.values()})) or "none"
+        text = f"no version of {check} was seen (seen: {known}); a check of ours has its mode in [checks.mode]"
+        raise Refusal(RefusalKind.NOT_FOUND, text)
+    state = TrialState.ARMED if armed else TrialState.REFUSED
+    text = f"{'armed' if armed else 'disarmed'} by {who}"
+    changed = {key: replace(trial, state=state, text=text) for key, trial in versions.items()}
+    return replace(memory, trials=MappingProxyType({**memory.trials, **changed}))
+
+
+def _without_notes(memory: Memory, is_over: Callable[[str], bool]) -> Mapping[str, float]:
+    """What is still withheld is told again."""
+    kept = {k: at for k, at in memory.noted.items() if not (k.startswith("withheld:") and is_over(k))}
+    return MappingProxyType(kept)

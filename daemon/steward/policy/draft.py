@@ -38,6 +38,8 @@ class Draft:
         self.next_case = memory.next_case
         self.looked = memory.looked
         self.breakers_reset = memory.breakers_reset
+        self.breaker_resets = memory.breaker_resets
+        self.trials = dict(memory.trials)
         self.cases = dict(memory.cases)
         self.jobs = dict(memory.jobs)
         self.incidents = dict(memory.incidents)
@@ -256,6 +258,8 @@ class Draft:
             paused=self.paused,
             next_case=self.next_case,
             breakers_reset=self.breakers_reset,
+            breaker_resets=self.breaker_resets,
+            trials=MappingProxyType(self.trials),
             looked=self.looked,
             cluster=self.cluster,
             groups=MappingProxyType(self.groups),

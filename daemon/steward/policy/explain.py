@@ -9,7 +9,8 @@ from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory
-from steward.policy.budget import must_wait, scopes
+from steward.policy.breaker import guards
+from steward.policy.budget import must_wait
 from steward.policy.case_table import deadline, facts_of
 from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
@@ -18,7 +19,7 @@ from steward.policy.explain_group import closed_partitions, slot_lines
 from steward.policy.explain_words import ago, clean, until
 from steward.policy.slot_cases import is_between
 from steward.policy.spares import free_spare, loans, needs_spare, shortage
-from steward.policy.suspicion import fault_of, why_withheld
+from steward.policy.suspicion import fault_of, mark_word, why_withheld
 from steward.policy.verdict import standing
 
 _LEFT = "It left its group of the API, and has no machine: a group that takes it makes one."
@@ -129,7 +130,7 @@ def _no_case(node: Node | None, draft: Draft) -> list[str]:
     fault = fault_of(node, draft) if node else None
     if node is None or fault is None:
         return ["Nothing speaks against it: no case is open."]
-    scope = next((s for s in scopes(node.name, draft) if s in draft.breakers), None)
+    scope = next((s for s in guards(node.name, mark_word(fault.check), draft) if s in draft.breakers), None)
     withheld = draft.breakers[scope].text if scope else why_withheld(node, fault, draft)
     lines = [f"It has a fault: {fault.why}"]
     incident = draft.incidents.get(AGENTS)

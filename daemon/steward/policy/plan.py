@@ -5,6 +5,7 @@ from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.policy.ask import answer_asks
+from steward.policy.breaker import follow_breakers
 from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
 from steward.policy.draft import Draft
@@ -26,6 +27,7 @@ STEPS = (
     forgive_blind_time,
     find_incidents,
     move_cases,
+    follow_breakers,
     open_cases,
     move_cases,
     move_slots,

@@ -9,10 +9,11 @@ from steward.model.ids import CaseId, NodeName
 from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.admin import command
-from steward.policy.budget import tripped
+from steward.policy.breaker import admit, holding
 from steward.policy.case_steps import old_instance
 from steward.policy.correlate import AGENTS, covers, in_incident
 from steward.policy.draft import Draft
+from steward.policy.group_count import is_current
 from steward.policy.slot_cases import is_between
 from steward.policy.verdict import Fault, Standing, incarnation_of, standing, worst
 
@@ -63,7 +64,7 @@ def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
         return False
     for case in draft.cases.values():
         by_person = case.node == node.name and case.step is Step.CLOSED and case.why.rule == "case.by_person"
-        same = case.check == _mark_word(fault.check) and case.old == incarnation_of(node.name, draft)
+        same = case.check == mark_word(fault.check) and case.old == incarnation_of(node.name, draft)
         if by_person and same and (not fault.is_event or fault.at <= (case.closed or 0.0)):
             return True
     return False
@@ -109,18 +110,45 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:
         return ""
-    if node.name in draft.records and draft.cluster is not None and not draft.cluster.recovery:
-        return "the cluster's NodeRecovery is None"
+    if alone := _is_left_alone(node.name, draft):
+        return alone
     if node.is_foreign:
         return f"somebody else took the node out of service ({node.reason.text if node.reason else 'no reason given'})"
     if _is_in_incident(node, fault, draft):
         return "many nodes have it at once: one cause in common"
-    breaker = None if _is_unsure(fault) else tripped(node.name, draft)
+    if needed := _is_needed(node.name, fault, draft):
+        return needed
+    breaker = None if _is_unsure(fault) else holding(node.name, mark_word(fault.check), draft)
     return breaker.text if breaker else ""
+
+
+def _is_left_alone(node: NodeName, draft: Draft) -> str:
+    """Why faults of this node are only told: its cluster or its group is not to be repaired by itself."""
+    if node in draft.records and draft.cluster is not None and not draft.cluster.recovery:
+        return "the cluster's NodeRecovery is None"
+    slot = draft.slots.get(node)
+    if slot is not None and slot.group in draft.want.unrepaired:
+        return f'the recovery of group {slot.group} is "none"'
+    return ""
+
+
+def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
+    """Why a node that still serves must go on: its group would fall below its minimum. One that is dead serves no
+    more."""
+    record = draft.records.get(node)
+    group = draft.groups.get(record.group) if record else None
+    if fault.trigger is not Trigger.DEGRADED or group is None or not group.goal.minimum:
+        return ""
+    serving = [r for r in draft.members(group.name) if is_current(r, group, draft.seen, draft.nodes_in_repair)]
+    if len(serving) > group.goal.minimum or all(record.node != node for record in serving):
+        return ""
+    return f"group {group.name} would fall below its minimum ({len(serving)} serve, {group.goal.minimum} must)"
 
 
 def _open(node: Node, fault: Fault, draft: Draft) -> None:
     case = new_case(node, fault, draft)
+    if not _is_unsure(fault):
+        admit(case, draft)
     kind = "node.suspect" if _is_unsure(fault) else "node.fault"
     draft.tell(kind, f"{node.name}: {fault.why}", level=Level.WARNING, node=node.name, case=case.id)
 
@@ -131,7 +159,7 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         id=CaseId(f"c{draft.next_case}-{int(draft.now):x}"),
         node=node.name,
         trigger=fault.trigger,
-        check=_mark_word(fault.check),
+        check=mark_word(fault.check),
         step=Step.SUSPECT,
         entered=draft.now,
         opened=draft.now,
@@ -147,7 +175,7 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
     return draft.keep(replace(case, old_instance=old_instance(case, draft)))
 
 
-def _mark_word(check: str) -> str:
+def mark_word(check: str) -> str:
     """A check's id as our mark can carry it (Slurm's reason is read by people and by our own parser)."""
     kept = "".join(c if c.isascii() and (c.islower() or c.isdigit() or c in "_.-") else "_" for c in check.lower())
     return kept[:40] or "check"

@@ -14,6 +14,7 @@ FOR_TESTS: Mapping[str, Table] = {
         "mode": "act",
         "agents_grace_s": 3.0,
         "concurrent_min": 2,
+        "check_breaker_min": 1000,
         "release_deadline_h": 0.05,
         "launch_timeout_s": 180.0,
         "provision_timeout_s": 60.0,
@@ -30,6 +31,7 @@ FOR_TESTS: Mapping[str, Table] = {
         "probation_h": 0,
         "cooldown_s": 0,
     },
+    "health": {"canary_nodes": 0},
     "checks.site": {"mode": "drain"},
     "checks.disk": {"mode": "report"},
 }

@@ -11,7 +11,7 @@ from steward.model.events import Event, Level
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.order import Answer, Order, Refusal
-from steward.policy.controls import pause, resume_actions
+from steward.policy.controls import arm_check, pause, reset_breakers, resume_actions
 from steward.policy.orders import carry_out
 from steward.ports import Permanent, Retryable
 
@@ -33,7 +33,24 @@ class ResumeActions:
     who: str
 
 
-Command = Pause | ResumeActions | Order
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetBreakers:
+    """Close one breaker, or all that are tripped (`scope` empty)."""
+
+    who: str
+    scope: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmCheck:
+    """Whether a check that may change may take nodes out, whatever its trial says."""
+
+    who: str
+    check: str
+    armed: bool
+
+
+Command = Pause | ResumeActions | ResetBreakers | ArmCheck | Order
 
 
 @dataclass(slots=True)
@@ -103,6 +120,15 @@ def _carry_out(
             text = f"{command.who} resumed actions; breakers reset: {reset}"
             event = Event(at=now, kind="head.resumed", text=text)
             return resume_actions(memory, now), (event,), Answer()
+        case ResetBreakers():
+            text = f"{command.who} reset breakers: {command.scope or ', '.join(sorted(memory.breakers))}"
+            event = Event(at=now, kind="breaker.reset", text=text)
+            return reset_breakers(memory, command.scope, now), (event,), Answer()
+        case ArmCheck():
+            memory = arm_check(memory, command.check, command.who, armed=command.armed)
+            word = "armed" if command.armed else "disarmed: it only reports"
+            event = Event(at=now, kind="check.armed", text=f"check {command.check} was {word}, by {command.who}")
+            return memory, (event,), Answer()
         case _:
             carried = carry_out(command, memory, seen, want)
             return carried.memory, carried.events, carried.answer

@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from steward.model.desired import CapacityPolicy, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.desired import CapacityPolicy, HealthPolicy, LadderPolicy, RepairPolicy, ResumePolicy
 from steward.model.settings.types import Durations, RepairMode, Section
 
-_Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy, LadderPolicy, CapacityPolicy)
+_Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy, LadderPolicy, HealthPolicy, CapacityPolicy)
 _HOUR_S = 3600.0
 
 
@@ -155,11 +155,25 @@ class RepairSettings(Section):
         default=5.0, ge=0, le=100, description="Repairs at once, as a share of a group ..."
     )
     concurrent_min: int = Field(default=1, ge=1, le=10000, description="... but at least this many.")
+    concurrent_most: int = Field(default=20, ge=1, le=10000, description="Repairs at once in the whole cluster.")
     breaker_percent: float = Field(
         default=20.0, ge=0, le=100, description="More nodes out by us than this share of a group ..."
     )
     breaker_min: int = Field(
         default=2, ge=1, le=10000, description="... and than this number: report only until a person looked."
+    )
+    check_breaker_percent: float = Field(
+        default=10.0, ge=0, le=100, description="More nodes taken out for one check than this share of all ..."
+    )
+    check_breaker_min: int = Field(default=2, ge=1, le=10000, description="... and than this number ...")
+    check_breaker_window_s: float = Field(
+        default=600.0, ge=1, le=86400, description="... within this time: that check is report only until then."
+    )
+    breaker_patience_s: float = Field(
+        default=1800.0,
+        ge=60,
+        le=86400,
+        description="So long after a breaker tripped one repair is let through: it ends well, or the time is doubled.",
     )
     correlated_percent: float = Field(
         default=5.0, ge=0, le=100, description="The same fault on this share of all nodes ..."

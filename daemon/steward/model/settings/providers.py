@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field
 
 from steward.model.settings.clouds import CommandProvider, Ec2Provider, PowerProvider
-from steward.model.settings.types import NodeCommand, NodeList, ProviderKind, Section, SomeNodes, Words
+from steward.model.settings.types import NodeCommand, NodeList, ProviderKind, Recovery, Section, SomeNodes, Words
 
 
 class GroupSettings(Section):
@@ -14,6 +14,10 @@ class GroupSettings(Section):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Name of the group: a-z, 0-9 and `-`.")
     nodes: SomeNodes = Field(description="Slurm's node names as a host list, for example `n[1-6]`.")
     provider: ProviderKind = Field(description="Which `[provider.*]` table makes the machines.")
+    recovery: Recovery = Field(
+        default=Recovery.AUTOMATIC,
+        description='"none": faults of these nodes are told, and nothing is done but what a person asks for.',
+    )
 
 
 class StaticProvider(Section):

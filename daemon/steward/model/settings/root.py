@@ -19,7 +19,7 @@ from steward.model.settings.sections import (
     HeadSettings,
     HealthSettings,
 )
-from steward.model.settings.types import ProviderKind, Section, expand_nodes
+from steward.model.settings.types import ProviderKind, Recovery, Section, expand_nodes
 
 
 class Settings(Section):
@@ -59,6 +59,8 @@ class Settings(Section):
             resume=self.resume.policy(),
             repair=self.repair.policy(),
             capacity=self.capacity_policy(),
+            health=self.health.policy(),
+            unrepaired=frozenset(group.name for group in self.groups if group.recovery is Recovery.NONE),
             slots=MappingProxyType(self.slots()),
             modes=MappingProxyType(self.checks.modes()),
             spares=frozenset(self.spares()),

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from pydantic import Field
 
+from steward.model.desired import HealthPolicy
+from steward.model.settings.policies import in_policy_units
 from steward.model.settings.types import HostPort, Section, Words
 
 
@@ -145,3 +147,24 @@ class HealthSettings(Section):
     clear_after_s: float = Field(
         default=600.0, ge=0, le=86400, description="A bad state must have been good again for this long to be over."
     )
+    features: bool = Field(
+        default=True,
+        description="Nodes bear one of the features `HealthCheck:Passed`, `HealthCheck:Failed` and "
+        "`HealthCheck:Skipped` in Slurm, so that users can choose with `-C HealthCheck:Passed`.",
+    )
+    canary_nodes: int = Field(
+        default=5,
+        ge=0,
+        le=10000,
+        description="A new or changed site check only reports (0: it does not) until this many nodes had results ...",
+    )
+    canary_h: float = Field(default=4.0, ge=0, le=720, description="... for this long, ...")
+    canary_failing_percent: float = Field(
+        default=5.0,
+        ge=0,
+        le=100,
+        description="... of which no larger share failed than this, above that of its earlier version.",
+    )
+
+    def policy(self) -> HealthPolicy:
+        return in_policy_units(self, HealthPolicy)

@@ -36,6 +36,13 @@ class RepairMode(Enum):
     REPORT = "report"
 
 
+class Recovery(Enum):
+    """Whether the nodes of a group are repaired by themselves, in the words of the API's NodeRecovery."""
+
+    AUTOMATIC = "automatic"
+    NONE = "none"
+
+
 class ProviderKind(Enum):
     """Who makes the machines of a group."""
 

@@ -1,0 +1,179 @@
+"""Breakers of groups and checks: when they trip, what they let through, and how they close."""
+
+from dataclasses import replace
+
+import pytest
+
+from steward.model.action import DownNode, DrainNode
+from steward.model.case import Case, Step
+from steward.model.health import Severity
+from steward.model.order import Refusal
+from steward.policy.controls import reset_breakers
+from tests.builders.picture import Picture, a_cluster
+
+PATIENCE_S = 1800.0
+
+
+def touched(picture: Picture) -> list[str]:
+    return [a.node for a in picture.plan().actions if isinstance(a, DownNode | DrainNode)]
+
+
+def kinds(picture: Picture) -> list[str]:
+    return [event.kind for event in picture.plan().events]
+
+
+def failing_one_by_one(*names: str, every_s: float = 120.0, check: str = "disk") -> Picture:
+    """Twenty nodes, of which these fail one check, one after the other; the group's own breaker is far away, and they
+    are too few for an incident."""
+    picture = a_cluster(20, breaker_min=100, correlated_min=100)
+    for name in names:
+        picture = drained_by(picture, name, check).then(every_s)
+    return picture
+
+
+def drained_by(picture: Picture, name: str, check: str = "disk") -> Picture:
+    """The check fails there, and what we decide on it is done."""
+    failing = picture.failing(name, Severity.DEGRADED, check=check, event=False).then()
+    is_out = any(case.node == name for case in failing.memory.cases.values())
+    return failing.marked(name) if is_out else failing
+
+
+def three_tried() -> Picture:
+    return failing_one_by_one("n1", "n2", "n3")
+
+
+def test_the_third_node_that_one_check_takes_out_within_ten_minutes_trips_its_breaker() -> None:
+    picture = three_tried()
+    assert set(picture.memory.breakers) == {"check:disk"}
+    assert {case.node for case in picture.memory.cases.values()} == {"n1", "n2"}
+    assert "limit 2" in picture.memory.breakers["check:disk"].text
+
+
+def test_other_checks_go_on_while_the_breaker_of_one_is_tripped() -> None:
+    assert touched(three_tried().failing("n9", check="gpu")) == ["n9"]
+
+
+def test_the_same_check_slowly_trips_nothing() -> None:
+    assert failing_one_by_one("n1", "n2", "n3", every_s=650.0).memory.breakers == {}
+
+
+def test_a_node_that_was_repaired_meanwhile_still_counts_for_the_check() -> None:
+    picture = failing_one_by_one("n1", "n2")
+    closed = {id: replace(case, step=Step.CLOSED, closed=picture.now) for id, case in picture.memory.cases.items()}
+    well = picture.agent("n1", findings=()).agent("n2", findings=())
+    mended = replace(well, memory=replace(picture.memory, cases=closed))
+    assert touched(mended.failing("n3", Severity.DEGRADED, check="disk", event=False)) == []
+
+
+def all_closed(picture: Picture) -> Picture:
+    """Those that were taken out are mended and back."""
+    closed = {
+        id: replace(case, step=Step.CLOSED, closed=picture.now, returned=picture.now)
+        for id, case in picture.memory.cases.items()
+    }
+    well = picture.agent("n1", findings=()).agent("n2", findings=())
+    for name in ("n1", "n2"):
+        well = well.node(name, flags=frozenset(), reason=None)
+    return replace(well, memory=replace(picture.memory, cases=closed))
+
+
+def half_open() -> Picture:
+    """Three nodes fail the check when the patience is over: n3, n4 and n5."""
+    picture = all_closed(three_tried())
+    for name in ("n4", "n5"):
+        picture = picture.failing(name, Severity.DEGRADED, check="disk", event=False)
+    return picture.then(PATIENCE_S)
+
+
+def test_nothing_is_let_through_before_the_patience_is_over_and_the_head_wakes_then() -> None:
+    picture = all_closed(three_tried())
+    assert touched(picture.after(60)) == []
+    due = picture.memory.breakers["check:disk"].tripped + PATIENCE_S
+    wake = picture.plan().wake_at
+    assert wake is not None
+    assert wake <= due
+
+
+def test_one_repair_is_let_through_when_the_patience_is_over() -> None:
+    picture = half_open()
+    assert touched(picture) == ["n3"]
+    assert "breaker.half_open" in kinds(picture)
+    assert touched(picture.then(60)) == ["n3"], "asked for again, and no other"
+
+
+def trial_of(picture: Picture) -> Case:
+    trial = picture.memory.breakers["check:disk"].trial
+    assert trial is not None
+    return picture.memory.cases[trial]
+
+
+def ended(picture: Picture, **fields: object) -> Picture:
+    case = trial_of(picture)
+    changed = replace(case, **fields)  # type: ignore[arg-type]
+    return replace(picture, memory=replace(picture.memory, cases={**picture.memory.cases, case.id: changed}))
+
+
+def test_the_breaker_closes_when_that_repair_ends_well() -> None:
+    picture = half_open().then(300)
+    good = ended(picture, step=Step.CLOSED, closed=picture.now, returned=picture.now).agent("n3", findings=())
+    assert "breaker.closed" in kinds(good)
+    assert touched(good) == ["n4"]
+    assert good.plan().memory.breakers.keys() <= {"check:disk"}
+
+
+def test_it_trips_again_with_twice_the_patience_when_that_repair_is_held() -> None:
+    picture = half_open().then(300)
+    held = ended(picture, step=Step.HELD)
+    breaker = held.plan().memory.breakers["check:disk"]
+    assert (breaker.patience_s, breaker.trial, breaker.tripped) == (2 * PATIENCE_S, None, held.now)
+    assert "breaker.tripped" in kinds(held)
+    assert touched(held.then(PATIENCE_S + 1)) == []
+
+
+def test_another_is_let_through_when_a_person_took_that_repair_over() -> None:
+    picture = half_open().then(300)
+    taken = ended(picture, step=Step.CLOSED, closed=picture.now).agent("n3", findings=())
+    assert touched(taken) == ["n4"]
+
+
+def test_nothing_is_let_through_while_what_was_taken_out_is_still_out() -> None:
+    """Else more nodes would be out than the limit says."""
+    picture = a_cluster().lost("n1", "n2").then().marked("n1").marked("n2").then(60).lost("n3").then(1)
+    assert set(picture.memory.breakers) == {"group:main"}
+    held = {id: replace(case, step=Step.HELD) for id, case in picture.memory.cases.items()}
+    later = replace(picture, memory=replace(picture.memory, cases=held), now=picture.now + 2 * PATIENCE_S)
+    assert touched(later.lost("n3")) == []
+
+
+def test_a_person_resets_one_breaker_and_the_others_stay() -> None:
+    picture = three_tried()
+    other = replace(picture.memory.breakers["check:disk"], scope="group:other", text="breaker group:other")
+    memory = replace(picture.memory, breakers={**picture.memory.breakers, "group:other": other})
+    reset = reset_breakers(memory, "check:disk", picture.now)
+    assert set(reset.breakers) == {"group:other"}
+    assert touched(replace(picture, memory=reset, now=picture.now + 1)) == ["n3"]
+
+
+def test_what_was_taken_out_before_a_reset_does_not_count() -> None:
+    picture = three_tried()
+    reset = reset_breakers(picture.memory, "", picture.now)
+    again = drained_by(drained_by(replace(picture, memory=reset, now=picture.now + 1), "n3").then(10), "n4").then(10)
+    assert again.memory.breakers == {}
+    assert "check:disk" in again.failing("n5", Severity.DEGRADED, check="disk", event=False).then().memory.breakers
+
+
+@pytest.mark.parametrize("scope", ["", "check:memory"])
+def test_a_breaker_that_is_not_tripped_cannot_be_reset(scope: str) -> None:
+    with pytest.raises(Refusal, match=r"not tripped|no breaker"):
+        reset_breakers(a_cluster().memory, scope, 0.0)
+
+
+def test_an_admins_command_passes_a_tripped_breaker() -> None:
+    commanded = three_tried().drained("n3", "Action:Replace", flag="FAIL")
+    assert {case.node for case in commanded.plan().memory.cases.values()} == {"n1", "n2", "n3"}
+
+
+def test_repairs_run_side_by_side_up_to_a_number_in_the_whole_cluster() -> None:
+    picture = a_cluster(concurrent_min=5, concurrent_most=1, breaker_min=10).lost("n1", "n2").then(1)
+    running = picture.marked("n1").marked("n2").then()
+    assert sorted(case.step.value for case in running.memory.cases.values()) == ["launch", "release"]
