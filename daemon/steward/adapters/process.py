@@ -102,6 +102,29 @@ def run(
     return done
 
 
+Child = subprocess.Popen[bytes]
+
+
+def begin(argv: Sequence[str]) -> Child:
+    """Start a program that stays, in a process group of its own, with pipes to its input and from its output.
+
+    Who starts it ends it, with `end`, and bounds the time that it waits for it. Raises Failed.
+    """
+    try:
+        return subprocess.Popen(
+            list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, bufsize=0
+        )
+    except (OSError, ValueError) as error:
+        raise Failed(f"cannot start `{show(' '.join(argv))}`: {error}") from error
+
+
+def end(child: Child, timeout_s: float) -> bool:
+    """Kill it and its process group. False when it hangs in the kernel and is still there after `timeout_s`."""
+    if child.returncode is None:
+        _kill_group(child)
+    return _ends_within(child, timeout_s)
+
+
 def run_to_file(
     argv: Sequence[str],
     *,

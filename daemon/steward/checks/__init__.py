@@ -3,4 +3,4 @@
 from steward.checks import clock, disk, gpu, memory, mounts, slurmd
 from steward.checks.check import Check
 
-CHECKS: tuple[Check, ...] = (slurmd.CHECK, disk.CHECK, mounts.CHECK, memory.CHECK, gpu.CHECK, clock.CHECK)
+CHECKS: tuple[Check, ...] = (slurmd.CHECK, disk.CHECK, mounts.CHECK, memory.CHECK, *gpu.CHECKS, clock.CHECK)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from steward.model.gpu import Gpu
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFiles:
@@ -98,7 +100,7 @@ class SpoolUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryGpus:
-    """Ask NVML for each GPU's identity and whether it answers; no GPU at all where there is no NVIDIA driver."""
+    """Ask NVML for all that it tells of each GPU; no GPU at all where there is no NVIDIA driver."""
 
     timeout_s: float = 10.0
 
@@ -151,17 +153,6 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
-    """One GPU as NVML sees it; `error` is NVML's message where it does not answer, `code` NVML's number for it."""
-
-    index: int
-    code: int = 0
-    uuid: str = ""
-    name: str = ""
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
     """What a probe brought back. Exactly one kind of field is filled; `error` means that the look itself failed."""
 
@@ -172,6 +163,8 @@ class Raw:
     output: str = ""
     """stdout of the program, or stderr when it wrote nothing there."""
     gpus: tuple[Gpu, ...] | None = None
+    hung: str = ""
+    """NVML did not answer in time: what was waited for. Then there are no `gpus`."""
     processes: tuple[Process, ...] = ()
     mounts: dict[str, str] = field(default_factory=dict)
     """Mount point -> empty when it answered, else what happened (`hung`, `not mounted` or an error)."""

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.probe import LocalProbes, with_missing
-from steward.model.probe import DiskUsage, Gpu, HeadClock, QueryGpus, Raw, ReadFiles, ReadTree, RunProgram
+from steward.adapters.nvml import with_missing
+from steward.adapters.probe import LocalProbes
+from steward.model.gpu import Gpu
+from steward.model.probe import DiskUsage, HeadClock, QueryGpus, Raw, ReadFiles, ReadTree, RunProgram
 
 
 def look(probe: ReadFiles | DiskUsage | RunProgram | HeadClock) -> Raw:
@@ -90,7 +92,7 @@ def test_a_driver_without_nvml_is_a_failed_look_not_a_missing_gpu(tmp_path: Path
     (tmp_path / "driver/nvidia/gpus/0000:05:00.0").mkdir(parents=True)
     raw = LocalProbes(skew_s=lambda: None, proc=tmp_path).look(QueryGpus())
     assert raw.gpus is None
-    assert "NVML cannot be initialised" in raw.error or "nvidia-ml-py is not installed" in raw.error
+    assert "NVML cannot be asked" in raw.error or "nvidia-ml-py is not installed" in raw.error
 
 
 def test_a_gpu_that_the_driver_lists_and_nvml_does_not_name_is_an_error() -> None:

@@ -1,0 +1,56 @@
+"""What is no fault of a job's, but wants a person: persistence mode, a corrupt InfoROM, firmware that differs."""
+
+from collections import Counter
+
+from steward.checks.check import Facts, Verdict, failed, passed
+from steward.checks.gpu.look import answering, judge_each, nvml_check
+from steward.checks.past import Past
+from steward.model.gpu import Gpu
+from steward.model.health import Advice, Severity
+from steward.model.probe import Raw
+
+_EVERY_S = 600.0
+
+
+def _persistence(gpu: Gpu) -> Verdict | None:
+    if gpu.persistence is None:
+        return None
+    if gpu.persistence:
+        return passed("persistence mode is on")
+    return failed("persistence mode is off", Severity.INFO, Advice.NONE)
+
+
+def _inforom(gpu: Gpu) -> Verdict | None:
+    if gpu.inforom_error is None:
+        return None
+    if gpu.inforom_error:
+        return failed(f"InfoROM: {gpu.inforom_error}", Severity.SUSPECT, Advice.REPLACE)
+    return passed("the InfoROM is valid")
+
+
+def judge_persistence(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    return judge_each(raws[0], _persistence)
+
+
+def judge_inforom(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    return judge_each(raws[0], _inforom)
+
+
+def judge_vbios(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    """GPUs of one name have one firmware; the most common one is taken for right."""
+    seen = Counter((gpu.name, gpu.vbios) for gpu in answering(raws[0]) if gpu.vbios)
+
+    def of_one(gpu: Gpu) -> Verdict | None:
+        if not gpu.vbios:
+            return None
+        usual = max((key for key in seen if key[0] == gpu.name), key=lambda key: (seen[key], key[1]))[1]
+        if gpu.vbios != usual:
+            return failed(f"VBIOS {gpu.vbios}, others of this node have {usual}", Severity.INFO, Advice.NONE)
+        return passed(f"VBIOS {gpu.vbios}")
+
+    return judge_each(raws[0], of_one)
+
+
+PERSIST = nvml_check("gpu.persist", judge_persistence, mode="report", title="Persistence mode off", every_s=_EVERY_S)
+INFOROM = nvml_check("gpu.inforom", judge_inforom, mode="report", title="Corrupt InfoROM", every_s=_EVERY_S)
+VBIOS = nvml_check("gpu.vbios", judge_vbios, mode="report", title="GPUs with different firmware", every_s=_EVERY_S)
