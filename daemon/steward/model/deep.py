@@ -6,7 +6,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from steward.model.health import Outcome
-from steward.model.ids import CaseId, JobId, NodeName
+from steward.model.ids import JobId, NodeName
 
 
 class DeepKind(Enum):
@@ -79,7 +79,8 @@ class DeepRun:
     """One deep check as the head remembers it. Times are Unix seconds.
 
     `nodes` are those it was asked for, `results` those that it is over for, `why` says for each what its result rests
-    on. `job` is Slurm's number of its job, `case` the repair that waits for it.
+    on. `job` is Slurm's number of its job. `waiter` is the token of the repair or of the slot that waits for it.
+    `tries` counts how often it gave its nodes back and began anew.
     """
 
     id: str
@@ -90,13 +91,24 @@ class DeepRun:
     asked: float
     state: DeepState = DeepState.WAITING
     entered: float = 0.0
-    case: CaseId | None = None
+    waiter: str = ""
+    tries: int = 0
     job: JobId | None = None
     started: float | None = None
     ended: float | None = None
     results: Mapping[NodeName, DeepResult] = field(default_factory=lambda: MappingProxyType({}))
     why: Mapping[NodeName, str] = field(default_factory=lambda: MappingProxyType({}))
     measures: tuple[Measure, ...] = ()
+
+    @property
+    def token(self) -> str:
+        """Names this try in Slurm and in what the runner reports."""
+        return f"{self.id}-{self.tries}"
+
+    @property
+    def has_nodes(self) -> bool:
+        """Slurm keeps its nodes for it, or is asked to."""
+        return self.state in (DeepState.RESERVED, DeepState.RUNNING)
 
     @property
     def is_open(self) -> bool:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
+from steward.model.deep import DeepKind
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
-
 
 REPORT_ONLY = 'report only, no node is touched: set repair.mode = "act" when the reports look right'
 """What `steward status`, the log at start and the doctor say of the mode in which a new head begins."""
@@ -198,12 +198,32 @@ class CapacityPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeepPolicy:
+    """Deep checks: what, when, on how many at once; seconds unless the name says otherwise. `socket` is the agent's."""
+
+    enabled: bool = True
+    command: tuple[str, ...] = ("/bin/false",)
+    on_start: frozenset[DeepKind] = frozenset()
+    suspects: bool = True
+    sweep_period_s: float = 0.0
+    budget_s: float = 900.0
+    start_timeout_s: float = 120.0
+    busy_wait_s: float = 600.0
+    gather_s: float = 15.0
+    at_once_fraction: float = 0.10
+    at_once_min: int = 2
+    output: str = "/dev/null"
+    socket: str = "/run/steward/agent.sock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
     """`slots` are the nodes we may repair, by name; a node without a slot is only watched."""
 
     resume: ResumePolicy = field(default_factory=ResumePolicy)
     repair: RepairPolicy = field(default_factory=RepairPolicy)
     capacity: CapacityPolicy = field(default_factory=CapacityPolicy)
+    deep: DeepPolicy = field(default_factory=DeepPolicy)
     health: HealthPolicy = field(default_factory=HealthPolicy)
     slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

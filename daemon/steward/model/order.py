@@ -128,6 +128,15 @@ class StartHealthCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckDeep:
+    """A deep check of nodes by name; no kind named: all kinds."""
+
+    who: str
+    nodes: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTags:
     who: str
     arn: str
@@ -143,6 +152,7 @@ Order = (
     | TouchNodes
     | UpdateSoftware
     | StartHealthCheck
+    | CheckDeep
     | ChangeTags
 )
 
@@ -183,4 +193,6 @@ class Answer:
     cluster_id: str = ""
     nodes: tuple[NodeOutcome, ...] = ()
     added: tuple[Added, ...] = ()
+    runs: tuple[str, ...] = ()
+    """Ids of deep checks that were begun."""
     tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

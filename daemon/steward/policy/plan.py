@@ -8,6 +8,7 @@ from steward.policy.ask import answer_asks
 from steward.policy.breaker import follow_breakers
 from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
+from steward.policy.deep import follow_deeps
 from steward.policy.draft import Draft
 from steward.policy.gate import keep_gates
 from steward.policy.groups import keep_groups
@@ -19,15 +20,18 @@ from steward.policy.prune import prune
 from steward.policy.resume import follow_jobs, remember_jobs
 from steward.policy.rollout import move_rollouts
 from steward.policy.slots import move_slots
+from steward.policy.slurm_faults import remember_served, tell_reasons
 from steward.policy.spares import keep_spares
 from steward.policy.suspicion import open_cases
 
 STEPS = (
     remember_agents,
+    remember_served,
     forgive_blind_time,
     find_incidents,
     move_cases,
     follow_breakers,
+    follow_deeps,
     open_cases,
     move_cases,
     move_slots,
@@ -42,6 +46,7 @@ STEPS = (
     probe_silent,
     note_look,
     note_foreign,
+    tell_reasons,
     remember_jobs,
     follow_jobs,
     let_go,

@@ -10,18 +10,22 @@ from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.admin import command
 from steward.policy.breaker import admit, holding
-from steward.policy.case_steps import old_instance
+from steward.policy.case_notes import old_instance
 from steward.policy.correlate import AGENTS, covers, in_incident
+from steward.policy.deep_outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.group_count import is_current
+from steward.policy.ladder import first_rung, identity, on_probation
 from steward.policy.slot_cases import is_between
+from steward.policy.slurm_faults import is_hands_off, reason_fault, with_reason
 from steward.policy.verdict import Fault, Standing, incarnation_of, standing, worst
 
 
 def open_cases(draft: Draft) -> None:
     """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
+    failed = failed_deep(draft)
     for node in draft.sorted_nodes():
-        if _is_well(node, draft) or is_between(node, draft):
+        if (_is_well(node, draft) and node.name not in failed) or is_between(node, draft):
             continue
         fault = fault_of(node, draft)
         if fault is None or not _needs_case(node, fault, draft):
@@ -77,11 +81,17 @@ def fault_of(node: Node, draft: Draft) -> Fault | None:
         why = Why(rule="node.command", text=f"an admin asked for {order.text}", evidence=(str(node.reason),))
         check = "admin"
         return Fault(trigger=Trigger.ADMIN, check=check, rung=order.rung, why=why, at=order.at, command=order.text)
+    fault = _own_fault(node, draft)
+    return with_reason(fault, node, draft) if fault else reason_fault(node, draft)
+
+
+def _own_fault(node: Node, draft: Draft) -> Fault | None:
+    """What its agent's silence or findings say."""
     verdict = standing(node, draft)
     if verdict.standing in (Standing.LOST, Standing.SILENT):
         at = verdict.since if verdict.since is not None else draft.now
         return Fault(trigger=Trigger.LOST, check="agent", rung=Advice.REPLACE, why=verdict.why, at=at)
-    return _finding_fault(node.name, draft)
+    return _finding_fault(node.name, draft) or deep_fault(node.name, draft)
 
 
 def _finding_fault(node: NodeName, draft: Draft) -> Fault | None:
@@ -89,17 +99,20 @@ def _finding_fault(node: NodeName, draft: Draft) -> Fault | None:
     if finding is None:
         return None
     fatal = finding.severity is Severity.FATAL
-    reboot = finding.advice is Advice.REBOOT and not _hit_opted_in_job(node, draft)
-    rung = Advice.REBOOT if reboot else Advice.REPLACE
+    rung, target = first_rung(finding, node, draft)
     evidence = (f"{finding.check}: {finding.text}",)
     why = Why(rule=f"node.{finding.severity.value}", text=f"check {finding.check} failed on {node}", evidence=evidence)
     trigger = Trigger.FATAL if fatal else Trigger.DEGRADED
-    return Fault(trigger=trigger, check=finding.check, rung=rung, why=why, at=finding.at, is_event=finding.event)
-
-
-def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
-    """A node that failed under a job with `--auto-resume` is always replaced, never rebooted, as HyperPod does it."""
-    return any(mem.ended is None and node in mem.nodes for mem in draft.jobs.values())
+    return Fault(
+        trigger=trigger,
+        check=finding.check,
+        rung=rung,
+        target=target,
+        hardware=finding.hardware,
+        why=why,
+        at=finding.at,
+        is_event=finding.event,
+    )
 
 
 def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
@@ -112,7 +125,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return ""
     if alone := _is_left_alone(node.name, draft):
         return alone
-    if node.is_foreign:
+    if is_hands_off(node, draft):
         return f"somebody else took the node out of service ({node.reason.text if node.reason else 'no reason given'})"
     if _is_in_incident(node, fault, draft):
         return "many nodes have it at once: one cause in common"
@@ -168,11 +181,13 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         old=incarnation_of(node.name, draft),
         old_slurmd=node.slurmd_started,
         command=fault.command,
+        target=fault.target,
+        hardware=identity(fault.hardware, node.name, draft),
         fault_at=fault.at,
         detected=draft.now,
     )
     draft.next_case += 1
-    return draft.keep(replace(case, old_instance=old_instance(case, draft)))
+    return draft.keep(on_probation(replace(case, old_instance=old_instance(case, draft)), draft))
 
 
 def mark_word(check: str) -> str:

@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from steward.model.desired import CapacityPolicy, HealthPolicy, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.desired import CapacityPolicy, DeepPolicy, HealthPolicy, LadderPolicy, RepairPolicy, ResumePolicy
 from steward.model.settings.types import Durations, RepairMode, Section
 
-_Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy, LadderPolicy, HealthPolicy, CapacityPolicy)
+_Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy, LadderPolicy, HealthPolicy, CapacityPolicy, DeepPolicy)
 _HOUR_S = 3600.0
 
 

@@ -10,6 +10,7 @@ from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN
 from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
 from steward.model.settings.checks import ChecksSettings
+from steward.model.settings.deep import DeepSettings
 from steward.model.settings.policies import RepairSettings, ResumeSettings, in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (
@@ -31,6 +32,7 @@ class Settings(Section):
     agent: AgentSettings = AgentSettings()
     health: HealthSettings = HealthSettings()
     checks: ChecksSettings = ChecksSettings()
+    deep: DeepSettings = DeepSettings()
     resume: ResumeSettings = ResumeSettings()
     repair: RepairSettings = RepairSettings()
     groups: tuple[GroupSettings, ...] = Field(default=(), description="One `[[groups]]` table per group of nodes.")
@@ -59,6 +61,7 @@ class Settings(Section):
             resume=self.resume.policy(),
             repair=self.repair.policy(),
             capacity=self.capacity_policy(),
+            deep=self.deep.policy(str(self.agent.socket)),
             health=self.health.policy(),
             unrepaired=frozenset(group.name for group in self.groups if group.recovery is Recovery.NONE),
             slots=MappingProxyType(self.slots()),

@@ -8,6 +8,7 @@ from steward.model.order import (
     AddNodes,
     Answer,
     ChangeTags,
+    CheckDeep,
     CreateCluster,
     DeleteCluster,
     Order,
@@ -18,6 +19,7 @@ from steward.model.order import (
 )
 from steward.policy.orders.add import add
 from steward.policy.orders.create import create
+from steward.policy.orders.deep import check_deep
 from steward.policy.orders.delete import delete
 from steward.policy.orders.desk import Desk
 from steward.policy.orders.health import start_health_check
@@ -49,5 +51,7 @@ def _answer(order: Order, desk: Desk) -> Answer:
             return update_software(order, desk)
         case StartHealthCheck():
             return start_health_check(order, desk)
+        case CheckDeep():
+            return check_deep(order, desk)
         case ChangeTags():
             return change_tags(order, desk)

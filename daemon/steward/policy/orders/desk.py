@@ -35,6 +35,7 @@ class Desk:
         self.client_tokens = dict(memory.client_tokens)
         self.cases = dict(memory.cases)
         self.next_case = memory.next_case
+        self.deeps = dict(memory.deeps)
         self._events: list[Event] = []
 
     @property
@@ -123,6 +124,7 @@ class Desk:
             client_tokens=MappingProxyType(self.client_tokens),
             cases=MappingProxyType(self.cases),
             next_case=self.next_case,
+            deeps=MappingProxyType(self.deeps),
         )
 
     def carried(self, answer: Answer) -> Carried:

@@ -1,0 +1,63 @@
+"""The table `[deep]`: deep checks of nodes that no job uses."""
+
+import sys
+
+from pydantic import Field
+
+from steward.model.deep import DeepKind
+from steward.model.desired import DeepPolicy
+from steward.model.settings.policies import in_policy_units
+from steward.model.settings.types import Program, Section
+
+
+class DeepSettings(Section):
+    """Deep checks: what runs on nodes that no job uses, when, and on how many at once."""
+
+    enabled: bool = Field(default=True, description="false: no deep check is begun, whoever asks.")
+    command: Program | None = Field(
+        default=None,
+        description="The runner, by its path on the nodes; none: `-m steward.deep` with the Python that runs the head.",
+    )
+    on_start: tuple[DeepKind, ...] = Field(
+        default=(),
+        strict=False,
+        description="What new and repaired machines of `[[groups]]` must pass before they serve: InstanceStress, "
+        "InstanceConnectivity. Groups of the API have OnStartDeepHealthChecks of their own.",
+    )
+    suspects: bool = Field(
+        default=True, description="Look deep into a node with a finding that is no proof, when it is idle next."
+    )
+    sweep_period_h: float = Field(
+        default=0.0, ge=0, le=8760, description="Every idle node is deep-checked once in this time; 0: never."
+    )
+    budget_s: float = Field(default=900.0, ge=10, le=86400, description="How long one deep check may run on its nodes.")
+    start_timeout_s: float = Field(
+        default=120.0, ge=5, le=3600, description="Slurm must have started its job by then; else it is given up."
+    )
+    busy_wait_s: float = Field(
+        default=600.0, ge=0, le=86400, description="A busy node is waited for so long, and then skipped."
+    )
+    gather_s: float = Field(
+        default=15.0, ge=0, le=3600, description="Nodes that are free wait so long for the others of their check."
+    )
+    at_once_percent: float = Field(
+        default=10.0, gt=0, le=100, description="At most this share of the idle nodes is under a deep check at once ..."
+    )
+    at_once_min: int = Field(
+        default=2, ge=1, le=10000, description="... but at least so many; one of a pair alone measures no network."
+    )
+    output: str = Field(
+        default="/dev/null",
+        pattern=r"^/[^\s'\"]*$",
+        max_length=255,
+        description="Where the runner's output goes on the first node of a check; `%j` is the job's number.",
+    )
+
+    def policy(self, socket: str) -> DeepPolicy:
+        return in_policy_units(
+            self,
+            DeepPolicy,
+            command=self.command or (sys.executable, "-m", "steward.deep"),
+            on_start=frozenset(self.on_start),
+            socket=socket,
+        )

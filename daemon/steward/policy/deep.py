@@ -1,0 +1,98 @@
+"""Carry every deep check on as far as the picture lets it, and give back what Slurm keeps for none."""
+
+from dataclasses import replace
+
+from steward.model.action import ReleaseNodes
+from steward.model.deep import DeepCause, DeepResult, DeepRun, DeepState
+from steward.model.deep_command import slurm_name
+from steward.model.ids import Key
+from steward.model.why import Why
+from steward.policy.deep_asks import ask_suspects, sweep
+from steward.policy.deep_crowd import crowd_of
+from steward.policy.deep_facts import QUESTIONS
+from steward.policy.deep_scene import DeepScene
+from steward.policy.deep_steps import entered, settled, wish_for
+from steward.policy.deep_table import TABLE, facts_of
+from steward.policy.draft import Draft
+from steward.policy.suspects import suspects
+
+MOST_MOVES = 2 * len(DeepState)
+RELEASE_AGAIN_S = 1.0
+RUNS_KEPT = 500
+KEPT_S = 30 * 86400.0
+_FIRST = (DeepCause.ON_START, DeepCause.ASKED, DeepCause.SUSPECT, DeepCause.SWEEP)
+
+
+def follow_deeps(draft: Draft) -> None:
+    """Ask for what is due, move each check by the facts, the most urgent cause first, and release what is left."""
+    if draft.paused:
+        return
+    _ask(draft)
+    for id in sorted(draft.deeps, key=lambda id: _urgency(draft.deeps[id])):
+        if draft.deeps[id].is_open:
+            _move(draft.deeps[id], draft)
+    _release(draft)
+    _prune(draft)
+
+
+def _ask(draft: Draft) -> None:
+    rules = draft.want.deep
+    if not rules.enabled or not draft.may_touch_nodes:
+        return
+    if rules.suspects and (doubts := suspects(draft)):
+        ask_suspects(doubts, crowd_of(draft), draft)
+    if rules.sweep_period_s:
+        sweep(crowd_of(draft), draft)
+
+
+def _urgency(run: DeepRun) -> tuple[int, float, str]:
+    return (_FIRST.index(run.cause), run.asked, run.id)
+
+
+def _move(run: DeepRun, draft: Draft) -> None:
+    for _ in range(MOST_MOVES):
+        scene = DeepScene(run=run, crowd=crowd_of(draft), draft=draft)
+        if run.state is DeepState.WAITING:
+            run = draft.deeps[run.id] = settled(run, scene)
+            scene = replace(scene, run=run)
+        fact = next((f for f in facts_of(run.state) if QUESTIONS[f](scene)), None)
+        if fact is None:
+            break
+        state = TABLE[run.state, fact]
+        text = f"deep check {run.id}: {run.state.value} -> {state.value}: {fact.value}"
+        run = draft.deeps[run.id] = entered(scene, fact, state)
+        draft.tell(f"deep.{state.value}", text)
+    wish_for(DeepScene(run=run, crowd=crowd_of(draft), draft=draft))
+
+
+def _release(draft: Draft) -> None:
+    """Reservations named as ours that no check has (any more), also those of a head that died."""
+    used = {slurm_name(run.token) for run in draft.deeps.values() if run.has_nodes}
+    held = {slurm_name(run.token) for run in draft.deeps.values() if _must_be_held(run, draft)}
+    for name in sorted(draft.seen.reservations):
+        if draft.seen.reservations[name].is_ours and name not in used | held:
+            why = Why(rule="deep.release", text=f"no deep check needs the nodes of {name} any more")
+            draft.wish(ReleaseNodes(key=Key(f"release:{name}"), why=why, name=name), RELEASE_AGAIN_S)
+
+
+def _must_be_held(run: DeepRun, draft: Draft) -> bool:
+    """A new machine that failed goes out of service before users' jobs can reach it."""
+    if run.cause is not DeepCause.ON_START or run.is_open:
+        return False
+    failed = [name for name, result in run.results.items() if result is DeepResult.FAILED]
+    known = (draft.seen.nodes.get(name) for name in failed)
+    return any(node is not None and node.is_schedulable and _is_waited_for(run, draft) for node in known)
+
+
+def _is_waited_for(run: DeepRun, draft: Draft) -> bool:
+    from_cases = any((case := draft.open_case(node)) is not None and case.token == run.waiter for node in run.nodes)
+    return from_cases or any(
+        (record := draft.records.get(node)) is not None and record.token == run.waiter for node in run.nodes
+    )
+
+
+def _prune(draft: Draft) -> None:
+    over = sorted((run for run in draft.deeps.values() if run.ended is not None), key=lambda run: run.ended or 0.0)
+    old = [run for run in over if draft.now >= (run.ended or 0.0) + KEPT_S]
+    for run in {each.id: each for each in (*old, *over[: max(0, len(over) - RUNS_KEPT)])}.values():
+        del draft.deeps[run.id]
