@@ -3,25 +3,35 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from steward.adapters.jsonfile import read_json, write_json
-from steward.adapters.kmsg import Batch, KernelLog, open_log
+from steward.adapters.kmsg import Batch, KernelLog, Line, open_log
 from steward.adapters.messages import finding_of, finding_record
 from steward.checks.check import Verdict
 from steward.checks.kernel_events import Kept, remember
-from steward.checks.kernel_log import judge
+from steward.checks.kernel_log import FAMILY, judge, with_limits
+from steward.checks.kernel_relations import related
+from steward.checks.limits import Limits
+from steward.checks.modes import said_of
 from steward.model.health import Finding, Incarnation, Outcome
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
 
-CHECK = "kernel_log"
 _RETRY_S = 30.0
 _SAVE_EVERY_S = 10.0
 _CATCH_UP_BATCHES = 16
+_REST = 4.0
+"""A flood of lines gets a fifth of a core and no more: so many times as long as a batch took, nothing is read. Lines
+that the kernel throws away meanwhile are noticed, and every check looks again."""
+
+
+def _open(path: Path, clock: Clock, position: int | None, inode: int) -> KernelLog:
+    return open_log(path, clock=clock, position=position, inode=inode)
 
 
 class KernelWatch:
@@ -34,7 +44,11 @@ class KernelWatch:
         state: Path,
         incarnation: Incarnation,
         clock: Clock,
+        limits: Limits | None = None,
+        opens: Callable[[Path, Clock, int | None, int], KernelLog] = _open,
     ) -> None:
+        self._opens = opens
+        self._limits = limits or Limits()
         self._path = path
         self._state = state
         self._whose = [incarnation.instance, incarnation.boot]
@@ -53,8 +67,8 @@ class KernelWatch:
         outcome = Outcome.UNKNOWN if self._trouble else Outcome.PASSED
         text = self._trouble or f"follows {self._path}"
         return (
-            Finding(check=CHECK, outcome=outcome, text=text, at=self._since),
-            *(event.finding for event in self._events),
+            Finding(check=FAMILY, outcome=outcome, text=text, at=self._since),
+            *(event.finding for event in related(self._events)),
         )
 
     async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
@@ -77,16 +91,18 @@ class KernelWatch:
                 self._take(batch)
 
     async def _follow(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
-        source = open_log(self._path, clock=self._clock, position=self._position, inode=self._inode)
+        source = self._opens(self._path, self._clock, self._position, self._inode)
         self._source = source
         try:
             while True:
+                began = time.thread_time()
                 while (batch := source.read()) is not None:
                     if self._take(batch):
                         changed()
                     if batch.lost:
                         look_again()
-                    await asyncio.sleep(0)  # a flood of lines must not starve the heartbeat
+                    await asyncio.sleep(_REST * (time.thread_time() - began))
+                    began = time.thread_time()
                 await source.wait()
         finally:
             self._source = None
@@ -97,13 +113,21 @@ class KernelWatch:
         self._position, self._inode = batch.position, batch.inode
         before = self._events
         for line in batch.lines:
-            if (sign := judge(line.text)) is not None:
-                log.warning("kernel check=%s text=%r", sign.check, sign.verdict.text)
-                self._events = remember(self._events, sign, line.at)
-        is_news = self._events != before
+            self._note(line)
+        is_news = _told(self._events) != _told(before)
+        for event in self._events if is_news else ():
+            if event not in before:
+                log.warning("kernel check=%s text=%r", event.check, event.verdict.text)
         if is_news or abs(self._clock.now() - self._saved_at) > _SAVE_EVERY_S:
             self._save()
         return self._say("lines were lost: the kernel wrote faster than we read" if batch.lost else "") or is_news
+
+    def _note(self, line: Line) -> None:
+        sign = judge(line.text)
+        if sign is None or said_of(sign.check, self._limits.mode) == "off":
+            return
+        sign = with_limits(sign, self._limits.limit)
+        self._events = remember(self._events, sign, line.at, now=self._clock.now())
 
     def _say(self, trouble: str) -> bool:
         """Note how the following goes; True when that is news."""
@@ -134,12 +158,24 @@ class KernelWatch:
             log.warning("kernel state not saved why=%r", str(error))
 
 
+def _told(events: tuple[Kept, ...]) -> frozenset[Finding]:
+    """What others hear of: not every line that only counts."""
+    return frozenset(event.finding for event in events)
+
+
 def _kept_record(event: Kept) -> dict[str, Any]:
     return {"finding": finding_record(event.finding), "subject": event.subject, "times": list(event.times)}
 
 
 def _kept_of(record: Any) -> Kept:
     finding = finding_of(record["finding"])
-    verdict = Verdict(outcome=finding.outcome, severity=finding.severity, advice=finding.advice, text=finding.text)
-    times = tuple(float(time) for time in record["times"]) or (finding.at,)
-    return Kept(check=finding.check, subject=str(record["subject"]), verdict=verdict, times=times)
+    verdict = Verdict(
+        outcome=finding.outcome,
+        severity=finding.severity,
+        advice=finding.advice,
+        text=finding.text,
+        scope=finding.scope,
+        hardware=finding.hardware,
+    )
+    times = tuple(float(time) for time in record["times"])
+    return Kept(check=finding.check, subject=str(record["subject"]), verdict=verdict, at=finding.at, times=times)

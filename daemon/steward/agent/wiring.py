@@ -9,9 +9,11 @@ from steward.adapters.agentsock import ShimSocket
 from steward.adapters.clock import SystemClock
 from steward.adapters.dial import dial
 from steward.adapters.handshake import Hello, Terms, greet_head
+from steward.adapters.hardware import Hardware
 from steward.adapters.identity import incarnation, node_name
 from steward.adapters.jobs_here import JobsHere
 from steward.adapters.munge import Munge
+from steward.adapters.nvml import Nvml
 from steward.adapters.offload import Threads
 from steward.adapters.probe import LocalProbes
 from steward.adapters.seal import Sealer
@@ -113,7 +115,7 @@ def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, c
     facts = Facts(node=node, limits=limits, slurm_conf=str(config.cluster.slurm_conf))
     probes = LocalProbes(skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir)
     state = config.agent.state_dir / f"kernel-{node}.json"
-    kernel = KernelWatch(config.agent.kernel_log, state=state, incarnation=who, clock=clock)
+    kernel = KernelWatch(config.agent.kernel_log, state=state, incarnation=who, clock=clock, limits=limits)
     memory = CheckMemory(config.agent.state_dir / f"checks-{node}.json", incarnation=who, clock=clock)
 
     def track(check: Check) -> Track:

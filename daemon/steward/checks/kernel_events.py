@@ -2,26 +2,33 @@
 
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Verdict, failed
-from steward.checks.kernel_log import Repeat, Sign
+from steward.checks.check import Verdict, failed, passed
+from steward.checks.kernel_log import Sign
+from steward.checks.repeat import GAP_S, Repeat
 from steward.model.health import Finding, Severity
 
 MAX_EVENTS = 32
+QUIET_S = 60.0
+"""The same line again, which acts on nothing, is not told more often: a flood of lines is not a flood of reports."""
+OLD_S = 86400.0
+"""A line that is older when it is read first (the agent is new on a node that has been up for long) tells of the past:
+what is still broken, the other checks see."""
 _ORDER = (Severity.INFO, Severity.SUSPECT, Severity.DEGRADED, Severity.FATAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """One kind of event about one thing. `times` are when it came lately, newest last (Unix s)."""
+    """One kind of event about one thing. `at` is the line that was told last, `times` those that count (Unix s,
+    newest last)."""
 
     check: str
     subject: str
     verdict: Verdict
-    times: tuple[float, ...]
+    at: float
+    times: tuple[float, ...] = ()
 
     @property
     def finding(self) -> Finding:
-        """`at` is the newest line's time."""
         verdict = self.verdict
         return Finding(
             check=self.check,
@@ -29,39 +36,63 @@ class Kept:
             severity=verdict.severity,
             advice=verdict.advice,
             text=verdict.text,
-            at=self.times[-1],
+            at=self.at,
             event=True,
             scope=verdict.scope,
             hardware=verdict.hardware or self.subject,
         )
 
 
-def remember(events: tuple[Kept, ...], sign: Sign, at: float) -> tuple[Kept, ...]:
-    """The events after one more line; the same kind about the same thing is one event, at its worst."""
+def remember(events: tuple[Kept, ...], sign: Sign, at: float, *, now: float | None = None) -> tuple[Kept, ...]:
+    """The events after one more line, of the time `at`, read at `now`; the same kind about the same thing is one event,
+    at its worst."""
+    events = tuple(one for one in events if (one.check, one.subject) != (sign.clears, sign.subject))
     old = next((one for one in events if (one.check, one.subject) == (sign.check, sign.subject)), None)
     others = tuple(one for one in events if one is not old)
-    times = _lately((*old.times, at) if old else (at,), sign.repeat)
+    times = _counted(old.times if old else (), sign, at)
     verdict = _repeated(sign.verdict, sign.repeat, times)
-    if old and _ORDER.index(old.verdict.severity) > _ORDER.index(verdict.severity):
+    if now is not None and now - at > OLD_S and verdict.is_bad:
+        verdict = passed(f"long before this agent looked: {verdict.text}")
+    if old is not None and not _is_told(old, verdict, at):
+        return _bounded((*others, replace(old, times=times)))
+    if old is not None and _rank(old.verdict) > _rank(verdict):
         verdict = replace(old.verdict, text=verdict.text)
-    return _bounded((*others, Kept(check=sign.check, subject=sign.subject, verdict=verdict, times=times)))
+    return _bounded((*others, Kept(check=sign.check, subject=sign.subject, verdict=verdict, at=at, times=times)))
 
 
-def _lately(times: tuple[float, ...], repeat: Repeat | None) -> tuple[float, ...]:
+def _counted(times: tuple[float, ...], sign: Sign, at: float) -> tuple[float, ...]:
+    """The times that count for the repetition, after this one."""
+    repeat = sign.repeat
     if repeat is None:
-        return times[-1:]
-    return tuple(time for time in times if times[-1] - time <= repeat.within_s)[-repeat.times :]
+        return ()
+    if times and repeat.gap_s and abs(at - times[-1]) < repeat.gap_s:
+        return times
+    more = (*times, *[at] * min(sign.weight, repeat.times))
+    return tuple(time for time in more if at - time <= repeat.within_s)[-repeat.times :]
 
 
 def _repeated(verdict: Verdict, repeat: Repeat | None, times: tuple[float, ...]) -> Verdict:
     if repeat is None or len(times) < repeat.times:
         return verdict
-    return failed(f"{len(times)} times in {repeat.within_s:g} s: {verdict.text}", repeat.severity, repeat.advice)
+    text = f"{len(times)} times in {repeat.within_s:g} s: {verdict.text}"
+    return failed(text, repeat.severity, repeat.advice, scope=verdict.scope, hardware=verdict.hardware)
+
+
+def _is_told(old: Kept, verdict: Verdict, at: float) -> bool:
+    """Whether the line is news: worse than what is known, or a while later."""
+    quiet_s = GAP_S if verdict.is_bad else QUIET_S
+    return (
+        _rank(verdict) > _rank(old.verdict) or verdict.advice is not old.verdict.advice or abs(at - old.at) >= quiet_s
+    )
+
+
+def _rank(verdict: Verdict) -> tuple[int, bool]:
+    return _ORDER.index(verdict.severity), verdict.is_bad
 
 
 def _bounded(events: tuple[Kept, ...]) -> tuple[Kept, ...]:
     """The newest `MAX_EVENTS`, those that matter most kept longest."""
     if len(events) <= MAX_EVENTS:
         return events
-    least = min(events, key=lambda one: (one.verdict.is_bad, _ORDER.index(one.verdict.severity), one.times[-1]))
+    least = min(events, key=lambda one: (one.verdict.is_bad, _ORDER.index(one.verdict.severity), one.at))
     return tuple(one for one in events if one is not least)

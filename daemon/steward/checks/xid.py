@@ -3,7 +3,10 @@
 Most Xids are a job's own fault and never act. A code that is in no list is reported and never acts either.
 """
 
+from dataclasses import dataclass
+
 from steward.checks.check import Verdict, failed, passed
+from steward.checks.repeat import Repeat
 from steward.model.health import Advice, Severity
 
 _FATAL, _DEGRADED, _SUSPECT = Severity.FATAL, Severity.DEGRADED, Severity.SUSPECT
@@ -56,12 +59,35 @@ APPLICATION = frozenset(
 """The job's own fault, or a mere symptom of another error."""
 
 RECOVERY: dict[str, tuple[Severity, Advice]] = {
-    "Node Reboot Required": (_FATAL, _REBOOT),
-    "GPU Reset Required": (_FATAL, _RESET),
-    "Drain and Reset": (_DEGRADED, _RESET),
-    "Drain P2P": (_SUSPECT, _RESET),
+    "node reboot required": (_FATAL, _REBOOT),
+    "system reboot required": (_FATAL, _REBOOT),
+    "gpu reset required": (_FATAL, _RESET),
+    "bus reset required": (_FATAL, _RESET),
+    "drain and reset": (_DEGRADED, _RESET),
+    "drain p2p": (_SUSPECT, _RESET),
 }
-"""Xid 154: the driver says itself what must be done."""
+"""Xid 154: the driver says itself what must be done. Other words of its (a new driver's) are reported."""
+
+_SOFTWARE_ONLY = 0x80000000
+_DAY_S = 86400.0
+_BURST_S = 180.0
+_STICKY_S = 10800.0
+"""Xids of one burst are one event; those of a dead GPU or link go on for hours."""
+
+
+def _again(severity: Severity, advice: Advice, gap_s: float = _BURST_S) -> Repeat:
+    return Repeat(times=2, within_s=_DAY_S, severity=severity, advice=advice, gap_s=gap_s)
+
+
+NVLINK_AGAIN = _again(_DEGRADED, _REPLACE)
+_CHANNEL = (*range(39, 42), *range(70, 73), *range(75, 78), 80, 85, *range(126, 136))
+_AGAIN = {
+    **dict.fromkeys((13, 31), _again(_SUSPECT, Advice.NONE)),
+    **dict.fromkeys(_CHANNEL, _again(_SUSPECT, _RESET)),
+    64: _again(_DEGRADED, _REPLACE),
+    74: _again(_DEGRADED, _REPLACE, _STICKY_S),
+    110: _again(_FATAL, _REPLACE),
+}
 
 
 def judge_xid(code: int, line: str) -> Verdict:
@@ -75,14 +101,53 @@ def judge_xid(code: int, line: str) -> Verdict:
 
 def judge_recovery(action: str, line: str) -> Verdict:
     """Xid 154: `action` is the new recovery action in the driver's words."""
-    if action not in RECOVERY:
+    if action.lower() not in RECOVERY:
         return passed(f"Xid 154 (recovery action: {action}): {line}")
-    severity, advice = RECOVERY[action]
+    severity, advice = RECOVERY[action.lower()]
     return failed(f"Xid 154 (the driver asks: {action}): {line}", severity, advice)
 
 
-def judge_nvlink5(code: int, word: str, line: str) -> Verdict:
-    """Xids 144 to 150 say in the line whether they are fatal."""
-    if word == "Fatal":
-        return failed(f"Xid {code} (NVLink, fatal): {line}", _DEGRADED, _RESET)
-    return passed(f"Xid {code} (NVLink, not fatal): {line}")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nvlink5:
+    """An NVLink error of Blackwell and newer, as the driver prints it. `info` and `status` are its first two words."""
+
+    code: int
+    unit: str
+    is_fatal: bool
+    link: str
+    info: int
+    status: int
+
+    @property
+    def sub_code(self) -> int:
+        return self.info >> 20 & 0x3F
+
+    @property
+    def is_software_only(self) -> bool:
+        return self.unit.startswith(("TREX", "TLW", "RLW")) and self.status == _SOFTWARE_ONLY
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says that a link is broken."""
+        told_elsewhere = self.unit.startswith(("RLW_REMAP", "NETIR_BER"))
+        return self.is_fatal and not self.is_software_only and not told_elsewhere
+
+
+def judge_nvlink5(error: Nvlink5, line: str) -> Verdict:
+    """What one of the Xids 144 to 150 says of the node."""
+    what = f"Xid {error.code} (NVLink {error.link}, sub-code {error.sub_code}"
+    if error.unit.startswith("NETIR_BER"):
+        return passed(f"{what}, bit errors: check cables and optics): {line}")
+    if error.unit.startswith("RLW_REMAP"):
+        return passed(f"{what}, what to do is in the driver's Xid 154): {line}")
+    if error.is_software_only:
+        return passed(f"{what}, software only): {line}")
+    if not error.is_fatal:
+        return passed(f"{what}, not fatal): {line}")
+    either = ", either end of the link may be at fault" if error.unit.startswith("NETIR_LINK") else ""
+    return failed(f"{what}, fatal{either}): {line}", _DEGRADED, _RESET)
+
+
+def xid_repeat(code: int) -> Repeat | None:
+    """What it says when the same GPU says it again within a day. A burst of lines counts once."""
+    return _AGAIN.get(code)

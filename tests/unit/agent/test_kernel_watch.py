@@ -1,14 +1,17 @@
 """Kernel-log lines on their way to findings."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from steward.adapters.kmsg import Batch, Line
 from steward.agent.kernel_watch import KernelWatch
-from steward.model.health import Finding, Incarnation, Outcome
+from steward.checks.limits import Limits
+from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope
 from steward.model.ids import BootId, InstanceId
 from tests.fakes.clock import FakeClock
 from tests.fakes.wires import WHO
@@ -17,12 +20,12 @@ XID = "NVRM: Xid (PCI:0000:05:00): "
 
 
 class Scene:
-    def __init__(self, folder: Path, who: Incarnation = WHO) -> None:
+    def __init__(self, folder: Path, who: Incarnation = WHO, limits: Limits | None = None) -> None:
         self.log = folder / "kernel.log"
         self.log.touch()
         self.state = folder / "kernel.json"
-        self.watch = KernelWatch(self.log, state=self.state, incarnation=who, clock=FakeClock())
-        self.changes = 0
+        self.watch = KernelWatch(self.log, state=self.state, incarnation=who, clock=FakeClock(), limits=limits)
+        self.changes = self.looks_again = 0
 
     def write(self, line: str) -> None:
         with self.log.open("a") as log:
@@ -30,6 +33,9 @@ class Scene:
 
     def changed(self) -> None:
         self.changes += 1
+
+    def look_again(self) -> None:
+        self.looks_again += 1
 
     def events(self) -> dict[str, Finding]:
         return {finding.check: finding for finding in self.watch.findings() if finding.event}
@@ -46,7 +52,7 @@ def scene(tmp_path: Path) -> Scene:
 
 def run(scene: Scene, story: Callable[[], Awaitable[None]]) -> None:
     async def within() -> None:
-        running = asyncio.ensure_future(scene.watch.run(scene.changed, lambda: None))
+        running = asyncio.ensure_future(scene.watch.run(scene.changed, scene.look_again))
         await asyncio.sleep(0.05)
         try:
             async with asyncio.timeout(10):
@@ -139,5 +145,94 @@ def test_a_log_that_cannot_be_read_is_unknown_and_says_so(tmp_path: Path) -> Non
         (log,) = scene.watch.findings()
         assert (log.check, log.outcome) == ("kernel_log", Outcome.UNKNOWN)
         assert "cannot be read" in log.text
+
+    run(scene, story)
+
+
+def test_what_a_user_writes_into_the_log_is_not_the_kernels_word(scene: Scene) -> None:
+    """Whatever he writes, the kernel gives it another facility than its own (0): 12 is a warning (4) of a user (1)."""
+
+    async def story() -> None:
+        scene.write("12,100,5000,-;" + XID + "79, GPU has fallen off the bus")
+        scene.write("8,101,5001,-;Kernel panic - not syncing: not at all")
+        scene.write("4,102,5002,-;" + XID + "43, x")
+        scene.watch.catch_up()
+        assert set(scene.events()) == {"kernel_log.xid43"}
+
+    run(scene, story)
+
+
+def test_a_signature_that_the_site_switched_off_says_nothing(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limits=Limits(mode={"kernel_log.xid43": "off"}))
+
+    async def story() -> None:
+        scene.write(XID + "43, x")
+        scene.write(XID + "31, x")
+        scene.watch.catch_up()
+        assert set(scene.events()) == {"kernel_log.xid31"}
+
+    run(scene, story)
+
+
+def test_a_number_of_times_that_the_site_chose_counts(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, limits=Limits(limit={"kernel_log.nvme_timeout.times": 1.0}))
+
+    async def story() -> None:
+        scene.write("nvme nvme1: I/O 12 QID 3 timeout, aborting")
+        scene.watch.catch_up()
+        assert scene.events()["kernel_log.nvme_timeout"].advice is Advice.REPLACE
+
+    run(scene, story)
+
+
+def test_scope_and_hardware_stay_over_a_restart(scene: Scene, tmp_path: Path) -> None:
+    async def story() -> None:
+        scene.write("nfs: server home1 not responding, still trying")
+        scene.write(XID + "149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x1 0x0)")
+        await scene.until(lambda: len(scene.events()) == 2)
+
+    run(scene, story)
+    again = Scene(tmp_path).events()
+    assert again == scene.events()
+    assert again["kernel_log.nfs_stall"].scope is Scope.CLUSTER
+    assert again["kernel_log.xid149"].hardware == "0000:05:00"
+
+
+class Ring:
+    """A log whose ring went round while nobody read."""
+
+    def __init__(self) -> None:
+        self.batches = [Batch(lines=(Line(at=1.0, text=XID + "79, x"),), position=9, lost=3)]
+
+    def read(self) -> Batch | None:
+        return self.batches.pop() if self.batches else None
+
+    async def wait(self) -> None:
+        await asyncio.Event().wait()
+
+    def close(self) -> None:
+        pass
+
+
+def test_lines_that_were_lost_are_told_and_every_check_looks_again(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.watch = KernelWatch(scene.log, state=scene.state, incarnation=WHO, clock=FakeClock(), opens=lambda *_: Ring())
+
+    async def story() -> None:
+        await scene.until(lambda: scene.looks_again == 1)
+        log = scene.watch.findings()[0]
+        assert (log.outcome, "lines were lost" in log.text) == (Outcome.UNKNOWN, True)
+        assert "kernel_log.xid79" in scene.events()
+
+    run(scene, story)
+
+
+def test_a_flood_leaves_most_of_the_core_to_others(scene: Scene) -> None:
+    async def story() -> None:
+        scene.log.write_text(("nvme nvme0: 8/0/0 default/read/poll queues of this device, quietly\n") * 40_000)
+        began, cpu = asyncio.get_running_loop().time(), time.thread_time()
+        while asyncio.get_running_loop().time() < began + 1.0:
+            await asyncio.sleep(0.05)
+        assert time.thread_time() - cpu < 0.5
 
     run(scene, story)

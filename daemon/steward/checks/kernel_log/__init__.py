@@ -1,0 +1,82 @@
+"""Kernel-log lines that tell of broken hardware: a table of signatures by family, and a pure judge of one line.
+
+A new signature is one row of a family's table and one line in the tests' corpus. Rows are tried in order, the first
+match counts. Patterns begin at the line's start, and every gap in them is bounded: a line costs little whatever is in
+it. What a user gets printed in a kernel line (the name of a process or file) matches nothing that acts.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from steward.checks.kernel_log import cpu, gpu, net, storage, system
+from steward.checks.kernel_log.signature import Sign, Signature
+from steward.checks.thresholds import Threshold
+from steward.model.text import printable
+
+__all__ = ["FAMILY", "SIGNATURES", "THRESHOLDS", "Sign", "Signature", "judge", "with_limits"]
+
+FAMILY = "kernel_log"
+MAX_LINE = 1000
+_SHOWN = 200
+_ID_LENGTH = 40
+
+SIGNATURES: tuple[Signature, ...] = (
+    *gpu.SIGNATURES,
+    *cpu.SIGNATURES,
+    *storage.SIGNATURES,
+    *net.SIGNATURES,
+    *system.SIGNATURES,
+    *system.PROGRAMS,
+)
+_KERNELS = SIGNATURES[: -len(system.PROGRAMS)]
+
+
+def _thresholds() -> tuple[Threshold, ...]:
+    rates = {f"{FAMILY}.{one.name}.times": one.repeat for one in SIGNATURES if one.repeat is not None}
+    return tuple(
+        Threshold(
+            name=name,
+            default=float(repeat.times),
+            unit="events",
+            text=f"so many within {repeat.within_s:g} s are a failure",
+            low=1.0,
+            high=10000.0,
+        )
+        for name, repeat in rates.items()
+    )
+
+
+THRESHOLDS = _thresholds()
+
+
+def judge(line: str) -> Sign | None:
+    """What a line of the kernel's own says of the node; None for the many that say nothing."""
+    line = line[:MAX_LINE]
+    for signature in system.PROGRAMS if system.PROGRAM_SAID.match(line) else _KERNELS:
+        match = signature.pattern.match(line)
+        if match is not None:
+            return _sign(signature, match, line)
+    return None
+
+
+def with_limits(sign: Sign, limits: Mapping[str, float]) -> Sign:
+    """The same with the site's own number of times, where it said one."""
+    times = limits.get(f"{sign.check}.times")
+    if sign.repeat is None or times is None:
+        return sign
+    return replace(sign, repeat=replace(sign.repeat, times=max(1, int(times))))
+
+
+def _sign(signature: Signature, match: "re.Match[str]", line: str) -> Sign:
+    groups = match.groupdict()
+    name = signature.label(match) if signature.label else signature.name
+    subject = signature.about(match) if signature.about else groups.get(signature.subject) or ""
+    return Sign(
+        check=f"{FAMILY}.{name}"[:_ID_LENGTH],
+        subject=printable(subject, 64),
+        verdict=signature.read(match, printable(line, _SHOWN)),
+        repeat=signature.repeat_of(match) if signature.repeat_of else signature.repeat,
+        weight=int(groups.get(signature.weight) or 1),
+        clears=f"{FAMILY}.{signature.clears}" if signature.clears else "",
+    )
