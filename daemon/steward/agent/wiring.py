@@ -113,7 +113,12 @@ def _here(config: AgentConfig, node: NodeName, who: Incarnation) -> Here:
 def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> Senses:
     limits, health = config.checks, config.health
     facts = Facts(node=node, limits=limits, slurm_conf=str(config.cluster.slurm_conf))
-    probes = LocalProbes(skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir)
+    probes = LocalProbes(
+        skew_s=lambda: link.skew_s,
+        proc=config.agent.proc_dir,
+        sys=config.agent.sys_dir,
+        munge_socket=str(config.cluster.munge_socket or ""),
+    )
     state = config.agent.state_dir / f"kernel-{node}.json"
     kernel = KernelWatch(config.agent.kernel_log, state=state, incarnation=who, clock=clock, limits=limits)
     memory = CheckMemory(config.agent.state_dir / f"checks-{node}.json", incarnation=who, clock=clock)

@@ -20,4 +20,12 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     return passed(f"{abs(skew):.3f} s from the head's clock")
 
 
-CHECK = Check(id="clock", probes=probes, judge=judge, mode=lambda limits: limits.clock.mode)
+CHECK = Check(
+    id="clock",
+    probes=probes,
+    judge=judge,
+    mode=lambda limits: limits.clock.mode,
+    title="the clock differs from the head's",
+    source="connection",
+    cost_ms=0.1,
+)

@@ -32,4 +32,12 @@ def used_percent(disk: Disk) -> float:
     return max((100.0 * (total - free) / total for total, free in parts if total > 0), default=0.0)
 
 
-CHECK = Check(id="disk", probes=probes, judge=judge, mode=lambda limits: limits.disk.mode)
+CHECK = Check(
+    id="disk",
+    probes=probes,
+    judge=judge,
+    mode=lambda limits: limits.disk.mode,
+    title="a local file system is full",
+    source="statvfs",
+    cost_ms=0.1,
+)

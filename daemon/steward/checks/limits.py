@@ -23,6 +23,24 @@ class DiskLimits:
 class MountsLimits:
     mode: str = "drain"
     writable: tuple[str, ...] = ("/",)
+    present: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicesLimits:
+    units: tuple[str, ...] = (
+        "munge.service",
+        "ssh.service",
+        "sshd.service",
+        "chrony.service",
+        "chronyd.service",
+        "systemd-timesyncd.service",
+        "nvidia-persistenced.service",
+        "nvidia-dcgm.service",
+        "containerd.service",
+        "docker.service",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +80,7 @@ class Limits:
     slurmd: SlurmdLimits = SlurmdLimits()
     disk: DiskLimits = DiskLimits()
     mounts: MountsLimits = MountsLimits()
+    services: ServicesLimits = ServicesLimits()
     memory: MemoryLimits = MemoryLimits()
     kernel_log: KernelLogLimits = KernelLogLimits()
     gpu: GpuLimits = GpuLimits()

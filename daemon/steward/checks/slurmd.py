@@ -27,5 +27,13 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
 
 
 CHECK = Check(
-    id="slurmd", probes=probes, judge=judge, mode=lambda limits: limits.slurmd.mode, confirm_s=5.0, bad_for_s=_BAD_FOR_S
+    id="slurmd",
+    probes=probes,
+    judge=judge,
+    mode=lambda limits: limits.slurmd.mode,
+    confirm_s=5.0,
+    bad_for_s=_BAD_FOR_S,
+    title="slurmd does not answer",
+    source="command",
+    cost_ms=7.0,
 )

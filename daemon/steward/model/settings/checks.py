@@ -32,6 +32,32 @@ class MountsCheck(Section):
 
     mode: CheckMode = Field(default=CheckMode.DRAIN, description="What a failure does.")
     writable: Words = Field(default=("/",), description="Mount points that must not be read-only.")
+    present: Words = Field(default=(), description="Paths that must be mount points.")
+    shared: Words = Field(
+        default=(),
+        description="Shared file systems that must be mounted and answer (check `fs.shared`, which never touches a "
+        "node); none named: all that are mounted of a shared type (NFS, Lustre, ...).",
+    )
+
+
+class ServicesCheck(Section):
+    """What the check `svc.units` looks at."""
+
+    units: Words = Field(
+        default=(
+            "munge.service",
+            "ssh.service",
+            "sshd.service",
+            "chrony.service",
+            "chronyd.service",
+            "systemd-timesyncd.service",
+            "nvidia-persistenced.service",
+            "nvidia-dcgm.service",
+            "containerd.service",
+            "docker.service",
+        ),
+        description="systemd units that must not have failed; those that are not installed are left out.",
+    )
 
 
 class MemoryCheck(Section):
@@ -81,6 +107,7 @@ class ChecksSettings(Section):
     slurmd: SlurmdCheck = SlurmdCheck()
     disk: DiskCheck = DiskCheck()
     mounts: MountsCheck = MountsCheck()
+    services: ServicesCheck = ServicesCheck()
     memory: MemoryCheck = MemoryCheck()
     kernel_log: KernelLogCheck = KernelLogCheck()
     gpu: GpuCheck = GpuCheck()
