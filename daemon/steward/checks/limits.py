@@ -67,6 +67,12 @@ class ClockLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetLimits:
+    interfaces: tuple[str, ...] = ()
+    """Empty: every physical one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SiteLimits:
     mode: str = "report"
     timeout_s: float = 10.0
@@ -85,6 +91,7 @@ class Limits:
     kernel_log: KernelLogLimits = KernelLogLimits()
     gpu: GpuLimits = GpuLimits()
     clock: ClockLimits = ClockLimits()
+    net: NetLimits = NetLimits()
     site: SiteLimits = SiteLimits()
     mode: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Check id or family -> off | report | drain, for checks without a table of their own."""

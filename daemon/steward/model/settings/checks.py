@@ -91,6 +91,14 @@ class ClockCheck(Section):
     max_skew_s: float = Field(default=30.0, gt=0, le=300, description="Bad from this difference.")
 
 
+class NetChecks(Section):
+    """Ethernet interfaces; the modes of `net.operstate` and `net.carrier` are in `[checks.mode]`."""
+
+    interfaces: Words = Field(
+        default=(), description="Interfaces to look at; empty: every one with a device behind it (no veth, no bond)."
+    )
+
+
 class SiteChecks(Section):
     """The site's own executables in `agent.site_checks_dir`."""
 
@@ -112,6 +120,7 @@ class ChecksSettings(Section):
     kernel_log: KernelLogCheck = KernelLogCheck()
     gpu: GpuCheck = GpuCheck()
     clock: ClockCheck = ClockCheck()
+    net: NetChecks = NetChecks()
     site: SiteChecks = SiteChecks()
     mode: Mapping[str, CheckMode] = Field(
         default_factory=dict,

@@ -1,0 +1,117 @@
+"""InfiniBand, RoCE and EFA ports as sysfs shows them: what the checks of them look at."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from steward.checks.check import Facts
+from steward.model.probe import Raw, ReadTree
+
+ACTIVE = 4
+LINK_UP = 5
+EFA_DRIVER = "efa"
+
+_CLASS = "/sys/class/infiniband"
+_LINKS = ReadTree(
+    patterns=(
+        f"{_CLASS}/*/device/uevent",
+        f"{_CLASS}/*/device/physfn/uevent",
+        *(f"{_CLASS}/*/ports/*/{name}" for name in ("state", "phys_state", "rate", "link_layer")),
+    ),
+    max_files=4096,
+)
+_PORT = re.compile(rf"^{_CLASS}/(?P<device>[^/]+)/ports/(?P<port>[^/]+)/(?P<name>[a-z_]+)$")
+_DEVICE = re.compile(rf"^{_CLASS}/(?P<device>[^/]+)/device/(?P<name>uevent|physfn/uevent)$")
+_NUMBERED = re.compile(r"^\s*([0-9]{1,3}):\s*(\S.{0,30})?", re.DOTALL)
+_RATE = re.compile(r"^\s*([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*Gb/sec")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """One port. `state` and `phys` are the kernel's numbers, `rate` Gbit/s; None where the text says nothing."""
+
+    name: str
+    state: int | None
+    phys: int | None
+    rate: float | None
+    layer: str
+    told: str
+    """State and physical state in the kernel's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One host channel adapter. `slot` is its PCI address, its name where it has none. A virtual function that this
+    host made for its guests is `is_virtual`."""
+
+    name: str
+    slot: str
+    driver: str
+    is_virtual: bool
+
+
+def probes(facts: Facts) -> tuple[ReadTree, ...]:
+    """One look for all checks of links."""
+    return (_LINKS,)
+
+
+def ports(raw: Raw) -> tuple[Port, ...]:
+    """Every port that is not a guest's, by name (`mlx5_0/1`)."""
+    guests = {device.name for device in devices(raw) if device.is_virtual}
+    texts: dict[tuple[str, str], dict[str, str]] = {}
+    for path, text in raw.files.items():
+        if (match := _PORT.match(path)) and match["device"] not in guests:
+            texts.setdefault((match["device"], match["port"]), {})[match["name"]] = text or ""
+    return tuple(_port(device, port, found) for (device, port), found in sorted(texts.items()))
+
+
+def _port(device: str, port: str, texts: dict[str, str]) -> Port:
+    state, phys = texts.get("state", ""), texts.get("phys_state", "")
+    rate = _RATE.match(texts.get("rate", ""))
+    return Port(
+        name=f"{device}/{port}",
+        state=_number(state),
+        phys=_number(phys),
+        rate=float(rate[1]) if rate else None,
+        layer=texts.get("link_layer", "").strip()[:20],
+        told=f"{_word(state)}, {_word(phys)}",
+    )
+
+
+def devices(raw: Raw) -> tuple[Device, ...]:
+    """Every device, by name."""
+    virtual, events = set(), {}
+    for path, text in raw.files.items():
+        if match := _DEVICE.match(path):
+            if match["name"] == "uevent":
+                events[match["device"]] = uevent(text or "")
+            else:
+                virtual.add(match["device"])
+    return tuple(_device(name, event, name in virtual) for name, event in sorted(events.items()))
+
+
+def _device(name: str, event: dict[str, str], is_virtual: bool) -> Device:
+    slot = event.get("PCI_SLOT_NAME") or name
+    return Device(name=name, slot=slot, driver=event.get("DRIVER", ""), is_virtual=is_virtual)
+
+
+def uevent(text: str) -> dict[str, str]:
+    """The `KEY=value` lines of a device's uevent file."""
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def named(things: Iterable[str], most: int = 8) -> str:
+    """Some of them for a message."""
+    listed = sorted(things)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
+
+
+def _number(text: str) -> int | None:
+    match = _NUMBERED.match(text)
+    return int(match[1]) if match else None
+
+
+def _word(text: str) -> str:
+    match = _NUMBERED.match(text)
+    return (match[2] or "?").strip() if match else "?"

@@ -1,0 +1,30 @@
+"""Devices that were there once in this boot, or that the site expects: one that vanished is broken."""
+
+from collections.abc import Iterable
+
+from steward.checks.check import Verdict, failed, passed, skipped
+from steward.checks.past import Notes, Past
+from steward.model.health import Advice, Severity
+
+_SHOWN = 8
+
+
+def remember(there: Iterable[str], past: Past) -> Notes:
+    """The notes after this look: device -> when it was seen first."""
+    return {**dict.fromkeys(there, (past.now,)), **past.notes}
+
+
+def judge_set(
+    there: Iterable[str], past: Past, *, expected: int, what: str, severity: Severity, advice: Advice
+) -> Verdict:
+    """Bad when a device that was noted is missing, or when fewer than `expected` (0: no number) are there."""
+    found = set(there)
+    gone = sorted(set(past.notes) - found)
+    if not found and not gone and not expected:
+        return skipped(f"no {what} on this node")
+    if gone:
+        named = ", ".join(gone[:_SHOWN])
+        return failed(f"{len(gone)} of {len(past.notes)} {what}s vanished: {named}", severity, advice, hardware=gone[0])
+    if len(found) < expected:
+        return failed(f"{len(found)} {what}s, {expected} expected", severity, advice)
+    return passed(f"{len(found)} {what}s")

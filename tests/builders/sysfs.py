@@ -1,0 +1,127 @@
+"""Trees of sysfs and what a look at them brings: a node's fabric and accelerators, whole or broken.
+
+`write(root, files)` puts a tree where `agent.sys_dir` may point; `raw(files)` is the same as a probe's answer.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from steward.model.probe import Raw
+
+Files = dict[str, str | None]
+
+IB_COUNTERS = (
+    "link_downed",
+    "link_error_recovery",
+    "symbol_error",
+    "local_link_integrity_errors",
+    "excessive_buffer_overrun_errors",
+    "port_rcv_errors",
+    "port_xmit_discards",
+)
+HW_COUNTERS = ("rnr_nak_retry_err", "local_ack_timeout_err", "roce_slow_restart")
+
+
+def infiniband(
+    name: str = "mlx5_0",
+    *,
+    port: int = 1,
+    state: str = "4: ACTIVE",
+    phys_state: str = "5: LinkUp",
+    rate: str = "400 Gb/sec (4X NDR)",
+    layer: str = "InfiniBand",
+    slot: str = "",
+    driver: str = "mlx5_core",
+    counters: Mapping[str, int] | None = None,
+    is_guests: bool = False,
+) -> Files:
+    """One port of one adapter. `counters` says those that are not zero, or that this adapter has beside the usual."""
+    device = f"/sys/class/infiniband/{name}"
+    at = f"{device}/ports/{port}"
+    counted = {**dict.fromkeys((*IB_COUNTERS, *HW_COUNTERS), 0), **(counters or {})}
+    files: Files = {
+        f"{device}/device/uevent": f"DRIVER={driver}\nPCI_SLOT_NAME={slot or slot_of(name)}\n",
+        f"{at}/state": f"{state}\n",
+        f"{at}/phys_state": f"{phys_state}\n",
+        f"{at}/rate": f"{rate}\n",
+        f"{at}/link_layer": f"{layer}\n",
+    }
+    if is_guests:
+        files[f"{device}/device/physfn/uevent"] = f"DRIVER={driver}\n"
+    for counter, value in counted.items():
+        kind = "counters" if counter in IB_COUNTERS else "hw_counters"
+        files[f"{at}/{kind}/{counter}"] = f"{value}\n"
+    return files
+
+
+def efa(name: str = "rdmap0s6", *, counters: Mapping[str, int] | None = None) -> Files:
+    """An EFA device of EC2."""
+    zero = dict.fromkeys(("rx_drops", "rdma_read_wr_err", "retrans_pkts", "retrans_bytes"), 0)
+    at = f"/sys/class/infiniband/{name}/ports/1"
+    link = {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "100 Gb/sec (4X EDR)", "link_layer": "Unspecified"}
+    return {
+        f"/sys/class/infiniband/{name}/device/uevent": f"DRIVER=efa\nPCI_ID=1D0F:EFA2\nPCI_SLOT_NAME={slot_of(name)}\n",
+        **{f"{at}/{file}": f"{text}\n" for file, text in link.items()},
+        **{f"{at}/hw_counters/{file}": f"{value}\n" for file, value in {**zero, **(counters or {})}.items()},
+    }
+
+
+def ethernet(
+    name: str = "eth0",
+    *,
+    operstate: str = "up",
+    downs: int = 0,
+    flags: str = "0x1003",
+    type: str = "1",
+    has_device: bool = True,
+    is_in_bond: bool = False,
+    is_guests: bool = False,
+) -> Files:
+    at = f"/sys/class/net/{name}"
+    files: Files = {
+        f"{at}/operstate": f"{operstate}\n",
+        f"{at}/carrier_changes": f"{2 * downs + 1}\n",
+        f"{at}/carrier_down_count": f"{downs}\n",
+        f"{at}/flags": f"{flags}\n",
+        f"{at}/type": f"{type}\n",
+    }
+    if has_device:
+        files[f"{at}/device/uevent"] = f"DRIVER=ice\nPCI_SLOT_NAME={slot_of(name)}\n"
+    if is_in_bond:
+        files[f"{at}/bonding_slave/state"] = "active\n"
+    if is_guests:
+        files[f"{at}/device/physfn/uevent"] = "DRIVER=ice\n"
+    return files
+
+
+def slot_of(name: str) -> str:
+    """A PCI address that is the same for the same name."""
+    return f"0000:{sum(name.encode()) % 256:02x}:00.0"
+
+
+def raw(*parts: Files) -> Raw:
+    return Raw(files=merged(*parts))
+
+
+def merged(*parts: Files) -> Files:
+    files: Files = {}
+    for part in parts:
+        files |= part
+    return files
+
+
+def write(root: Path, *parts: Files) -> None:
+    """Make the tree below `root`, which takes the place of /sys."""
+    for path, text in merged(*parts).items():
+        file = root / path.removeprefix("/sys/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text or "")
+
+
+def recorded(path: Path) -> Raw:
+    """A tree recorded with `grep -r '' PATH...`: one line `file:text` for each line of a file."""
+    files: Files = {}
+    for line in path.read_text().splitlines():
+        name, _, text = line.partition(":")
+        files[name] = (files.get(name) or "") + text + "\n"
+    return Raw(files=files)
