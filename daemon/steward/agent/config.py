@@ -40,6 +40,7 @@ class AgentTable:
     kernel_log: Path = Path("/dev/kmsg")
     proc_dir: Path = Path("/proc")
     sys_dir: Path = Path("/sys")
+    board_serial_file: Path = Path("/sys/class/dmi/id/board_serial")
     setup_dir: Path = Path("/var/lib/steward-agent")
     setup_log: Path = Path("/var/log/provision/provisioning.log")
     config_dir: Path = Path("/opt/ml/config")

@@ -36,7 +36,7 @@ class Catalogue(Protocol):
 
 
 class Senses:
-    """`track` makes the runner of one check."""
+    """`track` makes the runner of one check, `hardware` tells the identities of the node's pieces."""
 
     def __init__(
         self,
@@ -46,12 +46,14 @@ class Senses:
         watches: Iterable[Watch],
         post: Callable[[Frame], None],
         refresh_s: float,
+        hardware: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self._catalogue = catalogue
         self._track = track
         self._watches = tuple(watches)
         self._post = post
         self._refresh_s = refresh_s
+        self._hardware = hardware
         self._tracks: dict[str, Track] = {}
         self._refused: tuple[Finding, ...] = ()
         self._refresh_due = self._started = _now()
@@ -66,7 +68,7 @@ class Senses:
 
     def frames(self) -> tuple[Frame, ...]:
         """The report that a new connection begins with."""
-        return (report_frame(self.findings(), None),) if self._is_ready() else ()
+        return (self._report(self.findings(), None),) if self._is_ready() else ()
 
     def check_now(self, request: str, budget_s: float) -> None:
         """Look with every quick check and post the report that answers `request` within the budget."""
@@ -133,16 +135,23 @@ class Senses:
         for watch in self._watches:
             watch.catch_up()
         findings = self.findings()
-        self._reported = _essence(findings)
-        self._post(report_frame(findings, request))
+        self._reported = self._essence(findings)
+        self._post(self._report(findings, request))
 
     def _tell(self) -> None:
         """Report what changed since the last report."""
         findings = self.findings()
-        essence = _essence(findings)
+        essence = self._essence(findings)
         if essence != self._reported and self._is_ready():
             self._reported = essence
-            self._post(report_frame(findings, None))
+            self._post(self._report(findings, None))
+
+    def _report(self, findings: tuple[Finding, ...], checked: str | None) -> Frame:
+        return report_frame(findings, checked, hardware=self._hardware())
+
+    def _essence(self, findings: tuple[Finding, ...]) -> object:
+        """What makes a report news."""
+        return _essence(findings), self._hardware()
 
     def _is_ready(self) -> bool:
         """The first report waits until every check has a sure result, but not for bad news."""

@@ -113,11 +113,13 @@ def _here(config: AgentConfig, node: NodeName, who: Incarnation) -> Here:
 def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> Senses:
     limits, health = config.checks, config.health
     facts = Facts(node=node, limits=limits, slurm_conf=str(config.cluster.slurm_conf))
+    nvml = Nvml()
     probes = LocalProbes(
         skew_s=lambda: link.skew_s,
         proc=config.agent.proc_dir,
         sys=config.agent.sys_dir,
         munge_socket=str(config.cluster.munge_socket or ""),
+        nvml=nvml,
     )
     state = config.agent.state_dir / f"kernel-{node}.json"
     kernel = KernelWatch(config.agent.kernel_log, state=state, incarnation=who, clock=clock, limits=limits)
@@ -139,6 +141,7 @@ def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, c
         watches=() if limits.kernel_log.mode == "off" else (kernel,),
         post=link.post,
         refresh_s=config.agent.check_interval_s,
+        hardware=Hardware(config.agent.board_serial_file, lambda: nvml.uuids),
     )
 
 

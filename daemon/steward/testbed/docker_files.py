@@ -144,6 +144,7 @@ def _steward_toml(plan: Plan) -> str:
         "agent": {
             "head": f"head:{AGENT_PORT}",
             "instance_id_file": "/etc/steward/instance-id",
+            "board_serial_file": "/etc/steward/own/board-serial",
             "site_checks_dir": "/etc/steward/own/checks.d",
             "kernel_log": "/etc/steward/own/kernel.log",
             "check_interval_s": 1.0,

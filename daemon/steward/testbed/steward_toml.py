@@ -74,6 +74,7 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
             "state_dir": str(node / "agent"),
             "instance_id_file": str(node / "instance_id"),
             "boot_id_file": str(node / "boot_id"),
+            "board_serial_file": str(node / "board_serial"),
             "site_checks_dir": str(node / "checks.d"),
             "kernel_log": str(node / "kernel.log"),
             "setup_dir": str(node / "setup"),

@@ -119,6 +119,10 @@ class AgentSettings(Section):
     kernel_log: Path = Field(default=Path("/dev/kmsg"), description="Kernel log to follow: /dev/kmsg or a plain file.")
     proc_dir: Path = Field(default=Path("/proc"), description="Where checks find the files of /proc.")
     sys_dir: Path = Field(default=Path("/sys"), description="Where checks find the files of /sys.")
+    board_serial_file: Path = Field(
+        default=Path("/sys/class/dmi/id/board_serial"),
+        description="Holds the serial number of the node's board, by which its repairs are counted over replacements.",
+    )
     setup_dir: Path = Field(
         default=Path("/var/lib/steward-agent"),
         description="Lifecycle scripts are fetched to and run from here; not on a file system mounted noexec.",
