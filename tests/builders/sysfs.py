@@ -3,6 +3,7 @@
 `write(root, files)` puts a tree where `agent.sys_dir` may point; `raw(files)` is the same as a probe's answer.
 """
 
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -96,7 +97,8 @@ def ethernet(
 
 def slot_of(name: str) -> str:
     """A PCI address that is the same for the same name."""
-    return f"0000:{sum(name.encode()) % 256:02x}:00.0"
+    number = zlib.crc32(name.encode())
+    return f"{number >> 16:04x}:{number >> 8 & 0xFF:02x}:00.0"
 
 
 def raw(*parts: Files) -> Raw:
@@ -125,3 +127,38 @@ def recorded(path: Path) -> Raw:
         name, _, text = line.partition(":")
         files[name] = (files.get(name) or "") + text + "\n"
     return Raw(files=files)
+
+
+def kfd_cpu(node: int = 90) -> Files:
+    """The compute driver lists the processors, too."""
+    at = f"/sys/class/kfd/kfd/topology/nodes/{node}"
+    return {f"{at}/gpu_id": "0\n", f"{at}/properties": "cpu_cores_count 96\nsimd_count 0\nunique_id 0\n"}
+
+
+def amd_gpu(number: int, *, errors: Mapping[str, int] | None = None, pages: str = "", junction_c: int = 60) -> Files:
+    """An Instinct GPU. `errors` are uncorrectable ones by block, `pages` a letter for each bad page."""
+    node, card = f"/sys/class/kfd/kfd/topology/nodes/{number + 2}", f"/sys/class/drm/card{number}/device"
+    unique = 0x1000_0000_0000_0000 + number
+    counts = {**dict.fromkeys(("umc", "gfx", "sdma", "mmhub", "xgmi_wafl"), 0), **(errors or {})}
+    listed = "".join(f"0x{n + 4096:08x} : 0x00001000 : {letter}\n" for n, letter in enumerate(pages))
+    return {
+        f"{node}/gpu_id": f"{50000 + number}\n",
+        f"{node}/properties": f"simd_count 1216\nlocation_id {256 * number}\ndomain 0\nunique_id {unique}\n",
+        f"{card}/unique_id": f"{unique:016x}\n",
+        f"{card}/ras/gpu_vram_bad_pages": listed,
+        **{f"{card}/ras/{block}_err_count": f"ue: {count}\nce: 0\n" for block, count in counts.items()},
+        f"{card}/hwmon/hwmon{number}/temp2_label": "junction\n",
+        f"{card}/hwmon/hwmon{number}/temp2_input": f"{junction_c * 1000}\n",
+        f"{card}/hwmon/hwmon{number}/temp2_crit": "105000\n",
+    }
+
+
+def neuron_device(number: int, *, errors: Mapping[str, int] | None = None, hw_errors: int = 0, cores: int = 2) -> Files:
+    at = f"/sys/devices/virtual/neuron_device/neuron{number}"
+    names = ("mem_ecc_uncorrected", "mem_ecc_repairable_uncorrected", "sram_ecc_uncorrected")
+    counts = {**dict.fromkeys(names, 0), **(errors or {})}
+    return {
+        f"{at}/core_count": f"{cores}\n",
+        **{f"{at}/stats/hardware/{name}": f"{count}\n" for name, count in counts.items()},
+        **{f"{at}/neuron_core{core}/stats/status/hw_error/total": f"{hw_errors}\n" for core in range(cores)},
+    }

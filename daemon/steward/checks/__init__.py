@@ -1,7 +1,9 @@
 """Health checks: a declaration (probes as data) and a pure judge each. A new one is a file here and a row below."""
 
 from steward.checks import clock, disk, gpu, memory, mounts, slurmd, system
+from steward.checks.accelerators import ACCELERATORS
 from steward.checks.check import Check
+from steward.checks.fabric import FABRIC
 
 CHECKS: tuple[Check, ...] = (
     slurmd.CHECK,
@@ -11,4 +13,6 @@ CHECKS: tuple[Check, ...] = (
     *gpu.CHECKS,
     clock.CHECK,
     *system.CHECKS,
+    *FABRIC,
+    *ACCELERATORS,
 )
