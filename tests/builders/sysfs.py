@@ -98,7 +98,7 @@ def ethernet(
 def slot_of(name: str) -> str:
     """A PCI address that is the same for the same name."""
     number = zlib.crc32(name.encode())
-    return f"{number >> 16:04x}:{number >> 8 & 0xFF:02x}:00.0"
+    return f"0000:{number >> 8 & 0xFF:02x}:{number & 0x1F:02x}.0"
 
 
 def raw(*parts: Files) -> Raw:
