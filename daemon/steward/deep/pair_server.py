@@ -56,6 +56,7 @@ class PairServer:
         if not hmac.compare_digest(str(asked.get("token")).encode(), self._token.encode()):
             return
         seconds = min(float(asked.get("seconds", 10.0)), MAX_SECONDS)
+        lines.send({"ready": True})
         match asked.get("do"):
             case "echo":
                 _echo(lines.sock)

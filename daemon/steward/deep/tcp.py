@@ -49,6 +49,7 @@ def connect(peer: Peer, what: str, **more: object) -> Lines:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     lines = Lines(sock)
     lines.send({"token": peer.token, "do": what, **more})
+    lines.receive(CONNECT_S)  # it is ready: what follows is not taken for the request's rest
     return lines
 
 

@@ -1,0 +1,93 @@
+"""`python -m steward.deep`: the runner of a deep check, one task a node; see docs/deep-measures.md."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from steward.deep.budget import Budget
+from steward.deep.pace import Pace
+from steward.deep.place import seat_of
+from steward.deep.rank import PairLimits, Seat, check_pairs, usual_streams
+from steward.deep.said import Here
+from steward.deep.stress import StressLimits, check_node
+from steward.deep.tell import Teller
+from steward.model.deep import DeepKind
+from steward.ports import PortError
+
+_STRESS_SHARE = 0.55
+"""Of the time, where both kinds are asked for."""
+_MARGIN_S = 1.0
+_TOLD, _NOT_TOLD, _WRONG_PLACE = 0, 1, 2
+
+
+def main(words: Sequence[str], env: Mapping[str, str]) -> int:
+    """0: the agent heard everything, whatever was found; 1: it did not; 2: this task is not where it should be."""
+    asked = _parser().parse_args(words)
+    logging.basicConfig(format="steward-deep: %(message)s", level=logging.INFO)
+    budget = Budget.of(asked.budget_s - min(_MARGIN_S, asked.budget_s / 4))
+    try:
+        seat = seat_of(asked.run, env)
+    except PortError as error:
+        print(f"steward-deep: {error}", file=sys.stderr)
+        return _WRONG_PLACE
+    teller = Teller(Path(asked.socket.replace("%n", seat.node)), asked.run, seat.node)
+    _measure(asked, seat, teller, budget)
+    return _TOLD if teller.progress("done", is_done=True) else _NOT_TOLD
+
+
+def _measure(asked: argparse.Namespace, seat: Seat, teller: Teller, budget: Budget) -> None:
+    kinds = asked.kinds
+    if DeepKind.STRESS in kinds:
+        mine = budget.part(_STRESS_SHARE) if DeepKind.CONNECTIVITY in kinds else budget
+        check_node(Here(seat.node), teller, mine, _stress_limits(asked))
+    if DeepKind.CONNECTIVITY in kinds:
+        limits = PairLimits(
+            streams=usual_streams(),
+            most_bytes=asked.tcp_mb << 20,
+            pace=Pace(mbps=asked.throttle_mbps),
+            is_tournament=asked.acceptance,
+        )
+        check_pairs(seat, teller, budget, limits)
+
+
+def _stress_limits(asked: argparse.Namespace) -> StressLimits:
+    return StressLimits(
+        memory_share=asked.memory_share,
+        memory_bytes=asked.memory_mb << 20,
+        disk_folder=asked.disk_dir,
+        disk_bytes=asked.disk_mb << 20,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m steward.deep", description=__doc__)
+    parser.add_argument("--run", required=True, help="the deep check's id")
+    parser.add_argument("--kinds", required=True, type=_kinds, help="InstanceStress,InstanceConnectivity")
+    parser.add_argument("--budget-s", required=True, type=float, help="seconds after which it is over")
+    parser.add_argument("--socket", required=True, help="the agent's socket; %%n is the node's name")
+    parser.add_argument("--acceptance", action="store_true", help="all pairs instead of two passes")
+    parser.add_argument("--memory-share", type=_share, default=0.5, help="of what is free (default 0.5)")
+    parser.add_argument("--memory-mb", type=int, default=1 << 30, help="at most that many MiB of memory")
+    parser.add_argument("--disk-dir", type=Path, default=Path("/var/tmp"), help="where a file is written and read")
+    parser.add_argument("--disk-mb", type=int, default=1024, help="at most that many MiB of it (default 1024)")
+    parser.add_argument("--tcp-mb", type=int, default=64 << 10, help="at most that many MiB between a pair")
+    parser.add_argument("--throttle-mbps", type=float, help="for tests: this node sends and takes no faster")
+    return parser
+
+
+def _kinds(words: str) -> frozenset[DeepKind]:
+    return frozenset(DeepKind(word) for word in words.split(","))
+
+
+def _share(word: str) -> float:
+    share = float(word)
+    if not 0 < share <= 0.9:
+        raise ValueError("a share of memory is above 0 and at most 0.9")
+    return share
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], os.environ))

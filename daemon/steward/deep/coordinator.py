@@ -1,0 +1,238 @@
+"""Rank 0's second voice: who came, which pairs are measured now, and who is told of what was found."""
+
+import asyncio
+import contextlib
+import math
+import secrets
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from steward.adapters.deep_messages import measure_record
+from steward.deep.budget import Budget
+from steward.deep.lines import MAX_LINE, NoPeer, is_proof, nonce, packed, proof, unpacked
+from steward.deep.meeting import Meeting
+from steward.model.deep import Measure
+from steward.model.health import Outcome
+from steward.model.ids import NodeName
+from steward.policy.pairs import Pair, Round, all_rounds, first_rounds, second_rounds
+
+GREET_S = 3.0
+ANSWER_SLACK_S = 12.0
+SLOW_SHARE = 0.85
+"""A pair below this share of the run's median is looked at again; whom that blames is the head's to say."""
+LONGEST_S, SHORTEST_S = 10.0, 0.3
+_ROUNDS_AHEAD = 4
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    """A rank that came. `address` "" is rank 0's own: others use the one at which they found it."""
+
+    node: NodeName
+    address: str
+    port: int
+    token: str
+    tools: frozenset[str]
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Raises NoPeer."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                self.writer.write(packed(message))
+                return unpacked(await self.reader.readuntil(b"\n"))
+        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            raise NoPeer(f"{self.node} does not answer ({type(error).__name__})") from None
+
+    def say(self, message: dict[str, Any]) -> None:
+        if not self.writer.is_closing():
+            self.writer.write(packed(message))
+
+
+@dataclass(slots=True, kw_only=True)
+class Coordinator:
+    """`nodes` are the names of those that should come; `join` is how long they are waited for, `budget` the whole."""
+
+    meeting: Meeting
+    nodes: Sequence[NodeName]
+    join: Budget
+    budget: Budget
+    is_tournament: bool = False
+    members: dict[NodeName, _Member] = field(default_factory=dict)
+    _found: dict[Pair, float] = field(default_factory=dict)
+    """Mbit/s of each measured pair; 0 for one that failed."""
+    _all_here: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, listener: socket.socket) -> None:
+        """Until everything is measured and told, or the budget is over."""
+        server = await asyncio.start_server(self._greet, sock=listener, limit=MAX_LINE)
+        try:
+            async with asyncio.timeout(self.budget.left_s):
+                await self._lead()
+        except TimeoutError:
+            self._say_all({"do": "end", "why": "the time is over"})
+        else:
+            self._say_all({"do": "end", "why": ""})
+        finally:
+            server.close()
+            for member in self.members.values():
+                with contextlib.suppress(OSError, TimeoutError):
+                    async with asyncio.timeout(1.0):
+                        await member.writer.drain()
+                member.writer.close()
+
+    async def _lead(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.join.left_s):
+                await self._all_here.wait()
+        self._tell_absent()
+        here = sorted(self.members)
+        if len(here) < 2:
+            self._say_all({"do": "note", "alone": True})
+            return
+        rounds = all_rounds(here) if self.is_tournament else first_rounds(here, self.meeting.run)
+        await self._measure_all(rounds, ahead=0 if self.is_tournament else _ROUNDS_AHEAD)
+        if not self.is_tournament:
+            bar = SLOW_SHARE * median(self._found.values()) if self._found else 0.0
+            good = [pair for pair, value in self._found.items() if value >= bar and value > 0]
+            bad = [pair for pair in self._found if pair not in good]
+            await self._measure_all(second_rounds(good, bad, self.meeting.run), ahead=0)
+
+    async def _measure_all(self, rounds: Sequence[Round], *, ahead: int) -> None:
+        for at, one in enumerate(rounds):
+            seconds = self.budget.left_s / (len(rounds) - at + ahead + 1)
+            seconds = max(SHORTEST_S, min(LONGEST_S, seconds - 0.5))
+            if self.budget.left_s < seconds:
+                return
+            self._say_all({"do": "progress", "text": f"round {at + 1} of {len(rounds)}: {len(one)} pairs"})
+            await asyncio.gather(*(self._measure(pair, seconds) for pair in one))
+
+    async def _measure(self, pair: Pair, seconds: float) -> None:
+        driver, server = (self.members[node] for node in pair)
+        if not driver.address:  # rank 0 is found by others, so they are never asked to reach themselves through it
+            driver, server = server, driver
+        order = {
+            "do": "drive",
+            "partner": server.node,
+            "address": server.address,
+            "port": server.port,
+            "token": server.token,
+            "seconds": seconds,
+            "tools": sorted(driver.tools & server.tools),
+        }
+        try:
+            said = await driver.ask(order, seconds + ANSWER_SLACK_S)
+            measures = measures_of(said, driver.node, server.node)
+        except NoPeer as error:
+            measures = [_measure("tcp.bandwidth", driver.node, server.node, Outcome.UNKNOWN, text=str(error))]
+        self._found[pair] = min((_worth(one) for one in measures if one.check == "tcp.bandwidth"), default=0.0)
+        for end, other in ((driver, server), (server, driver)):
+            records = [{**measure_record(one), "node": end.node, "partner": other.node} for one in measures]
+            end.say({"do": "note", "measures": records})
+
+    def _tell_absent(self) -> None:
+        """Whoever is here tells of those who are not: that is no fault that anybody proved."""
+        absent = [node for node in self.nodes if node not in self.members]
+        if not self.members or not absent:
+            return
+        witness = self.members.get(self.nodes[0]) or next(iter(self.members.values()))
+        text = "it did not come to be measured with others"
+        for node in absent:
+            record = measure_record(_measure("pair.presence", node, None, Outcome.UNKNOWN, text=text))
+            witness.say({"do": "note", "measures": [record]})
+
+    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(GREET_S):
+                member = await self._admitted(reader, writer)
+        except (NoPeer, TimeoutError, OSError, ValueError, KeyError, TypeError, asyncio.IncompleteReadError):
+            writer.close()
+            return
+        self.members[member.node] = member
+        if set(self.nodes) <= set(self.members):
+            self._all_here.set()
+
+    async def _admitted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Member:
+        mine = nonce()
+        writer.write(packed({"nonce": mine}))
+        hello = unpacked(await reader.readuntil(b"\n"))
+        node = NodeName(str(hello["node"]))
+        if not is_proof(hello["proof"], self.meeting.key, self.meeting.run, "join", mine, node):
+            raise NoPeer("it does not know the run's key")
+        if node not in self.nodes or node in self.members:
+            raise NoPeer("nobody waits for it")
+        writer.write(packed({"proof": proof(self.meeting.key, self.meeting.run, "host", str(hello["nonce"]))}))
+        peer = str(writer.get_extra_info("peername")[0]).removeprefix("::ffff:")
+        return _Member(
+            node=node,
+            address="" if node == self.nodes[0] else peer,
+            port=int(hello["port"]),
+            token=str(hello["token"]),
+            tools=frozenset(map(str, hello.get("tools", ()))),
+            reader=reader,
+            writer=writer,
+        )
+
+    def _say_all(self, message: dict[str, Any]) -> None:
+        for member in self.members.values():
+            member.say(message)
+
+
+def measures_of(said: dict[str, Any], node: NodeName, partner: NodeName) -> list[Measure]:
+    """What the driver found, as measures of the pair. Raises NoPeer for what is no answer."""
+    seconds = float(said.get("seconds", 0.0))
+    if said.get("error"):
+        text = f"no measurement between {node} and {partner}: {said['error']}"
+        return [_measure("tcp.bandwidth", node, partner, Outcome.FAILED, text=text, seconds=seconds)]
+    found = said.get("found")
+    if not isinstance(found, list):
+        raise NoPeer(f"{node} answered with something else")
+    return [
+        _measure(
+            str(one["check"]),
+            node,
+            partner,
+            Outcome(one.get("outcome", "passed")),
+            value=float(one["value"]) if one.get("value") is not None else math.nan,
+            unit=str(one.get("unit", "")),
+            text=str(one.get("text", "")),
+            seconds=seconds,
+        )
+        for one in found
+    ]
+
+
+def _measure(
+    check: str,
+    node: NodeName,
+    partner: NodeName | None,
+    outcome: Outcome,
+    *,
+    value: float = math.nan,
+    unit: str = "",
+    text: str = "",
+    seconds: float = 0.0,
+) -> Measure:
+    return Measure(
+        check=check,
+        node=node,
+        partner=partner,
+        outcome=outcome,
+        value=value,
+        unit=unit,
+        text=text,
+        seconds=round(seconds, 2),
+    )
+
+
+def _worth(measure: Measure) -> float:
+    return measure.value if measure.outcome is Outcome.PASSED and not math.isnan(measure.value) else 0.0
+
+
+def new_token() -> str:
+    """What a rank's partners must say to its server."""
+    return secrets.token_hex(16)

@@ -1,0 +1,160 @@
+"""One rank's part in measuring pairs: it comes to rank 0, does what it is told, and tells its agent what was found."""
+
+import asyncio
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from steward.adapters.deep_messages import measure_of
+from steward.adapters.wire import Malformed
+from steward.deep.budget import Budget
+from steward.deep.coordinator import Coordinator, new_token
+from steward.deep.lines import Lines, NoPeer
+from steward.deep.meeting import Meeting
+from steward.deep.pace import Pace
+from steward.deep.pair_server import PairServer
+from steward.deep.said import Here
+from steward.deep.tcp import Peer, measure_pair
+from steward.deep.tell import Teller
+from steward.model.ids import NodeName
+
+MAX_JOIN_S = 60.0
+_JOIN_SHARE = 0.3
+_MARGIN_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """This rank's place: `nodes` are all nodes in the order of ranks, `addresses` where rank 0 may be found."""
+
+    rank: int
+    nodes: tuple[NodeName, ...]
+    addresses: tuple[str, ...]
+    meeting: Meeting
+
+    @property
+    def node(self) -> NodeName:
+        return self.nodes[self.rank]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairLimits:
+    """`pace` makes a slow node in tests."""
+
+    most_bytes: int = 64 << 30
+    streams: int = 4
+    pace: Pace = field(default_factory=Pace)
+    is_tournament: bool = False
+
+
+def check_pairs(seat: Seat, teller: Teller, budget: Budget, limits: PairLimits) -> None:
+    """Over within the budget, whoever else does not come or goes."""
+    here = Here(seat.node)
+    if len(seat.nodes) < 2:
+        teller.tell([here.skipped("tcp.bandwidth", "the run has one node: there is no partner")])
+        return
+    join = budget.part(_JOIN_SHARE, most_s=MAX_JOIN_S)
+    server = PairServer(token := new_token(), limits.pace.shared(limits.streams))
+    try:
+        with _coordinating(seat, join, budget, limits.is_tournament):
+            hello = {"node": seat.node, "port": server.port, "token": token, "tools": []}
+            lines, address = seat.meeting.join(_addresses(seat), hello, join)
+            with lines.sock:
+                _Part(here, teller, lines, address, limits).play(budget)
+    except NoPeer as error:
+        teller.tell([here.unknown("tcp.bandwidth", str(error))])
+    finally:
+        server.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    here: Here
+    teller: Teller
+    lines: Lines
+    address: str
+    limits: PairLimits
+
+    def play(self, budget: Budget) -> None:
+        """Raises NoPeer when rank 0 falls silent."""
+        while True:
+            order = self.lines.receive(budget.left_s + _MARGIN_S)
+            match order.get("do"):
+                case "drive":
+                    self.lines.send(self._drive(order))
+                case "note":
+                    self._note(order)
+                case "progress":
+                    self.teller.progress(str(order.get("text", "")))
+                case "end":
+                    return
+                case _:
+                    raise NoPeer("the first node speaks another language")
+
+    def _drive(self, order: dict[str, Any]) -> dict[str, Any]:
+        began = time.monotonic()
+        try:
+            peer = Peer(
+                address=str(order["address"]) or self.address, port=int(order["port"]), token=str(order["token"])
+            )
+            found = measure_pair(
+                peer,
+                seconds=float(order["seconds"]),
+                most_bytes=self.limits.most_bytes,
+                streams=self.limits.streams,
+                pace=self.limits.pace,
+            )
+        except NoPeer as error:
+            return {"error": str(error), "seconds": time.monotonic() - began}
+        slower = f"{found.there:.0f} there, {found.back:.0f} back"
+        return {
+            "seconds": time.monotonic() - began,
+            "found": [
+                {"check": "tcp.bandwidth", "value": min(found.there, found.back), "unit": "Mbit/s", "text": slower},
+                {"check": "tcp.latency", "value": found.latency_us, "unit": "us"},
+            ],
+        }
+
+    def _note(self, order: dict[str, Any]) -> None:
+        if order.get("alone"):
+            self.teller.tell([self.here.unknown("tcp.bandwidth", "no other node came to be measured with")])
+            return
+        try:
+            self.teller.tell([measure_of(one, self.here.node) for one in order.get("measures", ())])
+        except Malformed as error:
+            raise NoPeer(f"the first node told what makes no sense: {error}") from None
+
+
+def _addresses(seat: Seat) -> Sequence[str]:
+    return ("127.0.0.1",) if seat.rank == 0 else seat.addresses
+
+
+@contextlib.contextmanager
+def _coordinating(seat: Seat, join: Budget, budget: Budget, is_tournament: bool) -> Iterator[None]:
+    """On rank 0 the coordinator runs in a thread of its own meanwhile. Raises NoPeer when it cannot listen."""
+    if seat.rank != 0:
+        yield
+        return
+    listener = seat.meeting.host()
+    coordinator = Coordinator(
+        meeting=seat.meeting,
+        nodes=seat.nodes,
+        join=join,
+        budget=Budget(budget.until - 2 * _MARGIN_S),
+        is_tournament=is_tournament,
+    )
+    thread = threading.Thread(target=lambda: asyncio.run(coordinator.run(listener)), name="coordinator", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(min(budget.left_s + _MARGIN_S, 3.0))
+
+
+def usual_streams() -> int:
+    """Connections at once: one core of ours rarely fills a fast link."""
+    return max(1, min(4, len(os.sched_getaffinity(0)) // 2))
