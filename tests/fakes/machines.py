@@ -1,12 +1,15 @@
 """The simulated provider and its machines: each boots, runs an agent and a slurmd, and can die in several ways."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
+from steward.model.action import MendNode
+from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.mend import MendReport
 from steward.model.observed import AgentView, Witness, WitnessSeen
 from steward.model.setup import SetupReport
 
@@ -34,6 +37,9 @@ class Machine:
     findings: tuple[Finding, ...] = ()
     checked_at: float = 0.0
     setup: SetupReport | None = None
+    mend: MendReport | None = None
+    cured_by: frozenset[Advice] = frozenset()
+    """Light rungs that help against what it has."""
 
     @property
     def incarnation(self) -> Incarnation:
@@ -70,6 +76,9 @@ class Machines:
     alive: dict[InstanceId, Machine] = field(default_factory=dict)
     launched: dict[str, int] = field(default_factory=dict)
     made: int = 0
+    mended: Counter[tuple[BootId, str]] = field(default_factory=Counter)
+    """How often an agent really did what was ordered, by boot and token."""
+    mend_errors: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     room: int | None = None
     """How many machines the provider has at most; None: as many as are asked for."""
@@ -116,6 +125,7 @@ class Machines:
             return f"no instance {id}"
         machine.boot += 1
         machine.mute, machine.findings, machine.checked_at = False, (), 0.0
+        machine.mend, machine.cured_by = None, frozenset()
         machine.agent = machine.slurmd = True
         machine.ready_at = now + BOOT_S
         return ""
@@ -163,9 +173,35 @@ class Machines:
         if machine:
             machine.agent_back_at = now + away_s
 
-    def fail_check(self, node: NodeName, severity: Severity, advice: Advice, now: float, check: str) -> None:
+    def carry_out(self, order: MendNode, now: float) -> str:
+        """The agent does it once a token and boot, and tells how it ended. The error is the head's: nobody is there."""
+        machine = self.of(order.node)
+        if machine is None or not machine.agent_speaks(now):
+            return "its agent is not connected"
+        if machine.mend is not None and machine.mend.token == order.token:
+            return ""
+        self.mended[machine.incarnation.boot, order.token] += 1
+        error = self.mend_errors.pop(0) if self.mend_errors else ""
+        machine.mend = MendReport(token=order.token, error=error, at=now)
+        if not error and order.rung in machine.cured_by:
+            machine.findings = ()
+        return ""
+
+    def fail_check(
+        self,
+        node: NodeName,
+        severity: Severity,
+        advice: Advice,
+        now: float,
+        check: str,
+        *,
+        hardware: str = "",
+        scope: Scope = Scope.NODE,
+        cured_by: frozenset[Advice] = frozenset(),
+    ) -> None:
         machine = self.of(node)
         if machine:
+            machine.cured_by = cured_by
             text = "Xid 79; $(touch /tmp/pwned) `id`"
             machine.findings = (
                 Finding(
@@ -176,6 +212,8 @@ class Machines:
                     text=text,
                     at=now,
                     event=severity is Severity.FATAL,
+                    hardware=hardware,
+                    scope=scope,
                 ),
             )
 
@@ -218,6 +256,7 @@ class Machines:
                 reported_at=now,
                 checked_at=machine.checked_at,
                 setup=machine.setup,
+                mend=machine.mend,
                 witness=witness,
             )
         elif view is not None and view.connected:

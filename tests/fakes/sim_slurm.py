@@ -59,6 +59,12 @@ class SimSlurm:
             self._set_down(name, now)
         return error
 
+    def set_feature(self, name: NodeName, prefix: str, word: str) -> None:
+        node = self.nodes[name]
+        others = frozenset(f for f in node.features if not f.startswith(prefix))
+        both = others | {prefix + word}
+        self.nodes[name] = replace(node, features=both, active_features=both)
+
     def _set_down(self, name: NodeName, now: float) -> None:
         self.nodes[name] = replace(self.nodes[name], base=NodeBase.DOWN)
         for job in list(self.jobs.values()):
@@ -123,6 +129,12 @@ class SimSlurm:
         node = self.nodes[name]
         flags = (node.flags - {"DRAIN", "FAIL"}) | {flag}
         self.nodes[name] = replace(node, flags=flags, reason=Reason(text=text, user="root", at=now))
+
+    def take_out(self, name: NodeName, text: str, now: float) -> None:
+        """Slurm itself drains a node; it writes no reason over another one."""
+        node = self.nodes[name]
+        reason = node.reason or Reason(text=text, user="slurm", at=now)
+        self.nodes[name] = replace(node, flags=node.flags | {"DRAIN"}, reason=reason)
 
     def requeue(self, id: JobId, exclude: frozenset[NodeName], now: float) -> str:
         job = self.jobs.get(id)

@@ -12,11 +12,13 @@ from steward.model.action import (
     DrainNode,
     LaunchInstance,
     LetGo,
+    MendNode,
     NudgeJob,
     ProbeNode,
     RebootInstance,
     RequeueJob,
     ReturnNode,
+    SetFeature,
     TerminateInstance,
 )
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
@@ -221,6 +223,10 @@ class World:
                 return slurm.down(action.node, action.mark, now)
             case ReturnNode():
                 return slurm.give_back(action.node, action.mark, action.command)
+            case SetFeature():
+                for node in action.nodes:
+                    slurm.set_feature(node, action.prefix, action.word)
+                return ""
             case RequeueJob():
                 return slurm.requeue(action.job, action.exclude, now)
             case NudgeJob():
@@ -240,6 +246,8 @@ class World:
             case LetGo():
                 told = {node for node in action.nodes if (at := self.machines.of(node)) and at.agent_speaks(self.now)}
                 self.slurm.let_go(action.job, told, action.before, self.now)
+            case MendNode():
+                return self.machines.carry_out(action, self.now)
             case ProbeNode():
                 self.machines.look(action.node, self.now)
             case LaunchInstance():

@@ -15,17 +15,20 @@ from steward.model.action import (
     DrainNode,
     LaunchInstance,
     LetGo,
+    MendNode,
     NudgeJob,
     ProbeNode,
     RequeueJob,
     ReturnNode,
 )
 from steward.model.ask import Answer
-from steward.model.case import Step
+from steward.model.case import Step, Trigger
 from steward.model.desired import Desired
+from steward.model.health import Advice
 from steward.model.ids import JobId
 from steward.model.mark import SPARE, first_token
 from steward.model.memory import Memory
+from steward.model.mend import fits
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
@@ -33,8 +36,11 @@ from steward.policy.budget import REPLACING
 from steward.policy.plan import plan
 
 COMMANDS = ("Action:Replace", "Action:Reboot")
+SLURMS_OWN = ("Kill task failed (JobId=7 StepId=0)", "Prolog error", "gres/gpu count too low (7 < 8)")
 HARMLESS = (CheckNow, ProbeNode)
 ABOUT_JOBS = (RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk)
+NO_PROOF = ("doubt-", "scratch-")
+"""Checks of the stories that only suspect, or tell of what all nodes share."""
 LET_GO_MOST = 90
 """Orders to let go of one run: one a second for a minute and a half."""
 
@@ -55,12 +61,36 @@ class Law:
         for action in decided.actions:
             self._every_action(action, seen)
         self._budgets(decided)
+        self._ladder(memory, decided)
         self._quiet_and_deterministic(seen, memory, decided)
+
+    def _ladder(self, memory: Memory, decided: Plan) -> None:
+        order, rules = list(Advice), self.want.repair.budgets
+        for id, case in decided.memory.cases.items():
+            before = memory.cases.get(id, case)
+            assert order.index(case.rung) >= order.index(before.rung), f"P4: case {id} went down the ladder"
+        budgets = {
+            Advice.RESTART_SERVICE: (rules.restarts_per_hour, 3600.0),
+            Advice.RESET_GPU: (rules.resets_per_day, 86400.0),
+            Advice.REBOOT: (rules.reboots_per_day, 86400.0),
+        }
+        by_admin = {id for id, case in decided.memory.cases.items() if case.trigger is Trigger.ADMIN}
+        ours = [r for many in decided.memory.remedies.values() for r in many if r.case not in by_admin]
+        for one in (r for r in ours if r.rung in budgets):
+            most, window = budgets[one.rung]
+            same = [
+                r for r in ours if r.rung is one.rung and r.instance == one.instance and 0 <= one.at - r.at < window
+            ]
+            assert len(same) <= most, f"P4: {len(same)} times {one.rung.value} on {one.instance}"
 
     def _every_action(self, action: Action, seen: Observed) -> None:
         has_reason(action)
         if seen.slurm is not Freshness.FRESH:
             is_harmless_when_blind(action)
+        if isinstance(action, MendNode):
+            mends_only_what_is_out(action, seen)
+        if isinstance(action, DrainNode | DownNode):
+            assert not action.mark.check.startswith(NO_PROOF), f"P5: {action.key} without proof against the node"
         if isinstance(action, DrainNode | DownNode | ReturnNode):
             touches_only_ours(action, seen.nodes[action.node])
         if isinstance(action, ReturnNode) and action.mark == SPARE:
@@ -128,11 +158,23 @@ def ends_only_what_is_over(action: LetGo, seen: Observed) -> None:
         assert "COMPLETING" in seen.nodes[node].flags, f"P5: {action} to {node}, which has cleaned up"
 
 
+def mends_only_what_is_out(action: MendNode, seen: Observed) -> None:
+    node, view = seen.nodes[action.node], seen.agents[action.node]
+    assert fits(action.rung, action.target), f"P5: {action} makes no sense"
+    assert node.is_drain or node.is_down, f"P5: {action.key} on a node in service: {node}"
+    assert not node.is_busy, f"P5: {action.key} under a job: {node}"
+    assert view.connected, f"P5: {action.key} to nobody"
+    by_slurm = node.reason is not None and node.reason.user == "slurm"
+    assert node.mark is not None or by_slurm, f"P5: {action.key} on a node that somebody else took out: {node}"
+
+
 def touches_only_ours(action: DrainNode | DownNode | ReturnNode, node: Node) -> None:
     text = first_token(node.reason.text) if node.reason else ""
     if isinstance(action, ReturnNode):
         ours = node.mark is not None and node.mark.id == action.mark.id
-        assert ours or (action.command in COMMANDS and text == action.command), f"P5: gives back {node}"
+        by_slurm = action.command in SLURMS_OWN and node.reason is not None and node.reason.user == "slurm"
+        allowed = action.command in COMMANDS or by_slurm
+        assert ours or (allowed and text == action.command), f"P5: gives back {node}"
     else:
         assert not node.is_foreign, f"P5: {action.key} on a node that somebody else took out: {node}"
 

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from hypothesis import strategies as st
 
-from steward.model.desired import Desired, RepairPolicy, ResumePolicy
-from steward.model.health import Advice, Severity
+from steward.model.desired import Desired, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.health import Advice, Scope, Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.mark import SPARE
@@ -28,6 +28,14 @@ QUICK = RepairPolicy(
     breaker_min=3,
     node_repairs=50,
     replacements_per_hour=100,
+    budgets=LadderPolicy(
+        restart_timeout_s=20.0,
+        reset_timeout_s=20.0,
+        reboot_timeout_s=60.0,
+        hardware_repairs=50,
+        replacements_per_day=50,
+        cooldown_s=10.0,
+    ),
 )
 
 
@@ -55,6 +63,38 @@ def _check(severity: Severity, advice: Advice) -> Callable[[Head, Blow], None]:
         head.world.machines.fail_check(blow.node, severity, advice, head.world.now, f"check-{blow.size}")
 
     return fail
+
+
+GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"
+
+
+def _light(severity: Severity, advice: Advice, target: str) -> Callable[[Head, Blow], None]:
+    """A fault that a light rung helps against, but for every third."""
+
+    def fail(head: Head, blow: Blow) -> None:
+        cure = frozenset({advice}) if blow.size < 3 else frozenset[Advice]()
+        world = head.world
+        world.machines.fail_check(
+            blow.node, severity, advice, world.now, f"light-{blow.size}", hardware=target, cured_by=cure
+        )
+
+    return fail
+
+
+def _doubt(head: Head, blow: Blow) -> None:
+    world = head.world
+    world.machines.fail_check(blow.node, Severity.SUSPECT, Advice.REBOOT, world.now, f"doubt-{blow.size}")
+
+
+def _shared(head: Head, blow: Blow) -> None:
+    world = head.world
+    world.machines.fail_check(
+        blow.node, Severity.FATAL, Advice.REPLACE, world.now, f"scratch-{blow.size}", scope=Scope.CLUSTER
+    )
+
+
+def _slurms(text: str) -> Callable[[Head, Blow], None]:
+    return lambda head, blow: head.world.slurm.take_out(blow.node, text, head.world.now)
 
 
 def _submit(head: Head, blow: Blow) -> None:
@@ -103,6 +143,15 @@ BLOWS: dict[str, Callable[[Head, Blow], None]] = {
     "xid": _check(Severity.FATAL, Advice.REPLACE),
     "xid, reboot": _check(Severity.FATAL, Advice.REBOOT),
     "degraded": _check(Severity.DEGRADED, Advice.REPLACE),
+    "service down": _light(Severity.DEGRADED, Advice.RESTART_SERVICE, "munge"),
+    "GPU wants a reset": _light(Severity.FATAL, Advice.RESET_GPU, GPU),
+    "agent refuses to mend": lambda head, blow: head.world.machines.mend_errors.extend(["not allowed"] * blow.size),
+    "suspect": _doubt,
+    "shared fault": _shared,
+    "Kill task failed": _slurms("Kill task failed (JobId=7 StepId=0)"),
+    "Prolog error": _slurms("Prolog error"),
+    "gres too low": _slurms("gres/gpu count too low (7 < 8)"),
+    "Bad core count": _slurms("Bad core count"),
     "admin drains": _admin("DRAIN", "$(rm -rf /) my own maintenance"),
     "admin undrains": _undrain,
     "Action:Replace": _admin("FAIL", "Action:Replace"),

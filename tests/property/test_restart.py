@@ -11,7 +11,7 @@ from steward.model.ids import NodeName
 from steward.model.job import JobState
 from tests.fakes.head import Head
 from tests.fakes.world import START
-from tests.property.stories import a_head, opted_in
+from tests.property.stories import GPU, a_head, opted_in
 
 N3 = NodeName("n3")
 LATEST = START + 200.0
@@ -44,6 +44,25 @@ def _xid_reboot(head: Head) -> None:
     head.world.machines.fail_check(N3, Severity.FATAL, Advice.REBOOT, head.world.now, "kernel_log")
 
 
+def _service(head: Head) -> None:
+    """The restart helps."""
+    _light(head, Advice.RESTART_SERVICE, "munge", frozenset({Advice.RESTART_SERVICE}))
+
+
+def _reset(head: Head) -> None:
+    """The reset does not help, and the node is rebooted."""
+    _light(head, Advice.RESET_GPU, GPU, frozenset())
+
+
+def _light(head: Head, advice: Advice, target: str, cure: frozenset[Advice]) -> None:
+    n6, now = NodeName("n6"), head.world.now
+    head.world.machines.fail_check(n6, Severity.DEGRADED, advice, now, "light", hardware=target, cured_by=cure)
+
+
+def _slurms_own(head: Head) -> None:
+    head.world.slurm.take_out(NodeName("n6"), "Prolog error", head.world.now)
+
+
 def _command(head: Head) -> None:
     head.world.slurm.admin(NodeName("n6"), "FAIL", "Action:Replace", head.world.now)
 
@@ -53,7 +72,7 @@ def _refused_launch(head: Head) -> None:
     head.world.machines.kill(N3)
 
 
-FAULTS = [_kill_inside, _kill_batch_host, _xid, _xid_reboot, _command, _refused_launch]
+FAULTS = [_kill_inside, _kill_batch_host, _xid, _xid_reboot, _service, _reset, _slurms_own, _command, _refused_launch]
 
 
 def _tell(fault: Callable[[Head], None], kill_at: int | None) -> Head:

@@ -24,6 +24,13 @@ NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
 @example(story=[blow("provider hangs", size=3), blow("kill", "n3")])
 @example(story=[blow("kill", "n2"), blow("kill", "n4"), blow("Slurm hangs", after_s=0.3)])
 @example(story=[blow("admin drains", "n3"), blow("freeze", "n3"), blow("Action:Replace", "n6", after_s=1.0)])
+@example(story=[blow("service down", "n1"), blow("GPU wants a reset", "n2", after_s=8.0), blow("head killed", size=2)])
+@example(story=[blow("GPU wants a reset", "n2", after_s=8.0 * i, size=1 + i) for i in range(3)])
+@example(story=[blow("agent refuses to mend", size=2), blow("service down", "n3", size=3)])
+@example(story=[blow("Kill task failed", "n5"), blow("kill", "n5", after_s=1.0), blow("Prolog error", "n6")])
+@example(story=[blow("Prolog error", f"n{i}", after_s=0.3) for i in range(1, 6)])
+@example(story=[blow("shared fault", f"n{i}") for i in range(1, 7)] + [blow("kill", "n2", after_s=3.0)])
+@example(story=[blow("gres too low", "n4"), blow("admin drains", "n4", after_s=1.0), blow("suspect", "n1")])
 @example(story=[blow("kill", f"n{1 + i % 6}", after_s=20.0) for i in range(8)])
 def test_every_story_keeps_the_law_and_comes_to_rest(story: list[Blow]) -> None:
     head = a_head()
@@ -85,6 +92,8 @@ def restless(head: Head) -> list[str]:
     for machines in head.world.machines.launched.items():
         if machines[1] > 1:
             found.append(f"token {machines[0]} made {machines[1]} machines")
+    done_twice = [token for token, times in head.world.machines.mended.items() if times > 1]
+    found += [f"{token} was carried out more than once" for token in done_twice]
     nodes_used = [m.node for m in head.world.machines.alive.values()]
     found += [f"two machines serve {n}" for n in set(nodes_used) if nodes_used.count(n) > 1]
     found += [f"ask {ask} was never answered" for ask in head.world.asks]

@@ -1,6 +1,5 @@
 """What head and agent tell each other of a light repair, as frames and back. What comes in is hostile until here."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +9,9 @@ from steward.adapters.setup_messages import is_token
 from steward.adapters.wire import Frame, Malformed
 from steward.model.action import MendNode
 from steward.model.health import Advice
-from steward.model.mend import MendReport
+from steward.model.mend import MendReport, fits
 from steward.model.text import printable
 from steward.ports import Permanent
-
-_UNIT = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_@-]{0,99}(\.service)?\Z")
-_UUID = re.compile(r"^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-_PCI = re.compile(r"^([0-9A-Fa-f]{4}|[0-9A-Fa-f]{8}):[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(\.[0-7])?\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,19 +23,9 @@ class MendOrder:
     token: str
 
 
-def is_unit(word: str) -> bool:
-    """Whether it may be the name of a systemd service."""
-    return _UNIT.match(word) is not None
-
-
-def is_gpu(word: str) -> bool:
-    """Whether it has the form of a GPU's UUID or PCI address."""
-    return _UUID.match(word) is not None or _PCI.match(word) is not None
-
-
 def mend_frame(order: MendNode) -> Frame:
     """Raises Permanent for an order that no agent would take."""
-    if not is_token(order.token) or not _fits(order.rung, order.target):
+    if not is_token(order.token) or not fits(order.rung, order.target):
         raise Permanent(f"{order.rung.value} of {printable(order.target, 80)!r} is no order for an agent")
     return {"t": "mend", "rung": order.rung.value, "target": order.target, "token": order.token}
 
@@ -52,15 +37,9 @@ def mend_of(frame: Frame) -> MendOrder:
     except ValueError:
         raise Malformed(f"rung={frame.get('rung')!r} is no rung of the ladder") from None
     order = MendOrder(rung=rung, target=text(frame, "target"), token=text(frame, "token"))
-    if not is_token(order.token) or not _fits(order.rung, order.target):
+    if not is_token(order.token) or not fits(order.rung, order.target):
         raise Malformed(f"{order} is no order for an agent")
     return order
-
-
-def _fits(rung: Advice, target: str) -> bool:
-    if rung is Advice.RESTART_SERVICE:
-        return is_unit(target)
-    return rung is Advice.RESET_GPU and is_gpu(target)
 
 
 def mended_frame(report: MendReport) -> Frame:

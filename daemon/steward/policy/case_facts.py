@@ -10,11 +10,15 @@ from steward.model.node import Node, NodeBase
 from steward.model.observed import AgentView
 from steward.policy.admin import command
 from steward.policy.breaker import admit
-from steward.policy.budget import is_worn_out, must_wait
+from steward.policy.budget import must_wait
 from steward.policy.case_table import Fact, deadline
 from steward.policy.correlate import AGENTS, covers
+from steward.policy.deep_start import Start, start_limit, start_of
 from steward.policy.draft import Draft
+from steward.policy.ladder import is_light, is_used_up, quarantine, time_limit
+from steward.policy.mending import NOTHING, order_of, outcome
 from steward.policy.setup import Setup, failure, is_prepared, setup_of_case
+from steward.policy.slurm_faults import keeps_reason
 from steward.policy.spares import can_have_spare, is_spoilt, loan_of, needs_spare
 from steward.policy.verdict import Standing, blocks_return, standing, worst
 
@@ -44,11 +48,12 @@ class Scene:
 
     @property
     def is_reborn(self) -> bool:
-        """An agent is connected from another incarnation than the one that was found bad, or from the spare."""
+        """An agent is connected from another incarnation than the one that was found bad, or from the spare; after a
+        light repair from the same one."""
         view = self.server_view
         if view is None or not view.connected or view.incarnation is None:
             return False
-        if self.case.stand_in:
+        if self.case.stand_in or is_light(self.case):
             return True
         seen, old = view.incarnation, self.case.old
         if self.case.rung is Advice.REBOOT:
@@ -75,10 +80,28 @@ class Scene:
         return self.setup is None or is_prepared(self.setup, self.view)
 
     @property
+    def _limit_s(self) -> float | None:
+        """A light repair, and the checks after it, have the time of their rung; so has a reboot."""
+        rules, case = self.draft.want.repair, self.case
+        is_rungs = case.step in (Step.MEND, Step.VERIFY) and is_light(case)
+        if is_rungs or (case.step is Step.LAUNCH and case.rung is Advice.REBOOT):
+            return time_limit(case.rung, rules)
+        return deadline(case.step, rules)
+
+    @property
+    def start(self) -> Start:
+        """How the deep check of its new machine stands; light rungs and spares need none."""
+        if self.case.stand_in or is_light(self.case):
+            return Start.NONE
+        return start_of(self.case.node, self.case.token, self.draft)
+
+    @property
     def is_late(self) -> bool:
-        limit = deadline(self.case.step, self.draft.want.repair)
+        limit = self._limit_s
         if limit is not None and self.case.step is Step.VERIFY and self.setup is not None:
             limit += self.draft.want.capacity.setup_timeout_s
+        if limit is not None and self.case.step is Step.RETURN and self.start is not Start.NONE:
+            limit += start_limit(self.draft)
         self.draft.wake(None if limit is None else self.case.entered + limit)
         return limit is not None and self.draft.now >= self.case.entered + limit
 
@@ -107,7 +130,8 @@ def _commanded(scene: Scene) -> bool:
 
 
 def _taken(scene: Scene) -> bool:
-    return scene.node.is_foreign and command(scene.node) is None
+    node = scene.node
+    return node.is_foreign and command(node) is None and not keeps_reason(scene.case, node, scene.draft)
 
 
 def _freed(scene: Scene) -> bool:
@@ -140,19 +164,45 @@ def _out(scene: Scene) -> bool:
     node, case = scene.node, scene.case
     if case.command:
         order = command(node)
-        return order is not None and order.text == case.command
+        given = order is not None and order.text == case.command
+        return given or keeps_reason(case, node, scene.draft)
     marked = node.mark is not None and node.mark.id == case.id
     return marked and (node.is_down if case.trigger in HARD else node.is_drain)
 
 
 def _unmanaged(scene: Scene) -> bool:
     case, draft = scene.case, scene.draft
+    if is_light(case):
+        return False
     return case.node not in draft.slots or (needs_spare(case, draft) and not can_have_spare(case, draft))
 
 
 def _ready(scene: Scene) -> bool:
+    if is_light(scene.case):
+        return False
     is_dead = scene.case.trigger in HARD or is_lost(scene)
     return (is_dead or not scene.node.is_busy) and not must_wait(scene.case, scene.draft)
+
+
+def _gentle(scene: Scene) -> bool:
+    """A light repair is for a living node that nothing runs on, also when its jobs were ended for it."""
+    return is_light(scene.case) and not scene.node.is_busy and not must_wait(scene.case, scene.draft)
+
+
+def _mended(scene: Scene) -> bool:
+    order = order_of(scene.case)
+    return order is NOTHING or outcome(order, scene.view) == ""
+
+
+def _no_help(scene: Scene) -> bool:
+    """The agent could not carry it out, or its checks still fail, or it took too long."""
+    if scene.case.step is Step.MEND:
+        return scene.is_late or bool(outcome(order_of(scene.case), scene.view))
+    if not is_light(scene.case):
+        return False
+    if scene.case.step is not Step.RETURN and scene.is_late:
+        return True
+    return (is_checked(scene) and _is_broken(scene)) or _died(scene)
 
 
 def _refused(scene: Scene) -> bool:
@@ -171,12 +221,16 @@ def _launched(scene: Scene) -> bool:
 
 def _no_good(scene: Scene) -> bool:
     """The present try failed: its instance is gone or broken, or the step took too long."""
+    if is_light(scene.case):
+        return False
     if scene.case.step is Step.LAUNCH:
         listed = scene.draft.seen.instances.values()
         return any(i.token == scene.case.token and i.state in DEAD for i in listed) and scene.instance is None
     if scene.setup is not None and failure(scene.setup, scene.view):
         return True
     if scene.case.stand_in is not None and is_spoilt(scene.case.stand_in, scene.draft):
+        return True
+    if scene.case.step is Step.RETURN and scene.start is Start.FAILED and scene.node.is_drain:
         return True
     if _is_gone(scene) or (scene.is_late and scene.case.step is not Step.RETURN):
         return True
@@ -207,19 +261,27 @@ def _tries_left(scene: Scene) -> bool:
 
 def _sound(scene: Scene) -> bool:
     view = scene.server_view
-    if view is None or not scene.is_reborn or not scene.is_prepared or view.checked_at <= scene.case.entered:
+    if view is None or not scene.is_reborn or not scene.is_prepared or not is_checked(scene):
         return False
     return is_registered(scene) and not any(blocks_return(f, scene.draft) for f in view.findings)
 
 
+def is_checked(scene: Scene) -> bool:
+    """Whether the checks that the present step asked for were answered."""
+    return scene.server_view is not None and scene.server_view.checked_at > scene.case.entered
+
+
 def is_registered(scene: Scene) -> bool:
-    """Whether Slurm has heard of a new slurmd: another start time than the old one's. A spare's was there all along."""
-    is_other = scene.case.stand_in is not None or scene.node.slurmd_started != scene.case.old_slurmd
+    """Whether Slurm has heard of a new slurmd: another start time than the old one's. A spare's was there all along,
+    and so was that of a machine that a light repair left as it was."""
+    stayed = scene.case.stand_in is not None or is_light(scene.case)
+    is_other = stayed or scene.node.slurmd_started != scene.case.old_slurmd
     return scene.server.responding and is_other
 
 
 def _back(scene: Scene) -> bool:
-    return scene.server.is_schedulable and scene.server.mark is None
+    is_proved = scene.start in (Start.NONE, Start.PASSED)
+    return scene.server.is_schedulable and scene.server.mark is None and is_proved
 
 
 QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
@@ -232,7 +294,11 @@ QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
     Fact.WORSE: _worse,
     Fact.OUT: _out,
     Fact.UNMANAGED: _unmanaged,
-    Fact.WORN_OUT: lambda scene: is_worn_out(scene.case, scene.draft),
+    Fact.WORN_OUT: lambda scene: bool(quarantine(scene.case, scene.draft)),
+    Fact.USED_UP: lambda scene: is_used_up(scene.case, scene.draft),
+    Fact.GENTLE: _gentle,
+    Fact.MENDED: _mended,
+    Fact.NO_HELP: _no_help,
     Fact.READY: _ready,
     Fact.REFUSED: _refused,
     Fact.ESCALATE: _escalate,

@@ -15,21 +15,26 @@ from steward.model.action import (
 from steward.model.case import Case, Step, Trigger
 from steward.model.health import Advice
 from steward.model.ids import InstanceId, Key, NodeName
-from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.admin import command
 from steward.policy.budget import must_wait
 from steward.policy.case_facts import HARD, Scene, is_unsigned
+from steward.policy.case_notes import old_instance, stale_instances
 from steward.policy.case_table import Fact
+from steward.policy.deep_start import Start, ask_start, why_failed
 from steward.policy.draft import Draft
+from steward.policy.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine
+from steward.policy.mending import ask_mend
 from steward.policy.setup import ask_setup
-from steward.policy.spares import free_spare, loan_of, needs_spare, shortage
+from steward.policy.spares import free_spare, needs_spare
+from steward.policy.verdict import worst
 
 CHECK_EVERY_S = 2.0
 LAUNCH_AGAIN_S = 60.0
 """A launch or reboot that left neither an error nor a trace is asked for again, with the same token."""
-_ON_THE_WAY = (Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
+_ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
 
 def mark_of(case: Case) -> Mark:
@@ -43,6 +48,8 @@ def entered(case: Case, fact: Fact, step: Step, scene: Scene) -> Case:
     moved = replace(case, step=step, entered=now)
     change = _ON_FACT.get(fact)
     moved = change(moved, scene) if change else moved
+    if step in (Step.MEND, Step.LAUNCH):
+        note_remedy(moved, scene.draft)
     if step is Step.LAUNCH and case.step is Step.RELEASE:
         _begin_replacing(case, scene.draft)
         moved = replace(moved, old_instance=moved.old_instance or old_instance(moved, scene.draft))
@@ -54,8 +61,23 @@ def _begin_replacing(case: Case, draft: Draft) -> None:
 
 
 def _worse(case: Case, scene: Scene) -> Case:
-    finding_is_fatal = scene.view is not None and scene.view.connected
-    return replace(case, trigger=Trigger.FATAL if finding_is_fatal else Trigger.LOST, marked=None)
+    """The rung only goes up: a dead node is beyond what its agent could do."""
+    finding = worst(scene.view, scene.draft) if scene.view is not None and scene.view.connected else None
+    if finding is None:
+        rung = Advice.REPLACE if is_light(case) else case.rung
+        return replace(case, trigger=Trigger.LOST, rung=rung, target="", marked=None)
+    rung, target = first_rung(finding, case.node, scene.draft)
+    worse = replace(case, trigger=Trigger.FATAL, marked=None)
+    return worse if higher(rung, case.rung) is case.rung else replace(worse, rung=rung, target=target)
+
+
+def _next_rung(case: Case, scene: Scene) -> Case:
+    return replace(case, rung=next_rung(case.rung), target="")
+
+
+def _quarantined(case: Case, scene: Scene) -> Case:
+    text = f"{quarantine(case, scene.draft)}: a person must look"
+    return replace(case, why=Why(rule="case.quarantine", text=text, evidence=(str(case.why),)))
 
 
 def _next_try(case: Case, scene: Scene) -> Case:
@@ -76,9 +98,13 @@ def _without_stand_in(case: Case, scene: Scene) -> Case:
 _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
     Fact.WORSE: _worse,
     Fact.OUT: lambda case, scene: replace(case, marked=scene.draft.now),
+    Fact.WORN_OUT: _quarantined,
+    Fact.USED_UP: _next_rung,
+    Fact.NO_HELP: _next_rung,
     Fact.ESCALATE: _next_try,
     Fact.DUD: _next_try,
     Fact.LAUNCHED: _launched,
+    Fact.MENDED: lambda case, scene: replace(case, replaced=scene.draft.now),
     Fact.REBORN: lambda case, scene: replace(case, replaced=scene.draft.now),
     Fact.SPENT: _without_stand_in,
     Fact.LATE: _without_stand_in,
@@ -121,6 +147,10 @@ def _wait(scene: Scene) -> None:
     if text:
         once = f"wait:{scene.case.id}:{text.split(':')[0]}"
         scene.draft.tell("case.waiting", text, once=once, node=scene.case.node, case=scene.case.id)
+
+
+def _mend(scene: Scene) -> None:
+    ask_mend(scene.case, scene.draft)
 
 
 def _replace(scene: Scene) -> None:
@@ -192,9 +222,13 @@ def _verify(scene: Scene) -> None:
         ask_setup(scene.setup, why, draft)
         return
     node = scene.server.name
-    what = f"{node}, which shall serve for {case.node}," if case.stand_in else f"the new incarnation of {node}"
+    what = f"the new incarnation of {node}"
+    if case.stand_in:
+        what = f"{node}, which shall serve for {case.node},"
+    elif is_light(case):
+        what = node
     why = Why(rule="case.verify", text=f"{what} must pass its checks")
-    key = Key(f"verify:{case.id}:{case.launches}")
+    key = Key(f"verify:{case.id}:{case.launches}:{case.rung.value}")
     budget = draft.want.resume.check_budget_s
     draft.wish(CheckNow(key=key, why=why, nodes=frozenset({node}), budget_s=budget), CHECK_EVERY_S)
 
@@ -205,13 +239,28 @@ def _give_back(scene: Scene) -> None:
     if case.stand_in:
         _send_to_serve(case.stand_in, scene)
         return
-    why = Why(rule="case.return", text=f"all checks of {case.node} passed on its new incarnation")
+    if scene.start in (Start.WAITS, Start.FAILED):
+        _prove(scene)
+        return
+    why = Why(rule="case.return", text=f"all checks of {case.node} passed after its repair")
     key = Key(f"return:{case.id}:{case.launches}")
     order = command(scene.node)
     mark = scene.node.mark or mark_of(case)
     action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
     if mark.id == case.id:
         draft.wish(action, _retry(draft))
+
+
+def _prove(scene: Scene) -> None:
+    """Its deep check comes first; when that failed the node goes out again, before users' jobs can reach it."""
+    case, draft = scene.case, scene.draft
+    if scene.start is Start.WAITS:
+        ask_start(case.node, case.token, draft)
+    elif not scene.node.is_drain:
+        text = f"{case.node} failed its deep check"
+        why = Why(rule="case.unfit", text=text, evidence=(why_failed(case.token, draft), str(case.why)))
+        key = Key(f"unfit:{case.token}")
+        draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), _retry(draft))
 
 
 def _send_to_serve(spare: NodeName, scene: Scene) -> None:
@@ -225,6 +274,7 @@ def _send_to_serve(spare: NodeName, scene: Scene) -> None:
 _WISHES: dict[Step, Callable[[Scene], None]] = {
     Step.DRAIN: _take_out,
     Step.RELEASE: _wait,
+    Step.MEND: _mend,
     Step.LAUNCH: _replace,
     Step.VERIFY: _verify,
     Step.RETURN: _give_back,
@@ -233,59 +283,3 @@ _WISHES: dict[Step, Callable[[Scene], None]] = {
 
 def _retry(draft: Draft) -> float:
     return draft.want.repair.retry_s
-
-
-def old_instance(case: Case, draft: Draft) -> InstanceId | None:
-    """The instance behind the node when it was found bad: the one its agent named, else the newest one listed."""
-    if case.old is not None and case.old.instance in draft.seen.instances:
-        return case.old.instance
-    listed = [i for i in _alive(case, draft) if not i.token.startswith(f"{case.id}-")]
-    return max(listed, key=lambda i: (i.launched, i.id)).id if listed else None
-
-
-def stale_instances(case: Case, draft: Draft) -> list[Instance]:
-    """What must be gone before a new instance is launched: the old one and earlier tries of this case."""
-    ours = [i for i in _alive(case, draft) if i.token.startswith(f"{case.id}-") and i.token != case.token]
-    old = [i for i in _alive(case, draft) if i.id == case.old_instance]
-    return sorted((*ours, *old), key=lambda i: i.id)
-
-
-def _alive(case: Case, draft: Draft) -> list[Instance]:
-    """Every instance of the node that can still be terminated (a stopped one too)."""
-    listed = draft.seen.instances.values()
-    return [i for i in listed if i.node == case.node and i.state is not InstanceState.GONE]
-
-
-def note_old_instance(case: Case, draft: Draft) -> Case:
-    """The instance that must go, once the provider's list shows it; it may not have when the case was opened."""
-    if case.step is not Step.LAUNCH or case.old_instance is not None:
-        return case
-    return replace(case, old_instance=old_instance(case, draft))
-
-
-def note_failures(case: Case, draft: Draft) -> Case:
-    """Count a refused launch or reboot and choose when it is tried again."""
-    if case.step is not Step.LAUNCH:
-        return case
-    verb = "reboot" if case.rung is Advice.REBOOT else "launch"
-    key = Key(f"{verb}:{case.token}:{case.tries}")
-    error = draft.seen.failures.get(key)
-    return case if error is None or draft.asked_at(key) is None else _refused(case, error, draft)
-
-
-def note_shortage(case: Case, draft: Draft) -> Case:
-    """Want of a spare is want of capacity: it is told, and looked at again with growing patience."""
-    if case.step is not Step.LAUNCH or not needs_spare(case, draft) or not draft.provider_is_fresh:
-        return case
-    has_one = loan_of(case, draft) is not None or free_spare(case, draft) is not None
-    return case if has_one or draft.now < case.next_try else _refused(case, shortage(draft), draft)
-
-
-def _refused(case: Case, error: str, draft: Draft) -> Case:
-    rules = draft.want.repair
-    for_want_of_capacity = error.startswith("capacity")
-    steps = rules.capacity_backoff_s if for_want_of_capacity else (rules.retry_s,)
-    wait = steps[min(case.tries, len(steps) - 1)]
-    draft.tell("case.refused", f"{case.node}: {error}; again in {wait:.0f} s", node=case.node, case=case.id)
-    refusals = case.refusals + (0 if for_want_of_capacity else 1)
-    return replace(case, tries=case.tries + 1, refusals=refusals, next_try=draft.now + wait)

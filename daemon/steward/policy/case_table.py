@@ -20,7 +20,11 @@ class Fact(Enum):
     WORSE = "the node died or a fatal fault came"
     OUT = "Slurm shows the node out of service"
     UNMANAGED = "nobody can replace this node"
-    WORN_OUT = "too many repairs of this node lately"
+    WORN_OUT = "too many repairs of this node or its hardware lately: quarantine"
+    USED_UP = "this rung was tried too often lately, the next one is due"
+    GENTLE = "no job on it, it is its turn, and a light repair is to be tried"
+    MENDED = "the node's agent carried out the light repair"
+    NO_HELP = "the light repair did not help, the next rung is due"
     READY = "no job on it, and it is its turn"
     REFUSED = "the provider refused too often"
     ESCALATE = "the reboot did not help"
@@ -28,7 +32,7 @@ class Fact(Enum):
     REBORN = "the agent of the new incarnation is connected"
     DUD = "the new incarnation is no good, another is tried"
     SPENT = "the new incarnation is no good, and no try is left"
-    SOUND = "all checks passed on the new incarnation and slurmd registered"
+    SOUND = "all checks passed after the repair and slurmd is registered"
     STOOD_IN = "a spare serves in its place, and the node itself is left to a person"
     BACK = "Slurm starts jobs on the node again"
     LATE = "the step's deadline passed"
@@ -49,10 +53,17 @@ _TABLE: dict[tuple[Step, Fact], Step] = {
     (Step.RELEASE, Fact.TAKEN): Step.CLOSED,
     (Step.RELEASE, Fact.FREED): Step.CLOSED,
     (Step.RELEASE, Fact.WORSE): Step.DRAIN,
+    (Step.RELEASE, Fact.USED_UP): Step.RELEASE,
     (Step.RELEASE, Fact.UNMANAGED): Step.HELD,
     (Step.RELEASE, Fact.WORN_OUT): Step.HELD,
+    (Step.RELEASE, Fact.GENTLE): Step.MEND,
     (Step.RELEASE, Fact.READY): Step.LAUNCH,
     (Step.RELEASE, Fact.LATE): Step.HELD,
+    (Step.MEND, Fact.COMMANDED): Step.CLOSED,
+    (Step.MEND, Fact.TAKEN): Step.CLOSED,
+    (Step.MEND, Fact.FREED): Step.CLOSED,
+    (Step.MEND, Fact.MENDED): Step.VERIFY,
+    (Step.MEND, Fact.NO_HELP): Step.RELEASE,
     (Step.LAUNCH, Fact.TAKEN): Step.CLOSED,
     (Step.LAUNCH, Fact.FREED): Step.CLOSED,
     (Step.LAUNCH, Fact.LAUNCHED): Step.PROVISION,
@@ -70,11 +81,13 @@ _TABLE: dict[tuple[Step, Fact], Step] = {
     (Step.VERIFY, Fact.TAKEN): Step.CLOSED,
     (Step.VERIFY, Fact.FREED): Step.CLOSED,
     (Step.VERIFY, Fact.SOUND): Step.RETURN,
+    (Step.VERIFY, Fact.NO_HELP): Step.RELEASE,
     (Step.VERIFY, Fact.DUD): Step.LAUNCH,
     (Step.VERIFY, Fact.SPENT): Step.HELD,
     (Step.RETURN, Fact.TAKEN): Step.CLOSED,
     (Step.RETURN, Fact.STOOD_IN): Step.HELD,
     (Step.RETURN, Fact.BACK): Step.CLOSED,
+    (Step.RETURN, Fact.NO_HELP): Step.RELEASE,
     (Step.RETURN, Fact.DUD): Step.LAUNCH,
     (Step.RETURN, Fact.SPENT): Step.HELD,
     (Step.RETURN, Fact.LATE): Step.HELD,
@@ -97,6 +110,7 @@ _DEADLINES: dict[Step, Callable[[RepairPolicy], float]] = {
     Step.SUSPECT: lambda rules: rules.suspect_deadline_s,
     Step.DRAIN: lambda rules: rules.drain_deadline_s,
     Step.RELEASE: lambda rules: rules.release_deadline_s,
+    Step.MEND: lambda rules: rules.budgets.reset_timeout_s,
     Step.LAUNCH: lambda rules: rules.launch_timeout_s,
     Step.PROVISION: lambda rules: rules.provision_timeout_s,
     Step.VERIFY: lambda rules: rules.verify_timeout_s,

@@ -6,7 +6,8 @@ from steward.model.case import Case, Step
 from steward.model.events import Level
 from steward.model.why import Why
 from steward.policy.case_facts import QUESTIONS, Scene
-from steward.policy.case_steps import entered, note_failures, note_old_instance, note_shortage, wish_for
+from steward.policy.case_notes import note_failures, note_old_instance, note_shortage
+from steward.policy.case_steps import entered, wish_for
 from steward.policy.case_table import TABLE, Fact, facts_of
 from steward.policy.draft import Draft
 from steward.policy.slot_table import TIMED

@@ -1,16 +1,19 @@
 """Faults with a cause in common: many nodes at once are one incident of the cluster, and no node is touched for it."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
 from steward.model.events import Level
-from steward.model.health import Severity
+from steward.model.health import Finding, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.memory import Incident
 from steward.policy.draft import Draft
 from steward.policy.slot_cases import is_between
-from steward.policy.verdict import missed_since, mode_of
+from steward.policy.slurm_faults import SLURMS, out_by_reason
+from steward.policy.verdict import may_act_on, missed_since, mode_of
 
+CHECK, SHARED = "check:", "shared:"
 AGENTS = "agents"
 """The incident of many agents that are late or lost at once."""
 
@@ -19,7 +22,35 @@ def find_incidents(draft: Draft) -> None:
     """Open, extend and end incidents."""
     _update(AGENTS, away(draft), draft)
     for check in sorted(_checks(draft)):
-        _update(f"check:{check}", failing(check, draft), draft)
+        _update(f"{CHECK}{check}", failing(check, draft), draft)
+    _find_shared(draft)
+    _find_slurms(draft)
+
+
+def _find_shared(draft: Draft) -> None:
+    """A finding about a shared thing is an incident from the first node on that tells of it."""
+    found: defaultdict[str, dict[NodeName, float]] = defaultdict(dict)
+    for node, view in draft.seen.agents.items():
+        for one in view.findings:
+            if one.is_bad and one.scope is Scope.CLUSTER and _acts(one.severity) and mode_of(one.check, draft) != "off":
+                found[f"{SHARED}{one.check}"].setdefault(node, one.at)
+    for kind in sorted(found.keys() | _open_kinds(SHARED, draft)):
+        _update(kind, _without_acknowledged(kind, found.get(kind, {}), draft), draft)
+
+
+def _find_slurms(draft: Draft) -> None:
+    """Many nodes that Slurm took out of service for one reason; a prolog that fails is soon a bug of the script."""
+    found: defaultdict[str, dict[NodeName, float]] = defaultdict(dict)
+    least: dict[str, int] = {}
+    for node, row in out_by_reason(draft):
+        found[kind := f"{CHECK}{row.check}"][node.name] = node.reason.at if node.reason else draft.now
+        least[kind] = min(row.shared_from or limit(draft), limit(draft))
+    for kind in sorted(found.keys() | _open_kinds(f"{CHECK}{SLURMS}", draft)):
+        _update(kind, _without_acknowledged(kind, found.get(kind, {}), draft), draft, least.get(kind))
+
+
+def _open_kinds(prefix: str, draft: Draft) -> set[str]:
+    return {kind for kind, one in draft.incidents.items() if one.over is None and kind.startswith(prefix)}
 
 
 def in_incident(node: NodeName, kind: str, draft: Draft) -> bool:
@@ -61,8 +92,8 @@ def failing(check: str, draft: Draft) -> dict[NodeName, float]:
     """Nodes that fail this check now -> since when."""
     found = {}
     for node, view in draft.seen.agents.items():
-        times = [f.at for f in view.findings if f.check == check and f.is_bad and _acts(f.severity)]
-        if times and mode_of(check, draft) == "drain":
+        times = [f.at for f in view.findings if f.check == check and f.is_bad and _counts(f, draft)]
+        if times:
             found[node] = min(times)
     return _without_acknowledged(f"check:{check}", found, draft)
 
@@ -75,14 +106,19 @@ def _without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft)
     return {n: at for n, at in found.items() if n not in incident.nodes or at > incident.over}
 
 
+def _counts(finding: Finding, draft: Draft) -> bool:
+    return _acts(finding.severity) and may_act_on(finding, draft)
+
+
 def _acts(severity: Severity) -> bool:
     return severity in (Severity.FATAL, Severity.DEGRADED)
 
 
 def _checks(draft: Draft) -> set[str]:
-    failed = {f.check for v in draft.seen.agents.values() for f in v.findings if f.is_bad and _acts(f.severity)}
-    open_kinds = {kind for kind, incident in draft.incidents.items() if incident.over is None}
-    return failed | {kind.removeprefix("check:") for kind in open_kinds if kind.startswith("check:")}
+    findings = (f for view in draft.seen.agents.values() for f in view.findings)
+    failed = {f.check for f in findings if f.is_bad and f.scope is Scope.NODE and _acts(f.severity)}
+    known = {kind.removeprefix(CHECK) for kind in _open_kinds(CHECK, draft)}
+    return {check for check in failed | known if not check.startswith(SLURMS)}
 
 
 def _span(kind: str, draft: Draft) -> float:
@@ -101,14 +137,16 @@ def crowd(times: Iterable[float], span: float) -> int:
     return most
 
 
-def _update(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
+def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | None = None) -> None:
+    """`least`: so many nodes are an incident, where it is not the usual limit."""
+    many = 1 if kind.startswith(SHARED) else least or limit(draft)
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is not None:
-        if crowd(found.values(), _span(kind, draft)) >= limit(draft):
+        if crowd(found.values(), _span(kind, draft)) >= many:
             _begin(kind, found, draft)
         return
     nodes = incident.nodes | set(found)
-    if len(found) >= limit(draft):
+    if len(found) >= many:
         draft.incidents[kind] = replace(incident, nodes=nodes, easing=None)
         return
     easing = incident.easing if incident.easing is not None else draft.now
@@ -122,7 +160,14 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
 
 
 def _begin(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
-    what = "agents went silent" if kind == AGENTS else f"nodes fail {kind.removeprefix('check:')}"
-    text = f"{len(found)} of {len(draft.seen.nodes)} {what} at once: one cause in common, no node is touched for it"
+    text = f"{len(found)} of {len(draft.seen.nodes)} {_what(kind)}, no node is touched for it"
     draft.incidents[kind] = Incident(kind=kind, since=draft.now, nodes=frozenset(found), text=text)
     draft.tell("incident.opened", text + f" ({', '.join(sorted(found)[:20])})", level=Level.ERROR)
+
+
+def _what(kind: str) -> str:
+    if kind == AGENTS:
+        return "agents went silent at once: one cause in common"
+    if kind.startswith(SHARED):
+        return f"nodes tell of a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"
+    return f"nodes fail {kind.removeprefix(CHECK)} at once: one cause in common"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from steward.model.case import Case, Step
-from steward.model.health import Severity
+from steward.model.health import Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
@@ -72,7 +72,11 @@ def _is_history(case: Case, mem: JobMemory) -> bool:
 
 def _findings(node: NodeName, draft: Draft) -> list[Evidence]:
     view = draft.seen.agents.get(node)
-    bad = [f for f in view.findings if f.is_bad and f.severity is Severity.FATAL] if view else []
+    bad = (
+        [f for f in view.findings if f.is_bad and f.scope is Scope.NODE and f.severity is Severity.FATAL]
+        if view
+        else []
+    )
     return [
         Evidence(node=node, text=f"{node}: check {f.check} failed: {f.text}", at=f.at)
         for f in sorted(bad, key=lambda f: (f.at, f.check, f.text))

@@ -3,6 +3,7 @@
 from typing import TypeVar
 
 from steward.model.case import Case
+from steward.model.remedy import Mishap, Remedy
 from steward.policy.draft import Draft
 
 CASES_KEPT_S = 7 * 86400.0
@@ -13,7 +14,12 @@ WISHES_KEPT = 20_000
 TOKENS_KEPT_S = 8 * 3600.0
 """A client token is valid for 8 hours."""
 
+DEEDS_KEPT_S = 28 * 86400.0
+HARDWARE_KEPT = 5000
+"""Pieces of hardware whose past is remembered."""
+
 K = TypeVar("K")
+Deed = TypeVar("Deed", Remedy, Mishap)
 
 
 def prune(draft: Draft) -> None:
@@ -27,11 +33,22 @@ def prune(draft: Draft) -> None:
     draft.client_tokens = {k: t for k, t in draft.client_tokens.items() if now < t.at + TOKENS_KEPT_S}
     draft.jobs = {id: mem for id, mem in draft.jobs.items() if mem.ended is None or now < mem.ended + DAY_S}
     draft.incidents = {k: i for k, i in draft.incidents.items() if i.over is None or now < i.over + DAY_S}
+    draft.remedies = _lately(draft.remedies, now)
+    draft.mishaps = _lately(draft.mishaps, now)
     draft.asked = _newest(draft.asked, now)
     draft.noted = _newest(draft.noted, now)
     keep = max(WEEK_S, draft.want.repair.node_repairs_window_s)
     recent = {node: tuple(at for at in times if at > now - keep) for node, times in draft.history.items()}
     draft.history = {node: times for node, times in recent.items() if times}
+
+
+def _lately(kept: dict[str, tuple[Deed, ...]], now: float) -> dict[str, tuple[Deed, ...]]:
+    """Four weeks of what was done to hardware; of the pieces that were longest left alone the first are forgotten."""
+    if all(now < many[0].at + DEEDS_KEPT_S for many in kept.values()) and len(kept) <= HARDWARE_KEPT:
+        return kept
+    recent = {piece: tuple(one for one in many if now < one.at + DEEDS_KEPT_S) for piece, many in kept.items()}
+    newest = sorted((piece for piece in recent if recent[piece]), key=lambda piece: (recent[piece][-1].at, piece))
+    return {piece: recent[piece] for piece in newest[-HARDWARE_KEPT:]}
 
 
 def _prune_cases(draft: Draft) -> None:

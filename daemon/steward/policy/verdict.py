@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from steward.model.case import Trigger
-from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
+from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.node import Node
@@ -59,6 +59,10 @@ class Fault:
     at: float
     """When the fault was first known (Unix s)."""
     command: str = ""
+    target: str = ""
+    """Of a light rung: the unit, or the GPU."""
+    hardware: str = ""
+    """The piece that the finding is about, where one is known."""
     is_event: bool = False
     """An event stays true of its incarnation; only a newer one says more."""
 
@@ -159,9 +163,14 @@ def mode_of(check: str, draft: Draft) -> str:
     return draft.want.modes.get(name, "drain")
 
 
+def may_act_on(finding: Finding, draft: Draft) -> bool:
+    """Never on what is everybody's: a shared thing that fails is no node's fault, and another machine sees it, too."""
+    return finding.scope is Scope.NODE and mode_of(finding.check, draft) == "drain"
+
+
 def worst(view: AgentView | None, draft: Draft) -> Finding | None:
     """The finding that takes the node out, worst and oldest first; None when nothing does."""
-    bad = [f for f in view.findings if f.is_bad and mode_of(f.check, draft) == "drain"] if view else []
+    bad = [f for f in view.findings if f.is_bad and may_act_on(f, draft)] if view else []
     if not bad:
         return None
     for severity in (Severity.FATAL, Severity.DEGRADED):
@@ -173,7 +182,7 @@ def worst(view: AgentView | None, draft: Draft) -> Finding | None:
 
 def blocks_return(finding: Finding, draft: Draft) -> bool:
     """Whether a node with this finding may not go back: it would be taken out again, or nothing is known."""
-    if mode_of(finding.check, draft) != "drain":
+    if not may_act_on(finding, draft):
         return False
     if finding.outcome is Outcome.UNKNOWN:
         return finding.severity is Severity.FATAL

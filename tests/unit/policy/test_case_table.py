@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from steward.model.case import Case, Step, Trigger
-from steward.model.desired import RepairPolicy
+from steward.model.desired import LadderPolicy, RepairPolicy
+from steward.model.health import Advice
 from steward.model.ids import CaseId
 from steward.model.node import NodeBase
 from steward.model.why import Why
@@ -24,6 +25,7 @@ SHORT = {
     "provision_timeout_s": 30.0,
     "verify_timeout_s": 30.0,
     "return_timeout_s": 30.0,
+    "budgets": LadderPolicy(reset_timeout_s=10.0),
 }
 WAITING = [step for step in Step if step not in (Step.CLOSED, Step.HELD)]
 
@@ -38,7 +40,7 @@ def test_every_fact_has_a_question_and_is_used() -> None:
 
 @pytest.mark.parametrize("step", WAITING)
 def test_every_step_has_a_deadline_and_a_way_out_by_it(step: Step) -> None:
-    by_time = {Fact.LATE, Fact.DUD, Fact.SPENT, Fact.ESCALATE}
+    by_time = {Fact.LATE, Fact.DUD, Fact.SPENT, Fact.ESCALATE, Fact.NO_HELP}
     assert deadline(step, RepairPolicy()) is not None
     assert by_time & set(facts_of(step))
 
@@ -59,6 +61,7 @@ def test_a_step_in_which_nothing_happens_is_left_when_its_time_is_over(step: Ste
         entered=picture.now,
         opened=picture.now,
         why=Why(rule="test", text="a test", evidence=("x",)),
+        rung=Advice.RESET_GPU if step is Step.MEND else Advice.REPLACE,
         marked=picture.now,
         next_try=picture.now + 1e9,
     )
