@@ -17,6 +17,7 @@ from steward.policy.draft import Draft
 from steward.policy.suspects import suspects
 
 MOST_MOVES = 2 * len(DeepState)
+MOST_PASSES = 8
 RELEASE_AGAIN_S = 1.0
 RUNS_KEPT = 500
 KEPT_S = 30 * 86400.0
@@ -28,9 +29,9 @@ def follow_deeps(draft: Draft) -> None:
     if draft.paused:
         return
     _ask(draft)
-    for id in sorted(draft.deeps, key=lambda id: _urgency(draft.deeps[id])):
-        if draft.deeps[id].is_open:
-            _move(draft.deeps[id], draft)
+    for _ in range(MOST_PASSES):
+        if not _move_all(draft):
+            break
     _release(draft)
     _prune(draft)
 
@@ -43,6 +44,15 @@ def _ask(draft: Draft) -> None:
         ask_suspects(doubts, crowd_of(draft), draft)
     if rules.sweep_period_s:
         sweep(crowd_of(draft), draft)
+
+
+def _move_all(draft: Draft) -> bool:
+    """Whether something moved: nodes that one check left may be what another waits for."""
+    states = {id: run.state for id, run in draft.deeps.items()}
+    for id in sorted(draft.deeps, key=lambda id: _urgency(draft.deeps[id])):
+        if draft.deeps[id].is_open:
+            _move(draft.deeps[id], draft)
+    return states != {id: run.state for id, run in draft.deeps.items()}
 
 
 def _urgency(run: DeepRun) -> tuple[int, float, str]:

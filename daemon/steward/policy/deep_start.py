@@ -56,10 +56,8 @@ def why_failed(waiter: str, draft: Draft) -> str:
     return "; ".join(last.why.values()) if last else ""
 
 
-def start_limit(node: NodeName, waiter: str, draft: Draft) -> float:
-    """Seconds that the return of the node may take longer for its deep check; 0 where there is none."""
-    if start_of(node, waiter, draft) is Start.NONE:
-        return 0.0
+def start_limit(draft: Draft) -> float:
+    """Seconds that the return of a node may take longer for its deep check."""
     rules = draft.want.deep
     return MOST_RUNS * (rules.start_timeout_s + rules.budget_s + RELEASE_S)
 

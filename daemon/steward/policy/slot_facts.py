@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
+from steward.policy.deep_start import Start
 from steward.policy.setup import Setup, failure, is_prepared
 from steward.policy.slot_backup import is_saved, is_unsaved, restore_is_over
 from steward.policy.slot_scene import LAUNCH_AGAIN_S, LET_BE_S, SlotScene, is_busy
@@ -94,8 +95,14 @@ def _taken(scene: SlotScene) -> bool:
     return scene.is_compute and scene.is_foreign
 
 
+def _unfit(scene: SlotScene) -> bool:
+    return scene.start is Start.FAILED and scene.is_out
+
+
 def _back(scene: SlotScene) -> bool:
     node = scene.node
+    if scene.start not in (Start.NONE, Start.PASSED):
+        return False
     return not scene.is_compute or (node is not None and node.is_schedulable and node.mark is None)
 
 
@@ -197,6 +204,7 @@ QUESTIONS: dict[SlotFact, Callable[[SlotScene], bool]] = {
     SlotFact.STUMBLED: _stumbled,
     SlotFact.FAILED: _failed,
     SlotFact.SOUND: _sound,
+    SlotFact.UNFIT: _unfit,
     SlotFact.BACK: _back,
     SlotFact.TAKEN: _taken,
     SlotFact.LOST: _lost,

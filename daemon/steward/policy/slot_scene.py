@@ -11,6 +11,7 @@ from steward.model.mark import HOLD, LEAVE, RENEW, Mark
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import Purpose, SlotRecord, SlotStep
+from steward.policy.deep_start import Start, start_limit, start_of
 from steward.policy.draft import Draft
 from steward.policy.slot_of import pool_of
 from steward.policy.slot_table import deadline
@@ -114,8 +115,15 @@ class SlotScene:
         return Mark(check=check, action=action, id=self.record.logical.rpartition("-")[0])
 
     @property
+    def start(self) -> Start:
+        """How the deep check of its new machine stands. One that is no node of Slurm needs none."""
+        return start_of(self.record.node, self.record.token, self.draft) if self.is_compute else Start.NONE
+
+    @property
     def is_late(self) -> bool:
         limit = deadline(self.record.step, self.draft.want)
+        if limit is not None and self.record.step is SlotStep.RETURN and self.start is not Start.NONE:
+            limit += start_limit(self.draft)
         at = None if limit is None else self.record.entered + limit
         self.draft.wake(at)
         return at is not None and self.draft.now >= at

@@ -8,6 +8,7 @@ from steward.model.desired import CapacityPolicy
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
+from steward.policy.deep_start import why_failed
 from steward.policy.setup import failure
 from steward.policy.slot_backup import backup_error
 from steward.policy.slot_facts import is_registered, setup_of
@@ -129,6 +130,10 @@ def _unsaved(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     return replace(record, hitch=Hitch.OTHER, trouble=f"backup failed: {backup_error(scene)}")
 
 
+def _unfit(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return failed(record, Hitch.CHECKS, f"deep check failed: {why_failed(record.token, scene.draft)}", scene)
+
+
 def _late(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     hitch, text = _LATE.get(scene.record.step, (Hitch.OTHER, "the provider made nothing in time"))
     if scene.record.step is SlotStep.VERIFY:
@@ -169,5 +174,6 @@ _ON_FACT: dict[SlotFact, Callable[[SlotRecord, SlotScene], SlotRecord]] = {
     SlotFact.FAILED: _stumbled,
     SlotFact.VACATED: _vacated,
     SlotFact.UNSAVED: _unsaved,
+    SlotFact.UNFIT: _unfit,
     SlotFact.LATE: _late,
 }

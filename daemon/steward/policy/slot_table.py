@@ -26,6 +26,7 @@ class SlotFact(Enum):
     STUMBLED = "the scripts failed and are tried again"
     FAILED = "the scripts failed too often on this instance"
     SOUND = "all checks passed and slurmd registered"
+    UNFIT = "its deep check failed, and Slurm starts nothing on its node"
     BACK = "Slurm starts jobs on its node"
     TAKEN = "somebody else keeps its node out of service"
     LOST = "its instance is gone"
@@ -67,6 +68,7 @@ _TABLE: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {
     (SlotStep.RETURN, SlotFact.UNWANTED): SlotStep.DRAIN,
     (SlotStep.RETURN, SlotFact.LOST): SlotStep.WAITING,
     (SlotStep.RETURN, SlotFact.TAKEN): SlotStep.SERVING,
+    (SlotStep.RETURN, SlotFact.UNFIT): SlotStep.END,
     (SlotStep.RETURN, SlotFact.BACK): SlotStep.SERVING,
     (SlotStep.RETURN, SlotFact.LATE): SlotStep.VERIFY,
     (SlotStep.SERVING, SlotFact.UNWANTED): SlotStep.DRAIN,

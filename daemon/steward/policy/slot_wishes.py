@@ -14,6 +14,7 @@ from steward.model.action import (
 from steward.model.ids import Key
 from steward.model.slot import Purpose, SlotStep
 from steward.model.why import Why
+from steward.policy.deep_start import Start, ask_start
 from steward.policy.setup import ask_setup
 from steward.policy.slot_backup import ask_backup, ask_restore
 from steward.policy.slot_facts import setup_of
@@ -106,6 +107,12 @@ def _verify(scene: SlotScene) -> None:
 
 def _give_back(scene: SlotScene) -> None:
     node, record = scene.node, scene.record
+    if scene.start is Start.WAITS:
+        ask_start(record.node, record.token, scene.draft)
+        return
+    if scene.start is Start.FAILED:
+        _hold(scene)
+        return
     if not scene.is_ours or node is None or node.mark is None:
         return
     why = _why(scene, "slot.return", f"all checks of {record.node} passed")

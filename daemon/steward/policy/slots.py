@@ -16,7 +16,15 @@ from steward.policy.slot_wishes import wish_for
 MOST_MOVES = 2 * len(SlotStep)
 """Moves of one slot in one plan; each needs a fact of its own, so more would be a loop in the table."""
 WORRYING = frozenset(
-    {SlotFact.LOST, SlotFact.REFUSED, SlotFact.STUMBLED, SlotFact.FAILED, SlotFact.LATE, SlotFact.UNSAVED}
+    {
+        SlotFact.LOST,
+        SlotFact.REFUSED,
+        SlotFact.STUMBLED,
+        SlotFact.FAILED,
+        SlotFact.LATE,
+        SlotFact.UNSAVED,
+        SlotFact.UNFIT,
+    }
 )
 _ORDER = {Role.CONTROLLER: 0, Role.LOGIN: 1, Role.COMPUTE: 2}
 
