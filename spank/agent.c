@@ -125,6 +125,9 @@ static enum step_result _take_line(struct conversation *talk, size_t len,
 			return DECIDED;
 		break;
 	case WIRE_OK:
+	case WIRE_FINE:
+	case WIRE_UNKNOWN:
+	case WIRE_BAD:
 	case WIRE_MALFORMED:
 		break;
 	}

@@ -1,7 +1,5 @@
 #include "wire.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define VERSION "steward/1"
@@ -16,7 +14,18 @@ static const struct {
 	enum wire_verb verb;
 } verbs[] = {
 	{"wait", WIRE_WAIT},	   {"ok", WIRE_OK},	{"retry", WIRE_RETRY},
-	{"requeue", WIRE_REQUEUE}, {"stop", WIRE_STOP},
+	{"requeue", WIRE_REQUEUE}, {"stop", WIRE_STOP}, {"fine", WIRE_FINE},
+	{"unknown", WIRE_UNKNOWN}, {"bad", WIRE_BAD},
+};
+
+static const struct {
+	const char *name;
+	enum wire_severity severity;
+} severities[] = {
+	{"info", WIRE_INFO},
+	{"suspect", WIRE_SUSPECT},
+	{"degraded", WIRE_DEGRADED},
+	{"fatal", WIRE_FATAL},
 };
 
 static bool _is(const struct word *word, const char *text)
@@ -82,18 +91,85 @@ static bool _split(const struct word *word, struct word *key,
 	return true;
 }
 
+static int _hex(char digit)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	const char *at = digit ? strchr(digits, digit) : NULL;
+
+	return at ? (int) (at - digits) : -1;
+}
+
+/* Undo "%XX"; false when it is not well formed, or hides what is not printable
+ * or does not fit. */
+static bool _read_text(const struct word *value, char *text, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < value->len; i++) {
+		char c = value->text[i];
+
+		if (c == '%') {
+			int high = i + 1 < value->len ? _hex(value->text[i + 1])
+						      : -1;
+			int low = i + 2 < value->len ? _hex(value->text[i + 2])
+						     : -1;
+
+			if (high < 0 || low < 0)
+				return false;
+			c = (char) (high * 16 + low);
+			i += 2;
+		}
+		if (c < 0x20 || c > 0x7e || used + 1 >= size)
+			return false;
+		text[used++] = c;
+	}
+	text[used] = '\0';
+	return true;
+}
+
+static bool _read_severity(const struct word *value, enum wire_severity *told)
+{
+	for (size_t i = 0; i < sizeof(severities) / sizeof(severities[0]);
+	     i++) {
+		if (_is(value, severities[i].name)) {
+			*told = severities[i].severity;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool _read_verdict(const struct word *key, const struct word *value,
+			  struct wire_answer *answer)
+{
+	if (_is(key, "severity"))
+		return _read_severity(value, &answer->severity);
+	if (_is(key, "check"))
+		return _read_text(value, answer->check, sizeof(answer->check));
+	if (_is(key, "text"))
+		return _read_text(value, answer->text, sizeof(answer->text));
+	return true;
+}
+
+static bool _read_exclude(const struct word *value, struct wire_answer *answer)
+{
+	if (answer->exclude[0] || !_is_host_list(value->text, value->len))
+		return false;
+	memcpy(answer->exclude, value->text, value->len);
+	answer->exclude[value->len] = '\0';
+	return true;
+}
+
 static bool _read_field(const struct word *word, struct wire_answer *answer)
 {
 	struct word key, value;
 
 	if (!_split(word, &key, &value))
 		return false;
-	if (answer->verb != WIRE_RETRY || !_is(&key, "exclude"))
-		return true;
-	if (answer->exclude[0] || !_is_host_list(value.text, value.len))
-		return false;
-	memcpy(answer->exclude, value.text, value.len);
-	answer->exclude[value.len] = '\0';
+	if (answer->verb == WIRE_BAD)
+		return _read_verdict(&key, &value, answer);
+	if (answer->verb == WIRE_RETRY && _is(&key, "exclude"))
+		return _read_exclude(&value, answer);
 	return true;
 }
 
@@ -128,60 +204,20 @@ static bool _read_line(const char *line, size_t len, struct wire_answer *answer)
 	return true;
 }
 
+static void _clear(struct wire_answer *answer)
+{
+	answer->verb = WIRE_MALFORMED;
+	answer->severity = WIRE_NO_SEVERITY;
+	answer->exclude[0] = '\0';
+	answer->check[0] = '\0';
+	answer->text[0] = '\0';
+}
+
 void wire_parse(const char *line, size_t len, struct wire_answer *answer)
 {
-	answer->verb = WIRE_MALFORMED;
-	answer->exclude[0] = '\0';
-	if (_read_line(line, len, answer))
-		return;
-	answer->verb = WIRE_MALFORMED;
-	answer->exclude[0] = '\0';
-}
-
-static void _format_step(const struct wire_ask *ask, char text[static 16])
-{
-	int len;
-
-	if (ask->kind == WIRE_KIND_BATCH)
-		len = snprintf(text, 16, "batch");
-	else if (ask->step == WIRE_STEP_UNKNOWN)
-		len = snprintf(text, 16, "unknown");
-	else
-		len = snprintf(text, 16, "%" PRIu32, ask->step);
-	if (len < 0 || len >= 16)
-		text[0] = '\0';
-}
-
-static size_t _fitting(int len)
-{
-	return len > 0 && len < WIRE_LINE_MAX ? (size_t) len : 0;
-}
-
-size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
-{
-	char mode[RESUME_TEXT_MAX];
-	char step[16];
-
-	resume_format(&ask->mode, mode);
-	_format_step(ask, step);
-	return _fitting(snprintf(
-		line, WIRE_LINE_MAX,
-		VERSION " ask kind=%s job=%" PRIu32 " step=%s uid=%u mode=%s "
-			"attempt=%u restart=%" PRIu32 " status=%d%s\n",
-		ask->kind == WIRE_KIND_BATCH ? "batch" : "step", ask->job, step,
-		(unsigned int) ask->uid, mode, ask->attempt, ask->restart,
-		ask->status, ask->replay ? "" : " replay=no"));
-}
-
-size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
-{
-	char mode[RESUME_TEXT_MAX];
-
-	resume_format(&ask->mode, mode);
-	return _fitting(snprintf(line, WIRE_LINE_MAX,
-				 VERSION " opted job=%" PRIu32
-					 " uid=%u mode=%s restart=%" PRIu32
-					 " batch=%d\n",
-				 ask->job, (unsigned int) ask->uid, mode,
-				 ask->restart, ask->kind == WIRE_KIND_BATCH));
+	_clear(answer);
+	if (!_read_line(line, len, answer) ||
+	    (answer->verb == WIRE_BAD &&
+	     (answer->severity == WIRE_NO_SEVERITY || !answer->check[0])))
+		_clear(answer);
 }

@@ -22,12 +22,29 @@ enum wire_verb {
 	WIRE_RETRY,	/* run the step again */
 	WIRE_REQUEUE,	/* the job is requeued: leave */
 	WIRE_STOP,	/* leave */
+	WIRE_FINE,	/* of the node: nothing is wrong */
+	WIRE_UNKNOWN,	/* of the node: who knows */
+	WIRE_BAD,	/* of the node: severity, check and text say what */
 };
+
+enum wire_severity {
+	WIRE_NO_SEVERITY,
+	WIRE_INFO,
+	WIRE_SUSPECT,
+	WIRE_DEGRADED,
+	WIRE_FATAL,
+};
+
+#define WIRE_CHECK_MAX 65
 
 struct wire_answer {
 	enum wire_verb verb;
 	/* Comma separated nodes to leave out; empty unless WIRE_RETRY. */
 	char exclude[WIRE_LINE_MAX];
+	/* Of WIRE_BAD, the worst that was found; printable. */
+	enum wire_severity severity;
+	char check[WIRE_CHECK_MAX];
+	char text[WIRE_LINE_MAX];
 };
 
 enum wire_kind { WIRE_KIND_BATCH, WIRE_KIND_STEP };
@@ -50,6 +67,9 @@ struct wire_ask {
 /* Read one line, given without its LF. Never fails: what is not right is
  * WIRE_MALFORMED. */
 void wire_parse(const char *line, size_t len, struct wire_answer *answer);
+
+/* The whole question after a node's verdict. */
+#define WIRE_VERDICT "steward/1 verdict\n"
 
 /* Write one line, LF included; its length, or 0 when it does not fit. */
 size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);

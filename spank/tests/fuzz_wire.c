@@ -27,6 +27,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (answer.exclude[0] == '-' || strpbrk(answer.exclude, "/ =;$`'\"\\"))
 		abort();
+	if (answer.severity != again.severity ||
+	    strcmp(answer.check, again.check) ||
+	    strcmp(answer.text, again.text))
+		abort();
+	if ((answer.verb == WIRE_BAD) !=
+	    (answer.severity != WIRE_NO_SEVERITY && answer.check[0]))
+		abort();
+	for (const char *c = answer.text; *c; c++) {
+		if (*c < 0x20 || *c > 0x7e)
+			abort();
+	}
 	if (answer.verb != WIRE_MALFORMED &&
 	    (size >= WIRE_LINE_MAX || size < 12 ||
 	     memcmp(data, "steward/1 ", 10)))

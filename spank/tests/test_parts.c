@@ -179,6 +179,39 @@ static void _test_answers(void)
 	       "one more is too long");
 }
 
+static void _test_verdicts(void)
+{
+	static const char *const malformed[] = {
+		"steward/1 bad",
+		"steward/1 bad severity=fatal",
+		"steward/1 bad check=gpu",
+		"steward/1 bad severity=worse check=gpu",
+		"steward/1 bad severity=fatal check=",
+		"steward/1 bad severity=fatal check=gpu text=%0A",
+		"steward/1 bad severity=fatal check=gpu text=%80",
+		"steward/1 bad severity=fatal check=gpu text=%2",
+		"steward/1 bad severity=fatal check=gpu text=%",
+		"steward/1 bad severity=fatal check=gpu text=%zz",
+		"steward/1 bad severity=fatal text=x "
+		"check="
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		"aaaaaaaaaaa",
+	};
+	struct wire_answer answer;
+	const char *line = "steward/1 bad severity=fatal "
+			   "check=kernel_log.xid79 text=off%20the%20bus%25 k=v";
+
+	_check(_parses("steward/1 fine", WIRE_FINE, ""), "fine");
+	_check(_parses("steward/1 unknown", WIRE_UNKNOWN, ""), "unknown");
+	wire_parse(line, strlen(line), &answer);
+	_check(answer.verb == WIRE_BAD && answer.severity == WIRE_FATAL &&
+		       !strcmp(answer.check, "kernel_log.xid79") &&
+		       !strcmp(answer.text, "off the bus%"),
+	       "a bad verdict says how bad, which check, and why");
+	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
+		_check(_parses(malformed[i], WIRE_MALFORMED, ""), malformed[i]);
+}
+
 static void _test_questions(void)
 {
 	struct wire_ask ask = {.kind = WIRE_KIND_BATCH,
@@ -218,6 +251,7 @@ int main(void)
 	_test_option();
 	_test_config();
 	_test_answers();
+	_test_verdicts();
 	_test_questions();
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;
