@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from steward.adapters.known_checks import wrong_names
 from steward.model.settings import Problem, Settings, SettingsError, parse
 
 DEFAULT_PATH = Path("/etc/steward/steward.toml")
@@ -22,4 +23,7 @@ def load(path: Path | None, env: Mapping[str, str]) -> Settings:
         remedy = "write it (docs/config.md), or name another with --config or STEWARD_CONFIG"
         problem = Problem(key="", text=f"cannot be read ({error}): {remedy}")
         raise SettingsError(str(where), [problem]) from error
-    return parse(text, source=str(where), env=env)
+    settings = parse(text, source=str(where), env=env)
+    if problems := wrong_names(settings):
+        raise SettingsError(str(where), problems)
+    return settings

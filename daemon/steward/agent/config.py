@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from steward.checks import known
 from steward.checks.limits import Limits
+from steward.model.dotted import flat
 
 T = TypeVar("T")
 
@@ -94,6 +96,8 @@ def parse(tables: Mapping[str, Any], *, source: str, env: Mapping[str, str]) -> 
     if env.get("SLURM_CONF"):
         ours["cluster"] = {"slurm_conf": env["SLURM_CONF"], **_table(ours.get("cluster", {}), f"{source}: cluster")}
     config = _build(AgentConfig, ours, f"{source}: ")
+    if wrong := known.problems(config.checks):
+        raise ConfigError(f"{source}: {wrong[0]}")
     host, _, port = config.agent.head.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise ConfigError(f"{source}: agent.head = {config.agent.head!r}: write HOST:PORT, for example head1:6861")
@@ -123,7 +127,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return tuple(_value(str, item, where) for item in _typed(list, value, where))
     if get_origin(hint) is not None:
         _, item_hint = get_args(hint)
-        return {key: _value(item_hint, item, f"{where}.{key}") for key, item in _table(value, where).items()}
+        return {key: _value(item_hint, item, f"{where}.{key}") for key, item in flat(_table(value, where)).items()}
     if hint is Path:
         return Path(_typed(str, value, where))
     if hint is float:

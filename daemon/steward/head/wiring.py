@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 
 from steward import __version__
 from steward.adapters.clock import SystemClock
+from steward.adapters.known_checks import desired
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.seal import Sealer
@@ -142,7 +143,7 @@ def _parts(base: _Base, hub: Hub) -> Parts:
         bell=base.bell,
         clock=base.clock,
         notifier=base.notifier,
-        want=base.settings.desired(),
+        want=desired(base.settings),
         sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=head.busy_sweep_s),
         told=base.told,
     )
@@ -199,7 +200,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle) -> Source:
         clock=base.clock,
         latest=lambda: cycle.latest,
         details=hub.details,
-        want=base.settings.desired(),
+        want=desired(base.settings),
         plan=plan,
         store=base.store,
         commands=base.commands,

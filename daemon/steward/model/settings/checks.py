@@ -1,9 +1,11 @@
 """The tables `[checks.*]`: one per check of `steward/checks/`, named by the check's id."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from steward.model.dotted import flat
 from steward.model.settings.types import CheckMode, Section, Words
 
 
@@ -106,7 +108,9 @@ class SiteChecks(Section):
     timeout_s: float = Field(
         default=10.0, ge=0.1, le=600, description="Time limit of each; a check that takes longer says unknown."
     )
-    modes: Mapping[str, CheckMode] = Field(default_factory=dict, description="Mode by file name, where it differs.")
+    modes: Annotated[Mapping[str, CheckMode], BeforeValidator(flat)] = Field(
+        default_factory=dict, description="Mode by file name, where it differs."
+    )
 
 
 class ChecksSettings(Section):
@@ -122,12 +126,12 @@ class ChecksSettings(Section):
     clock: ClockCheck = ClockCheck()
     net: NetChecks = NetChecks()
     site: SiteChecks = SiteChecks()
-    mode: Mapping[str, CheckMode] = Field(
+    mode: Annotated[Mapping[str, CheckMode], BeforeValidator(flat)] = Field(
         default_factory=dict,
         description="Mode by check id or family (`ib` is all of `ib.*`) for checks without a table of their own; "
         "`steward checks` lists them.",
     )
-    limit: Mapping[str, float] = Field(
+    limit: Annotated[Mapping[str, float], BeforeValidator(flat)] = Field(
         default_factory=dict,
         description="Thresholds by name, as `steward checks` lists them, where a site has its own.",
     )
