@@ -158,7 +158,13 @@ def neuron_device(number: int, *, errors: Mapping[str, int] | None = None, hw_er
     names = ("mem_ecc_uncorrected", "mem_ecc_repairable_uncorrected", "sram_ecc_uncorrected")
     counts = {**dict.fromkeys(names, 0), **(errors or {})}
     return {
-        f"{at}/core_count": f"{cores}\n",
+        f"{at}/uevent": f"MAJOR=240\nMINOR={number}\nDEVNAME=neuron{number}\n",
         **{f"{at}/stats/hardware/{name}": f"{count}\n" for name, count in counts.items()},
         **{f"{at}/neuron_core{core}/stats/status/hw_error/total": f"{hw_errors}\n" for core in range(cores)},
     }
+
+
+def listed(files: Files) -> str:
+    """As `grep -r ''` prints a tree; `recorded` reads it."""
+    lines = ((path, line) for path, text in sorted(files.items()) for line in (text or "").splitlines() or [""])
+    return "".join(f"{path}:{line}\n" for path, line in lines)

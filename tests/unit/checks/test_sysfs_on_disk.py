@@ -1,0 +1,76 @@
+"""The same trees as files: what the probes name is what the judges need, and a restart of the agent forgets nothing."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.probe import LocalProbes
+from steward.agent.check_memory import CheckMemory
+from steward.agent.track import Track
+from steward.checks.accelerators import ACCELERATORS
+from steward.checks.check import Check, Facts
+from steward.checks.fabric import FABRIC, ib_flap
+from steward.checks.limits import Limits
+from steward.checks.samples import Rule
+from steward.model.health import Incarnation, Outcome
+from steward.model.ids import BootId, InstanceId, NodeName
+from tests.builders.looks import Looks
+from tests.builders.sysfs import amd_gpu, efa, ethernet, infiniband, kfd_cpu, neuron_device, write
+from tests.fakes.clock import FakeClock
+
+CHECKS = tuple(check for check in (*FABRIC, *ACCELERATORS) if check.source == "sysfs")
+NODE = (infiniband(), infiniband("mlx5_1"), efa(), ethernet(), kfd_cpu(), amd_gpu(0), amd_gpu(1), neuron_device(0))
+
+
+@pytest.fixture
+def probes(tmp_path: Path) -> LocalProbes:
+    return LocalProbes(skew_s=lambda: None, sys=tmp_path)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_every_check_finds_on_disk_what_it_judges(check: Check, probes: LocalProbes, tmp_path: Path) -> None:
+    facts = Looks(check).facts
+    (probe,) = check.probes(facts)
+    assert Looks(check).at(0, probes.look(probe)).outcome is Outcome.SKIPPED
+    write(tmp_path, *NODE)
+    fresh = LocalProbes(skew_s=lambda: None, sys=tmp_path)
+    assert Looks(check).at(0, fresh.look(probe)).outcome is Outcome.PASSED
+
+
+def test_checks_of_one_kind_share_one_look() -> None:
+    facts = Looks(CHECKS[0]).facts
+    kinds = {(check.probes(facts), check.every_s) for check in CHECKS}
+    assert len(kinds) == 5, "links, counters, Ethernet, AMD, Neuron"
+
+
+def test_a_link_that_bounced_too_often_stays_locked_when_the_agent_is_killed(tmp_path: Path) -> None:
+    clock = FakeClock(1000.0)
+    limits = Limits(limit={"ib.flap.downs_per_hour": 1, "ib.flap.trips_per_day": 1})
+
+    def started_agent() -> Track:
+        whose = Incarnation(instance=InstanceId("i-1"), boot=BootId("b-1"))
+        return Track(
+            ib_flap.CHECK,
+            facts=Facts(node=NodeName("n1"), limits=limits),
+            probes=LocalProbes(skew_s=lambda: None, sys=tmp_path / "sys"),
+            clock=clock,
+            rule=Rule(),
+            interval_s=15.0,
+            memory=CheckMemory(tmp_path / "checks-n1.json", incarnation=whose, clock=clock),
+        )
+
+    async def look(state: str) -> tuple[Outcome, str]:
+        track = started_agent()  # a new one each time: it was killed after its last look
+        write(tmp_path / "sys", infiniband(state=state))
+        clock.at += 15
+        await track.look()
+        return track.finding.outcome, track.finding.text
+
+    for state in ("4: ACTIVE", "1: DOWN", "4: ACTIVE"):
+        assert asyncio.run(look(state))[0] is Outcome.PASSED
+    asyncio.run(look("1: DOWN"))
+    clock.at += 7 * 86400
+    outcome, text = asyncio.run(look("4: ACTIVE"))
+    assert outcome is Outcome.UNKNOWN, "one bad look since the start"
+    assert "locked until the next boot" in text
