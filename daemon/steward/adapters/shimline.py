@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from steward.adapters.deep_line import DeepLine, deep_line_of
+from steward.adapters.verdict_line import VerdictLine
 from steward.adapters.wire import Malformed
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId, NodeName
@@ -46,7 +47,7 @@ class AskLine:
     status: int
 
 
-Request = OptedLine | AskLine | DeepLine
+Request = OptedLine | AskLine | DeepLine | VerdictLine
 """Everything that may be said at the agent's socket."""
 
 
@@ -68,6 +69,8 @@ def parse_request(line: bytes) -> Request:
         return _ask(fields)
     if verb == "deep":
         return _deep(fields)
+    if verb == "verdict":
+        return VerdictLine()
     raise BadLine(f"unknown verb {verb[:20]!r}")
 
 

@@ -2,17 +2,24 @@
 
 from steward.adapters.deep_line import DeepLine
 from steward.adapters.shimline import Request
+from steward.adapters.verdict_line import VerdictLine
 from steward.agent.deep_desk import DeepDesk
 from steward.agent.desk import Desk
+from steward.agent.verdict_desk import VerdictDesk
 
 
 class Reception:
-    def __init__(self, *, desk: Desk, deep: DeepDesk) -> None:
+    def __init__(self, *, desk: Desk, deep: DeepDesk, verdict: VerdictDesk) -> None:
         self._desk = desk
         self._deep = deep
+        self._verdict = verdict
 
     async def serve(self, request: Request, peer: int) -> bytes | None:
         """The last line for who asks, or None to hang up on them."""
-        if isinstance(request, DeepLine):
-            return await self._deep.serve(request, peer)
-        return await self._desk.serve(request, peer)
+        match request:
+            case VerdictLine():
+                return self._verdict.serve(peer)
+            case DeepLine():
+                return await self._deep.serve(request, peer)
+            case _:
+                return await self._desk.serve(request, peer)

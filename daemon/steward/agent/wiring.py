@@ -38,7 +38,9 @@ from steward.agent.setup import Setups
 from steward.agent.slurm_look import SlurmLook
 from steward.agent.tidy import keep_tidy
 from steward.agent.track import Track
+from steward.agent.verdict_desk import VerdictDesk
 from steward.checks.check import Check, Facts
+from steward.checks.known import mode_of
 from steward.checks.samples import Rule
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
@@ -100,7 +102,8 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         deep=deep,
         notifier=_notifier(),
     )
-    shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep).serve)
+    verdict = VerdictDesk(findings=senses.findings, mode=mode_of(config.checks))
+    shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
     await agent.run(shims.run(), keep_tidy(opted, slurm, name, clock))
 
 

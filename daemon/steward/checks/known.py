@@ -1,24 +1,34 @@
 """The catalogue of checks as a whole: which names and numbers a site may speak of, and what mode each check has."""
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from steward.checks import CHECKS
+from steward.checks import CHECKS, kernel_log
 from steward.checks.check import Check
 from steward.checks.limits import Limits
-from steward.checks.modes import WORDS
+from steward.checks.modes import WORDS, said_of
 from steward.checks.thresholds import Threshold
 
 OPEN_FAMILIES = ("kernel_log", "site")
 """Their members are no checks of CHECKS: lines of the kernel log, the site's own programs. Each has a table."""
 
-THRESHOLDS: Mapping[str, Threshold] = {one.name: one for check in CHECKS for one in check.thresholds}
+THRESHOLDS: Mapping[str, Threshold] = {
+    one.name: one for one in (*(one for check in CHECKS for one in check.thresholds), *kernel_log.THRESHOLDS)
+}
 
 
 def modes(limits: Limits) -> dict[str, str]:
     """check id -> off, report or drain: what the settings say, else the check's own."""
     return {check.id: check.mode(limits) for check in CHECKS}
+
+
+def mode_of(limits: Limits) -> Callable[[str], str]:
+    """check id -> mode, as the head sees it: an entry of its own, else its nearest family's; unnamed ones drain."""
+    site = {f"site.{name}": word for name, word in limits.site.modes.items()}
+    families = {"kernel_log": limits.kernel_log.mode, "site": limits.site.mode}
+    said = {**modes(limits), **families, **site, **limits.mode}
+    return lambda check: said_of(check, said) or "drain"
 
 
 def problems(limits: Limits) -> tuple[str, ...]:
