@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from steward.checks.accelerators import ACCELERATORS
+from steward.checks.check import Check
 from steward.checks.fabric import FABRIC
 from steward.checks.limits import Limits
 from steward.model.health import Advice, Outcome, Severity
@@ -69,3 +70,11 @@ def test_the_tree_after_the_fault_says_severity_remedy_and_mode_as_the_table_doe
     assert verdict.outcome is Outcome.FAILED
     assert (verdict.severity, verdict.advice, CHECKS[check].mode(Limits())) == SAID[check]
     assert verdict.hardware
+
+
+@pytest.mark.parametrize("check", [*FABRIC, *ACCELERATORS], ids=lambda check: check.id)
+def test_the_page_names_each_check_with_its_thresholds_and_their_defaults(check: Check) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "checks.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith("| `") and f"`{check.id}`" in line.split(" | ")[0]]
+    assert all(f"`{one.name}`" in row and f"{one.default:g}".replace("1e+06", "1e6") in row for one in check.thresholds)
+    assert row.rstrip(" |").endswith(check.mode(Limits()))
