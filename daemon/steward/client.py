@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -108,6 +108,16 @@ class Client:
     def arm_check(self, check: str, *, armed: bool) -> Json:
         """Let a check that may change take nodes out whatever its trial says, or keep it from that."""
         return self._post(f"/v1/checks/{'arm' if armed else 'disarm'}", {"check": check})
+
+    def check_deep(self, nodes: str, kinds: Iterable[str]) -> Json:
+        """Ask for a deep check of a host list (`n[1-8]`); `runs` of the answer are its ids. No kind: all kinds."""
+        return self._post("/v1/checks/deep", {"nodes": nodes, "kinds": ",".join(kinds)})
+
+    def deeps(self) -> list[Json]:
+        return self._list("/v1/checks/deep")
+
+    def deep(self, id: str) -> Json:
+        return self._object(f"/v1/checks/deep/{quote(id, safe='')}")
 
     def operate(self, operation: str, members: Json) -> Json:
         """One operation of the AWS endpoint, such as DescribeCluster. Raises OperationError when it is refused."""

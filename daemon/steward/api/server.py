@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from steward.api.auth import Gatekeeper, Refused
 from steward.api.blast import breakers_view, trials_view
+from steward.api.deep import check_deep, deep_view, deeps_view
 from steward.api.json11.route import Json11
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
@@ -152,13 +153,26 @@ class Pages:
     async def disarm_check(self, request: Request) -> Response:
         return await self._order(request, lambda who, said: ArmCheck(who=who, check=said.get("check", ""), armed=False))
 
+    def deeps(self, _request: Request) -> Response:
+        return JSONResponse(deeps_view(self._snapshot()))
+
+    def deep(self, request: Request) -> Response:
+        id = str(request.path_params["id"])
+        found = deep_view(id, self._snapshot())
+        if found is None:
+            raise HTTPException(404, f"there is no deep check {id}: `steward check list` shows them")
+        return JSONResponse(found)
+
+    async def check_deep(self, request: Request) -> Response:
+        return await self._order(request, check_deep)
+
     async def _order(self, request: Request, command: Callable[[str, Mapping[str, str]], Command]) -> Response:
         body = await _body(request)
         who = await run_in_threadpool(
             self._gatekeeper.admit, request.headers.get("authorization", ""), request.method, request.url.path, body
         )
-        await run_in_threadpool(self._source.commands.give, command(who, _said(body)))
-        return JSONResponse({"done": True, "by": who})
+        answer = await run_in_threadpool(self._source.commands.give, command(who, _said(body)))
+        return JSONResponse({"done": True, "by": who, **({"runs": list(answer.runs)} if answer.runs else {})})
 
     def _snapshot(self) -> Snapshot:
         snapshot = self._source.latest()
@@ -187,6 +201,9 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         Route("/v1/breakers/reset", pages.reset_breakers, methods=["POST"]),
         Route("/v1/checks/trials", pages.trials),
         Route("/v1/checks/arm", pages.arm_check, methods=["POST"]),
+        Route("/v1/checks/deep", pages.deeps),
+        Route("/v1/checks/deep", pages.check_deep, methods=["POST"]),
+        Route("/v1/checks/deep/{id}", pages.deep),
         Route("/v1/checks/disarm", pages.disarm_check, methods=["POST"]),
         Route("/metrics", pages.metrics),
         Route("/", aws.serve, methods=["POST"]),

@@ -10,6 +10,8 @@ from steward.cli.check import check
 from steward.cli.cluster import cluster
 from steward.cli.config import config
 from steward.cli.context import context_for
+from steward.cli.deep import deep, show
+from steward.cli.deep import list_ as list_deep
 from steward.cli.group import group
 from steward.cli.look import cases, doctor, events, explain, jobs, nodes, plan, status
 from steward.cli.node import node
@@ -53,3 +55,5 @@ for command in (
     demo,
 ):
     main.add_command(command)
+for command in (deep, list_deep, show):
+    check.add_command(command)
