@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from steward.adapters.process import run
 from steward.deep.meeting import Meeting
 from steward.deep.rank import Seat
+from steward.model.deep_command import RUN_KEY
 from steward.model.ids import NodeName
 from steward.ports import Permanent
 
-KEY = "STEWARD_DEEP_KEY"
-"""A secret of the run, where the job's script made one; its id serves otherwise."""
 _EXPAND_S = 10.0
 
 
@@ -28,7 +27,7 @@ def seat_of(run_id: str, env: Mapping[str, str]) -> Seat:
         rank=rank,
         nodes=tuple(NodeName(node) for node in nodes),
         addresses=_addresses(env, nodes[0]),
-        meeting=Meeting(run=run_id, key=env.get(KEY) or run_id),
+        meeting=Meeting(run=run_id, key=env.get(RUN_KEY) or run_id),
     )
 
 

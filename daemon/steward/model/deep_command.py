@@ -7,6 +7,9 @@ from steward.model.deep import DeepKind
 PREFIX = "steward-deep-"
 """Reservations, partitions and jobs of deep checks are named so, with the run's id: what is named so is ours."""
 
+RUN_KEY = "STEWARD_DEEP_KEY"
+"""The variable in which the tasks of one run find the secret by which they know each other."""
+
 
 def slurm_name(run: str) -> str:
     """The name of a run's reservation, partition and job."""

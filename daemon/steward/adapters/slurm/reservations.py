@@ -6,13 +6,14 @@ no job starts in it either, so a deep check brings its own hidden partition; a r
 job in it, never the reservation.
 """
 
+import secrets
 import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from steward.adapters.process import show
 from steward.adapters.slurm.words import expand, node_list
-from steward.model.deep_command import PREFIX
+from steward.model.deep_command import PREFIX, RUN_KEY
 from steward.model.ids import NodeName
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
@@ -90,6 +91,8 @@ def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: st
 
 
 def script(argv: Sequence[str]) -> bytes:
-    """One task a node; a node that fails does not end the others."""
-    words = ("srun", "--ntasks-per-node=1", "--kill-on-bad-exit=0", "--mem=0", "--export=NIL", "--chdir=/", "--", *argv)
-    return f"#!/bin/sh\nexec {shlex.join(words)}\n".encode()
+    """One task a node; a node that fails does not end the others. The tasks know each other by a secret that only they
+    have: no user's program can pass for one of them."""
+    words = ("srun", "--ntasks-per-node=1", "--kill-on-bad-exit=0", "--mem=0", f"--export={RUN_KEY}", "--chdir=/")
+    secret = f"{RUN_KEY}={secrets.token_hex(16)}"
+    return f"#!/bin/sh\nexport {secret}\nexec {shlex.join((*words, '--', *argv))}\n".encode()
