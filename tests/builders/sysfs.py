@@ -55,12 +55,14 @@ def infiniband(
     return files
 
 
-def efa(name: str = "rdmap0s6", *, counters: Mapping[str, int] | None = None) -> Files:
+def efa(name: str = "rdmap0s6", *, counters: Mapping[str, int] | None = None, has_verbs: bool = True) -> Files:
     """An EFA device of EC2."""
     zero = dict.fromkeys(("rx_drops", "rdma_read_wr_err", "retrans_pkts", "retrans_bytes"), 0)
     at = f"/sys/class/infiniband/{name}/ports/1"
     link = {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "100 Gb/sec (4X EDR)", "link_layer": "Unspecified"}
+    verbs = {f"/sys/class/infiniband_verbs/uverbs{zlib.crc32(name.encode()) % 1000}/ibdev": f"{name}\n"}
     return {
+        **(verbs if has_verbs else {}),
         f"/sys/class/infiniband/{name}/device/uevent": f"DRIVER=efa\nPCI_ID=1D0F:EFA2\nPCI_SLOT_NAME={slot_of(name)}\n",
         **{f"{at}/{file}": f"{text}\n" for file, text in link.items()},
         **{f"{at}/hw_counters/{file}": f"{value}\n" for file, value in {**zero, **(counters or {})}.items()},

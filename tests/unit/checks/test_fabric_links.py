@@ -3,7 +3,7 @@
 import pytest
 
 from steward.checks.check import Check
-from steward.checks.fabric import count, ib_flap, ib_rate, ib_state
+from steward.checks.fabric import count, efa_provider, ib_flap, ib_rate, ib_state
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.looks import Looks
@@ -183,3 +183,16 @@ def test_expected_adapters_and_efa_devices_are_counted_apart() -> None:
 @pytest.mark.parametrize("check", [count.IB, count.EFA], ids=lambda check: check.id)
 def test_a_node_without_adapters_is_skipped(check: Check) -> None:
     assert Looks(check).at(0, Raw()).outcome is Outcome.SKIPPED
+
+
+def test_an_efa_device_that_programs_cannot_use_asks_for_a_reboot() -> None:
+    node = raw(UP, efa("rdmap0"), efa("rdmap1", has_verbs=False))
+    verdict = Looks(efa_provider.CHECK).at(0, node)
+    assert (verdict.outcome, verdict.severity, verdict.advice) == (Outcome.FAILED, Severity.DEGRADED, Advice.REBOOT)
+    assert verdict.hardware == "rdmap1"
+
+
+def test_efa_devices_with_their_verbs_pass_and_a_node_without_them_is_skipped() -> None:
+    assert Looks(efa_provider.CHECK).at(0, raw(efa("rdmap0"), efa("rdmap1"))).outcome is Outcome.PASSED
+    assert Looks(efa_provider.CHECK).at(0, raw(UP)).outcome is Outcome.SKIPPED
+    assert Looks(efa_provider.CHECK).at(0, Raw()).outcome is Outcome.SKIPPED

@@ -22,6 +22,7 @@ SAID = {
     "ib.flap": (DEGRADED, Advice.REBOOT, "drain"),
     "ib.rate": (DEGRADED, Advice.REBOOT, "drain"),
     "ib.count": (DEGRADED, Advice.REBOOT, "drain"),
+    "efa.provider": (DEGRADED, Advice.REBOOT, "drain"),
     "efa.count": (DEGRADED, Advice.REPLACE, "drain"),
     "ib.link_downed": (DEGRADED, Advice.REPLACE, "drain"),
     "ib.recovery": (SUSPECT, Advice.NONE, "report"),

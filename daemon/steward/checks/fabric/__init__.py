@@ -1,7 +1,17 @@
 """The network of a node: InfiniBand, RoCE, EFA and Ethernet, all of it from sysfs."""
 
 from steward.checks.check import Check
-from steward.checks.fabric import count, ib_errors, ib_flap, ib_rate, ib_state, ib_symbol, net_carrier, net_operstate
+from steward.checks.fabric import (
+    count,
+    efa_provider,
+    ib_errors,
+    ib_flap,
+    ib_rate,
+    ib_state,
+    ib_symbol,
+    net_carrier,
+    net_operstate,
+)
 
 FABRIC: tuple[Check, ...] = (
     ib_state.STATE,
@@ -11,6 +21,7 @@ FABRIC: tuple[Check, ...] = (
     ib_rate.CHECK,
     count.IB,
     count.EFA,
+    efa_provider.CHECK,
     ib_symbol.CHECK,
     *ib_errors.CHECKS,
     net_operstate.CHECK,

@@ -17,11 +17,13 @@ _LINKS = ReadTree(
         f"{_CLASS}/*/device/uevent",
         f"{_CLASS}/*/device/physfn/uevent",
         *(f"{_CLASS}/*/ports/*/{name}" for name in ("state", "phys_state", "rate", "link_layer")),
+        "/sys/class/infiniband_verbs/uverbs*/ibdev",
     ),
     max_files=4096,
 )
 _PORT = re.compile(rf"^{_CLASS}/(?P<device>[^/]+)/ports/(?P<port>[^/]+)/(?P<name>[a-z_]+)$")
 _DEVICE = re.compile(rf"^{_CLASS}/(?P<device>[^/]+)/device/(?P<name>uevent|physfn/uevent)$")
+_VERBS = re.compile(r"^/sys/class/infiniband_verbs/uverbs[0-9]+/ibdev$")
 _NUMBERED = re.compile(r"^\s*([0-9]{1,3}):\s*(\S.{0,30})?", re.DOTALL)
 _RATE = re.compile(r"^\s*([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*Gb/sec")
 
@@ -93,6 +95,11 @@ def devices(raw: Raw) -> tuple[Device, ...]:
 def _device(name: str, event: dict[str, str], is_virtual: bool) -> Device:
     slot = event.get("PCI_SLOT_NAME") or name
     return Device(name=name, slot=slot, driver=event.get("DRIVER", ""), is_virtual=is_virtual)
+
+
+def reachable(raw: Raw) -> frozenset[str]:
+    """Names of the devices that programs can use: those with a verbs interface (/dev/infiniband/uverbs*)."""
+    return frozenset((text or "").strip() for path, text in raw.files.items() if _VERBS.match(path))
 
 
 def uevent(text: str) -> dict[str, str]:

@@ -43,8 +43,8 @@ class Strikes:
         """None while no link bounces."""
         locked = sorted(key.removesuffix(_LOCKED) for key in past.notes if key.endswith(_LOCKED))
         if locked:
-            text = f"locked until the next boot, it went up and down too often in 24 h: {', '.join(locked[:8])}"
-            return failed(text, severity, Advice.REPLACE, hardware=locked[0])
+            why = "locked until the next boot, it bounced too often in 24 h (docs/checks.md: Fabric)"
+            return failed(f"{why}: {', '.join(locked[:8])}", severity, Advice.REPLACE, hardware=locked[0])
         tripped = sorted(
             key.removesuffix(_TRIPS)
             for key, times in past.notes.items()
