@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from steward.deep.budget import Budget
+from steward.deep.fabric import Tools
 from steward.deep.pace import Pace
 from steward.deep.place import seat_of
 from steward.deep.rank import PairLimits, Seat, check_pairs, usual_streams
 from steward.deep.said import Here
 from steward.deep.stress import StressLimits, check_node
 from steward.deep.tell import Teller
+from steward.deep.torch_door import TorchDoor
 from steward.model.deep import DeepKind
 from steward.ports import PortError
 
@@ -49,6 +51,7 @@ def _measure(asked: argparse.Namespace, seat: Seat, teller: Teller, budget: Budg
             most_bytes=asked.tcp_mb << 20,
             pace=Pace(mbps=asked.throttle_mbps),
             is_tournament=asked.acceptance,
+            tools=Tools(torch=TorchDoor(asked.torch_python)),
         )
         check_pairs(seat, teller, budget, limits)
 
@@ -59,6 +62,8 @@ def _stress_limits(asked: argparse.Namespace) -> StressLimits:
         memory_bytes=asked.memory_mb << 20,
         disk_folder=asked.disk_dir,
         disk_bytes=asked.disk_mb << 20,
+        torch=TorchDoor(asked.torch_python),
+        dcgm_level=asked.dcgm_level,
     )
 
 
@@ -74,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--disk-dir", type=Path, default=Path("/var/tmp"), help="where a file is written and read")
     parser.add_argument("--disk-mb", type=int, default=1024, help="at most that many MiB of it (default 1024)")
     parser.add_argument("--tcp-mb", type=int, default=64 << 10, help="at most that many MiB between a pair")
+    parser.add_argument("--dcgm-level", type=int, choices=range(5), default=0, help="of `dcgmi diag` (default 0: none)")
+    parser.add_argument("--torch-python", default="", help="a Python with PyTorch and Steward (default: this one)")
     parser.add_argument("--throttle-mbps", type=float, help="for tests: this node sends and takes no faster")
     return parser
 

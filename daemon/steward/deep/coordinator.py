@@ -12,6 +12,7 @@ from typing import Any
 
 from steward.adapters.deep_messages import measure_record
 from steward.deep.budget import Budget
+from steward.deep.fabric import START_S
 from steward.deep.lines import MAX_LINE, NoPeer, is_proof, nonce, packed, proof, unpacked
 from steward.deep.meeting import Meeting
 from steward.model.deep import Measure
@@ -122,10 +123,10 @@ class Coordinator:
             "port": server.port,
             "token": server.token,
             "seconds": seconds,
-            "tools": sorted(driver.tools & server.tools),
+            "tools": (tools := self._tools(driver, server, seconds)),
         }
         try:
-            said = await driver.ask(order, seconds + ANSWER_SLACK_S)
+            said = await driver.ask(order, seconds + ANSWER_SLACK_S + len(tools) * (seconds + START_S))
             measures = measures_of(said, driver.node, server.node)
         except NoPeer as error:
             measures = [_measure("tcp.bandwidth", driver.node, server.node, Outcome.UNKNOWN, text=str(error))]
@@ -133,6 +134,11 @@ class Coordinator:
         for end, other in ((driver, server), (server, driver)):
             records = [{**measure_record(one), "node": end.node, "partner": other.node} for one in measures]
             end.say({"do": "note", "measures": records})
+
+    def _tools(self, one: _Member, other: _Member, seconds: float) -> list[str]:
+        """Those that both have, where there is time for them in this round and two more."""
+        both = sorted(one.tools & other.tools)
+        return both if self.budget.left_s > 3 * len(both) * (seconds + START_S) else []
 
     def _tell_absent(self) -> None:
         """Whoever is here tells of those who are not: that is no fault that anybody proved."""

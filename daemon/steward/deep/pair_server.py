@@ -5,6 +5,8 @@ import hmac
 import socket
 import threading
 
+from steward.adapters.process import Failed
+from steward.deep.fabric import Tools, free_port
 from steward.deep.lines import Lines, NoPeer
 from steward.deep.pace import Pace
 
@@ -17,8 +19,9 @@ class PairServer:
     """Listens until `close`. A connection says what it wants in its first line; nobody can make it run for longer than
     `MAX_SECONDS`."""
 
-    def __init__(self, token: str, pace: Pace) -> None:
+    def __init__(self, token: str, pace: Pace, tools: Tools) -> None:
         self._token = token
+        self._tools = tools
         self._pace = pace
         self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._socket = listen(0)
@@ -46,7 +49,7 @@ class PairServer:
             with sock:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._do(Lines(sock))
-        except (NoPeer, OSError, ValueError, TypeError):
+        except (NoPeer, Failed, OSError, ValueError, TypeError):
             return  # the driver tells how it ended
         finally:
             self._slots.release()
@@ -65,6 +68,10 @@ class PairServer:
                 lines.send({"bytes": got, "seconds": took})
             case "source":
                 self._pace.send(lines.sock, seconds, int(asked.get("bytes", 0)))
+            case "tool":
+                port = free_port()
+                lines.send({"port": port})
+                self._tools.serve(str(asked.get("tool")), port, seconds)
 
 
 def _echo(sock: socket.socket) -> None:

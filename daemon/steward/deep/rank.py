@@ -13,12 +13,13 @@ from steward.adapters.deep_messages import measure_of
 from steward.adapters.wire import Malformed
 from steward.deep.budget import Budget
 from steward.deep.coordinator import Coordinator, new_token
+from steward.deep.fabric import Tools
 from steward.deep.lines import Lines, NoPeer
 from steward.deep.meeting import Meeting
 from steward.deep.pace import Pace
 from steward.deep.pair_server import PairServer
 from steward.deep.said import Here
-from steward.deep.tcp import Peer, measure_pair
+from steward.deep.tcp import CONNECT_S, Numbers, Peer, connect, measure_pair
 from steward.deep.tell import Teller
 from steward.model.ids import NodeName
 
@@ -49,6 +50,7 @@ class PairLimits:
     streams: int = 4
     pace: Pace = field(default_factory=Pace)
     is_tournament: bool = False
+    tools: Tools = field(default_factory=Tools)
 
 
 def check_pairs(seat: Seat, teller: Teller, budget: Budget, limits: PairLimits) -> None:
@@ -58,10 +60,10 @@ def check_pairs(seat: Seat, teller: Teller, budget: Budget, limits: PairLimits) 
         teller.tell([here.skipped("tcp.bandwidth", "the run has one node: there is no partner")])
         return
     join = budget.part(_JOIN_SHARE, most_s=MAX_JOIN_S)
-    server = PairServer(token := new_token(), limits.pace.shared(limits.streams))
+    server = PairServer(token := new_token(), limits.pace.shared(limits.streams), limits.tools)
     try:
         with _coordinating(seat, join, budget, limits.is_tournament):
-            hello = {"node": seat.node, "port": server.port, "token": token, "tools": []}
+            hello = {"node": seat.node, "port": server.port, "token": token, "tools": sorted(limits.tools.here())}
             lines, address = seat.meeting.join(_addresses(seat), hello, join)
             with lines.sock:
                 _Part(here, teller, lines, address, limits).play(budget)
@@ -110,14 +112,18 @@ class _Part:
             )
         except NoPeer as error:
             return {"error": str(error), "seconds": time.monotonic() - began}
-        slower = f"{found.there:.0f} there, {found.back:.0f} back"
-        return {
-            "seconds": time.monotonic() - began,
-            "found": [
-                {"check": "tcp.bandwidth", "value": min(found.there, found.back), "unit": "Mbit/s", "text": slower},
-                {"check": "tcp.latency", "value": found.latency_us, "unit": "us"},
-            ],
-        }
+        return {"seconds": time.monotonic() - began, "found": [*_found(found), *self._by_tools(peer, order)]}
+
+    def _by_tools(self, peer: Peer, order: dict[str, Any]) -> Iterator[dict[str, object]]:
+        for tool in map(str, order.get("tools", ())):
+            seconds = float(order["seconds"])
+            try:
+                lines = connect(peer, "tool", tool=tool, seconds=seconds)
+                with lines.sock:
+                    port = int(lines.receive(CONNECT_S)["port"])
+                    yield self.limits.tools.drive(tool, peer.address, port, seconds)
+            except (NoPeer, KeyError) as error:
+                yield {"check": tool, "outcome": "unknown", "text": str(error)}
 
     def _note(self, order: dict[str, Any]) -> None:
         if order.get("alone"):
@@ -127,6 +133,14 @@ class _Part:
             self.teller.tell([measure_of(one, self.here.node) for one in order.get("measures", ())])
         except Malformed as error:
             raise NoPeer(f"the first node told what makes no sense: {error}") from None
+
+
+def _found(numbers: Numbers) -> list[dict[str, object]]:
+    text = f"{numbers.there:.0f} there, {numbers.back:.0f} back"
+    return [
+        {"check": "tcp.bandwidth", "value": min(numbers.there, numbers.back), "unit": "Mbit/s", "text": text},
+        {"check": "tcp.latency", "value": numbers.latency_us, "unit": "us"},
+    ]
 
 
 def _addresses(seat: Seat) -> Sequence[str]:

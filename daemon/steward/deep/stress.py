@@ -1,15 +1,17 @@
 """What is measured on one node alone, one part after the other."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from steward.deep.budget import Budget
 from steward.deep.cpu import check_cpu
 from steward.deep.disk import check_disk
+from steward.deep.gpu import check_gpus, has_gpu
 from steward.deep.memory import check_memory
 from steward.deep.said import Here
 from steward.deep.tell import Teller
+from steward.deep.torch_door import TorchDoor
 from steward.model.deep import Measure
 
 _MARGIN_S = 1.5
@@ -21,6 +23,8 @@ class StressLimits:
     memory_bytes: int = 1 << 50
     disk_folder: Path = Path("/var/tmp")
     disk_bytes: int = 1 << 30
+    torch: TorchDoor = field(default_factory=TorchDoor)
+    dcgm_level: int = 0
 
 
 Part = tuple[str, float, Callable[[Budget], list[Measure]]]
@@ -28,6 +32,8 @@ Part = tuple[str, float, Callable[[Budget], list[Measure]]]
 
 
 def parts(here: Here, limits: StressLimits) -> Iterator[Part]:
+    gpus = 0.6 if has_gpu() else 0.05
+    yield "gpu", gpus, lambda budget: check_gpus(here, budget, torch=limits.torch, dcgm_level=limits.dcgm_level)
     yield "cpu", 0.35, lambda budget: check_cpu(here, budget)
     yield (
         "memory",

@@ -10,6 +10,8 @@ from steward.policy.deep_usual import Usual, number
 from steward.policy.pairs import Pair, pair_of
 
 _SHOWN = 3
+_OPTIONAL = ("rdma.", "pair.")
+"""Tools that may not work anywhere in a cluster: what they could not measure counts only where others could."""
 _WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED)
 
 
@@ -54,7 +56,8 @@ class PairView:
                 told = _with_partners(name, node, unexplained, check.bad)
                 found.append(f"{told}; not enough to tell whose fault")
             unknown = check.partners(node, check.unknown)
-            if unknown and not check.partners(node, check.good):
+            counts = bool(check.good) or not name.startswith(_OPTIONAL)
+            if unknown and counts and not check.partners(node, check.good):
                 found.append(_with_partners(name, node, unknown, check.unknown))
         return tuple(found)
 
