@@ -42,6 +42,7 @@ class BedSpec:
 
     `slurm` is a version prefix such as "24.11" (empty: whatever is there); `steward` False brings up plain Slurm.
     `contain`: jobs live in cgroups (PrologFlags=Alloc,Contain and task/cgroup); the docker backend only.
+    `gpus`: so many pretended NVIDIA GPUs on every node, with faults on command.
     `fixed`: machines are fixed (provider `static`), spares of the default partition; the local backend only.
     `groups`: nothing runs yet but the controller; nodes are for groups made through the API. n1..nN are the pool
     `workers`, whose partition Steward writes itself; any other group's nodes are named after it.
@@ -56,6 +57,7 @@ class BedSpec:
     contain: bool = False
     fixed: bool = False
     groups: bool = False
+    gpus: int = 0
     settings: Overrides = field(default_factory=dict)
 
     @property

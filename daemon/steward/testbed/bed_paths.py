@@ -29,6 +29,11 @@ class BedPaths:
         return self.root / "shared"
 
     @property
+    def gpus(self) -> Path:
+        """What pretends to be a GPU driver; absent in a bed without GPUs."""
+        return self.root / "gpu"
+
+    @property
     def wrappers(self) -> Path:
         """First in stewardd's search path; empty but for a fault."""
         return self.root / "wrappers"

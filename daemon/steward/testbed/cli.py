@@ -60,6 +60,7 @@ def testbed() -> None:
 @click.option("--contain", is_flag=True, help="Jobs live in cgroups (docker backend).")
 @click.option("--fixed", is_flag=True, help="Machines are fixed, the spares stand in (provider static, local backend).")
 @click.option("--groups", is_flag=True, help="Nodes come with groups made through the API: n1..nN for `workers`.")
+@click.option("--gpus", type=click.IntRange(0, 8), default=0, show_default=True, help="Pretended NVIDIA GPUs per node.")
 @click.option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Further settings, values as JSON.")
 @click.option("--dir", "directory", type=_PLACE, help="Default: a new one.")
 @_one_line_errors
@@ -72,6 +73,7 @@ def up(
     contain: bool,
     fixed: bool,
     groups: bool,
+    gpus: int,
     settings: tuple[str, ...],
     directory: Path | None,
 ) -> None:
@@ -87,6 +89,7 @@ def up(
         contain=contain,
         fixed=fixed,
         groups=groups,
+        gpus=gpus,
         settings=over,
     )
     bed = beds.make(spec)

@@ -1,12 +1,14 @@
 """Faults of the docker bed: power, pause and network cable of a container, units in it, and files its parts look at."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from docker.models.containers import Container
 from docker.models.networks import Network
 
 from steward.adapters.providers.docker_machine import NODE
 from steward.model.ids import NodeName
+from steward.testbed import fake_gpus
 from steward.testbed.bed import BedError
 from steward.testbed.broken_scontrol import break_scontrol, mend_scontrol
 from steward.testbed.docker_engine import engine
@@ -38,6 +40,8 @@ class DockerFaults:
             FaultKind.FAIL_CHECK: lambda node, text: write_failing_check(layout.checks(node), text),
             FaultKind.PASS_CHECK: lambda node, _: remove_failing_check(layout.checks(node)),
             FaultKind.KERNEL_LOG: self._log_kernel_line,
+            FaultKind.GPU_FAULT: lambda node, text: fake_gpus.write_fault(self._with_gpus(node), text),
+            FaultKind.MEND_GPUS: lambda node, _: fake_gpus.mend(self._with_gpus(node)),
         }
         self._on_bed: dict[FaultKind, Callable[[str], object]] = {
             FaultKind.KILL_HEAD: lambda _: self._on_head(lambda each: _kill_unit(each, HEAD)),
@@ -89,6 +93,12 @@ class DockerFaults:
     def _network(self) -> Network:
         with engine() as client:
             return client.networks.get(self._plan.network)
+
+    def _with_gpus(self, node: NodeName) -> Path:
+        """What faults reach of the node."""
+        if not self._layout.gpus.is_dir():
+            raise BedError("this bed has no GPUs; bring it up with --gpus 8")
+        return self._layout.own(node)
 
     def _log_kernel_line(self, node: NodeName, line: str) -> None:
         with self._layout.kernel_log(node).open("a") as log:

@@ -13,7 +13,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from steward.adapters.process import run
-from steward.testbed import slurm_versions
+from steward.testbed import fake_gpus, slurm_versions
 from steward.testbed.bed import Backend, BedSpec
 from steward.testbed.layout import PARTITIONS
 from steward.testbed.slurm_conf import GPUS, NO_PARTITIONS, for_groups, memory_mb
@@ -89,9 +89,18 @@ def write_files(plan: Plan, root: Path) -> None:
     (etc / "plugstack.conf").write_text(shim if plan.spec.steward else "")
     (etc / "slurmdbd.conf").write_text(_SLURMDBD_CONF)
     (etc / "steward.toml").write_text(_steward_toml(plan))
+    if plan.spec.gpus:
+        _write_gpus(plan, root)
     (etc / "munge.key").write_bytes(secrets.token_bytes(128))
     (etc / "munge.key").chmod(0o400)
     (etc / READY).touch()
+
+
+def _write_gpus(plan: Plan, root: Path) -> None:
+    """The pretended GPUs, and what the agents' unit is told of them."""
+    fake_gpus.lay_out(root / fake_gpus.FOLDER, plan.spec.gpus)
+    told = fake_gpus.environment(MOUNT / fake_gpus.FOLDER, "/etc/steward/own", "/etc/steward/instance-id")
+    (root / "etc" / "agent.env").write_text("".join(f"{name}={value}\n" for name, value in told.items()))
 
 
 def _slurm_conf(plan: Plan) -> str:
@@ -161,6 +170,8 @@ def _steward_toml(plan: Plan) -> str:
             "faults": str(MOUNT / "faults"),
         },
     }
+    if plan.spec.gpus:
+        tables = merge(tables, fake_gpus.settings(MOUNT / fake_gpus.FOLDER))
     if plan.spec.groups:
         include = f"{MOUNT}/{_WRITTEN}/{PARTITIONS}"
         tables["capacity"] = {"provider": "docker", "slurm_include": include, **FOR_GROUPS}

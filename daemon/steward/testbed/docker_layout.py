@@ -36,8 +36,11 @@ class DockerLayout(BedPaths):
     def limit_launch(self) -> Path:
         return self.root / "faults" / LIMIT_LAUNCH
 
+    def own(self, node: NodeName) -> Path:
+        return self.root / "nodes" / node
+
     def checks(self, node: NodeName) -> Path:
-        return self.root / "nodes" / node / "checks.d"
+        return self.own(node) / "checks.d"
 
     def kernel_log(self, node: NodeName) -> Path:
-        return self.root / "nodes" / node / "kernel.log"
+        return self.own(node) / "kernel.log"

@@ -11,6 +11,7 @@ from steward.testbed.broken_scontrol import how_broken
 from steward.testbed.docker_engine import containers, engine
 from steward.testbed.docker_files import Plan
 from steward.testbed.docker_layout import DockerLayout
+from steward.testbed.fake_gpus import has_fault
 from steward.testbed.faults import Fault, FaultKind
 from steward.testbed.site_check import has_failing_check
 
@@ -79,6 +80,8 @@ def _of_node(layout: DockerLayout, plan: Plan, node: NodeName, container: Contai
         yield FaultKind.KILL_AGENT
     if has_failing_check(layout.checks(node)):
         yield FaultKind.FAIL_CHECK
+    if has_fault(layout.own(node)):
+        yield FaultKind.GPU_FAULT
 
 
 def _of_head(layout: DockerLayout) -> Iterator[Fault]:

@@ -29,6 +29,8 @@ class FaultKind(Enum):
     FAIL_CHECK = "fail-check"
     PASS_CHECK = "pass-check"
     KERNEL_LOG = "kernel-log"
+    GPU_FAULT = "gpu-fault"
+    MEND_GPUS = "mend-gpus"
     REFUSE_LAUNCH = "refuse-launch"
     LIMIT_LAUNCH = "limit-launch"
     ALLOW_LAUNCH = "allow-launch"
@@ -100,6 +102,13 @@ SHAPES: dict[FaultKind, Shape] = {
     ),
     FaultKind.PASS_CHECK: Shape(doc="the site check passes again", node=True),
     FaultKind.KERNEL_LOG: Shape(doc="the line appears in the node's kernel log", node=True, text=Text.NEEDED),
+    FaultKind.GPU_FAULT: Shape(
+        doc="the node's pretended GPUs have this, for example '2 error 15' (tests/fake_nvml/script.h)",
+        node=True,
+        text=Text.NEEDED,
+        undo=FaultKind.MEND_GPUS,
+    ),
+    FaultKind.MEND_GPUS: Shape(doc="the node's GPUs are well again", node=True),
     FaultKind.REFUSE_LAUNCH: Shape(doc="the provider has no capacity", undo=FaultKind.ALLOW_LAUNCH),
     FaultKind.LIMIT_LAUNCH: Shape(
         doc="the provider has this many machines in all", text=Text.NEEDED, undo=FaultKind.ALLOW_LAUNCH

@@ -9,6 +9,7 @@ from steward.adapters.providers import local_machine
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
+from steward.testbed import fake_gpus
 from steward.testbed.bed import BedError
 from steward.testbed.broken_scontrol import break_scontrol, mend_scontrol
 from steward.testbed.faults import Fault, FaultKind
@@ -39,6 +40,8 @@ class LocalFaults:
             FaultKind.FAIL_CHECK: lambda node, text: write_failing_check(self._checks(node), text),
             FaultKind.PASS_CHECK: lambda node, _: remove_failing_check(self._checks(node)),
             FaultKind.KERNEL_LOG: self._log_kernel_line,
+            FaultKind.GPU_FAULT: lambda node, text: fake_gpus.write_fault(self._with_gpus(node), text),
+            FaultKind.MEND_GPUS: lambda node, _: fake_gpus.mend(self._with_gpus(node)),
         }
         self._on_bed: dict[FaultKind, Callable[[str], object]] = {
             FaultKind.KILL_HEAD: lambda _: controller.kill(_HEAD),
@@ -98,6 +101,13 @@ class LocalFaults:
         self._machine(node)
         with (self._layout.node(node) / "kernel.log").open("a", encoding="utf-8") as log:
             log.write(text + "\n")
+
+    def _with_gpus(self, node: NodeName) -> Path:
+        """The node's own directory."""
+        self._machine(node)
+        if not self._layout.gpus.is_dir():
+            raise BedError("this bed has no GPUs; bring it up with --gpus 8")
+        return self._layout.node(node)
 
     def _checks(self, node: NodeName) -> Path:
         return self._layout.node(node) / "checks.d"

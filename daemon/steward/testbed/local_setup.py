@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from steward.adapters.process import run
-from steward.testbed import slurm_versions
+from steward.testbed import fake_gpus, slurm_versions
 from steward.testbed.bed import Backend, BedError, BedSpec
 from steward.testbed.free_ports import free_ports
 from steward.testbed.layout import LONGEST_DIR, Layout
@@ -69,6 +69,8 @@ def prepare(layout: Layout, spec: BedSpec) -> Manifest:
         shim=shim,
     )
     write_slurm_conf(layout, plan)
+    if spec.gpus:
+        fake_gpus.lay_out(layout.gpus, spec.gpus)
     layout.steward_toml.write_text(local_toml(layout, spec, listen=listen, http=http))
     if spec.fixed:
         write_node_power(layout.node_power, layout.root)
@@ -121,8 +123,14 @@ def _node_programs(layout: Layout, spec: BedSpec) -> Mapping[str, object]:
     ]
     if spec.steward:
         agent = [sys.executable, "-m", "steward.agent", "--config", str(layout.steward_toml), "--node", "%n"]
-        programs.append(_program("agent", agent, slurm_env(layout), layout.log("steward-agent-%n")))
+        programs.append(_program("agent", agent, _agent_env(layout, spec), layout.log("steward-agent-%n")))
     return {"programs": programs}
+
+
+def _agent_env(layout: Layout, spec: BedSpec) -> Mapping[str, str]:
+    own = layout.node()
+    gpus = fake_gpus.environment(layout.gpus, own, own / "instance_id") if spec.gpus else {}
+    return {**slurm_env(layout), **gpus}
 
 
 def _program(name: str, argv: list[str], env: Mapping[str, str], log: Path) -> Mapping[str, object]:

@@ -8,6 +8,7 @@ from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
 from steward.testbed.bed import Power
 from steward.testbed.broken_scontrol import how_broken
+from steward.testbed.fake_gpus import has_fault
 from steward.testbed.faults import Fault, FaultKind
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller
@@ -62,6 +63,8 @@ def _of_node(layout: Layout, manifest: Manifest, provider: LocalProvider, node: 
         yield FaultKind.KILL_AGENT
     if has_failing_check(layout.node(node) / "checks.d"):
         yield FaultKind.FAIL_CHECK
+    if has_fault(layout.node(node)):
+        yield FaultKind.GPU_FAULT
 
 
 def _is_stopped(machine: Machine) -> bool:

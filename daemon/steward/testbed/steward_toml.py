@@ -4,6 +4,7 @@ import getpass
 import json
 from collections.abc import Mapping
 
+from steward.testbed import fake_gpus
 from steward.testbed.bed import BedSpec, Overrides
 from steward.testbed.layout import Layout
 
@@ -93,6 +94,8 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
         }
     else:
         tables["provider.local"] = {"dir": str(layout.root)}
+    if spec.gpus:
+        tables = merge(tables, fake_gpus.settings(layout.gpus))
     return render(merge(tables, spec.settings), groups(spec, "static" if spec.fixed else "local"))
 
 
@@ -117,4 +120,9 @@ def render(tables: Mapping[str, Table], groups: list[Table]) -> str:
 
 
 def _table(head: str, table: Table) -> str:
-    return "\n".join([head, *(f"{key} = {json.dumps(value)}" for key, value in table.items()), ""])
+    return "\n".join([head, *(f"{_key(key)} = {json.dumps(value)}" for key, value in table.items()), ""])
+
+
+def _key(name: str) -> str:
+    """A dotted name in quotes: without them it would be a table within the table."""
+    return json.dumps(name) if "." in name else name

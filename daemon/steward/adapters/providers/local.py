@@ -23,6 +23,8 @@ MACHINES = "machines.json"
 INSTANCES = "instances"
 REFUSE_LAUNCH = "faults/refuse-launch"
 LIMIT_LAUNCH = "faults/limit-launch"
+GPU_FAULTS = "gpus"
+"""Below a node's own directory: what a test bed does to its pretended GPUs. A boot makes them well."""
 
 
 class LocalProvider:
@@ -105,6 +107,7 @@ class LocalProvider:
         (home / "instance_id").write_text(f"{record.id}\n")
         (home / "boot_id").write_text(f"{uuid.uuid4()}\n")
         (home / "kernel.log").write_text("")
+        (home / GPU_FAULTS).unlink(missing_ok=True)
         state = self._records.state_file(record)
         (home / "image").write_text(f"{record.image}\n")
         power_on(record.node, self._programs(record.node, record.role), cwd=home, state=state, cause=cause)
@@ -118,7 +121,7 @@ class LocalProvider:
             Program(
                 name=each["name"],
                 argv=tuple(word.replace("%n", node) for word in each["argv"]),
-                env=own_environment(each["env"]),
+                env=own_environment({key: word.replace("%n", node) for key, word in each["env"].items()}),
                 log=Path(each["log"].replace("%n", node)),
             )
             for each in plan["programs"]

@@ -2,7 +2,6 @@
 
 from steward.checks.check import Check
 from steward.checks.gpu import (
-    count,
     ecc,
     fabric,
     heat,
@@ -18,7 +17,6 @@ from steward.checks.gpu import (
 
 CHECKS: tuple[Check, ...] = (
     present.CHECK,
-    count.CHECK,
     smi_hang.CHECK,
     recovery.CHECK,
     ecc.DBE_VOL,

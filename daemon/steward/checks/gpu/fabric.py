@@ -55,7 +55,7 @@ def judge_manager(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     if any(process.name.startswith(_MANAGER) for process in listed.processes):
         return passed("nv-fabricmanager runs")
     text = "nv-fabricmanager does not run, and this node has NVSwitches"
-    return failed(text, Severity.DEGRADED, Advice.RESTART_SERVICE)
+    return failed(text, Severity.DEGRADED, Advice.RESTART_SERVICE, hardware="nvidia-fabricmanager")
 
 
 FABRIC = nvml_check("gpu.fabric", judge, title="GPU outside the NVLink fabric", bad_for_s=_JOINS_WITHIN_S)
