@@ -46,6 +46,19 @@ class AgentTable:
     setup_dir: Path = Path("/var/lib/steward-agent")
     setup_log: Path = Path("/var/log/provision/provisioning.log")
     config_dir: Path = Path("/opt/ml/config")
+    restart_units: tuple[str, ...] = (
+        "chrony",
+        "chronyd",
+        "munge",
+        "nvidia-dcgm",
+        "nvidia-fabricmanager",
+        "nvidia-persistenced",
+        "nscd",
+        "rpcbind",
+        "slurmd",
+        "sssd",
+        "systemd-timesyncd",
+    )
     check_interval_s: float = 15.0
     hold_head_absent_s: float = 70.0
 
@@ -55,6 +68,10 @@ class HealthTable:
     bad_samples: int = 2
     last_samples: int = 3
     clear_after_s: float = 600.0
+    features: bool = True
+    canary_nodes: int = 5
+    canary_h: float = 4.0
+    canary_failing_percent: float = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from steward.model.ask import Answer
 from steward.model.case import Step
+from steward.model.deep import DeepRun
 from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.memory import Memory
@@ -37,6 +38,7 @@ _REST_MIN_S, _REST_MAX_S = 0.01, 0.3
 _AFTER_FAILURE_S = 1.0
 _SOON_S, _SOONEST_S = 0.05, 0.02
 _SHIM_LIMIT_S = 60.0
+_DEEP_AFTER_S = 60.0
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 
 
@@ -112,7 +114,7 @@ class Cycle:
         seen = parts.observer.observe(
             busy=self._is_busy(),
             groups=before.cluster is not None or bool(before.gates),
-            deeps=any(run.is_open for run in before.deeps.values()),
+            deeps=any(_is_of_interest(run, self._parts.clock.now()) for run in before.deeps.values()),
             failures=parts.journal.failures(),
             alive=self._alive,
         )
@@ -216,6 +218,11 @@ class Cycle:
                 self._parts.agents.answer(ask.id, Answer.STOP, frozenset())
             except PortError as error:
                 log.info("not answered: %s", error)
+
+
+def _is_of_interest(run: DeepRun, now: float) -> bool:
+    """Its reservation is there, or may still be."""
+    return run.ended is None or now < run.ended + _DEEP_AFTER_S
 
 
 def _phases(marks: list[float], rung: float | None) -> Phases:

@@ -66,7 +66,7 @@ def _generic(kind: Any, origin: Any, args: tuple[Any, ...]) -> Codec:
     if origin is frozenset:
         item = codec(args[0])
         return Codec(
-            lambda value: [item.encode(v) for v in sorted(value)],
+            lambda value: sorted((item.encode(v) for v in value), key=str),
             lambda stored: frozenset(item.decode(v) for v in stored),
         )
     if origin is tuple:
