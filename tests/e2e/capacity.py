@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ class Capacity(Story):
     def aws(self, *words: str) -> Any:
         """`aws sagemaker ...`: its answer. Raises BedError with what it said when it fails."""
         env = {"PATH": os.environ["PATH"], "HOME": str(self.dir), **self.access.env}
-        argv = ["aws", "sagemaker", *words, "--output", "json"]
+        argv = [str(Path(sys.executable).with_name("aws")), "sagemaker", *words, "--output", "json"]
         done = subprocess.run(argv, env=env, capture_output=True, timeout=CLIENT_S * 2, check=False)
         if done.returncode != 0:
             raise BedError(done.stderr.decode().strip())

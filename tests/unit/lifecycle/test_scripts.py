@@ -77,9 +77,9 @@ class Machine:
     def read(self, path: str) -> str:
         return (self.root / path).read_text()
 
-    def picture(self) -> dict[str, str]:
+    def picture(self) -> dict[str, bytes]:
         """Every file of the machine but for what the pretended programs note."""
-        return {str(p): p.read_text() for p in self.root.rglob("*") if p.is_file() and p.name != "calls"}
+        return {str(p): p.read_bytes() for p in self.root.rglob("*") if p.is_file() and p.name != "calls"}
 
 
 @pytest.fixture

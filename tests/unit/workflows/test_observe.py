@@ -34,9 +34,13 @@ class SlowSlurm(FakeSlurm):
         return super().nodes()
 
 
+QUICK = Patience(usual=1.0, asked=0.1)
+"""For tests in which something hangs."""
+
+
 @dataclass
 class Bench:
-    patience: Patience = field(default_factory=lambda: Patience(usual=0.4, asked=0.1))
+    patience: Patience = field(default_factory=Patience)
     slurm: SlowSlurm = field(default_factory=SlowSlurm)
     provider: FakeProvider = field(default_factory=FakeProvider)
     agents: FakeAgents = field(default_factory=FakeAgents)
@@ -94,7 +98,7 @@ def test_slurm_that_answers_again_gives_a_fresh_picture() -> None:
 
 
 def test_a_hung_slurm_does_not_hang_the_look() -> None:
-    bench = Bench()
+    bench = Bench(patience=QUICK)
     bench.look()
     bench.slurm.hangs = True
     began = time.monotonic()
@@ -117,7 +121,7 @@ def test_a_waiting_shim_shortens_the_patience() -> None:
 
 
 def test_a_hung_read_is_not_begun_a_second_time() -> None:
-    bench = Bench()
+    bench = Bench(patience=QUICK)
     bench.look()
     bench.slurm.hangs = True
     reads = bench.slurm.reads
@@ -128,7 +132,7 @@ def test_a_hung_read_is_not_begun_a_second_time() -> None:
 
 
 def test_a_read_that_comes_in_late_rings_and_is_used() -> None:
-    bench = Bench()
+    bench = Bench(patience=QUICK)
     bench.look()
     bench.slurm.hangs = True
     bench.look()
@@ -140,7 +144,7 @@ def test_a_read_that_comes_in_late_rings_and_is_used() -> None:
 
 
 def test_a_late_read_from_before_our_own_action_is_not_used() -> None:
-    bench = Bench()
+    bench = Bench(patience=QUICK)
     bench.look()
     bench.slurm.hangs = True
     bench.look()
@@ -195,7 +199,7 @@ def test_partitions_are_read_beside_the_cycle_and_only_while_they_are_of_interes
 
 
 def test_a_partition_that_changed_rings() -> None:
-    bench = Bench(patience=Patience(usual=0.4, asked=0.1, partitions=0.0))
+    bench = Bench(patience=Patience(usual=1.0, asked=0.1, partitions=0.0))
     until("the partitions were read", lambda: bool(bench.look(groups=True).partitions))
     bench.slurm.set_gate("main", open=False)
     bench.bell.wait(0.0)
