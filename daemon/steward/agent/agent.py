@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
+from steward.adapters.mend_messages import MendOrder, mend_of
 from steward.adapters.messages import LetGoOrder, answer_of, let_go_of, number, text
 from steward.adapters.wire import Frame, Malformed
 from steward.agent.desk import Desk
@@ -52,6 +53,16 @@ class DeepReports(Protocol):
         """Of the runs of this boot that are kept."""
 
 
+class Mending(Protocol):
+    """The light repairs of this node, as the agent sees them."""
+
+    def frames(self) -> tuple[Frame, ...]:
+        """How the last one of this boot ended, if there was one."""
+
+    def obey(self, order: MendOrder) -> None:
+        """Begin, or tell again how it ended; never blocks."""
+
+
 class Agent:
     """A Listener of the link, and the one that runs everything."""
 
@@ -64,6 +75,7 @@ class Agent:
         letting_go: LettingGo,
         setups: Setups,
         deep: DeepReports,
+        mending: Mending,
         notifier: Notifier,
     ) -> None:
         self._link = link
@@ -72,10 +84,12 @@ class Agent:
         self._letting_go = letting_go
         self._setups = setups
         self._deep = deep
+        self._mending = mending
         self._notifier = notifier
 
     def greetings(self) -> tuple[Frame, ...]:
-        return (*self._senses.frames(), *self._desk.frames(), *self._setups.frames(), *self._deep.frames())
+        speakers = (self._senses, self._desk, self._setups, self._deep, self._mending)
+        return tuple(frame for speaker in speakers for frame in speaker.frames())
 
     def hear(self, frame: Frame) -> None:
         match frame["t"]:
@@ -85,6 +99,8 @@ class Agent:
                 self._senses.check_now(text(frame, "id"), number(frame, "budget_s"))
             case "let_go":
                 self._letting_go.obey(let_go_of(frame))
+            case "mend":
+                self._mending.obey(mend_of(frame))
             case "set_up":
                 self._setups.hear(frame)
             case _:

@@ -10,6 +10,7 @@ from typing import Any
 
 from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.kmsg import Batch, KernelLog, Line, open_log
+from steward.adapters.mender import same_gpu
 from steward.adapters.messages import finding_of, finding_record
 from steward.checks.check import Verdict
 from steward.checks.kernel_events import Kept, remember
@@ -17,7 +18,7 @@ from steward.checks.kernel_log import FAMILY, judge, with_limits
 from steward.checks.kernel_relations import related
 from steward.checks.limits import Limits
 from steward.checks.modes import said_of
-from steward.model.health import Finding, Incarnation, Outcome
+from steward.model.health import Advice, Finding, Incarnation, Outcome
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
@@ -70,6 +71,17 @@ class KernelWatch:
             Finding(check=FAMILY, outcome=outcome, text=text, at=self._since),
             *(event.finding for event in related(self._events)),
         )
+
+    def forget(self, gpu: tuple[str, ...], before: float) -> None:
+        """A GPU was reset: what the log told of it until `before` (Unix s), and a reset cures, is over."""
+        self.catch_up()
+        cured = [event for event in self._events if event.at <= before and _is_cured(event, gpu)]
+        self._events = tuple(event for event in self._events if event not in cured)
+        for event in cured:
+            log.warning(
+                "kernel event is over check=%s text=%r why='the GPU was reset'", event.check, event.verdict.text
+            )
+        self._save()
 
     async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
         """Until cancelled. `changed` is called after each new finding, `look_again` when lines were lost. A log that
@@ -156,6 +168,11 @@ class KernelWatch:
             write_json(self._state, state)
         except PortError as error:
             log.warning("kernel state not saved why=%r", str(error))
+
+
+def _is_cured(event: Kept, gpu: tuple[str, ...]) -> bool:
+    about = (event.subject, event.verdict.hardware)
+    return event.verdict.advice is Advice.RESET_GPU and any(same_gpu(one, name) for one in about for name in gpu)
 
 
 def _told(events: tuple[Kept, ...]) -> frozenset[Finding]:

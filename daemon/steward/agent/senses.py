@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
 from steward.adapters.messages import report_frame
@@ -36,7 +36,8 @@ class Catalogue(Protocol):
 
 
 class Senses:
-    """`track` makes the runner of one check, `hardware` tells the identities of the node's pieces."""
+    """`track` makes the runner of one check, `hardware` tells the identities of the node's pieces,
+    `versions` the digests of the checks that may change."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Senses:
         post: Callable[[Frame], None],
         refresh_s: float,
         hardware: Callable[[], tuple[str, ...]] = tuple,
+        versions: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._catalogue = catalogue
         self._track = track
@@ -54,6 +56,8 @@ class Senses:
         self._post = post
         self._refresh_s = refresh_s
         self._hardware = hardware
+        self._versions = versions
+        self._versions_now: Mapping[str, str] = {}
         self._tracks: dict[str, Track] = {}
         self._refused: tuple[Finding, ...] = ()
         self._refresh_due = self._started = _now()
@@ -74,6 +78,20 @@ class Senses:
         """Look with every quick check and post the report that answers `request` within the budget."""
         budget = min(max(budget_s, 2 * TRAVEL_S), MAX_BUDGET_S) - TRAVEL_S
         self._start(f"now {request}", self._check_now(request, budget))
+
+    async def start_anew(self, within_s: float) -> None:
+        """Something was mended: what stands of each check is forgotten, and those that were bad look again until they
+        are sure, for `within_s` seconds at most."""
+        deadline = _now() + within_s
+        bad = [track for track in self._tracks.values() if track.standing.is_bad or track.standing.is_unsure]
+        for track in self._tracks.values():
+            track.start_anew()
+        self._bell.set()
+        looks = [asyncio.ensure_future(track.look_until_sure(deadline)) for track in bad]
+        if looks:
+            _, late = await asyncio.wait(looks, timeout=within_s)
+            for look in late:
+                look.cancel()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -107,6 +125,7 @@ class Senses:
             return
         self._refresh_due = now + self._refresh_s
         checks, self._refused = self._catalogue()
+        self._versions_now = self._versions()
         self._tracks = {check.id: self._tracks.get(check.id) or self._track(check) for check in checks}
 
     def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
@@ -147,11 +166,11 @@ class Senses:
             self._post(self._report(findings, None))
 
     def _report(self, findings: tuple[Finding, ...], checked: str | None) -> Frame:
-        return report_frame(findings, checked, hardware=self._hardware())
+        return report_frame(findings, checked, hardware=self._hardware(), versions=self._versions_now)
 
     def _essence(self, findings: tuple[Finding, ...]) -> object:
         """What makes a report news."""
-        return _essence(findings), self._hardware()
+        return _essence(findings), self._hardware(), frozenset(self._versions_now.items())
 
     def _is_ready(self) -> bool:
         """The first report waits until every check has a sure result, but not for bad news."""

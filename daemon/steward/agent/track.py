@@ -59,6 +59,11 @@ class Track:
     def is_sure(self) -> bool:
         return self.standing.told is not None and not self.standing.is_unsure
 
+    def start_anew(self) -> None:
+        """Forget what stands, and look soon."""
+        self.standing = Standing()
+        self.due = asyncio.get_running_loop().time()
+
     async def look(self) -> None:
         """One look and what follows from it. Never raises: a check that crashes says unknown."""
         verdict = await self._verdict()

@@ -12,6 +12,7 @@ from steward.adapters.handshake import Hello, Terms, greet_head
 from steward.adapters.hardware import Hardware
 from steward.adapters.identity import incarnation, node_name
 from steward.adapters.jobs_here import JobsHere
+from steward.adapters.mender import Mender
 from steward.adapters.munge import Munge
 from steward.adapters.nvml import Nvml
 from steward.adapters.offload import Threads
@@ -31,6 +32,7 @@ from steward.agent.desk import Desk
 from steward.agent.kernel_watch import KernelWatch
 from steward.agent.let_go import LettingGo
 from steward.agent.link import Link
+from steward.agent.mend import AfterMend, Mending
 from steward.agent.opted import OptedBook
 from steward.agent.reception import Reception
 from steward.agent.senses import Senses
@@ -74,7 +76,18 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         hold_head_absent_s=config.agent.hold_head_absent_s,
         trusted=frozenset({0, os.geteuid()}),
     )
-    senses = _senses(config, name, who, link, clock)
+    nvml = Nvml()
+    kernel = _kernel(config, name, who, clock)
+    senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel)
+    mending = Mending(
+        config.agent.state_dir / f"mend-{name}.json",
+        incarnation=who,
+        head=link,
+        mender=Mender(units=config.agent.restart_units, let_go=nvml.let_go),
+        after=AfterMend(forget=kernel.forget, start_anew=senses.start_anew),
+        threads=Threads(1),
+        clock=clock,
+    )
     stepds = Stepds(config.cluster.slurm_conf)
     letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
     setups = Setups(
@@ -100,6 +113,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         letting_go=letting_go,
         setups=setups,
         deep=deep,
+        mending=mending,
         notifier=_notifier(),
     )
     verdict = VerdictDesk(findings=senses.findings, mode=mode_of(config.checks))
@@ -113,10 +127,23 @@ def _here(config: AgentConfig, node: NodeName, who: Incarnation) -> Here:
     return Here(node=node, incarnation=who, head=head, config_dir=table.config_dir, log=table.setup_log)
 
 
-def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> Senses:
+def _kernel(config: AgentConfig, node: NodeName, who: Incarnation, clock: Clock) -> KernelWatch:
+    state = config.agent.state_dir / f"kernel-{node}.json"
+    return KernelWatch(config.agent.kernel_log, state=state, incarnation=who, clock=clock, limits=config.checks)
+
+
+def _senses(
+    config: AgentConfig,
+    node: NodeName,
+    *,
+    who: Incarnation,
+    link: Link,
+    clock: Clock,
+    nvml: Nvml,
+    kernel: KernelWatch,
+) -> Senses:
     limits, health = config.checks, config.health
     facts = Facts(node=node, limits=limits, slurm_conf=str(config.cluster.slurm_conf))
-    nvml = Nvml()
     probes = LocalProbes(
         skew_s=lambda: link.skew_s,
         proc=config.agent.proc_dir,
@@ -124,8 +151,6 @@ def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, c
         munge_socket=str(config.cluster.munge_socket or ""),
         nvml=nvml,
     )
-    state = config.agent.state_dir / f"kernel-{node}.json"
-    kernel = KernelWatch(config.agent.kernel_log, state=state, incarnation=who, clock=clock, limits=limits)
     memory = CheckMemory(config.agent.state_dir / f"checks-{node}.json", incarnation=who, clock=clock)
 
     def track(check: Check) -> Track:
@@ -138,8 +163,11 @@ def _senses(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, c
         interval_s = config.agent.check_interval_s
         return Track(check, facts=facts, probes=probes, clock=clock, rule=rule, interval_s=interval_s, memory=memory)
 
+    results = config.agent.state_dir / f"results-{node}"
+    catalogue = NodeCatalogue(limits, config.agent.site_checks_dir, results_dir=results)
     return Senses(
-        catalogue=NodeCatalogue(limits, config.agent.site_checks_dir),
+        catalogue=catalogue,
+        versions=catalogue.versions,
         track=track,
         watches=() if limits.kernel_log.mode == "off" else (kernel,),
         post=link.post,

@@ -22,7 +22,9 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     if raw.returncode == 0 and "Slurmd PID" in raw.output:
         return passed("slurmd answers")
     if "Connection refused" in raw.output:
-        return failed("slurmd does not run: its port refuses", Severity.DEGRADED, Advice.RESTART_SERVICE)
+        return failed(
+            "slurmd does not run: its port refuses", Severity.DEGRADED, Advice.RESTART_SERVICE, hardware="slurmd"
+        )
     return unknown(f"scontrol show slurmd: rc={raw.returncode} {raw.output[:200]}")
 
 

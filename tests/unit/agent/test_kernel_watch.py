@@ -236,3 +236,23 @@ def test_a_flood_leaves_most_of_the_core_to_others(scene: Scene) -> None:
         assert time.thread_time() - cpu < 0.5
 
     run(scene, story)
+
+
+def test_a_gpu_that_was_reset_is_rid_of_what_a_reset_cures_and_of_nothing_else(scene: Scene) -> None:
+    async def story() -> None:
+        scene.write(XID + "95, x")
+        scene.write("NVRM: Xid (PCI:0000:06:00): 95, x")
+        scene.write(XID + "79, x")
+        await scene.until(lambda: len(abouts(scene)) == 3)
+        scene.watch.forget(("GPU-1", "00000000:05:00.0"), before=0.0)
+        assert len(abouts(scene)) == 3
+        scene.watch.forget(("GPU-1", "00000000:05:00.0"), before=1e12)
+
+    run(scene, story)
+    left = {("kernel_log.xid95", "0000:06:00"), ("kernel_log.xid79", "0000:05:00")}
+    assert abouts(scene) == left
+    assert abouts(Scene(scene.log.parent)) == left
+
+
+def abouts(scene: Scene) -> set[tuple[str, str]]:
+    return {(finding.check, finding.hardware) for finding in scene.watch.findings() if finding.event}

@@ -80,6 +80,7 @@ class Scene:
     def __init__(self, *checks: Check, interval_s: float = 30.0) -> None:
         self.checks = list(checks)
         self.refused: tuple[Finding, ...] = ()
+        self.versions = {"site.own": "0badcafe"}
         self.probes = FakeProbes()
         self.watch = FakeWatch()
         self.sent: asyncio.Queue[Frame] = asyncio.Queue()
@@ -93,6 +94,7 @@ class Scene:
             watches=(self.watch,),
             post=self.sent.put_nowait,
             refresh_s=min(interval_s, 0.1),
+            versions=lambda: dict(self.versions),
         )
 
     def _track(self, check: Check) -> Track:
@@ -349,3 +351,34 @@ def test_checks_of_one_rhythm_look_at_the_same_time() -> None:
         assert all(29 < track.due - now < 91 for track in tracks)
 
     run(lambda: Scene(a_check()), story)
+
+
+def test_after_a_repair_a_check_that_was_bad_looks_anew_until_it_is_sure() -> None:
+    """Otherwise it would stay bad for as long as it takes to trust a recovery."""
+
+    async def story(scene: Scene) -> None:
+        scene.probes.value = 1.0
+        await scene.report_with("disk", Outcome.FAILED)
+        scene.probes.value = 0.0
+        await scene.senses.start_anew(5.0)
+        findings = await scene.report_with("disk", Outcome.PASSED)
+        assert not findings["disk"].is_bad
+
+    async def still_bad(scene: Scene) -> None:
+        scene.probes.value = 1.0
+        await scene.report_with("disk", Outcome.FAILED)
+        await scene.senses.start_anew(5.0)
+        assert {finding.check for finding in scene.senses.findings() if finding.is_bad} == {"disk"}
+
+    run(lambda: Scene(a_check()), story)
+    run(lambda: Scene(a_check()), still_bad)
+
+
+def test_a_changed_site_check_is_told_although_it_finds_the_same() -> None:
+    async def story(scene: Scene) -> None:
+        assert report_of(await scene.sent.get()).versions == {"site.own": "0badcafe"}
+        scene.versions = {"site.own": "feedf00d"}
+        while report_of(await scene.sent.get()).versions != {"site.own": "feedf00d"}:
+            pass
+
+    run(lambda: Scene(a_check(), interval_s=0.1), story)

@@ -130,6 +130,22 @@ class AgentSettings(Section):
     setup_log: Path = Field(
         default=Path("/var/log/provision/provisioning.log"), description="What lifecycle scripts print, in full."
     )
+    restart_units: Words = Field(
+        default=(
+            "chrony",
+            "chronyd",
+            "munge",
+            "nvidia-dcgm",
+            "nvidia-fabricmanager",
+            "nvidia-persistenced",
+            "nscd",
+            "rpcbind",
+            "slurmd",
+            "sssd",
+            "systemd-timesyncd",
+        ),
+        description="systemd services that the agent may restart when a check asks for it; no others, whoever asks.",
+    )
     config_dir: Path = Field(
         default=Path("/opt/ml/config"),
         description="Where resource_config.json and provisioning_parameters.json are written for lifecycle scripts.",

@@ -1,0 +1,69 @@
+"""The light rungs on this very machine: systemd restarts a unit, the driver resets a GPU. Needs root."""
+
+from collections.abc import Callable, Collection
+
+from steward.adapters.process import run
+from steward.model.mend import is_gpu, is_gpu_uuid, is_unit
+from steward.ports import Permanent
+
+_RESTART_S = 40.0
+_ASK_S = 15.0
+_RESET_S = 120.0
+
+
+class Mender:
+    """`units` are the services that may be restarted, as the agent's own settings name them. `let_go` closes what we
+    ourselves hold open of a GPU."""
+
+    def __init__(
+        self,
+        *,
+        units: Collection[str],
+        let_go: Callable[[], None],
+        systemctl: str = "systemctl",
+        nvidia_smi: str = "nvidia-smi",
+    ) -> None:
+        self._units = frozenset(_full(unit) for unit in units)
+        self._let_go = let_go
+        self._systemctl, self._nvidia_smi = systemctl, nvidia_smi
+
+    def restart(self, unit: str) -> None:
+        """Blocks until systemd says that it runs. Raises Permanent for a unit that is not allowed, Retryable when it
+        cannot be restarted."""
+        if not is_unit(unit) or _full(unit) not in self._units:
+            raise Permanent(f"{unit[:100]} is not among agent.restart_units: not restarted")
+        run((self._systemctl, "restart", "--", _full(unit)), timeout_s=_RESTART_S)
+
+    def reset(self, gpu: str) -> tuple[str, ...]:
+        """The names (UUID, PCI address) of the GPU that was reset. Raises Permanent when a process holds it, Retryable
+        when the driver does not reset it."""
+        if not is_gpu(gpu):
+            raise Permanent(f"{gpu[:100]!r} is no GPU's UUID or PCI address: nothing reset")
+        chosen = gpu if is_gpu_uuid(gpu) or "." in gpu else f"{gpu}.0"
+        names = self._ask(chosen, "--query-gpu=uuid,pci.bus_id")
+        if users := self._ask(chosen, "--query-compute-apps=pid"):
+            raise Permanent(f"GPU {chosen} is held by process {', '.join(users[:8])}: not reset")
+        self._let_go()
+        run((self._nvidia_smi, "--gpu-reset", "-i", chosen), timeout_s=_RESET_S)
+        return tuple(dict.fromkeys((gpu, *names)))
+
+    def _ask(self, gpu: str, query: str) -> list[str]:
+        done = run((self._nvidia_smi, "-i", gpu, query, "--format=csv,noheader"), timeout_s=_ASK_S)
+        return [word.strip() for word in done.text.replace("\n", ",").split(",") if word.strip()]
+
+
+def same_gpu(one: str, other: str) -> bool:
+    """Whether two names are of one GPU: PCI addresses are written with four or eight digits of their domain, in either
+    case, with or without the function."""
+    return bool(one) and _plain(one) == _plain(other)
+
+
+def _plain(name: str) -> str:
+    if is_gpu_uuid(name) or not is_gpu(name):
+        return name
+    domain, bus, device = name.lower().split(":")
+    return f"{int(domain, 16):x}:{bus}:{device.partition('.')[0]}"
+
+
+def _full(unit: str) -> str:
+    return unit if unit.endswith(".service") else f"{unit}.service"

@@ -1,0 +1,141 @@
+"""On the head's order: carry out a light repair, once per token and boot, and tell the head how it ended.
+
+What was begun is written down before it is done: an agent that is killed meanwhile never does it a second time, but
+tells that it does not know how it ended, and the head goes up a rung.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from steward.adapters.jsonfile import read_json, write_json
+from steward.adapters.mend_messages import MendOrder, mended_frame, mended_of
+from steward.adapters.offload import Threads
+from steward.adapters.wire import Frame, Malformed
+from steward.model.health import Advice, Incarnation
+from steward.model.mend import MendReport
+from steward.ports import Clock, PortError
+
+log = logging.getLogger(__name__)
+
+CUT_OFF = "the agent was ended while it was being carried out: nobody knows how it ended"
+_LOOK_AGAIN_S = 70.0
+"""Checks that were bad have this long to say anew how things stand, before the head hears that it is done."""
+_TIMEOUT_S = 170.0
+
+
+class Mender(Protocol):
+    def restart(self, unit: str) -> None:
+        """Blocks. Raises PortError."""
+
+    def reset(self, gpu: str) -> tuple[str, ...]:
+        """Blocks; the names of the GPU. Raises PortError."""
+
+
+class Head(Protocol):
+    def post(self, frame: Frame) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterMend:
+    """What a repair that worked changes in what the agent holds of the node: `forget` the events about a GPU that are
+    older than a time (Unix s), and look again with `start_anew`, for so many seconds at most."""
+
+    forget: Callable[[tuple[str, ...], float], None]
+    start_anew: Callable[[float], Awaitable[None]]
+
+
+class Mending:
+    """One repair at a time; an order that comes while another one is carried out is left to the head's next try."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        incarnation: Incarnation,
+        head: Head,
+        mender: Mender,
+        after: AfterMend,
+        threads: Threads,
+        clock: Clock,
+    ) -> None:
+        self._path, self._whose = path, [incarnation.instance, incarnation.boot]
+        self._head, self._mender, self._after = head, mender, after
+        self._threads, self._clock = threads, clock
+        self._task: asyncio.Task[None] | None = None
+        self._report = self._recall()
+
+    def frames(self) -> tuple[Frame, ...]:
+        """How the last order of this boot ended, if there was one."""
+        return () if self._report is None else (mended_frame(self._report),)
+
+    def obey(self, order: MendOrder) -> None:
+        """Begin, or tell again how it ended; never blocks."""
+        if self._task is not None:
+            return
+        if self._report is not None and self._report.token == order.token:
+            self._head.post(mended_frame(self._report))
+            return
+        self._task = asyncio.get_running_loop().create_task(self._carry_out(order))
+        self._task.add_done_callback(lambda _: self._rested())
+
+    async def rest(self) -> None:
+        """Until nothing is being done."""
+        if self._task is not None:
+            await asyncio.gather(self._task)
+
+    def _rested(self) -> None:
+        self._task = None
+
+    async def _carry_out(self, order: MendOrder) -> None:
+        log.warning("mend begins rung=%s target=%s token=%s", order.rung.value, order.target, order.token)
+        error = ""
+        try:
+            self._save(MendReport(token=order.token, error=CUT_OFF, at=self._clock.now()))
+            await self._do(order)
+        except (PortError, OSError) as failure:
+            error = str(failure) or type(failure).__name__
+        self._report = MendReport(token=order.token, error=error, at=self._clock.now())
+        log.warning("mend ended rung=%s target=%s why=%r", order.rung.value, order.target, error or "done")
+        self._head.post(mended_frame(self._report))
+        try:
+            self._save(self._report)
+        except PortError as failure:
+            log.warning("mend not saved why=%r", str(failure))
+
+    async def _do(self, order: MendOrder) -> None:
+        began = self._clock.now()
+        if order.rung is Advice.RESET_GPU:
+            names = await self._blocking(lambda: self._mender.reset(order.target))
+            self._after.forget(names, began)
+        else:
+            await self._blocking(lambda: self._restart(order.target))
+        await self._after.start_anew(_LOOK_AGAIN_S)
+
+    def _restart(self, unit: str) -> tuple[str, ...]:
+        self._mender.restart(unit)
+        return ()
+
+    async def _blocking(self, what: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        return await self._threads.call(what, name="mend", timeout_s=_TIMEOUT_S)
+
+    def _save(self, report: MendReport) -> None:
+        write_json(self._path, {"whose": self._whose, "report": mended_frame(report)}, sync=True)
+
+    def _recall(self) -> MendReport | None:
+        """What this very boot's last order came to."""
+        state: Any = read_json(self._path)
+        if (
+            not isinstance(state, dict)
+            or state.get("whose") != self._whose
+            or not isinstance(state.get("report"), dict)
+        ):
+            return None
+        try:
+            return mended_of(state["report"])
+        except Malformed as error:
+            log.warning("mend state dropped why=%r", str(error))
+            return None

@@ -1,0 +1,133 @@
+"""Site checks as real programs: which run, what they get, and that none of them harms the agent or the node."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.programs import run_program
+from steward.agent.catalogue import NodeCatalogue
+from steward.checks.check import Check, Facts, Verdict
+from steward.checks.limits import Limits, SiteLimits
+from steward.checks.past import Past
+from steward.model.health import Outcome
+from steward.model.ids import NodeName
+from steward.model.probe import RunProgram
+
+
+class Site:
+    def __init__(self, folder: Path, **site: object) -> None:
+        self.dir = folder / "checks.d"
+        self.dir.mkdir(mode=0o755)
+        self.limits = Limits(site=SiteLimits(**{"timeout_s": 5.0, **site}))  # type: ignore[arg-type]
+        self.catalogue = NodeCatalogue(self.limits, self.dir, results_dir=folder / "results")
+
+    def add(self, name: str, body: str) -> Path:
+        path = self.dir / name
+        path.write_text(f"#!/bin/bash\n{body}\n")
+        path.chmod(0o755)
+        return path
+
+    def checks(self) -> dict[str, Check]:
+        return {check.id: check for check in self.catalogue()[0] if check.id.startswith("site.")}
+
+    def look(self, body: str) -> Verdict:
+        self.add("own", body)
+        check = self.checks()["site.own"]
+        facts = Facts(node=NodeName("n1"), limits=self.limits)
+        programs = [probe for probe in check.probes(facts) if isinstance(probe, RunProgram)]
+        return check.verdict(tuple(run_program(one) for one in programs), facts, Past())
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path, params={"own": "--deep 3"})
+
+
+def test_a_check_gets_the_variables_of_the_framework(site: Site) -> None:
+    verdict = site.look(
+        'touch "$HC_RESULTS_DIR/mine" && [[ $HC_TIMESTAMP =~ ^20[0-9]{6}T[0-9]{6}Z$ ]] && '
+        'echo "HEALTH_CHECK_RESULT:$(hostname):Passed:none:$HC_TEST_PARAMS"'
+    )
+    assert (verdict.outcome, verdict.text) == (Outcome.PASSED, "--deep 3")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "head -c 10000000 /dev/zero | tr '\\0' x",
+        "head -c 10000000 /dev/urandom; exit 2",
+        "kill -SEGV $$",
+        "exec /none/such",
+        "echo HEALTH_CHECK_RESULT:n1:Failed:explode:x; exit 7",
+        "printf 'HEALTH_CHECK_RESULT:n1:Failed'; exit 3",
+    ],
+    ids=["10 MB", "10 MB of noise", "crash", "no program", "no such advice", "half a line"],
+)
+def test_a_check_that_misbehaves_says_nothing_of_the_node(site: Site, body: str) -> None:
+    assert site.look(body).outcome is Outcome.UNKNOWN
+
+
+def test_a_result_among_noise_is_found(site: Site) -> None:
+    verdict = site.look("head -c 3000 /dev/urandom; echo; echo HEALTH_CHECK_RESULT:n1:Failed:reboot:worn out")
+    assert (verdict.outcome, verdict.text) == (Outcome.FAILED, "worn out")
+
+
+def test_a_check_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    site = Site(tmp_path, timeout_s=0.5)
+    began = time.monotonic()
+    verdict = site.look(f"sleep 1000 & echo $! >{tmp_path}/child; wait")
+    assert (verdict.outcome, time.monotonic() - began < 5) == (Outcome.UNKNOWN, True)
+    child = int((tmp_path / "child").read_text())
+    while alive(child) and time.monotonic() - began < 10:
+        time.sleep(0.01)
+    assert not alive(child)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def test_checks_come_and_go_with_their_files(site: Site) -> None:
+    site.add("one", "true")
+    assert set(site.checks()) == {"site.one"}
+    site.add("two", "true")
+    (site.dir / "one").unlink()
+    assert set(site.checks()) == {"site.two"}
+
+
+def test_a_check_that_was_changed_has_another_version(site: Site) -> None:
+    path = site.add("one", "exit 0")
+    before = versions(site)
+    assert set(before) == {"site.one"}
+    assert len(before["site.one"]) == 8
+    assert versions(site) == before
+    site.add("one", "exit 1")
+    os.utime(path, ns=(1, 1))
+    assert versions(site)["site.one"] != before["site.one"]
+    path.unlink()
+    assert versions(site) == {}
+
+
+def test_an_nhc_configuration_is_a_check_with_a_version(tmp_path: Path) -> None:
+    conf = tmp_path / "nhc.conf"
+    conf.write_text("* || check_fs_mount_rw -f /\n")
+    site = Site(tmp_path, nhc=str(conf))
+    assert set(site.checks()) == {"site.nhc"}
+    assert len(versions(site)["site.nhc"]) == 8
+
+
+def test_a_site_check_that_is_off_is_not_there(tmp_path: Path) -> None:
+    site = Site(tmp_path, modes={"one": "off"})
+    site.add("one", "true")
+    assert site.checks() == {}
+    assert versions(site) == {}
+
+
+def versions(site: Site) -> dict[str, str]:
+    site.catalogue()
+    return dict(site.catalogue.versions())

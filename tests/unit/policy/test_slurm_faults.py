@@ -1,0 +1,164 @@
+"""Nodes that Slurm itself took out of service: looked into, repaired or told; never those that a person took out."""
+
+from dataclasses import replace
+
+import pytest
+
+from steward.model.action import DownNode, DrainNode, LaunchInstance, MendNode, RebootInstance, ReturnNode
+from steward.model.case import Case, Step
+from steward.model.health import Advice, Severity
+from steward.model.node import NodeBase, Reason
+from tests.builders.picture import Picture, a_cluster, n
+
+KILL = "Kill task failed (JobId=7 StepId=0)"
+LOW = "gres/gpu count too low (7 < 8)"
+
+
+def slurm_drains(picture: Picture, text: str, *given: str, user: str = "slurm") -> Picture:
+    for name in given or ("n2",):
+        reason = Reason(text=text, user=user, at=picture.now)
+        picture = picture.node(name, flags=frozenset({"DRAIN"}), reason=reason)
+    return picture
+
+
+def cases(picture: Picture) -> list[Case]:
+    return list(picture.memory.cases.values())
+
+
+def kinds(picture: Picture) -> list[type]:
+    return [type(action) for action in picture.plan().actions]
+
+
+def events(picture: Picture, kind: str) -> list[str]:
+    return [event.text for event in picture.plan().events if event.kind == kind]
+
+
+def looked_into(text: str = KILL) -> Picture:
+    return slurm_drains(a_cluster(), text).then().then()
+
+
+def test_a_node_is_given_back_when_its_checks_pass() -> None:
+    picture = looked_into()
+    (case,) = cases(picture)
+    assert (case.step, case.rung, case.command) == (Step.VERIFY, Advice.NONE, KILL)
+    sound = picture.after(2.0).agent("n2", checked_at=picture.now + 2.0)
+    (back,) = [action for action in sound.plan().actions if isinstance(action, ReturnNode)]
+    assert (back.node, back.command) == ("n2", KILL)
+
+
+def test_slurms_reason_is_never_overwritten() -> None:
+    picture = slurm_drains(a_cluster(), KILL)
+    for _ in range(10):
+        assert not {DrainNode, DownNode} & set(kinds(picture))
+        picture = picture.then(30.0)
+
+
+def test_jobs_that_still_run_there_are_waited_for() -> None:
+    picture = slurm_drains(a_cluster(), KILL).node("n2", base=NodeBase.MIXED).then().then()
+    assert cases(picture)[0].step is Step.RELEASE
+
+
+def test_checks_that_do_not_pass_lead_to_a_reboot() -> None:
+    picture = looked_into().failing("n2", Severity.DEGRADED, check="d_state", event=False)
+    later = picture.wait(320.0)
+    assert cases(later)[0].rung is Advice.REBOOT
+    assert RebootInstance in kinds(later.after(60.0))
+
+
+def test_the_second_time_on_probation_it_is_rebooted_at_once() -> None:
+    first = looked_into()
+    closed = first.after(2.0).agent("n2", checked_at=first.now + 2.0).then()
+    closed = closed.node("n2", flags=frozenset(), reason=None).then().then(600.0)
+    assert cases(closed)[0].step is Step.CLOSED
+    again = slurm_drains(closed, KILL).then()
+    assert [case.rung for case in cases(again) if case.is_open] == [Advice.REBOOT]
+
+
+@pytest.mark.parametrize("user", ["alice", "", "root"])
+def test_a_persons_drain_with_the_same_words_is_left_alone(user: str) -> None:
+    picture = slurm_drains(a_cluster(), "Prolog error", user=user)
+    assert picture.wait(100.0).memory.cases == {}
+    failing = picture.failing("n2")
+    assert failing.plan().actions == ()
+    assert failing.wait(100.0).memory.cases == {}
+
+
+def test_a_person_who_takes_the_node_over_meanwhile_ends_the_case() -> None:
+    picture = looked_into().drained("n2", "mine now, Bob").then()
+    assert [case.step for case in cases(picture)] == [Step.CLOSED]
+    assert ReturnNode not in kinds(picture)
+    same_words = slurm_drains(looked_into("Prolog error"), "Prolog error", user="alice").then()
+    assert [case.step for case in cases(same_words)] == [Step.CLOSED]
+
+
+def test_a_node_without_its_agent_is_left_as_slurm_left_it() -> None:
+    picture = slurm_drains(a_cluster(), KILL).agent_lost("n2")
+    assert picture.wait(100.0).memory.cases == {}
+
+
+def test_a_count_too_low_is_hardware_only_where_the_same_machine_served_with_all_of_it() -> None:
+    served = a_cluster().then()
+    assert slurm_drains(served, LOW).then().memory.cases != {}
+    assert cases(slurm_drains(served, LOW).then())[0].rung is Advice.REBOOT
+    fresh = slurm_drains(a_cluster(), LOW)
+    assert fresh.then().memory.cases == {}
+    assert "a person must look" in events(fresh, "node.slurm_reason")[0]
+
+
+def test_config_faults_are_told_once_and_touched_never() -> None:
+    picture = slurm_drains(a_cluster(), "Bad core count")
+    assert len(events(picture, "node.slurm_reason")) == 1
+    later = picture.then(60.0)
+    assert events(later, "node.slurm_reason") == []
+    assert (later.memory.cases, later.plan().actions) == ({}, ())
+
+
+@pytest.mark.parametrize("text", ["reboot issued", "POWER_DOWN_ASAP"])
+def test_what_passes_by_itself_is_not_even_told(text: str) -> None:
+    picture = slurm_drains(a_cluster(), text)
+    assert (picture.plan().actions, events(picture, "node.slurm_reason")) == ((), [])
+
+
+def test_slurmd_is_restarted_for_a_duplicate_job_id() -> None:
+    picture = looked_into("Duplicate jobid").after(60.0)
+    (order,) = [action for action in picture.plan().actions if isinstance(action, MendNode)]
+    assert (order.rung, order.target) == (Advice.RESTART_SERVICE, "slurmd")
+
+
+def test_a_prolog_that_fails_on_more_than_three_nodes_is_one_incident_and_none_is_touched() -> None:
+    picture = slurm_drains(a_cluster(100), "Prolog error", "n1", "n2", "n3", "n4")
+    assert list(picture.plan().memory.incidents) == ["check:slurm.prolog_error"]
+    later = picture.wait(100.0)
+    assert (later.memory.cases, later.plan().actions) == ({}, ())
+    few = slurm_drains(a_cluster(100), "Prolog error", "n1", "n2", "n3").then()
+    assert (len(few.memory.cases), few.memory.incidents) == (3, {})
+
+
+def test_a_node_that_rebooted_by_itself_is_checked_and_given_back() -> None:
+    reason = Reason(text="Node unexpectedly rebooted", user="slurm", at=a_cluster().now)
+    picture = a_cluster().node("n2", base=NodeBase.DOWN, reason=reason).then().then()
+    assert cases(picture)[0].step is Step.VERIFY
+    sound = picture.after(2.0).agent("n2", checked_at=picture.now + 2.0)
+    assert ReturnNode in kinds(sound)
+
+
+def test_a_failed_bring_up_is_replaced_unless_its_agent_came_after_all() -> None:
+    reason = Reason(text="ResumeTimeout reached", user="slurm", at=a_cluster().now)
+    picture = a_cluster().node("n2", base=NodeBase.DOWN, reason=reason)
+    assert cases(picture.then())[0].rung is Advice.NONE
+    without = picture.see(agents={name: view for name, view in picture.seen.agents.items() if name != n("n2")})
+    assert cases(without.then())[0].rung is Advice.REPLACE
+    assert LaunchInstance in kinds(without.then().see(instances={}).then().after(60.0))
+
+
+def test_report_only_and_pause_withhold_it() -> None:
+    picture = slurm_drains(a_cluster(), KILL)
+    assert picture.repair(act=False).wait(60.0).memory.cases == {}
+    paused = replace(picture, memory=replace(picture.memory, paused=True))
+    assert paused.wait(60.0).memory.cases == {}
+
+
+def test_a_mode_of_report_for_slurms_reasons_leaves_them_alone() -> None:
+    picture = slurm_drains(a_cluster(), KILL)
+    quiet = replace(picture, want=replace(picture.want, modes={"slurm": "report"}))
+    assert quiet.wait(60.0).memory.cases == {}
