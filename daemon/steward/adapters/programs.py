@@ -2,6 +2,7 @@
 
 import glob
 import shutil
+import time
 
 from steward.adapters.process import Completed, Failed, run
 from steward.model.probe import Raw, RunOnEach, RunProgram
@@ -13,10 +14,12 @@ def run_program(probe: RunProgram) -> Raw:
         return Raw(output=f"{probe.argv[0]} is not installed")
     try:
         env = dict(probe.env)
+        if probe.stamp_env:
+            env[probe.stamp_env] = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         done = run(probe.argv, timeout_s=probe.timeout_s, env=env, max_bytes=probe.max_bytes, check=False)
     except Failed as error:
         return Raw(error=str(error))
-    return Raw(returncode=done.returncode, output=_output(done))
+    return Raw(returncode=done.returncode, output=_output(done), truncated=done.truncated)
 
 
 def run_on_each(probe: RunOnEach) -> Raw:

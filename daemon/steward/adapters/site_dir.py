@@ -1,13 +1,17 @@
 """The site's own checks: which files of the directory may be run, and why others may not."""
 
+import contextlib
+import hashlib
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from steward.checks.site import is_name
 
 MAX_CHECKS = 64
+_MAX_DIGESTED = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +20,37 @@ class SiteDir:
 
     programs: tuple[Path, ...] = ()
     refused: tuple[str, ...] = ()
+
+
+class Digests:
+    """Eight hex digits of each file's content, read again only when the file is another or was written."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, int, int, int], str]] = {}
+
+    def of(self, paths: Iterable[Path]) -> dict[Path, str]:
+        """Those of the files that can be read."""
+        told = {path: self._one(path) for path in paths}
+        self._known = {path: one for path, one in told.items() if one is not None}
+        return {path: digest for path, (_, digest) in self._known.items()}
+
+    def _one(self, path: Path) -> tuple[tuple[int, int, int, int], str] | None:
+        try:
+            seen = path.stat()
+            stamp = (seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size)
+            known = self._known.get(path)
+            if known is not None and known[0] == stamp:
+                return known
+            with path.open("rb") as file:
+                return stamp, hashlib.sha256(file.read(_MAX_DIGESTED)).hexdigest()[:8]
+        except OSError:
+            return None
+
+
+def make_results_dir(folder: Path) -> None:
+    """Where site checks may keep things; without it they run all the same."""
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def look(folder: Path) -> SiteDir:

@@ -77,6 +77,9 @@ class SiteLimits:
     mode: str = "report"
     timeout_s: float = 10.0
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    every_s: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    params: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    nhc: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, RunProgram
 
-MAX_OUTPUT = 4096
+MAX_OUTPUT = 65536
 _RESULT = re.compile(
     r"^HEALTH_CHECK_RESULT:(?P<host>[^:]*):(?P<word>Passed|Failed|Skipped):(?P<advice>none|reboot|replace):(?P<why>.*)$",
     re.MULTILINE,
@@ -32,11 +32,14 @@ def site_mode(file_name: str) -> Callable[[Limits], str]:
 
 
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """The last `HEALTH_CHECK_RESULT:` line counts; without one, the exit status as Nagios plugins use it."""
+    """The last `HEALTH_CHECK_RESULT:` line that is about this node counts; without one, the exit status as Nagios
+    plugins use it."""
     (raw,) = raws
     results = list(_RESULT.finditer(raw.output))
     if results:
-        return _told(results[-1])
+        return _told(results, facts.node)
+    if raw.truncated:
+        return unknown(f"more than {MAX_OUTPUT} bytes of output and no result in the first of them")
     first = raw.output.strip().split("\n", 1)[0]
     match raw.returncode:
         case 0:
@@ -49,7 +52,20 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
             return unknown(f"exit status {code}: {first}")
 
 
-def _told(result: "re.Match[str]") -> Verdict:
+def _told(results: "list[re.Match[str]]", node: str) -> Verdict:
+    """Of results about several hosts those of this node count. One host alone is this one, under whatever name."""
+    ours = [result for result in results if _short(result["host"]) == _short(node)]
+    hosts = {_short(result["host"]) for result in results}
+    if not ours and len(hosts) > 1:
+        return unknown(f"results of {len(hosts)} hosts, none of {node}")
+    return _result((ours or results)[-1])
+
+
+def _short(host: str) -> str:
+    return host.strip().partition(".")[0].lower()
+
+
+def _result(result: "re.Match[str]") -> Verdict:
     why = result["why"].strip()
     match result["word"]:
         case "Passed":
@@ -60,9 +76,16 @@ def _told(result: "re.Match[str]") -> Verdict:
             return failed(why or "failed", Severity.DEGRADED, _ADVICE[result["advice"]])
 
 
-def site_check(path: str, file_name: str, limits: Limits) -> Check:
-    """The check that runs the executable at `path`."""
-    program = RunProgram(argv=(path,), timeout_s=limits.site.timeout_s, max_bytes=MAX_OUTPUT)
+def site_check(path: str, file_name: str, limits: Limits, *, results_dir: str = "") -> Check:
+    """The check that runs the executable at `path`. It may keep things in `results_dir`."""
+    site = limits.site
+    program = RunProgram(
+        argv=(path,),
+        env=(("HC_TEST_PARAMS", site.params.get(file_name, "")), ("HC_RESULTS_DIR", results_dir)),
+        stamp_env="HC_TIMESTAMP",
+        timeout_s=site.timeout_s,
+        max_bytes=MAX_OUTPUT,
+    )
 
     def probes(facts: Facts) -> tuple[RunProgram, ...]:
         return (program,)
@@ -72,5 +95,8 @@ def site_check(path: str, file_name: str, limits: Limits) -> Check:
         probes=probes,
         judge=judge,
         mode=site_mode(file_name),
-        timeout_s=limits.site.timeout_s + 2,
+        every_s=site.every_s.get(file_name),
+        timeout_s=site.timeout_s + 2,
+        title=f"the site's own check {file_name}",
+        source="command",
     )

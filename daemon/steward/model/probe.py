@@ -56,7 +56,8 @@ class RunProgram:
     """Run one program (argv, never a shell) with a time limit; its output is cut at `max_bytes`.
 
     `env` is laid over the agent's own environment. One that is not installed is a failed look, unless it
-    `may_be_absent`: then the answer has no status.
+    `may_be_absent`: then the answer has no status. `stamp_env` names a variable that shall hold the time (UTC,
+    20261121T174000Z).
     """
 
     argv: tuple[str, ...]
@@ -64,6 +65,7 @@ class RunProgram:
     timeout_s: float = 10.0
     max_bytes: int = 4096
     may_be_absent: bool = False
+    stamp_env: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +164,8 @@ class Raw:
     returncode: int | None = None
     output: str = ""
     """stdout of the program, or stderr when it wrote nothing there."""
+    truncated: bool = False
+    """More output came than was asked for, and was thrown away."""
     gpus: tuple[Gpu, ...] | None = None
     hung: str = ""
     """NVML did not answer in time: what was waited for. Then there are no `gpus`."""

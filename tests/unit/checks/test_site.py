@@ -65,9 +65,29 @@ def test_a_check_that_ran_out_of_time_says_unknown() -> None:
     assert CHECK.verdict((Raw(error="no end within 10 s"),), FACTS, Past()).outcome is Outcome.UNKNOWN
 
 
-def test_the_file_itself_is_run_with_the_sites_time_limit_and_no_shell() -> None:
-    check = site_check("/x/scratch", "scratch", Limits(site=SiteLimits(timeout_s=3)))
-    assert check.probes(FACTS) == (RunProgram(argv=("/x/scratch",), timeout_s=3, max_bytes=4096),)
+def test_the_file_itself_is_run_with_the_frameworks_variables_and_no_shell() -> None:
+    site = SiteLimits(timeout_s=3, params={"scratch": "--min 5"}, every_s={"scratch": 300.0})
+    check = site_check("/x/scratch", "scratch", Limits(site=site), results_dir="/r")
+    (program,) = check.probes(FACTS)
+    assert isinstance(program, RunProgram)
+    assert (program.argv, program.timeout_s, program.stamp_env) == (("/x/scratch",), 3, "HC_TIMESTAMP")
+    assert dict(program.env) == {"HC_TEST_PARAMS": "--min 5", "HC_RESULTS_DIR": "/r"}
+    assert check.every_s == 300.0
+    assert site_check("/x/other", "other", Limits(site=site)).every_s is None
+
+
+def test_of_results_about_several_hosts_those_of_this_node_count() -> None:
+    ours, other = "HEALTH_CHECK_RESULT:N1.site.org:Failed:reboot:bad", "HEALTH_CHECK_RESULT:n2:Passed:none:fine"
+    assert judged(f"{ours}\n{other}").outcome is Outcome.FAILED
+    assert judged(f"{other}\n{ours}").outcome is Outcome.FAILED
+    assert judged(other.replace("Passed", "Failed")).outcome is Outcome.FAILED, "its host name is not its node name"
+    elsewhere = "HEALTH_CHECK_RESULT:n3:Failed:reboot:bad"
+    assert judged(f"{other}\n{elsewhere}").outcome is Outcome.UNKNOWN
+
+
+def test_output_that_was_cut_before_a_result_says_nothing_of_the_node() -> None:
+    raw = Raw(returncode=2, output="x" * 65536, truncated=True)
+    assert CHECK.verdict((raw,), FACTS, Past()).outcome is Outcome.UNKNOWN
 
 
 def test_a_file_may_have_a_mode_of_its_own() -> None:

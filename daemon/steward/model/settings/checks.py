@@ -111,6 +111,17 @@ class SiteChecks(Section):
     modes: Annotated[Mapping[str, CheckMode], BeforeValidator(flat)] = Field(
         default_factory=dict, description="Mode by file name, where it differs."
     )
+    every_s: Annotated[Mapping[str, float], BeforeValidator(flat)] = Field(
+        default_factory=dict, description="Seconds between two runs by file name, where it is not `check_interval_s`."
+    )
+    params: Annotated[Mapping[str, str], BeforeValidator(flat)] = Field(
+        default_factory=dict, description="What a file gets in `HC_TEST_PARAMS`, by its name."
+    )
+    nhc: str = Field(
+        default="",
+        description="A configuration of LBNL Node Health Check to run as the check `site.nhc`, such as "
+        "`/etc/nhc/nhc.conf`; nhc itself then marks no node. Its name in the tables here is `nhc`.",
+    )
 
 
 class ChecksSettings(Section):

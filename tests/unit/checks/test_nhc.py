@@ -1,0 +1,70 @@
+"""NHC's own words, as it printed them (1.4.3), become findings; nhc itself is told to mark nothing."""
+
+import pytest
+
+from steward.checks.check import Facts, Verdict
+from steward.checks.limits import Limits, SiteLimits
+from steward.checks.nhc import nhc_check
+from steward.checks.past import Past
+from steward.model.health import Advice, Outcome, Severity
+from steward.model.ids import NodeName
+from steward.model.probe import Raw, RunProgram
+
+CONF = "/etc/nhc/nhc.conf"
+LIMITS = Limits(site=SiteLimits(nhc=CONF, timeout_s=30.0, modes={"nhc": "drain"}))
+FACTS = Facts(node=NodeName("n1"), limits=LIMITS)
+NOT_MOUNTED = "ERROR:  nhc-steward:  Health check failed:  check_fs_mount:  /scratch not mounted\n"
+HUNG = 'ERROR:  nhc-steward:  Health check failed:  Script timed out while executing "check_ps_service slurmd".\n'
+
+
+def judged(returncode: int, output: str, conf: str | None = "* || true\n") -> Verdict:
+    raws = (Raw(files={CONF: conf}), Raw(returncode=returncode, output=output))
+    return nhc_check(LIMITS).verdict(raws, FACTS, Past())
+
+
+def test_what_nhc_finds_is_the_findings_text() -> None:
+    expected = Verdict(
+        outcome=Outcome.FAILED,
+        severity=Severity.DEGRADED,
+        advice=Advice.NONE,
+        text="nhc: check_fs_mount:  /scratch not mounted",
+    )
+    assert judged(1, f"noise\n{NOT_MOUNTED}") == expected
+
+
+def test_nhc_that_finds_nothing_passes() -> None:
+    assert judged(0, "").outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("status", "output"),
+    [
+        (142, HUNG),
+        (143, ""),
+        (10, "nhc:  ERROR:  Invalid option:  -z"),
+        (127, "bash: nhc: not found"),
+        (-9, NOT_MOUNTED[:9]),
+    ],
+)
+def test_nhc_that_hangs_or_breaks_says_nothing_of_the_node(status: int, output: str) -> None:
+    assert judged(status, output).outcome is Outcome.UNKNOWN
+
+
+def test_a_configuration_that_is_not_there_is_said_so() -> None:
+    """nhc itself takes it for a node without faults."""
+    verdict = judged(0, "", conf=None)
+    assert (verdict.outcome, verdict.text) == (Outcome.UNKNOWN, f"{CONF}: no such file (checks.site.nhc)")
+
+
+def test_nhc_may_mark_no_node_and_ends_itself_before_we_do() -> None:
+    program = nhc_check(LIMITS).probes(FACTS)[1]
+    assert isinstance(program, RunProgram)
+    assert {"MARK_OFFLINE=0", "OFFLINE_NODE=:", "ONLINE_NODE=:", "DETACHED_MODE=0"} <= set(program.argv)
+    assert program.argv[program.argv.index("-c") + 1] == CONF
+    assert int(program.argv[program.argv.index("-t") + 1]) < program.timeout_s
+    assert "nhc" not in program.argv[program.argv.index("-n") + 1 : program.argv.index("-n") + 2]
+
+
+def test_it_is_a_site_check_with_a_mode_and_a_period() -> None:
+    check = nhc_check(LIMITS)
+    assert (check.id, check.mode(LIMITS), check.every_s) == ("site.nhc", "drain", 60.0)
