@@ -111,6 +111,7 @@ def brought_up(
     contain: bool = False,
     fixed_with_spares: int = 0,
     groups: bool = False,
+    gpus: int = 0,
     settings: Overrides | None = None,
 ) -> Iterator[Bed]:
     """A cluster for a fixture, taken down at its end."""
@@ -125,6 +126,7 @@ def brought_up(
         spares=fixed_with_spares,
         fixed=fixed_with_spares > 0,
         groups=groups,
+        gpus=gpus,
         settings=settings or {},
     )
     bed = beds.make(spec)
