@@ -33,6 +33,7 @@ from steward.model.action import (
     RequeueJob,
     ReserveNodes,
     ReturnNode,
+    SetFeature,
     SetGate,
     SetUpNode,
     SignalJob,
@@ -56,7 +57,7 @@ from steward.ports import (
 from steward.workflows.batch import Batch, batches, nodes_of
 from steward.workflows.journal import Journal
 from steward.workflows.pool import Pool
-from steward.workflows.promises import JobAction, Promises, SlurmAction
+from steward.workflows.promises import DeepAction, JobAction, Promises, SlurmAction
 from steward.workflows.subject import kind_of
 
 log = logging.getLogger(__name__)
@@ -157,10 +158,20 @@ class Applier:
                 slurm.give_back(nodes_of(batch), first.mark, first.command)
             case ForgetNode():
                 slurm.forget_nodes(nodes_of(batch))
+            case SetFeature():
+                slurm.set_feature(first.nodes, first.prefix, first.word)
             case SetGate():
                 slurm.set_gate(first.partition, open=first.open)
             case WritePartitions():
                 slurm.write_partitions(first.text)
+            case ReserveNodes() | SubmitDeep() | ReleaseNodes():
+                self._do_for_deep(first)
+            case _:
+                self._do_to_job(first)
+
+    def _do_for_deep(self, first: DeepAction) -> None:
+        slurm = self._ports.slurm
+        match first:
             case ReserveNodes():
                 slurm.reserve(first.name, first.nodes, first.seconds)
             case SubmitDeep():
@@ -168,7 +179,7 @@ class Applier:
             case ReleaseNodes():
                 slurm.release(first.name)
             case _:
-                self._do_to_job(first)
+                assert_never(first)
 
     def _do_to_job(self, first: JobAction) -> None:
         slurm = self._ports.slurm

@@ -18,6 +18,7 @@ from steward.model.action import (
     RequeueJob,
     ReserveNodes,
     ReturnNode,
+    SetFeature,
     SetGate,
     SignalJob,
     SubmitDeep,
@@ -81,7 +82,7 @@ def _nodes(action: Action) -> frozenset[NodeName] | None:
             return frozenset()
         case ReserveNodes() | SubmitDeep():
             return action.nodes
-        case CheckNow():
+        case CheckNow() | SetFeature():
             return action.nodes
         case LaunchInstance():
             return frozenset({action.slot.node})

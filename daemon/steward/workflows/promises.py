@@ -12,6 +12,7 @@ from steward.model.action import (
     RequeueJob,
     ReserveNodes,
     ReturnNode,
+    SetFeature,
     SetGate,
     SignalJob,
     SubmitDeep,
@@ -23,7 +24,8 @@ from steward.workflows.batch import Batch
 
 JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob
 DeepAction = ReserveNodes | SubmitDeep | ReleaseNodes
-SlurmAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetGate | WritePartitions | DeepAction | JobAction
+NodeAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetFeature
+SlurmAction = NodeAction | SetGate | WritePartitions | DeepAction | JobAction
 _TOO_SLOW_S = 5.0
 
 

@@ -14,6 +14,7 @@ from steward.model.action import (
     ReleaseNodes,
     ReserveNodes,
     ReturnNode,
+    SetFeature,
     SubmitDeep,
     WritePartitions,
 )
@@ -41,7 +42,7 @@ def _about(action: Action) -> dict[str, Any]:
             return {"node": action.slot.node, "case": action.case}
         case AnswerAsk():
             return {**about, "answer": action.answer.value}
-        case LetGo() | CheckNow():
+        case LetGo() | CheckNow() | SetFeature():
             return {**about, "nodes": len(action.nodes)}
         case ReserveNodes() | SubmitDeep():
             return {"reservation": action.name, "nodes": len(action.nodes)}

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from steward.api.operations.sight import Json, Sight
 from steward.model.case import Case, Step
+from steward.model.deep import DeepRun
 from steward.model.group import Group, GroupStatus
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 
@@ -14,11 +15,14 @@ _MAX_MESSAGE = 1024
 def status_of(slot: SlotRecord, group: Group, sight: Sight) -> Json:
     """ClusterInstanceStatusDetails."""
     case = sight.cases.get(slot.node) if slot.step is SlotStep.SERVING else None
-    message = _repair(case) if case else _trouble(slot)
-    return {"Status": _word(slot, group, case), "Message": message[:_MAX_MESSAGE] or None}
+    run = sight.deeps.get(slot.node)
+    message = _deep(run) if run else _repair(case) if case else _trouble(slot)
+    return {"Status": _word(slot, group, case, run), "Message": message[:_MAX_MESSAGE] or None}
 
 
-def _word(slot: SlotRecord, group: Group, case: Case | None) -> str:
+def _word(slot: SlotRecord, group: Group, case: Case | None, run: DeepRun | None) -> str:
+    if run is not None and not slot.is_leaving:
+        return "DeepHealthCheckInProgress"
     if slot.step is SlotStep.SERVING:
         return _word_of_repair(case)
     if slot.is_leaving or (slot.step in _LEAVING and slot.purpose is not Purpose.RENEW):
@@ -27,8 +31,6 @@ def _word(slot: SlotRecord, group: Group, case: Case | None) -> str:
         return "Failure"
     if slot.purpose is Purpose.RENEW or (slot.has_served and group.status is GroupStatus.SYSTEM_UPDATING):
         return "SystemUpdating"
-    if slot.step is SlotStep.VERIFY and group.on_start_checks:
-        return "DeepHealthCheckInProgress"
     return "Pending"
 
 
@@ -41,6 +43,10 @@ def _word_of_repair(case: Case | None) -> str:
 
 def _repair(case: Case) -> str:
     return f"Under repair ({case.step.value}): {case.why.text}"
+
+
+def _deep(run: DeepRun) -> str:
+    return f"Deep check {run.id} ({run.cause.value}) is {run.state.value}"
 
 
 def _trouble(slot: SlotRecord) -> str:

@@ -1,13 +1,14 @@
 """What one request sees: the last snapshot, with the one cluster that there is."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from steward.api.json11.errors import ApiError, Code, not_found
 from steward.api.operations.names import cluster_arn, is_named, node_id
 from steward.api.source import Source
 from steward.model.case import Case
+from steward.model.deep import DeepRun
 from steward.model.desired import CapacityPolicy
 from steward.model.group import Cluster, Group
 from steward.model.ids import NodeName
@@ -31,6 +32,8 @@ class Sight:
     policy: CapacityPolicy
     cases: Mapping[NodeName, Case]
     """Open repairs by node."""
+    deeps: Mapping[NodeName, DeepRun] = field(default_factory=dict)
+    """Deep checks that have their nodes, by node."""
 
     @property
     def arn(self) -> str:
@@ -83,6 +86,7 @@ def any_sight(source: Source) -> Sight | None:
         memory=memory,
         seen=snapshot.seen,
         policy=source.want.capacity,
+        deeps={node: run for run in memory.deeps.values() if run.has_nodes for node in run.nodes - run.results.keys()},
         cases={case.node: case for case in memory.cases.values() if case.is_open},
     )
 
