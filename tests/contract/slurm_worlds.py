@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from steward.model.ids import JobId, NodeName
@@ -44,8 +44,14 @@ class SlurmWorld(Protocol):
 
     def admin(self, node: str, state: str, reason: str) -> None: ...
 
+    def reconfigure(self) -> None:
+        """Slurm reads its slurm.conf again, in which no node has a feature."""
+
     def set_partition(self, partition: str, state: str) -> None:
         """By an admin."""
+
+    def add_feature(self, node: str, *, available: str, active: str) -> None:
+        """By an admin: features that the node has, and those of them that are active, as comma lists."""
 
     def register(self, node: str, feature: str) -> None:
         """A dynamic node comes, drained; there can be one."""
@@ -126,6 +132,15 @@ class FakeWorld(SlurmWorld):
         else:
             self.fake.set_reason(name, reason, user="root", flags={state.upper()})
 
+    def add_feature(self, node: str, *, available: str, active: str) -> None:
+        name = NodeName(node)
+        both = {"features": frozenset(available.split(",")), "active_features": frozenset(active.split(","))}
+        self.fake.node_table[name] = replace(self.fake.node_table[name], **both)  # type: ignore[arg-type]
+
+    def reconfigure(self) -> None:
+        for name, node in self.fake.node_table.items():
+            self.fake.node_table[name] = replace(node, features=frozenset(), active_features=frozenset())
+
     def set_partition(self, partition: str, state: str) -> None:
         self.fake.divided.set(partition, PartitionState(state))
 
@@ -201,6 +216,13 @@ class RealWorld(SlurmWorld):
 
     def admin(self, node: str, state: str, reason: str) -> None:
         self.cluster.run("scontrol", "update", f"nodename={node}", f"state={state}", f"reason={reason}")
+
+    def add_feature(self, node: str, *, available: str, active: str) -> None:
+        lists = (f"availablefeatures={available}", f"activefeatures={active}")
+        self.cluster.run("scontrol", "update", f"nodename={node}", *lists)
+
+    def reconfigure(self) -> None:
+        self.cluster.run("scontrol", "reconfigure")
 
     def set_partition(self, partition: str, state: str) -> None:
         self.cluster.run("scontrol", "update", f"partitionname={partition}", f"state={state.lower()}")

@@ -131,6 +131,12 @@ class FakeSlurm:
         if busy:
             raise Retryable(f"jobs are on {busy[0]}: not deleted")
 
+    def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
+        for (available, active), names in rules.by_other_features(self.nodes(), nodes, prefix, word).items():
+            for name in names:
+                both = {"features": available | {prefix + word}, "active_features": active | {prefix + word}}
+                self.node_table[name] = replace(self.node_table[name], **both)  # type: ignore[arg-type]
+
     def signal(self, job: JobId, signal: str) -> None:
         rules.may_signal(rules.found(self.jobs(), job))
         self.signals.append((job, signal))

@@ -182,6 +182,15 @@ class ForgetNode(_Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetFeature(_Action):
+    """Have nodes bear `prefix` + `word` as their only feature that begins with `prefix`; all others stay."""
+
+    nodes: frozenset[NodeName]
+    prefix: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignalJob(_Action):
     """Send a signal to all steps and the batch script of a job (its checkpoint signal)."""
 
@@ -251,6 +260,7 @@ Action = (
     | SetGate
     | WritePartitions
     | ForgetNode
+    | SetFeature
     | SignalJob
     | BackUpNode
     | LookAtAlarms

@@ -50,6 +50,7 @@ class Node:
     reason: Reason | None = None
     partitions: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
+    active_features: frozenset[str] = frozenset()
     address: str = ""
     port: int = 6818
     cpus: int = 0

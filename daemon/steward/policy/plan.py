@@ -10,6 +10,7 @@ from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
 from steward.policy.deep import follow_deeps
 from steward.policy.draft import Draft
+from steward.policy.features import keep_features
 from steward.policy.gate import keep_gates
 from steward.policy.groups import keep_groups
 from steward.policy.let_go import let_go
@@ -42,6 +43,7 @@ STEPS = (
     finish_operations,
     settle_orphans,
     keep_gates,
+    keep_features,
     keep_spares,
     probe_silent,
     note_look,

@@ -43,10 +43,11 @@ def test_an_admin_arms_a_check_that_was_refused_and_disarms_it_again(api: ApiBen
     remembering(api, trials={"site.fabric@abc": TRIAL})
     assert api.client().trials()[0]["state"] == "refused"
     api.client().arm_check("site.fabric", armed=True)
-    assert api.store.memory.trials["site.fabric@abc"].state is TrialState.ARMED
-    assert api.store.memory.trials["site.fabric@abc"].text == "armed by root"
+    armed = api.store.memory.trials["site.fabric@abc"]
+    assert (armed.state, armed.text) == (TrialState.ARMED, "armed by root")
     api.client().arm_check("site.fabric", armed=False)
-    assert api.store.memory.trials["site.fabric@abc"].state is TrialState.REFUSED
+    disarmed = api.store.memory.trials["site.fabric@abc"]
+    assert disarmed.state is TrialState.REFUSED
 
 
 def test_a_check_that_never_changes_cannot_be_armed(api: ApiBench) -> None:

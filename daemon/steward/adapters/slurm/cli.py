@@ -11,6 +11,10 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
 - `scontrol update nodename=a,b` changes none of them when one name is unknown.
 - `scontrol delete nodename=d[1-3]` deletes all three dynamic nodes (22.05).
 - 22.05's `scontrol delete nodename=n` deletes a node of slurm.conf too, and its slurmctld dies at the next reconfigure.
+- `availablefeatures=` and `activefeatures=` replace the whole list; a `:` in a feature works there and in `-C` (22.05).
+  What was set so is gone after a reconfigure or a restart of slurmctld, which go back to the features of slurm.conf; a
+  job that waits for such a feature shows BadConstraints meanwhile and goes on by itself when a node has it again. A job
+  that asks for a feature that no node has is refused at its submission.
 - `scancel --full` signals the batch script and its children besides the steps.
 """
 
@@ -141,6 +145,13 @@ class CommandLineSlurm:
                 self._write("delete", f"nodename={node_list(free)}")
         if busy:
             raise Retryable(f"jobs are on {node_list(busy)}: not deleted")
+
+    def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
+        """One command for all nodes whose other features are the same."""
+        for theirs, names in rules.by_other_features(self.nodes(), nodes, prefix, word).items():
+            available, active = (",".join([*sorted(kept), prefix + word]) for kept in theirs)
+            lists = (f"availablefeatures={available}", f"activefeatures={active}")
+            self._write("update", f"nodename={node_list(names)}", *lists)
 
     def signal(self, job: JobId, signal: str) -> None:
         running = rules.found(self.jobs(), job)

@@ -84,6 +84,9 @@ class PyslurmSlurm:
     def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
         self._commands.forget_nodes(nodes)
 
+    def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
+        self._commands.set_feature(nodes, prefix, word)
+
     def signal(self, job: JobId, signal: str) -> None:
         self._commands.signal(job, signal)
 

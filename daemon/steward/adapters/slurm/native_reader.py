@@ -58,6 +58,7 @@ def node(found: Any) -> Node:
         reason=reason if reason.text and out_of_service(base, flags) else None,
         partitions=frozenset(each for each in found.partitions or () if not each.startswith(PREFIX)),
         features=frozenset(found.available_features or ()),
+        active_features=frozenset(found.active_features or ()),
         address=found.address or "",
         port=0,
         cpus=found.total_cpus or 0,

@@ -76,6 +76,7 @@ def _node(record: Json) -> Node:
         reason=_reason(record) if out_of_service(base, flags) else None,
         partitions=frozenset(each for each in _list(record["partitions"]) if not each.startswith(PREFIX)),
         features=frozenset(_list(record["features"])),
+        active_features=frozenset(_list(record.get("active_features", record["features"]))),
         address=_text(record["address"]),
         port=_number(record["port"]) or 0,
         cpus=_number(record["cpus"]) or 0,

@@ -1,5 +1,6 @@
 """What both adapters ask before they write to Slurm: is it ours to touch, and how is the job named."""
 
+import re
 from collections.abc import Iterable, Mapping, Set
 
 from steward.adapters.process import show
@@ -12,6 +13,7 @@ from steward.model.partition import Partition
 from steward.ports import Permanent, Retryable, Stale
 
 _USERS_HOLD = "JobHeldUser"
+_FEATURE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def may_take_out(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> None:
@@ -69,6 +71,26 @@ def may_forget(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> tu
     deletes one of slurm.conf as well, and dies of it later."""
     known = [nodes[name] for name in sorted(set(wanted)) if name in nodes and nodes[name].is_dynamic]
     return [node.name for node in known if not node.is_busy], [node.name for node in known if node.is_busy]
+
+
+Kept = tuple[frozenset[str], frozenset[str]]
+"""Features of a node that are not ours: available ones and active ones."""
+
+
+def by_other_features(
+    nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName], prefix: str, word: str
+) -> dict[Kept, list[NodeName]]:
+    """Which of the nodes still want the one feature `prefix` + `word`, by the features that must stay. Nodes that are
+    gone are left out. Raises Permanent for text that would be more than one feature."""
+    if not _FEATURE.fullmatch(prefix + word) or not prefix:
+        raise Permanent(f"not a feature: {show(prefix + word)}")
+    found: dict[Kept, list[NodeName]] = {}
+    for node in (nodes[name] for name in sorted(set(wanted)) if name in nodes):
+        both = (node.features, node.active_features)
+        if any({f for f in each if f.startswith(prefix)} != {prefix + word} for each in both):
+            available, active = (frozenset(f for f in each if not f.startswith(prefix)) for each in both)
+            found.setdefault((available, active), []).append(node.name)
+    return found
 
 
 def may_write(

@@ -1,0 +1,71 @@
+"""What users may choose nodes by: one feature of ours on each node says how its checks stand (`HealthCheck:Passed`).
+
+Slurm goes back to the features of slurm.conf whenever it reads that file, so what is shown is compared with every
+picture, and written only where it differs.
+"""
+
+from collections import defaultdict
+
+from steward.model.action import SetFeature
+from steward.model.deep import DeepResult
+from steward.model.ids import Key, NodeName
+from steward.model.node import Node
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.slot_cases import is_between
+from steward.policy.verdict import worst
+
+PREFIX = "HealthCheck:"
+PASSED, FAILED, SKIPPED = "Passed", "Failed", "Skipped"
+EVERY_S = 10.0
+"""Changes are collected for so long: one command for many nodes."""
+
+
+def keep_features(draft: Draft) -> None:
+    """Write the feature of each node that does not show it. A node whose agent is away keeps its own."""
+    if not draft.want.health.features or not draft.may_touch_nodes:
+        return
+    last = _last_deep_results(draft)
+    wrong: defaultdict[str, set[NodeName]] = defaultdict(set)
+    for node in draft.seen.nodes.values():
+        word = _word(node, last, draft)
+        if word and not _shows(node, word):
+            wrong[word].add(node.name)
+    for word, names in sorted(wrong.items()):
+        some = ", ".join(sorted(names)[:10])
+        why = Why(rule="node.feature", text=f"the checks of {len(names)} nodes: {word.lower()}", evidence=(some,))
+        key = Key(f"feature:{word}")
+        draft.wish(SetFeature(key=key, why=why, nodes=frozenset(names), prefix=PREFIX, word=word), EVERY_S)
+
+
+def _shows(node: Node, word: str) -> bool:
+    want = PREFIX + word
+    if want not in node.features or want not in node.active_features:
+        return False
+    return sum(feature.startswith(PREFIX) for feature in node.features) == 1
+
+
+def _word(node: Node, last: dict[NodeName, DeepResult], draft: Draft) -> str:
+    """Empty: nothing can be said now."""
+    if not node.is_powered or is_between(node, draft):
+        return ""
+    view = draft.seen.agents.get(node.name)
+    if view is None:
+        return "" if node.name in draft.agents or not _is_settled(draft) else SKIPPED
+    if not view.connected:
+        return ""
+    if worst(view, draft) is not None or last.get(node.name) is DeepResult.FAILED:
+        return FAILED
+    return PASSED if view.passed or view.findings else SKIPPED
+
+
+def _is_settled(draft: Draft) -> bool:
+    """Agents had time to connect."""
+    due = draft.seen.agents_since + draft.want.repair.agents_grace_s
+    draft.wake(due)
+    return draft.now >= due
+
+
+def _last_deep_results(draft: Draft) -> dict[NodeName, DeepResult]:
+    ended = sorted((run for run in draft.deeps.values() if not run.is_open), key=lambda run: (run.ended or 0.0, run.id))
+    return {node: result for run in ended for node, result in run.results.items()}

@@ -1,0 +1,125 @@
+"""The feature by which users choose nodes whose checks passed."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from steward.model.action import SetFeature
+from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
+from steward.model.desired import HealthPolicy
+from steward.model.health import Severity
+from steward.model.node import NodeBase
+from steward.policy.controls import pause
+from tests.builders.picture import T0, Picture, a_cluster, names
+
+ON = HealthPolicy(features=True)
+
+
+def a_checked_cluster(count: int = 3) -> Picture:
+    """Every node's checks passed, and Slurm shows nothing of it yet."""
+    picture = a_cluster(count)
+    for name in picture.seen.nodes:
+        picture = picture.agent(name, passed=frozenset({"disk"}))
+    return replace(picture, want=replace(picture.want, health=ON))
+
+
+def words(picture: Picture) -> dict[str, set[str]]:
+    """What is asked for: word -> nodes."""
+    return {a.word: set(a.nodes) for a in picture.plan().actions if isinstance(a, SetFeature)}
+
+
+def shown(picture: Picture, name: str, *features: str) -> Picture:
+    return picture.node(name, features=frozenset(features), active_features=frozenset(features))
+
+
+def all_shown() -> Picture:
+    picture = a_checked_cluster()
+    for name in picture.seen.nodes:
+        picture = shown(picture, name, "HealthCheck:Passed", "rack1")
+    return picture
+
+
+def test_nodes_whose_checks_passed_say_so_with_one_command() -> None:
+    assert words(a_checked_cluster()) == {"Passed": {"n1", "n2", "n3"}}
+
+
+def test_what_slurm_shows_already_is_not_written_again() -> None:
+    assert words(all_shown()) == {}
+
+
+def test_a_node_that_a_finding_takes_out_has_failed() -> None:
+    failing = all_shown().failing("n2", Severity.DEGRADED, check="disk", event=False)
+    assert words(failing) == {"Failed": {"n2"}}
+
+
+def test_a_finding_that_is_only_told_changes_nothing() -> None:
+    assert words(all_shown().failing("n2", Severity.INFO, check="clock")) == {}
+
+
+def test_where_every_check_was_skipped_nothing_was_looked_at() -> None:
+    assert words(all_shown().agent("n2", passed=frozenset())) == {"Skipped": {"n2"}}
+
+
+def test_a_node_that_never_had_an_agent_is_skipped_once_agents_had_time_to_connect() -> None:
+    seen = all_shown().seen
+    picture = all_shown().see(agents={k: v for k, v in seen.agents.items() if k != "n3"})
+    assert words(picture) == {"Skipped": {"n3"}}
+    assert words(picture.see(agents_since=picture.now)) == {}
+
+
+def test_a_node_whose_agent_is_away_keeps_what_it_shows() -> None:
+    assert words(all_shown().agent_lost("n2")) == {}
+
+
+def test_the_last_deep_check_counts_too() -> None:
+    run = DeepRun(
+        id="d1",
+        cause=DeepCause.SWEEP,
+        who="steward",
+        kinds=frozenset({DeepKind.STRESS}),
+        nodes=names("n2"),
+        asked=T0 - 300,
+        state=DeepState.DONE,
+        ended=T0 - 200,
+        results=MappingProxyType(dict.fromkeys(names("n2"), DeepResult.FAILED)),
+    )
+    picture = all_shown()
+    failed = replace(picture, memory=replace(picture.memory, deeps={"d1": run}))
+    assert words(failed) == {"Failed": {"n2"}}
+    passed = MappingProxyType(dict.fromkeys(run.results, DeepResult.PASSED))
+    again = replace(run, id="d2", ended=T0 - 100, results=passed)
+    assert words(replace(picture, memory=replace(picture.memory, deeps={"d1": run, "d2": again}))) == {}
+
+
+def test_two_of_our_words_on_one_node_are_put_right() -> None:
+    both = shown(all_shown(), "n1", "HealthCheck:Passed", "HealthCheck:Failed", "rack1")
+    assert words(both) == {"Passed": {"n1"}}
+
+
+def test_a_feature_that_is_not_active_is_put_right() -> None:
+    assert words(all_shown().node("n1", active_features=frozenset({"rack1"}))) == {"Passed": {"n1"}}
+
+
+def test_changes_are_collected_and_not_written_every_cycle() -> None:
+    picture = a_checked_cluster().then(1)
+    assert words(picture) == {}
+    assert words(picture.after(10)) == {"Passed": {"n1", "n2", "n3"}}
+
+
+def test_a_powered_down_node_is_left_alone() -> None:
+    assert (
+        words(all_shown().node("n1", base=NodeBase.IDLE, flags=frozenset({"POWERED_DOWN"}), features=frozenset())) == {}
+    )
+
+
+@pytest.mark.parametrize("why", ["off", "report only", "paused"])
+def test_nothing_is_written_where_no_node_may_be_touched(why: str) -> None:
+    picture = a_checked_cluster()
+    if why == "off":
+        picture = replace(picture, want=replace(picture.want, health=HealthPolicy(features=False)))
+    elif why == "paused":
+        picture = replace(picture, memory=pause(picture.memory))
+    else:
+        picture = picture.repair(act=False)
+    assert words(picture) == {}
