@@ -31,6 +31,8 @@ def _word(slot: SlotRecord, group: Group, case: Case | None, run: DeepRun | None
         return "Failure"
     if slot.purpose is Purpose.RENEW or (slot.has_served and group.status is GroupStatus.SYSTEM_UPDATING):
         return "SystemUpdating"
+    if slot.step in (SlotStep.VERIFY, SlotStep.RETURN) and group.on_start_checks:
+        return "DeepHealthCheckInProgress"
     return "Pending"
 
 
