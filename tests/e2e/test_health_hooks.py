@@ -83,18 +83,14 @@ def has_said(story: Story, hook: str, node: str, what: str) -> bool:
 
 def break_gpu(story: Story, node: str) -> None:
     story.hurt(FaultKind.KERNEL_LOG, node, XID_79)
-    story.wait(
-        "the agent says so", lambda: "bad fatal kernel_log.xid79" in said(story, "steward-healthcheck", node)[-1]
-    )
+    story.wait("the agent says so", lambda: BAD in said(story, "steward-healthcheck", node)[-1])
 
 
 def test_the_hooks_of_a_sound_node_say_so_and_jobs_run(story: Story) -> None:
     job = story.submit(story.script("job.sh", "true\n"), "-w", "n1")
     assert story.wait_end(job).state == "COMPLETED"
     for hook in KEYS.values():
-        story.wait(
-            f"{hook} said so", lambda hook=hook: any("status=0 fine" in line for line in said(story, hook, "n1"))
-        )
+        story.wait(f"{hook} says so", partial(has_said, story, hook, "n1", "status=0 fine"))
 
 
 def test_a_bad_node_runs_its_job_unless_the_site_wants_it_refused(story: Story) -> None:
