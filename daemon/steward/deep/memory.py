@@ -60,7 +60,7 @@ def keep(blocks: Sequence[Block], budget: Budget) -> dict[str, float]:
     wrong, moved, spent, passes = 0, 0, 0.0, 0
     while blocks and (budget.left_s > 0 or passes == 0):
         pattern = _pattern(passes)
-        began = time.monotonic()
+        began = time.process_time()  # not the clock: others on the machine do not make the memory slower
         done = 0
         for block in blocks:
             _write(block, pattern)
@@ -68,7 +68,7 @@ def keep(blocks: Sequence[Block], budget: Budget) -> dict[str, float]:
             if budget.left_s <= 0 and passes > 0:
                 break
         wrong += sum(_differs(block, pattern) for block in blocks[:done])
-        spent += time.monotonic() - began
+        spent += time.process_time() - began
         moved += 2 * done * BLOCK
         passes += 1
     return {"blocks": len(blocks), "wrong": wrong, "moved": moved, "seconds": spent, "passes": passes}

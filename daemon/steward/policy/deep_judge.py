@@ -7,7 +7,7 @@ from steward.model.deep import Baseline, DeepKind, DeepResult, Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
 from steward.policy.deep_pairs import PairView, view_pairs
-from steward.policy.deep_usual import Bars, Usual, number
+from steward.policy.deep_usual import NO_PROOF, Bars, Usual, number
 
 MAX_WHY = 400
 _SHOWN = 3
@@ -46,10 +46,14 @@ def judge(
     more of which one was good elsewhere. Too slow like most others of a run is nobody's fault: INCONCLUSIVE.
     """
     ordered = tuple(sorted(measures, key=_order))
-    usual = Usual(profiles=profiles, baselines=baselines, measures=ordered, bars=bars or Bars())
+    usual = Usual(profiles=profiles, baselines=baselines, bars=bars or Bars()).with_run(ordered)
     pairs = view_pairs(ordered, usual)
     shared = _shared(ordered, usual)
-    return {node: _of_node(node, kinds, ordered, usual, pairs, shared) for node in sorted(nodes)}
+    about: dict[NodeName, list[Measure]] = {}
+    for one in ordered:
+        for end in {one.node, one.partner or one.node}:
+            about.setdefault(end, []).append(one)
+    return {node: _of_node(node, kinds, about.get(node, []), usual, pairs, shared) for node in sorted(nodes)}
 
 
 def kind_of(measure: Measure) -> DeepKind:
@@ -62,16 +66,16 @@ _PAIRWISE = frozenset({"tcp", "rdma", "pair"})
 def _of_node(
     node: NodeName,
     kinds: Collection[DeepKind],
-    measures: tuple[Measure, ...],
+    about: list[Measure],
     usual: Usual,
     pairs: PairView,
     shared: frozenset[str],
 ) -> Judged:
-    own = [one for one in measures if one.node == node]
+    own = [one for one in about if one.node == node]
     alone = [one for one in own if one.partner is None]
     said = [_of_measure(one, usual, shared) for one in alone]
     said += [_Said(bad=pairs.blame(node), unclear=pairs.doubt(node), good=pairs.praise(node))]
-    missing = _missing(kinds, [*own, *(one for one in measures if one.partner == node)])
+    missing = _missing(kinds, about)
     bad = [text for one in said for text in one.bad]
     unclear = [*(text for one in said for text in one.unclear), *missing]
     good = [text for one in said for text in one.good]
@@ -95,6 +99,8 @@ def _of_measure(measure: Measure, usual: Usual, shared: frozenset[str]) -> _Said
     if bar is None or measure.value >= bar.least:
         return _Said(good=(told,))
     low = f"{told} is below {bar.text}"
+    if measure.check in NO_PROOF:
+        return _Said(unclear=(f"{low}, which proves no fault",))
     return _Said(unclear=(f"{low}, as for most nodes of this run",)) if measure.check in shared else _Said(bad=(low,))
 
 

@@ -16,22 +16,34 @@ _WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED)
 
 
 @dataclass(slots=True)
+class _Side:
+    """Pairs with a text each, and who met whom in them."""
+
+    texts: dict[Pair, str] = field(default_factory=dict)
+    _met: dict[NodeName, set[NodeName]] = field(default_factory=dict)
+
+    def add(self, pair: Pair, text: str) -> None:
+        self.texts[pair] = text
+        for one, other in (pair, pair[::-1]):
+            self._met.setdefault(one, set()).add(other)
+
+    def partners(self, node: NodeName) -> list[NodeName]:
+        return sorted(self._met.get(node, ()))
+
+
+@dataclass(slots=True)
 class _Check:
     """The pairs of one check: what is good, bad (with why), and not known."""
 
-    good: dict[Pair, str] = field(default_factory=dict)
-    bad: dict[Pair, str] = field(default_factory=dict)
-    unknown: dict[Pair, str] = field(default_factory=dict)
-
-    def partners(self, node: NodeName, pairs: Iterable[Pair]) -> list[NodeName]:
-        return sorted(pair[0] if pair[1] == node else pair[1] for pair in pairs if node in pair)
+    good: _Side = field(default_factory=_Side)
+    bad: _Side = field(default_factory=_Side)
+    unknown: _Side = field(default_factory=_Side)
 
     def is_to_blame(self, node: NodeName) -> bool:
         """Bad with two distinct partners or more, more often than good, and one of them was good with somebody else."""
-        bad = self.partners(node, self.bad)
-        elsewhere = {end for pair in self.good if node not in pair for end in pair}
-        outnumbered = len(bad) > len(self.partners(node, self.good))
-        return len(bad) >= 2 and outnumbered and any(partner in elsewhere for partner in bad)
+        bad = self.bad.partners(node)
+        outnumbered = len(bad) > len(self.good.partners(node))
+        return len(bad) >= 2 and outnumbered and any(set(self.good.partners(one)) - {node} for one in bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +54,7 @@ class PairView:
 
     def blame(self, node: NodeName) -> tuple[str, ...]:
         return tuple(
-            _with_partners(name, node, check.partners(node, check.bad), check.bad)
+            _with_partners(name, node, check.bad)
             for name, check in sorted(self.checks.items())
             if check.is_to_blame(node)
         )
@@ -51,21 +63,21 @@ class PairView:
         """Bad pairs that are not laid at a partner's door, and what could not be measured."""
         found = []
         for name, check in sorted(self.checks.items()):
-            unexplained = [one for one in check.partners(node, check.bad) if not check.is_to_blame(one)]
+            unexplained = [one for one in check.bad.partners(node) if not check.is_to_blame(one)]
             if unexplained and not check.is_to_blame(node):
-                told = _with_partners(name, node, unexplained, check.bad)
+                told = _with_partners(name, node, check.bad, unexplained)
                 found.append(f"{told}; not enough to tell whose fault")
-            unknown = check.partners(node, check.unknown)
-            counts = bool(check.good) or not name.startswith(_OPTIONAL)
-            if unknown and counts and not check.partners(node, check.good):
-                found.append(_with_partners(name, node, unknown, check.unknown))
+            unknown = check.unknown.partners(node)
+            counts = bool(check.good.texts) or not name.startswith(_OPTIONAL)
+            if unknown and counts and not check.good.partners(node):
+                found.append(_with_partners(name, node, check.unknown))
         return tuple(found)
 
     def praise(self, node: NodeName) -> tuple[str, ...]:
         return tuple(
-            _with_partners(name, node, good, check.good)
+            _with_partners(name, node, check.good)
             for name, check in sorted(self.checks.items())
-            if (good := check.partners(node, check.good))
+            if check.good.partners(node)
         )
 
 
@@ -92,17 +104,18 @@ def _sort_out(pairs: dict[Pair, Measure], usual: Usual) -> _Check:
         bar = usual.bar(one) if one.outcome is Outcome.PASSED else None
         told = f"{number(one.value)} {one.unit}"
         if one.outcome is Outcome.FAILED:
-            check.bad[pair] = one.text or "failed"
+            check.bad.add(pair, one.text or "failed")
         elif one.outcome is Outcome.UNKNOWN:
-            check.unknown[pair] = one.text or "not measured"
+            check.unknown.add(pair, one.text or "not measured")
         elif bar is not None and one.value < bar.least:
-            check.bad[pair] = f"{told}, below {bar.text}"
+            check.bad.add(pair, f"{told}, below {bar.text}")
         else:
-            check.good[pair] = told
+            check.good.add(pair, told)
     return check
 
 
-def _with_partners(check: str, node: NodeName, partners: list[NodeName], texts: dict[Pair, str]) -> str:
-    shown = ", ".join(f"with {one}: {texts[pair_of(node, one)]}" for one in partners[:_SHOWN])
+def _with_partners(check: str, node: NodeName, side: _Side, only: list[NodeName] | None = None) -> str:
+    partners = side.partners(node) if only is None else only
+    shown = ", ".join(f"with {one}: {side.texts[pair_of(node, one)]}" for one in partners[:_SHOWN])
     more = f" and {len(partners) - _SHOWN} more" if len(partners) > _SHOWN else ""
     return f"{check} {shown}{more}"

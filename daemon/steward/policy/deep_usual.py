@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from types import MappingProxyType
 
@@ -14,6 +14,8 @@ KEPT_VALUES = 50
 
 _LOOSE = MappingProxyType({"disk.write": 0.5, "disk.read": 0.5})
 """Shared and burstable disks differ that much without a fault."""
+NO_PROOF = frozenset(_LOOSE)
+"""Slow here is told and looked at again, and is no fault by itself."""
 NOT_COMPARED = frozenset({"tcp.latency", "memory.keep", "cpu.stress_ng"})
 """Numbers for people: how long, how much, or more about who else used a core than about the node."""
 
@@ -44,8 +46,9 @@ class Usual:
 
     profiles: Mapping[NodeName, str]
     baselines: Mapping[str, Baseline]
-    measures: tuple[Measure, ...]
     bars: Bars = field(default_factory=Bars)
+    own: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    """Baseline key -> the run's own median, and how many nodes took part."""
 
     def bar(self, measure: Measure) -> Bar | None:
         """None where there is nothing to compare it with."""
@@ -61,20 +64,30 @@ class Usual:
             return Bar(least=share * middle, text=text, is_learnt=True)
         return self._own_bar(measure, profile, self.bars.own_share * loose)
 
+    def with_run(self, measures: Iterable[Measure]) -> "Usual":
+        """Knows these values of the run itself, too."""
+        groups: dict[str, list[Measure]] = {}
+        for one in measures:
+            if one.outcome is Outcome.PASSED and not math.isnan(one.value):
+                groups.setdefault(baseline_key(one.check, self.profile(one)), []).append(one)
+        own = {key: (median(one.value for one in those), len(_nodes(those))) for key, those in groups.items()}
+        return replace(self, own=own)
+
     def profile(self, measure: Measure) -> str:
         """Of a pair: both ends' profiles."""
         ends = {measure.node, measure.partner} - {None}
         return "+".join(sorted({self.profiles.get(end, "") for end in ends if end is not None}))
 
     def _own_bar(self, measure: Measure, profile: str, share: float) -> Bar | None:
-        alike = [one for one in self.measures if one.check == measure.check and self.profile(one) == profile]
-        alike = [one for one in alike if one.outcome is Outcome.PASSED and not math.isnan(one.value)]
-        nodes = {one.node for one in alike} | {one.partner for one in alike if one.partner is not None}
-        if len(nodes) < self.bars.min_nodes:
+        middle, nodes = self.own.get(baseline_key(measure.check, profile), (0.0, 0))
+        if nodes < self.bars.min_nodes:
             return None
-        middle = median(sorted(one.value for one in alike))
-        text = f"{share:.0%} of this run's median of {number(middle)} {measure.unit} ({len(nodes)} nodes)"
+        text = f"{share:.0%} of this run's median of {number(middle)} {measure.unit} ({nodes} nodes)"
         return Bar(least=share * middle, text=text, is_learnt=False)
+
+
+def _nodes(measures: Iterable[Measure]) -> set[NodeName]:
+    return {end for one in measures for end in (one.node, one.partner) if end is not None}
 
 
 def baseline_key(check: str, profile: str) -> str:
@@ -95,7 +108,7 @@ def learn(
     """`baselines` with the good values of nodes that passed added; the newest `KEPT_VALUES` are kept. A pair counts
     once, and only when both ends passed (a partner without a result does not count)."""
     learnt = dict(baselines)
-    usual = Usual(profiles=profiles, baselines={}, measures=())
+    usual = Usual(profiles=profiles, baselines={})
     for measure in good_once(measures, results):
         profile = usual.profile(measure)
         key = baseline_key(measure.check, profile)

@@ -75,6 +75,28 @@ def test_when_most_nodes_are_slow_none_of_them_is_blamed() -> None:
     assert "as for most nodes of this run" in found[N1].why
 
 
+def test_a_slow_disk_is_told_and_proves_nothing() -> None:
+    values = [measure(node, 100.0, check="disk.write") for node in (N2, N3, N4)]
+    slow = measure(N1, 10.0, check="disk.write")
+    found = judge(ALL, STRESS, [slow, *values], profiles={}, baselines={})
+    assert found[N1].result is DeepResult.INCONCLUSIVE
+    assert found[N1].why.endswith("(4 nodes), which proves no fault")
+
+
+def test_a_tool_that_works_for_no_pair_is_nobodys_fault_and_one_that_works_for_others_is_unclear() -> None:
+    tcp = [measure(here, 900.0, check="tcp.bandwidth", partner=there) for here, there in ((N1, N2), (N3, N4))]
+    dead = [
+        measure(here, math.nan, check="rdma.bandwidth", outcome=Outcome.UNKNOWN, partner=there)
+        for here, there in ((N1, N2), (N3, N4))
+    ]
+    kinds = frozenset({DeepKind.CONNECTIVITY})
+    found = judge(ALL, kinds, [*tcp, *dead], profiles={}, baselines={})
+    assert {one.result for one in found.values()} == {DeepResult.PASSED}
+    alive = measure(N3, 390.0, check="rdma.bandwidth", partner=N4)
+    found = judge(ALL, kinds, [*tcp, dead[0], alive], profiles={}, baselines={})
+    assert [found[node].result for node in (N1, N3)] == [DeepResult.INCONCLUSIVE, DeepResult.PASSED]
+
+
 def test_what_could_not_be_measured_is_inconclusive_and_says_why() -> None:
     lost = measure(N1, math.nan, check="pair.presence", outcome=Outcome.UNKNOWN, text="it did not come within 30 s")
     found = judge([N1, N2], STRESS, [lost, measure(N1), measure(N2)], profiles={}, baselines={})
