@@ -98,6 +98,9 @@ class Client:
     def breakers(self) -> list[Json]:
         return self._list("/v1/breakers")
 
+    def lemons(self) -> list[Json]:
+        return self._list("/v1/lemons")
+
     def reset_breakers(self, scope: str = "") -> Json:
         """One breaker, or all that are tripped."""
         return self._post("/v1/breakers/reset", {"scope": scope})

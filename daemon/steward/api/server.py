@@ -17,6 +17,7 @@ from steward.api.auth import Gatekeeper, Refused
 from steward.api.blast import breakers_view, trials_view
 from steward.api.deep import check_deep, deep_view, deeps_view
 from steward.api.json11.route import Json11
+from steward.api.lemons import lemons_view
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, status_view
@@ -88,6 +89,9 @@ class Pages:
         snapshot, now = self._snapshot(), self._source.clock.now()
         plan = dry_run(self._source.plan, snapshot, self._source.want, now)
         return JSONResponse(plan_view(plan, snapshot, now))
+
+    def lemons(self, _request: Request) -> Response:
+        return JSONResponse(lemons_view(self._snapshot(), self._source.clock.now()))
 
     def doctor(self, _request: Request) -> Response:
         return JSONResponse([shape(line) for line in self._source.doctor()])
@@ -199,6 +203,7 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         Route("/v1/resume-actions", pages.resume_actions, methods=["POST"]),
         Route("/v1/breakers", pages.breakers),
         Route("/v1/breakers/reset", pages.reset_breakers, methods=["POST"]),
+        Route("/v1/lemons", pages.lemons),
         Route("/v1/checks/trials", pages.trials),
         Route("/v1/checks/arm", pages.arm_check, methods=["POST"]),
         Route("/v1/checks/deep", pages.deeps),

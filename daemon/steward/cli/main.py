@@ -13,6 +13,7 @@ from steward.cli.context import context_for
 from steward.cli.deep import deep, show
 from steward.cli.deep import list_ as list_deep
 from steward.cli.group import group
+from steward.cli.health import lemons
 from steward.cli.look import cases, doctor, events, explain, jobs, nodes, plan, status
 from steward.cli.node import node
 from steward.cli.order import pause, resume_actions
@@ -46,6 +47,7 @@ for command in (
     pause,
     resume_actions,
     breaker,
+    lemons,
     check,
     group,
     node,

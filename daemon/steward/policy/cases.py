@@ -10,6 +10,7 @@ from steward.policy.case_notes import note_failures, note_old_instance, note_sho
 from steward.policy.case_steps import entered, wish_for
 from steward.policy.case_table import TABLE, Fact, facts_of
 from steward.policy.draft import Draft
+from steward.policy.mishaps import note_failure
 from steward.policy.slot_table import TIMED
 from steward.policy.suspicion import fault_of
 
@@ -91,6 +92,7 @@ def _enter(scene: Scene, fact: Fact) -> Case:
 
 
 def _confirm(case: Case, scene: Scene) -> Case:
+    note_failure(case, scene.draft)
     fault = fault_of(scene.node, scene.draft)
     why = fault.why if fault and fault.trigger is case.trigger else case.why
     scene.draft.tell("case.opened", f"{case.node}: {why}", level=Level.WARNING, node=case.node, case=case.id)

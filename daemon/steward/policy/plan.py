@@ -6,6 +6,7 @@ from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.policy.ask import answer_asks
 from steward.policy.breaker import follow_breakers
+from steward.policy.canary import follow_trials
 from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
 from steward.policy.deep import follow_deeps
@@ -15,6 +16,7 @@ from steward.policy.gate import keep_gates
 from steward.policy.groups import keep_groups
 from steward.policy.let_go import let_go
 from steward.policy.lookout import note_foreign, probe_silent, remember_agents
+from steward.policy.mishaps import note_exclusions
 from steward.policy.operations import finish_operations
 from steward.policy.orphans import settle_orphans
 from steward.policy.prune import prune
@@ -29,6 +31,7 @@ STEPS = (
     remember_agents,
     remember_served,
     forgive_blind_time,
+    follow_trials,
     find_incidents,
     move_cases,
     follow_breakers,
@@ -49,6 +52,7 @@ STEPS = (
     note_look,
     note_foreign,
     tell_reasons,
+    note_exclusions,
     remember_jobs,
     follow_jobs,
     let_go,

@@ -73,3 +73,25 @@ def test_our_mark_without_a_case_is_told_of_and_not_undone() -> None:
     picture = a_cluster().drained("n2", "steward:agent:replace:c99-0")
     assert [event.kind for event in picture.plan().events] == ["node.orphan"]
     assert picture.plan().actions == ()
+
+
+def test_a_reboot_that_slurmctld_wrote_after_is_still_the_admins_command() -> None:
+    for picture in (
+        a_cluster().down("n2", "Action:Reboot : Not responding"),
+        a_cluster().drained("n2", "Action:Reboot"),
+    ):
+        assert RebootInstance in [type(action) for action in picture.plan().actions]
+
+
+@pytest.mark.parametrize(
+    "reason", ["ACTION:REBOOT", "action:reboot", "Action:Reboot.", "Action:reboot : Not responding"]
+)
+def test_a_command_is_taken_to_the_letter(reason: str) -> None:
+    decided = a_cluster().down("n2", reason).plan()
+    assert decided.actions == ()
+    assert [event.kind for event in decided.events] == ["node.near_miss"]
+
+
+def test_only_the_first_words_of_a_reason_are_a_command() -> None:
+    decided = a_cluster().drained("n2", "my maintenance : Action:Reboot").plan()
+    assert (decided.actions, decided.events) == ((), ())
