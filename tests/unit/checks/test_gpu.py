@@ -1,5 +1,6 @@
 """What each GPU check makes of a look at NVML."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from steward.checks import gpu
 from steward.checks.check import Check, Verdict
 from steward.checks.gpu import ecc, fabric, heat, leftover, nvlink, pcie, present, recovery, remap, upkeep
+from steward.checks.limits import Limits
 from steward.checks.past import Past
 from steward.model.gpu import GpuProcess
 from steward.model.health import Advice, Outcome, Severity
@@ -174,3 +176,13 @@ def test_services_of_root_may_use_a_gpu_and_leaked_memory_is_told() -> None:
     leaked = with_fault(H200, memory_used_mib=500)
     assert "500 MiB" in seen(leftover.CHECK, leaked, Raw(processes=root)).text
     assert seen(leftover.CHECK, leaked, Raw()).outcome is Outcome.SKIPPED
+
+
+def test_every_gpu_check_and_its_thresholds_are_on_the_page_of_checks() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "checks.md").read_text()
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `gpu")}
+    for check in gpu.CHECKS:
+        row = rows[check.id]
+        told = [f"`{limit.name}` ({limit.default:.0f}" for limit in check.thresholds]
+        assert [words for words in told if words not in row] == []
+        assert row.endswith("| drain |" if check.mode(Limits()) == "drain" else "| report |")
