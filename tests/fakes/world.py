@@ -223,10 +223,6 @@ class World:
                 return slurm.down(action.node, action.mark, now)
             case ReturnNode():
                 return slurm.give_back(action.node, action.mark, action.command)
-            case SetFeature():
-                for node in action.nodes:
-                    slurm.set_feature(node, action.prefix, action.word)
-                return ""
             case RequeueJob():
                 return slurm.requeue(action.job, action.exclude, now)
             case NudgeJob():
@@ -240,6 +236,9 @@ class World:
 
     def _apply_to_machines(self, action: Action) -> str:
         match action:
+            case SetFeature():
+                for node in action.nodes:
+                    self.slurm.set_feature(node, action.prefix, action.word)
             case CheckNow():
                 for node in action.nodes:
                     self.machines.check_now(node, self.now)

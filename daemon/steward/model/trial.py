@@ -32,9 +32,6 @@ class Trial:
     usual: float | None = None
     tried: frozenset[NodeName] = frozenset()
     failed: frozenset[NodeName] = frozenset()
+    share: float | None = None
+    """Of its nodes that failed (0 to 1) when its trial was decided."""
     text: str = ""
-
-    @property
-    def share(self) -> float:
-        """Of its nodes that failed (0 to 1)."""
-        return len(self.failed) / len(self.tried) if self.tried else 0.0

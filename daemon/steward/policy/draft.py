@@ -22,6 +22,7 @@ from steward.model.plan import Plan
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.slot_of import slot_of
+from steward.policy.trust import hushed
 
 TIDY = (Step.SUSPECT, Step.CLOSED)
 """Steps in which nothing was done to the node (yet, or any more)."""
@@ -31,7 +32,7 @@ class Draft:
     """Everything a step of the plan may read, and the doors through which it adds wishes, events and memory."""
 
     def __init__(self, seen: Observed, want: Desired, memory: Memory, now: float) -> None:
-        self.seen = seen
+        self.seen = hushed(seen, memory.trials, canaries=want.health.canary_nodes > 0)
         self.want = want
         self.now = now
         self.paused = memory.paused

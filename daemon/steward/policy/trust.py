@@ -1,0 +1,40 @@
+"""A check that may change and has not shown yet that it is sane is listened to, and acts on nothing."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from steward.model.health import Finding, Severity
+from steward.model.observed import AgentView, Observed
+from steward.model.trial import Trial, TrialState
+
+
+def trial_key(check: str, version: str) -> str:
+    return f"{check}@{version}"
+
+
+def hushed(seen: Observed, trials: Mapping[str, Trial], *, canaries: bool) -> Observed:
+    """The picture in which what such checks find bad is INFO, which is only told. `canaries`: a version without a
+    trial is not trusted."""
+    quiet = {
+        node: replace(view, findings=tuple(_hush(f, view, trials, canaries) for f in view.findings))
+        for node, view in seen.agents.items()
+        if view.versions and any(_is_unproved(f, view, trials, canaries) for f in view.findings)
+    }
+    return replace(seen, agents={**seen.agents, **quiet}) if quiet else seen
+
+
+def _is_unproved(finding: Finding, view: AgentView, trials: Mapping[str, Trial], canaries: bool) -> bool:
+    return finding.severity is not Severity.INFO and not _is_trusted(finding.check, view, trials, canaries)
+
+
+def _hush(finding: Finding, view: AgentView, trials: Mapping[str, Trial], canaries: bool) -> Finding:
+    return replace(finding, severity=Severity.INFO) if _is_unproved(finding, view, trials, canaries) else finding
+
+
+def _is_trusted(check: str, view: AgentView, trials: Mapping[str, Trial], canaries: bool) -> bool:
+    """One of ours, or one whose version on this node is armed."""
+    version = view.versions.get(check)
+    if version is None:
+        return True
+    trial = trials.get(trial_key(check, version))
+    return not canaries if trial is None else trial.state is TrialState.ARMED

@@ -1,0 +1,150 @@
+"""A new or changed site check first shows on some nodes that it is sane; until then it only reports."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from steward.model.action import DownNode, DrainNode
+from steward.model.desired import HealthPolicy
+from steward.model.health import Severity
+from steward.model.trial import TrialState
+from steward.policy.controls import arm_check
+from tests.builders.picture import Picture, a_cluster
+
+HOUR_S = 3600.0
+RULES = HealthPolicy(canary_nodes=5, canary_s=4 * HOUR_S, canary_failing_fraction=0.1)
+CHECK = "site.fabric"
+
+
+def versions(picture: Picture, version: str, *given: str, check: str = CHECK) -> Picture:
+    """These nodes (or all) run this version, and it passes there."""
+    for name in given or picture.seen.nodes:
+        picture = picture.agent(
+            name, versions=MappingProxyType({check: version}), passed=frozenset({check}), findings=()
+        )
+    return picture
+
+
+def a_site(count: int = 20, rules: HealthPolicy = RULES) -> Picture:
+    picture = a_cluster(count, correlated_min=100, breaker_min=100, check_breaker_min=100)
+    return replace(picture, want=replace(picture.want, health=rules))
+
+
+def failing(picture: Picture, *given: str) -> Picture:
+    for name in given:
+        bad = picture.failing(name, Severity.DEGRADED, check=CHECK, event=False)
+        picture = bad.agent(name, passed=frozenset())
+    return picture
+
+
+def touched(picture: Picture) -> list[str]:
+    return sorted(a.node for a in picture.plan().actions if isinstance(a, DownNode | DrainNode))
+
+
+def state(picture: Picture, version: str = "v1") -> TrialState:
+    return picture.memory.trials[f"{CHECK}@{version}"].state
+
+
+def armed(version: str = "v1") -> Picture:
+    """That version passed its trial on all nodes."""
+    return versions(a_site(), version).then(4 * HOUR_S).then()
+
+
+def test_a_check_that_was_never_seen_touches_no_node_and_that_is_told() -> None:
+    picture = failing(versions(a_site(), "v1"), "n1")
+    assert touched(picture) == []
+    assert [event.kind for event in picture.plan().events] == ["check.trial"]
+    assert "5 nodes had results for 4 h" in picture.plan().events[0].text
+
+
+def test_it_is_armed_with_its_arithmetic_when_enough_nodes_had_good_results_for_long_enough() -> None:
+    running = versions(a_site(), "v1").then(4 * HOUR_S - 1)
+    assert state(running.then()) is TrialState.RUNNING
+    decided = running.after(1).plan()
+    assert [event.kind for event in decided.events] == ["check.armed"]
+    assert "0 of 20 nodes failed" in decided.events[0].text
+
+
+def test_an_armed_check_takes_nodes_out() -> None:
+    assert touched(failing(armed(), "n1")) == ["n1"]
+
+
+def test_its_time_begins_with_the_fifth_node_that_had_a_result() -> None:
+    few = versions(a_site(), "v1", "n1", "n2", "n3", "n4").then(100 * HOUR_S).then()
+    assert state(few) is TrialState.RUNNING
+    enough = versions(few, "v1", "n5").then(HOUR_S).then()
+    assert state(enough) is TrialState.RUNNING
+    assert state(enough.then(3 * HOUR_S).then()) is TrialState.ARMED
+
+
+def test_a_node_where_it_was_skipped_says_nothing_of_it() -> None:
+    picture = versions(a_site(), "v1")
+    for name in list(picture.seen.nodes)[4:]:
+        picture = picture.agent(name, passed=frozenset(), skipped=frozenset({CHECK}))
+    assert picture.then().memory.trials[f"{CHECK}@v1"].tried == {"n1", "n2", "n3", "n4"}
+
+
+def test_one_that_fails_too_often_goes_on_reporting_and_a_person_is_told() -> None:
+    picture = failing(versions(a_site(), "v1"), "n1", "n2", "n3").then(4 * HOUR_S)
+    event = picture.plan().events[0]
+    assert event.kind == "check.refused"
+    assert "3 of 20 nodes failed (15.0%; at most 10.0%" in event.text
+    assert f"steward check arm {CHECK}" in event.text
+    assert touched(picture.then()) == []
+
+
+def test_a_failure_that_was_over_soon_counts_all_the_same() -> None:
+    picture = failing(versions(a_site(), "v1"), "n1", "n2", "n3").then(60)
+    assert state(versions(picture, "v1").then(4 * HOUR_S).then()) is TrialState.REFUSED
+
+
+def test_a_changed_check_is_on_trial_again_where_it_was_changed_and_nowhere_else() -> None:
+    changed = versions(armed(), "v2", "n1", "n2")
+    assert touched(failing(changed, "n2", "n3")) == ["n3"]
+
+
+def test_a_changed_check_is_compared_with_its_earlier_version() -> None:
+    """One that always failed on a tenth of the nodes may go on doing so."""
+    before = failing(versions(a_site(), "v1"), "n1", "n2").then(4 * HOUR_S).then()
+    assert state(before) is TrialState.ARMED
+    after = failing(versions(before, "v2"), "n1", "n2", "n3", "n4").then(4 * HOUR_S).then()
+    assert state(after, "v2") is TrialState.ARMED
+    assert "10.0% with its earlier version" in after.memory.trials[f"{CHECK}@v2"].text
+
+
+def test_going_back_to_a_version_that_was_armed_needs_no_trial() -> None:
+    back = versions(versions(armed(), "v2").then(60), "v1")
+    assert touched(failing(back, "n1")) == ["n1"]
+
+
+def test_a_person_arms_a_check_on_trial_and_disarms_one_that_acts() -> None:
+    picture = failing(versions(a_site(), "v1"), "n1").then()
+    by_hand = replace(picture, memory=arm_check(picture.memory, CHECK, "root", armed=True))
+    assert touched(by_hand) == ["n1"]
+    assert touched(replace(by_hand, memory=arm_check(by_hand.memory, CHECK, "root", armed=False))) == []
+
+
+def test_a_small_cluster_needs_no_more_nodes_than_it_has() -> None:
+    assert state(versions(a_site(2), "v1").then(4 * HOUR_S).then()) is TrialState.ARMED
+
+
+def test_without_trials_a_new_check_acts_at_once_and_can_still_be_disarmed() -> None:
+    picture = failing(versions(a_site(rules=replace(RULES, canary_nodes=0)), "v1"), "n1")
+    assert touched(picture) == ["n1"]
+    disarmed = arm_check(picture.then().memory, CHECK, "root", armed=False)
+    assert touched(replace(picture, memory=disarmed)) == []
+
+
+@pytest.mark.parametrize("check", ["disk", "kernel_log"])
+def test_our_own_checks_have_no_trial(check: str) -> None:
+    picture = versions(a_site(), "v1").failing("n1", check=check)
+    assert touched(picture) == ["n1"]
+
+
+def test_old_versions_are_forgotten_beyond_the_eighth() -> None:
+    picture = a_site()
+    for number in range(12):
+        picture = versions(picture, f"v{number}").then(4 * HOUR_S).then(1)
+    assert len(picture.memory.trials) == 8
+    assert f"{CHECK}@v11" in picture.memory.trials
