@@ -1,6 +1,8 @@
 """What kernel-log lines say of their node. The corpus has a line and a look-alike for each signature."""
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -104,3 +106,15 @@ def test_a_long_hostile_line_costs_no_more_than_a_few_milliseconds(filler: str) 
 
 def test_what_is_beyond_the_longest_line_is_not_even_looked_at() -> None:
     assert judge("EDAC MC0: " + "x" * 10_000_000) is None
+
+
+def test_the_page_names_every_signature_and_every_code_that_acts() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "checks.md").read_text()
+    section = page[page.index("## Kernel log") : page.index("## Site checks and NHC")]
+    names = {one.name for one in SIGNATURES} - {"xid", "sxid"}
+    assert sorted(name for name in names if f"`{name}`" not in section) == []
+    table = section[section.index("| Codes |") :]
+    assert sorted(code for code in HARDWARE if not re.search(rf"\b{code}\b", table)) == []
+    jobs = section[section.index("Most Xids") : section.index("| Codes |")]
+    spans = [(int(a), int(b or a)) for a, b in re.findall(r"(\d+)(?:-(\d+))?", jobs.partition("never drain")[0])]
+    assert {code for first, last in spans for code in range(first, last + 1)} >= APPLICATION
