@@ -1,6 +1,7 @@
 """The light rungs on this very machine: systemd restarts a unit, the driver resets a GPU. Needs root."""
 
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 
 from steward.adapters.process import run
 from steward.model.mend import is_gpu, is_gpu_uuid, is_unit
@@ -13,13 +14,13 @@ _RESET_S = 120.0
 
 class Mender:
     """`units` are the services that may be restarted, as the agent's own settings name them. `let_go` closes what we
-    ourselves hold open of a GPU."""
+    ourselves hold open of a GPU, for as long as the reset takes."""
 
     def __init__(
         self,
         *,
         units: Collection[str],
-        let_go: Callable[[], None],
+        let_go: Callable[[], AbstractContextManager[None]],
         systemctl: str = "systemctl",
         nvidia_smi: str = "nvidia-smi",
     ) -> None:
@@ -43,8 +44,8 @@ class Mender:
         names = self._ask(chosen, "--query-gpu=uuid,pci.bus_id")
         if users := self._ask(chosen, "--query-compute-apps=pid"):
             raise Permanent(f"GPU {chosen} is held by process {', '.join(users[:8])}: not reset")
-        self._let_go()
-        run((self._nvidia_smi, "--gpu-reset", "-i", chosen), timeout_s=_RESET_S)
+        with self._let_go():
+            run((self._nvidia_smi, "--gpu-reset", "-i", chosen), timeout_s=_RESET_S)
         return tuple(dict.fromkeys((gpu, *names)))
 
     def _ask(self, gpu: str, query: str) -> list[str]:

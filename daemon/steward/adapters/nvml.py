@@ -4,7 +4,8 @@ import dataclasses
 import json
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from steward.adapters.conversation import Conversation, NoAnswer
@@ -29,6 +30,7 @@ class Nvml:
         self._child: Conversation | None = None
         self._left_behind: list[Conversation] = []
         self._uuids: tuple[str, ...] = ()
+        self._is_away = False
 
     @property
     def uuids(self) -> tuple[str, ...]:
@@ -44,11 +46,24 @@ class Nvml:
             return self._look(listed, timeout_s)
 
     def let_go(self) -> None:
-        """End the child, so that no device file is open: before a GPU is reset or the driver is unloaded."""
+        """End the child, so that no device file is open; the next look starts another one."""
         with self._lock:
             self._end_child()
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """No device file is open meanwhile: for the reset of a GPU. Looks fail until it is over."""
+        with self._lock:
+            self._end_child()
+            self._is_away = True
+        try:
+            yield
+        finally:
+            self._is_away = False
+
     def _look(self, listed: Sequence[str], timeout_s: float) -> Raw:
+        if self._is_away:
+            raise Failed("NVML is let go while a GPU is reset")
         self._left_behind = [child for child in self._left_behind if not child.close()]
         if len(self._left_behind) >= _MAX_LEFT_BEHIND:
             return Raw(hung=f"NVML hangs: process {self._left_behind[0].pid} cannot even be killed")

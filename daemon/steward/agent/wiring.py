@@ -83,7 +83,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         config.agent.state_dir / f"mend-{name}.json",
         incarnation=who,
         head=link,
-        mender=Mender(units=config.agent.restart_units, let_go=nvml.let_go),
+        mender=Mender(units=config.agent.restart_units, let_go=nvml.away),
         after=AfterMend(forget=kernel.forget, start_anew=senses.start_anew),
         threads=Threads(1),
         clock=clock,

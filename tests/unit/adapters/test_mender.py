@@ -1,5 +1,7 @@
 """What the agent runs for a light repair: allowed units only, and no GPU that somebody uses."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,9 @@ class Bench:
             program.chmod(0o755)
         return Mender(units=units, let_go=self._let_go, systemctl=str(systemctl), nvidia_smi=str(smi))
 
-    def _let_go(self) -> None:
+    @contextmanager
+    def _let_go(self) -> Iterator[None]:
+        yield
         self.let_go += 1
 
     def ran(self) -> list[str]:

@@ -146,6 +146,16 @@ def test_a_child_that_dies_is_an_error_and_the_next_look_has_a_new_one(gpus: Fak
     assert len(look(gpus)) == 8
 
 
+def test_nothing_of_a_gpu_is_open_and_no_look_is_made_while_one_is_reset(gpus: FakeGpus) -> None:
+    look(gpus)
+    with gpus.nvml.away():
+        assert children() == set()
+        with pytest.raises(Failed, match="while a GPU is reset"):
+            look(gpus)
+        assert children() == set()
+    assert len(look(gpus)) == 8
+
+
 @pytest.mark.parametrize("lines", [(), ("hang",)])
 def test_the_child_ends_with_the_agent_even_while_nvml_hangs(gpus: FakeGpus, lines: tuple[str, ...]) -> None:
     gpus.say(*lines)
