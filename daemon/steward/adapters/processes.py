@@ -44,10 +44,15 @@ class Processes:
             parent=int(fields[1]),
             uid=uid,
             state=fields[0].decode("ascii", "replace"),
-            name=printable(head.partition(b"(")[2].decode("utf-8", "replace"), _MAX_NAME),
+            name=_name(head.partition(b"(")[2].decode("utf-8", "replace")),
             started=self._booted + int(fields[19]) / _TICKS,
             ticks=int(fields[11]) + int(fields[12]),
         )
+
+
+def _name(text: str) -> str:
+    """Thousands of names are plain; `printable` looks at every character."""
+    return text[:_MAX_NAME] if text.isascii() and text.isprintable() else printable(text, _MAX_NAME)
 
 
 def _read(path: str) -> bytes:
