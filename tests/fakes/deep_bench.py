@@ -34,6 +34,9 @@ class DeepBench:
     more: Mapping[str, Sequence[str]] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
     all_more: Sequence[str] = ()
+    within: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Words before a node's command line."""
+    first_address: str = "127.0.0.1"
     desks: dict[str, DeepDesk] = field(default_factory=dict)
 
     async def measure(self) -> dict[str, Completed]:
@@ -79,14 +82,23 @@ class DeepBench:
                 await asyncio.sleep(0.01)
 
     def _rank(self, node: str) -> Completed:
-        argv = [sys.executable, "-m", "steward.deep", "--run", f"{RUN}-{self.folder.name}", "--kinds", self.kinds]
+        argv = [
+            *self.within.get(node, ()),
+            sys.executable,
+            "-m",
+            "steward.deep",
+            "--run",
+            f"{RUN}-{self.folder.name}",
+            "--kinds",
+            self.kinds,
+        ]
         argv += ["--budget-s", f"{self.budget_s:g}", "--socket", f"{self.folder}/%n.sock"]
         argv += ["--disk-dir", str(self.folder), *SMALL, *self.all_more, *self.more.get(node, ())]
         env = {
             "SLURM_PROCID": str(list(self.nodes).index(node)),
             "SLURM_NTASKS": str(len(self.nodes)),
             "SLURM_JOB_NODELIST": ",".join(self.nodes),
-            "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
+            "SLURM_LAUNCH_NODE_IPADDR": self.first_address,
             "SLURMD_NODENAME": node,
         }
         return run(argv, timeout_s=self.budget_s + 10.0, env=env, check=False)
