@@ -72,15 +72,15 @@ class KernelWatch:
             *(event.finding for event in related(self._events)),
         )
 
-    def forget(self, gpu: tuple[str, ...], before: float) -> None:
-        """A GPU was reset: what the log told of it until `before` (Unix s), and a reset cures, is over."""
+    def forget(self, names: tuple[str, ...], before: float) -> None:
+        """A GPU was reset, or a service restarted: what the log told of it until `before` (Unix s), and that cures, is
+        over."""
         self.catch_up()
-        cured = [event for event in self._events if event.at <= before and _is_cured(event, gpu)]
+        seen = zip(self._events, related(self._events), strict=True)
+        cured = [event for event, told in seen if event.at <= before and _is_cured(told, names)]
         self._events = tuple(event for event in self._events if event not in cured)
         for event in cured:
-            log.warning(
-                "kernel event is over check=%s text=%r why='the GPU was reset'", event.check, event.verdict.text
-            )
+            log.warning("kernel event is over check=%s text=%r why='it was repaired'", event.check, event.verdict.text)
         self._save()
 
     async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
@@ -170,9 +170,10 @@ class KernelWatch:
             log.warning("kernel state not saved why=%r", str(error))
 
 
-def _is_cured(event: Kept, gpu: tuple[str, ...]) -> bool:
+def _is_cured(event: Kept, names: tuple[str, ...]) -> bool:
     about = (event.subject, event.verdict.hardware)
-    return event.verdict.advice is Advice.RESET_GPU and any(same_gpu(one, name) for one in about for name in gpu)
+    is_light = event.verdict.advice in (Advice.RESET_GPU, Advice.RESTART_SERVICE)
+    return is_light and any(same_gpu(one, name) for one in about for name in names)
 
 
 def _told(events: tuple[Kept, ...]) -> frozenset[Finding]:

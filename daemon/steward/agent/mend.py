@@ -41,8 +41,8 @@ class Head(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterMend:
-    """What a repair that worked changes in what the agent holds of the node: `forget` the events about a GPU that are
-    older than a time (Unix s), and look again with `start_anew`, for so many seconds at most."""
+    """What a repair that worked changes in what the agent holds of the node: `forget` the events about a GPU or a unit
+    that are older than a time (Unix s), and look again with `start_anew`, for so many seconds at most."""
 
     forget: Callable[[tuple[str, ...], float], None]
     start_anew: Callable[[float], Awaitable[None]]
@@ -113,6 +113,7 @@ class Mending:
             self._after.forget(names, began)
         else:
             await self._blocking(lambda: self._restart(order.target))
+            self._after.forget((order.target,), began)
         await self._after.start_anew(_LOOK_AGAIN_S)
 
     def _restart(self, unit: str) -> tuple[str, ...]:

@@ -256,3 +256,30 @@ def test_a_gpu_that_was_reset_is_rid_of_what_a_reset_cures_and_of_nothing_else(s
 
 def abouts(scene: Scene) -> set[tuple[str, str]]:
     return {(finding.check, finding.hardware) for finding in scene.watch.findings() if finding.event}
+
+
+SLURMD_KILLED = (
+    "Out of memory: Killed process 812 (slurmd) total-vm:9kB, anon-rss:9kB, file-rss:8kB, shmem-rss:0kB, UID:0 x"
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "left"),
+    [
+        (("slurmd",), {"kernel_log.xid79", "kernel_log.xid154"}),
+        (("munge",), {"kernel_log.xid79", "kernel_log.xid154", "kernel_log.oom_daemon"}),
+        (("GPU-1", "00000000:05:00.0"), {"kernel_log.oom_daemon"}),
+    ],
+)
+def test_a_repair_ends_the_events_that_it_cures(scene: Scene, names: tuple[str, ...], left: set[str]) -> None:
+    """Also where only the driver said that a reset is enough (Xid 154)."""
+
+    async def story() -> None:
+        changed = "154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+        for line in (XID + "79, x", XID + changed, SLURMD_KILLED):
+            scene.write(line)
+        scene.watch.catch_up()
+        scene.watch.forget(names, before=1e12)
+        assert set(scene.events()) == left
+
+    run(scene, story)

@@ -95,7 +95,7 @@ async def carried_out(mending: Mending, order: MendOrder) -> None:
 
 def test_a_service_is_restarted_and_the_checks_look_anew_before_the_head_hears_of_it(bench: Bench) -> None:
     in_loop(lambda: carried_out(bench.mending(), RESTART))
-    assert (bench.mender.did, bench.anew, bench.forgotten) == (["restart munge"], 1, [])
+    assert (bench.mender.did, bench.anew, bench.forgotten) == (["restart munge"], 1, [("munge",)])
     assert [(one.token, one.error) for one in bench.reports()] == [(RESTART.token, "")]
 
 

@@ -96,6 +96,8 @@ BAD: list[tuple[str, str, Severity, Advice]] = [
     (MLX5 + "poll_health:800:(pid 0): device's health compromised - reached miss count", "ib_fw_dead", D, REBOOT),
     ("Out of memory: Killed process 812 (slurmd) total-vm:100kB, anon-rss:9kB, file-rss:8kB, shmem-rss:0kB, UID:0 "
      "pgtables:100kB oom_score_adj:0", "oom_daemon", D, Advice.RESTART_SERVICE),
+    ("Out of memory: Killed process 8 (steward-agent) total-vm:1kB, anon-rss:9kB, file-rss:8kB, shmem-rss:0kB, UID:0 x",
+     "oom_daemon", D, REBOOT),
 ]  # fmt: skip
 
 SHARED: list[tuple[str, str]] = [

@@ -6,7 +6,6 @@ from steward.checks.check import Verdict, passed
 from steward.checks.kernel_log.signature import Signature, row, told
 from steward.model.health import Advice, Severity
 
-_DAEMONS = r"slurmd|steward-agent"
 _SIZES = r"total-vm:\d{1,12}kB, anon-rss:\d{1,12}kB, file-rss:\d{1,12}kB, shmem-rss:\d{1,12}kB"
 _JOB = re.compile(r"/job_(\d{1,10})(?:/|$)")
 
@@ -20,8 +19,10 @@ def _cgroup(match: "re.Match[str]", line: str) -> Verdict:
 SIGNATURES: tuple[Signature, ...] = (
     # The kernel's own count of the process's memory and its user follow the name at once, so that nobody gets them
     # there with a name that he chose (15 bytes).
-    row("oom_daemon", rf"Out of memory: Killed process \d{{1,10}} \((?P<dev>{_DAEMONS})\) {_SIZES}, UID:0 ",
+    row("oom_daemon", rf"Out of memory: Killed process \d{{1,10}} \((?P<dev>slurmd)\) {_SIZES}, UID:0 ",
         Severity.DEGRADED, Advice.RESTART_SERVICE),
+    row("oom_daemon", rf"Out of memory: Killed process \d{{1,10}} \((?P<dev>steward-agent)\) {_SIZES}, UID:0 ",
+        Severity.DEGRADED, Advice.REBOOT),
     told("oom_node", r"Out of memory: Kill(?:ed)? process \d{1,10} \(", subject=""),
     Signature(
         name="oom_cgroup",
