@@ -34,6 +34,7 @@ lint:           ## style, types, layers, shell, C
 	$(BIN)/lint-imports
 	shellcheck $(SCRIPTS)
 	$(MAKE) -C spank lint
+	$(MAKE) -C tests/fake_nvml lint
 
 shim:           ## build the SPANK plugin
 	@$(MAKE) -s -C spank all

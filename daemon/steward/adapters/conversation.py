@@ -10,6 +10,8 @@ from steward.adapters.process import Child, Failed, begin, end, show
 
 _END_S = 0.2
 _CHUNK = 65536
+_MAX_BYTES = 1 << 20
+"""Of one line."""
 
 
 class NoAnswer(Failed):
@@ -19,9 +21,8 @@ class NoAnswer(Failed):
 class Conversation:
     """Starts the program; `close` ends it. Raises Failed when it cannot be started."""
 
-    def __init__(self, argv: Sequence[str], *, max_bytes: int) -> None:
+    def __init__(self, argv: Sequence[str]) -> None:
         self._argv = tuple(argv)
-        self._max_bytes = max_bytes
         self._child: Child = begin(argv)
         self._rest = b""
 
@@ -41,8 +42,8 @@ class Conversation:
             raise Failed(f"`{show(' '.join(self._argv))}` has ended: {error}") from error
         while b"\n" not in self._rest:
             self._rest += self._read(deadline, timeout_s)
-            if len(self._rest) > self._max_bytes:
-                raise Failed(f"`{show(' '.join(self._argv))}` says more than {self._max_bytes} bytes")
+            if len(self._rest) > _MAX_BYTES:
+                raise Failed(f"`{show(' '.join(self._argv))}` says more than {_MAX_BYTES} bytes")
         answer, _, self._rest = self._rest.partition(b"\n")
         return answer
 

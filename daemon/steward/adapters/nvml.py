@@ -4,7 +4,7 @@ import dataclasses
 import json
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,17 +15,19 @@ from steward.model.probe import Raw
 
 _CHILD = (sys.executable, "-P", "-m", "steward.adapters.nvml_child")
 _START_S = 20.0
-_MAX_BYTES = 1 << 20
 _MAX_LEFT_BEHIND = 2
 """Children that hang in the kernel and cannot be killed; with so many no further one is started."""
 _FIELDS = {field.name for field in dataclasses.fields(Gpu)}
 
 
 class Nvml:
-    """Safe to call from several threads. `argv` is the child's."""
+    """Safe to call from several threads. `argv` is the child's, `converse` starts it."""
 
-    def __init__(self, argv: Sequence[str] = _CHILD) -> None:
+    def __init__(
+        self, argv: Sequence[str] = _CHILD, *, converse: Callable[[Sequence[str]], Conversation] = Conversation
+    ) -> None:
         self._argv = tuple(argv)
+        self._converse = converse
         self._lock = threading.Lock()
         self._child: Conversation | None = None
         self._left_behind: list[Conversation] = []
@@ -84,7 +86,7 @@ class Nvml:
 
     def _start(self) -> Conversation:
         """Importing its modules is not NVML's time."""
-        self._child = child = Conversation(self._argv, max_bytes=_MAX_BYTES)
+        self._child = child = self._converse(self._argv)
         try:
             child.ask(b"", timeout_s=_START_S)
         except Failed as error:

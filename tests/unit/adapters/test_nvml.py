@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from steward.adapters.conversation import Conversation
 from steward.adapters.nvml import Nvml
 from steward.adapters.process import Failed, run
 from steward.model.gpu import Gpu, GpuProcess
@@ -144,6 +145,30 @@ def test_a_child_that_dies_is_an_error_and_the_next_look_has_a_new_one(gpus: Fak
     with pytest.raises(Failed, match="has ended"):
         look(gpus)
     assert len(look(gpus)) == 8
+
+
+class Wedged(Conversation):
+    """A child that the kernel does not let go: killing it does nothing while `is_stuck`."""
+
+    is_stuck = True
+
+    def close(self) -> bool:
+        return False if type(self).is_stuck else super().close()
+
+
+def test_children_that_cannot_be_killed_are_left_behind_but_not_without_end(gpus: FakeGpus) -> None:
+    gpus.say("hang")
+    nvml = Nvml(gpus.argv(), converse=Wedged)
+    Wedged.is_stuck = True
+    assert [nvml.look(DEVICES, 0.1).hung for _ in range(2)] == ["NVML hangs: no answer within 0.1 s"] * 2
+    assert len(children()) == 2
+    assert "cannot even be killed" in nvml.look(DEVICES, 0.1).hung
+    assert len(children()) == 2
+    Wedged.is_stuck = False
+    gpus.say()
+    assert len(nvml.look(DEVICES, 10.0).gpus or ()) == 8
+    nvml.let_go()
+    assert children() == set()
 
 
 def test_nothing_of_a_gpu_is_open_and_no_look_is_made_while_one_is_reset(gpus: FakeGpus) -> None:
