@@ -188,3 +188,11 @@ def test_the_services_that_the_site_names_are_asked_in_one_call() -> None:
 def test_a_service_that_failed_is_named_as_what_must_be_restarted() -> None:
     assert judged("svc.units/failed").hardware == "chrony.service"
     assert judged("svc.munge/dead").hardware == "munge.service"
+
+
+def test_the_page_lists_every_check_with_its_thresholds_and_its_mode() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "checks.md").read_text()
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
+    for check in CHECKS:
+        assert rows[check.id].endswith(f"| {check.mode(Limits())} |")
+        assert [one.name for one in check.thresholds if f"`{one.name}`" not in rows[check.id]] == []
