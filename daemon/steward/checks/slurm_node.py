@@ -5,6 +5,7 @@ import re
 from steward.checks.check import Facts
 from steward.model.probe import Raw, RunProgram
 
+_OVERRIDES = re.compile(r"^\s*SlurmdParameters\s*=\s*\S*config_overrides", re.IGNORECASE | re.MULTILINE)
 EVERY_S = 3600.0
 """It asks slurmctld, and what it is compared with does not come and go."""
 
@@ -12,6 +13,11 @@ EVERY_S = 3600.0
 def show_node(facts: Facts) -> RunProgram:
     env = (("SLURM_CONF", facts.slurm_conf),) if facts.slurm_conf else ()
     return RunProgram(argv=("scontrol", "--oneliner", "show", "node", facts.node), env=env, timeout_s=8.0)
+
+
+def is_pretended(slurm_conf: str | None) -> bool:
+    """Whether the site says in this slurm.conf that its words count and not the machine."""
+    return _OVERRIDES.search(slurm_conf or "") is not None
 
 
 def number(shown: Raw, name: str) -> int | None:

@@ -63,7 +63,7 @@ SKIPPED = {
     *("clock.sync/no-daemon", "os.unattended/absent", "disk.raid/absent", "disk.raid/none", "disk.nvme/absent"),
     *("disk.smart/virtual", "disk.smart/no-tool", "fs.shared/absent", "svc.munge/no-library", "svc.units/no-systemd"),
     *("svc.units/not-installed", "slurm.spool/absent", "slurm.gres/slices", "slurm.gres/no-gres"),
-    *("slurm.gres/no-driver", "bmc.sensors/no-device", "bmc.sensors/not-installed"),
+    *("slurm.gres/overrides", "slurm.gres/no-driver", "bmc.sensors/no-device", "bmc.sensors/not-installed"),
 }
 UNKNOWN = {
     *("cpu.topology/no-controller", "cpu.topology/garbage", "mem.free/garbage", "os.pids/garbage", "os.files/garbage"),

@@ -1,11 +1,9 @@
 """The machine's CPUs against what Slurm was told: a core or a socket that the firmware or the kernel took out."""
 
-import re
-
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
 from steward.checks.modes import by_id
 from steward.checks.past import Past
-from steward.checks.slurm_node import EVERY_S, no_answer, number, show_node
+from steward.checks.slurm_node import EVERY_S, is_pretended, no_answer, number, show_node
 from steward.checks.system.cpu_list import count
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles
@@ -13,8 +11,6 @@ from steward.model.probe import Probe, Raw, ReadFiles
 ID = "cpu.topology"
 _ONLINE = "/sys/devices/system/cpu/online"
 _PRESENT = "/sys/devices/system/cpu/present"
-_OVERRIDES = re.compile(r"^\s*SlurmdParameters\s*=\s*\S*config_overrides", re.IGNORECASE | re.MULTILINE)
-"""The site says that its file counts and not the machine."""
 
 
 def probes(facts: Facts) -> tuple[Probe, ...]:
@@ -26,7 +22,7 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """Slurm's CPUs are cores where the site schedules cores and threads where it schedules threads: in either case more
     than the machine has online cannot be. Fewer are the site's choice."""
     files, shown = raws
-    if _OVERRIDES.search(files.files.get(facts.slurm_conf) or ""):
+    if is_pretended(files.files.get(facts.slurm_conf)):
         return skipped("slurm.conf says config_overrides: its CPUs need not be there")
     online, wanted = count(files.files.get(_ONLINE)), number(shown, "CPUTot")
     if online is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, unknown
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
 from steward.checks.modes import by_id
 from steward.checks.past import Past
 from steward.checks.system.rhythm import PROCESSES_S
@@ -39,7 +39,7 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """Only the GPU driver's own kernel threads are proof of a broken node: nobody else can have that parent. What is
     stuck otherwise mostly waits for a file server, which no repair of a node mends."""
     if not raws[0].processes:
-        return unknown("no process is listed")
+        return skipped("/proc lists no process here")
     limit = facts.limit(STUCK_S)
     stuck = [process for process in _blocked(raws) if _since(process, past) <= past.now - limit]
     driver = [process for process in stuck if process.parent == _KTHREADD and process.name.startswith(_GPU_THREADS)]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, unknown
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
 from steward.checks.modes import by_id
 from steward.checks.past import Past
 from steward.checks.system.cpu_list import count
@@ -25,7 +25,7 @@ def probes(facts: Facts) -> tuple[Probe, ...]:
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     listed, files = raws
     if not listed.processes:
-        return unknown("no process is listed")
+        return skipped("/proc lists no process here")
     limit = facts.limit(PER_CPU) * (count(files.files.get(_ONLINE)) or 1)
     parents = Counter(process.parent for process in listed.processes if process.state == "Z")
     text = f"{parents.total()} zombies"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, unknown
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
 from steward.checks.modes import by_id
 from steward.checks.past import Past
 from steward.checks.system.rhythm import PROCESSES_S
@@ -37,7 +37,7 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """Told only: Slurm's own plugins and the site's rules for logins decide who may be here."""
     by_pid = {process.pid: process for process in raws[0].processes}
     if not by_pid:
-        return unknown("no process is listed")
+        return skipped("/proc lists no process here")
     in_job = {process.pid for process in by_pid.values() if _is_of_a_job(process, by_pid)}
     users = {by_pid[pid].uid for pid in in_job}
     people = [process for process in by_pid.values() if _is_persons(process, facts, past.now)]

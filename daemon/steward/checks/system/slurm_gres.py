@@ -5,9 +5,9 @@ import re
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
 from steward.checks.modes import by_id
 from steward.checks.past import Past
-from steward.checks.slurm_node import EVERY_S, no_answer, show_node
+from steward.checks.slurm_node import EVERY_S, is_pretended, no_answer, show_node
 from steward.model.health import Advice, Severity
-from steward.model.probe import Probe, Raw, ReadTree
+from steward.model.probe import Probe, Raw, ReadFiles, ReadTree
 
 ID = "slurm.gres"
 _NVIDIA = "/proc/driver/nvidia/gpus/*/information"
@@ -19,12 +19,15 @@ _SLICE = re.compile(r"^[0-9]+g\.")
 
 
 def probes(facts: Facts) -> tuple[Probe, ...]:
-    return ReadTree(patterns=(_NVIDIA, _AMD)), show_node(facts)
+    conf = (facts.slurm_conf,) if facts.slurm_conf else ()
+    return ReadTree(patterns=(_NVIDIA, _AMD)), ReadFiles(paths=conf), show_node(facts)
 
 
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """Where no driver lists any, the checks of the GPUs themselves and Slurm say what there is to say."""
-    files, shown = raws
+    files, conf, shown = raws
+    if is_pretended(conf.files.get(facts.slurm_conf)):
+        return skipped("slurm.conf says config_overrides: its GPUs need not be there")
     found = _GRES.search(shown.output) if shown.returncode == 0 else None
     if found is None:
         return unknown(no_answer(shown, facts))
