@@ -79,33 +79,14 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     nvml = Nvml()
     kernel = _kernel(config, name, who, clock)
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel)
-    mending = Mending(
-        config.agent.state_dir / f"mend-{name}.json",
-        incarnation=who,
-        head=link,
-        mender=Mender(units=config.agent.restart_units, let_go=nvml.away),
-        after=AfterMend(forget=kernel.forget, start_anew=senses.start_anew),
-        threads=Threads(1),
-        clock=clock,
-    )
+    mender = Mender(units=config.agent.restart_units, let_go=nvml.away)
+    after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
+    state = config.agent.state_dir / f"mend-{name}.json"
+    mending = Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
     stepds = Stepds(config.cluster.slurm_conf)
     letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
-    setups = Setups(
-        config.agent.setup_dir,
-        here=_here(config, name, who),
-        head=link,
-        start=Starter(),
-        threads=Threads(1),
-        clock=clock,
-    )
-    deep = DeepDesk(
-        node=name,
-        incarnation=who,
-        clock=clock,
-        head=link,
-        trusted=_trusted(config.cluster.slurm_user),
-        path=config.agent.state_dir / f"deep-{name}.json",
-    )
+    setups = _setups(config, name, who, link, clock)
+    deep = _deep(config, name, who, link, clock)
     agent = Agent(
         link=link,
         desk=desk,
@@ -121,10 +102,28 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     await agent.run(shims.run(), keep_tidy(opted, slurm, name, clock))
 
 
-def _here(config: AgentConfig, node: NodeName, who: Incarnation) -> Here:
+def _deep(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> DeepDesk:
+    return DeepDesk(
+        node=node,
+        incarnation=who,
+        clock=clock,
+        head=link,
+        trusted=_trusted(config.cluster.slurm_user),
+        path=config.agent.state_dir / f"deep-{node}.json",
+    )
+
+
+def _setups(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> Setups:
     table = config.agent
     head, _ = config.head_address
-    return Here(node=node, incarnation=who, head=head, config_dir=table.config_dir, log=table.setup_log)
+    return Setups(
+        table.setup_dir,
+        here=Here(node=node, incarnation=who, head=head, config_dir=table.config_dir, log=table.setup_log),
+        head=link,
+        start=Starter(),
+        threads=Threads(1),
+        clock=clock,
+    )
 
 
 def _kernel(config: AgentConfig, node: NodeName, who: Incarnation, clock: Clock) -> KernelWatch:

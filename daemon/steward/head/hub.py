@@ -15,6 +15,7 @@ from steward.adapters.messages import answer_frame, ask_of, check_now_frame, let
 from steward.adapters.seal import Sealer
 from steward.adapters.setup_messages import LogChunk, set_up_frames, setup_log_of, setup_of
 from steward.adapters.wire import Frame, Malformed
+from steward.head.arrival import conflict, host_of
 from steward.head.beats import reply
 from steward.head.link import Link
 from steward.head.roster import Roster, Superseded
@@ -22,7 +23,7 @@ from steward.head.waiting import Asks, Opted
 from steward.head.wheel import Wheel
 from steward.model.action import LetGo, MendNode, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
-from steward.model.events import Event, Level
+from steward.model.events import Event
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.observed import AgentDetail, AgentView, WitnessSeen
 from steward.ports import Clock, PortError, Stale
@@ -214,7 +215,7 @@ class Hub:
         try:
             terms = self._terms()
             seals, hello = await accept_agent(reader, writer, self._sealer, terms)
-            self._admit(link, hello, terms, _host(writer))
+            self._admit(link, hello, terms, host_of(writer))
             link.adopt(self, seals)
         except (PortError, Superseded) as error:
             log.warning("a connection was refused: %s", error, extra={"peer": writer.get_extra_info("peername")})
@@ -232,7 +233,7 @@ class Hub:
         now = self._clock.now()
         other = self._roster.joined(hello.node, hello.incarnation, hello.version, now, address=address)
         if other is not None:
-            self._tell(_conflict(other, hello, now))
+            self._tell(conflict(other, hello, now))
         before = self._links.get(hello.node)
         link.node, link.incarnation = hello.node, hello.incarnation
         link.late_after_s, link.gone_after_s = 1.75 * terms.interval_s, terms.late_after_s
@@ -284,20 +285,3 @@ class Hub:
     def _in_loop(self, what: Callable[[], object]) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(what)
-
-
-def _host(writer: asyncio.StreamWriter) -> str:
-    """Where the peer is, as an IP address; empty when it is gone already."""
-    peer = writer.get_extra_info("peername")
-    return str(peer[0]) if isinstance(peer, tuple) and peer else ""
-
-
-def _conflict(other: AgentView, hello: Hello, now: float) -> Event:
-    old = other.incarnation.instance if other.incarnation else "?"
-    return Event(
-        at=now,
-        kind="agent.conflict",
-        level=Level.WARNING,
-        node=hello.node,
-        text=f"two machines speak as {hello.node}: {old} and {hello.incarnation.instance}; the later one is believed",
-    )
