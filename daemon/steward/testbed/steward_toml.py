@@ -57,7 +57,6 @@ FOR_GROUPS: Mapping[str, object] = {
 
 def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
     """The one file that stewardd and every agent of a local bed read."""
-    node = layout.node()
     tables: dict[str, Table] = {
         "cluster": {
             "name": layout.root.name,
@@ -70,20 +69,7 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
             "http": f"127.0.0.1:{http}",
             "state_dir": str(layout.controller / "stewardd"),
         },
-        "agent": {
-            "head": f"127.0.0.1:{listen}",
-            "socket": str(layout.agent_socket),
-            "state_dir": str(node / "agent"),
-            "instance_id_file": str(node / "instance_id"),
-            "boot_id_file": str(node / "boot_id"),
-            "board_serial_file": str(node / "board_serial"),
-            "site_checks_dir": str(node / "checks.d"),
-            "kernel_log": str(node / "kernel.log"),
-            "setup_dir": str(node / "setup"),
-            "setup_log": str(node / "provisioning.log"),
-            "config_dir": str(node / "config"),
-            "check_interval_s": 1.0,
-        },
+        "agent": _agent(layout, listen),
         **FOR_TESTS,
     }
     if spec.groups:
@@ -98,6 +84,24 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
     if spec.gpus:
         tables = merge(tables, fake_gpus.settings(layout.gpus))
     return render(merge(tables, spec.settings), groups(spec, "static" if spec.fixed else "local"))
+
+
+def _agent(layout: Layout, head_port: int) -> Table:
+    node = layout.node()
+    return {
+        "head": f"127.0.0.1:{head_port}",
+        "socket": str(layout.agent_socket),
+        "state_dir": str(node / "agent"),
+        "instance_id_file": str(node / "instance_id"),
+        "boot_id_file": str(node / "boot_id"),
+        "board_serial_file": str(node / "board_serial"),
+        "site_checks_dir": str(node / "checks.d"),
+        "kernel_log": str(node / "kernel.log"),
+        "setup_dir": str(node / "setup"),
+        "setup_log": str(node / "provisioning.log"),
+        "config_dir": str(node / "config"),
+        "check_interval_s": 1.0,
+    }
 
 
 def groups(spec: BedSpec, provider: str) -> list[Table]:
