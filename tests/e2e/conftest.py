@@ -46,7 +46,7 @@ def plain_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
 def story(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
     """A cluster in order, and a directory of the test's own that every node and user can reach."""
     reset(bed)
-    with _own_place(bed, request) as place:
+    with own_place(bed, request) as place:
         yield Story(bed, place)
 
 
@@ -62,12 +62,12 @@ def capacity(groups_bed: tuple[Bed, Access], request: pytest.FixtureRequest) -> 
     """No cluster yet, and a directory of the test's own."""
     bed, access = groups_bed
     clear(bed, access)
-    with _own_place(bed, request) as place:
+    with own_place(bed, request) as place:
         yield Capacity(bed=bed, dir=place, access=access)
 
 
 @contextmanager
-def _own_place(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Path]:
+def own_place(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Path]:
     """A directory that every node and user can reach; the report of a failed test ends with the cluster's logs."""
     place = Path(tempfile.mkdtemp(prefix=re.sub(r"\W+", "-", request.node.name)[:60] + "-", dir=bed.shared))
     place.chmod(0o1777)

@@ -46,6 +46,8 @@ class DeepWorld(World):
     submitted: dict[str, int] = field(default_factory=dict)
     mute_runner: bool = False
     """Runners start and tell nothing."""
+    lose_jobs: int = 0
+    """So many jobs of deep checks end as soon as they run, as when slurmctld forgets their partition."""
 
     @staticmethod
     def deep_of(count: int) -> "DeepWorld":
@@ -55,6 +57,13 @@ class DeepWorld(World):
         world.slurm.nodes = made.slurm.nodes
         return world
 
+    def _tick(self) -> None:
+        World._tick(self)
+        for id in self.slurm.deep_nodes:
+            if self.lose_jobs and self.slurm.jobs[id].is_active:
+                self.lose_jobs -= 1
+                self.slurm.cancel(id, self.now)
+
     def seen(self) -> Observed:
         seen = World.seen(self)
         agents = {name: replace(view, deep=self._told(name)) for name, view in seen.agents.items()}
@@ -63,7 +72,8 @@ class DeepWorld(World):
     def _told(self, node: NodeName) -> tuple[DeepReport, ...]:
         if self.mute_runner:
             return ()
-        mine = [job for id, job in self.slurm.jobs.items() if node in self.slurm.deep_nodes.get(id, ()) and job.started]
+        ran = [job for id, job in self.slurm.jobs.items() if node in self.slurm.deep_nodes.get(id, ()) and job.started]
+        mine = [job for job in ran if job.state is not JobState.CANCELLED]
         return tuple(self._report(job, node) for job in mine)
 
     def _report(self, job: Job, node: NodeName) -> DeepReport:

@@ -19,6 +19,7 @@ from steward.model.reservation import Reservation
 from steward.policy.plan import plan
 from tests.fakes.deep_world import DeepWorld
 from tests.fakes.head import Head
+from tests.fakes.world import START
 
 ALL = frozenset(DeepKind)
 FAST = DeepPolicy(
@@ -234,6 +235,24 @@ def test_a_repaired_machine_serves_only_after_its_deep_check_passed() -> None:
     assert results(head) == {N3: DeepResult.PASSED}
     assert not served
     assert world.slurm.nodes[N3].is_schedulable
+    nothing_left(head)
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_repaired_machine_whose_job_is_lost_is_tested_again_and_no_user_sees_it_before(lost: int) -> None:
+    head = watched(a_head(2, replace(FAST, on_start=frozenset({DeepKind.STRESS}))))
+    world = world_of(head)
+    world.lose_jobs = lost
+    world.machines.fail_check(N2, Severity.FATAL, Advice.REPLACE, world.now, "kernel_log")
+    head.run(1.0)
+    wanted = world.submit(2, mode=None, works_s=1.0)
+    while not results(head).get(N2) and world.now < START + 300.0:
+        head.run(0.2)
+        assert world.slurm.jobs[wanted].is_pending or results(head).get(N2) is DeepResult.PASSED
+    head.run(60.0)
+
+    assert results(head)[N2] is DeepResult.PASSED
+    assert world.slurm.jobs[wanted].state is JobState.COMPLETED
     nothing_left(head)
 
 

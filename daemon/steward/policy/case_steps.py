@@ -20,8 +20,9 @@ from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.admin import command
 from steward.policy.budget import must_wait
-from steward.policy.case_facts import HARD, Scene, is_unsigned
+from steward.policy.case_facts import HARD, is_unsigned
 from steward.policy.case_notes import old_instance, stale_instances
+from steward.policy.case_scene import Scene
 from steward.policy.case_table import Fact
 from steward.policy.deep_start import Start, ask_start, why_failed
 from steward.policy.draft import Draft
@@ -241,6 +242,8 @@ def _give_back(scene: Scene) -> None:
         return
     if scene.start in (Start.WAITS, Start.FAILED):
         _prove(scene)
+        return
+    if scene.start is not Start.NONE and scene.node.is_schedulable and scene.node.mark is None:
         return
     why = Why(rule="case.return", text=f"all checks of {case.node} passed after its repair")
     key = Key(f"return:{case.id}:{case.launches}")

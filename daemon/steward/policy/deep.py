@@ -3,14 +3,15 @@
 from dataclasses import replace
 
 from steward.model.action import ReleaseNodes
-from steward.model.deep import DeepCause, DeepResult, DeepRun, DeepState
-from steward.model.deep_command import slurm_name
+from steward.model.deep import DeepCause, DeepRun, DeepState
+from steward.model.deep_command import PREFIX, slurm_name
 from steward.model.ids import Key
 from steward.model.why import Why
 from steward.policy.deep_asks import ask_suspects, sweep
 from steward.policy.deep_crowd import crowd_of
 from steward.policy.deep_facts import QUESTIONS
 from steward.policy.deep_scene import DeepScene
+from steward.policy.deep_start import Start, is_awaited, start_of
 from steward.policy.deep_steps import entered, settled, wish_for
 from steward.policy.deep_table import TABLE, facts_of
 from steward.policy.draft import Draft
@@ -21,14 +22,21 @@ MOST_PASSES = 8
 RELEASE_AGAIN_S = 1.0
 RUNS_KEPT = 500
 KEPT_S = 30 * 86400.0
+_UNPROVED = (Start.WAITS, Start.FAILED)
 _FIRST = (DeepCause.ON_START, DeepCause.ASKED, DeepCause.SUSPECT, DeepCause.SWEEP)
 
 
 def follow_deeps(draft: Draft) -> None:
     """Ask for what is due, move each check by the facts, the most urgent cause first, and release what is left."""
+    if not draft.paused:
+        _ask(draft)
+        carry_deeps(draft)
+
+
+def carry_deeps(draft: Draft) -> None:
+    """The same without asking for more: for what cases and slots asked for since."""
     if draft.paused:
         return
-    _ask(draft)
     for _ in range(MOST_PASSES):
         if not _move_all(draft):
             break
@@ -78,27 +86,18 @@ def _move(run: DeepRun, draft: Draft) -> None:
 def _release(draft: Draft) -> None:
     """Reservations named as ours that no check has (any more), also those of a head that died."""
     used = {slurm_name(run.token) for run in draft.deeps.values() if run.has_nodes}
-    held = {slurm_name(run.token) for run in draft.deeps.values() if _must_be_held(run, draft)}
+    starting = {run.id: run for run in draft.deeps.values() if run.cause is DeepCause.ON_START}
     for name in sorted(draft.seen.reservations):
-        if draft.seen.reservations[name].is_ours and name not in used | held:
+        run = starting.get(name.removeprefix(PREFIX).rpartition("-")[0])
+        if draft.seen.reservations[name].is_ours and name not in used and not (run and _must_be_held(run, draft)):
             why = Why(rule="deep.release", text=f"no deep check needs the nodes of {name} any more")
             draft.wish(ReleaseNodes(key=Key(f"release:{name}"), why=why, name=name), RELEASE_AGAIN_S)
 
 
 def _must_be_held(run: DeepRun, draft: Draft) -> bool:
-    """A new machine that failed goes out of service before users' jobs can reach it."""
-    if run.cause is not DeepCause.ON_START or run.is_open:
-        return False
-    failed = [name for name, result in run.results.items() if result is DeepResult.FAILED]
-    known = (draft.seen.nodes.get(name) for name in failed)
-    return any(node is not None and node.is_schedulable and _is_waited_for(run, draft) for node in known)
-
-
-def _is_waited_for(run: DeepRun, draft: Draft) -> bool:
-    from_cases = any((case := draft.open_case(node)) is not None and case.token == run.waiter for node in run.nodes)
-    return from_cases or any(
-        (record := draft.records.get(node)) is not None and record.token == run.waiter for node in run.nodes
-    )
+    """A new machine that did not pass (yet) is tested again, or goes out of service, before users' jobs reach it."""
+    nodes = (draft.seen.nodes.get(name) for name in run.nodes if start_of(name, run.waiter, draft) in _UNPROVED)
+    return is_awaited(run, draft) and any(node is not None and not node.is_drain for node in nodes)
 
 
 def _prune(draft: Draft) -> None:

@@ -27,8 +27,7 @@ def hurdle(name: NodeName, run: DeepRun, crowd: Crowd, draft: Draft) -> Hurdle |
     if is_in_other_run(name, run, draft):
         return Hurdle(text="another deep check has it")
     if run.cause is DeepCause.ON_START:
-        is_out = node.is_drain or node.is_down
-        return None if is_out and not node.is_busy else Hurdle(text="it is in service, or busy")
+        return Hurdle(text="jobs are on it") if node.is_busy else None
     return _in_service(node, crowd, draft)
 
 

@@ -9,7 +9,7 @@ from steward.policy.breaker import follow_breakers
 from steward.policy.canary import follow_trials
 from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
-from steward.policy.deep import follow_deeps
+from steward.policy.deep import carry_deeps, follow_deeps
 from steward.policy.draft import Draft
 from steward.policy.features import keep_features
 from steward.policy.gate import keep_gates
@@ -43,6 +43,7 @@ STEPS = (
     move_rollouts,
     move_slots,
     keep_groups,
+    carry_deeps,
     finish_operations,
     settle_orphans,
     keep_gates,

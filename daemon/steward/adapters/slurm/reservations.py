@@ -69,7 +69,7 @@ def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: st
         f"reservation={ours(name)}",
         f"nodes={node_list(nodes)}",
         f"users={user}",
-        "flags=maint,ignore_jobs",
+        "flags=ignore_jobs,overlap",
         "starttime=now",
         f"duration={minutes}",
     )
