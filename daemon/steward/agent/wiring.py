@@ -85,14 +85,13 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     mending = Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
     stepds = Stepds(config.cluster.slurm_conf)
     letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
-    setups = _setups(config, name, who, link, clock)
     deep = _deep(config, name, who, link, clock)
     agent = Agent(
         link=link,
         desk=desk,
         senses=senses,
         letting_go=letting_go,
-        setups=setups,
+        setups=_setups(config, name, who, link, clock),
         deep=deep,
         mending=mending,
         notifier=_notifier(),
