@@ -23,7 +23,7 @@ _TOML = """[agent]
 head = "127.0.0.1:9"
 socket = "{0}/agent.sock"
 state_dir = "{0}"
-kernel_log = "{0}/kernel.log"
+kernel_log = "{1}"
 site_checks_dir = "{0}/checks.d"
 setup_dir = "{0}/setup"
 """
@@ -33,7 +33,8 @@ setup_dir = "{0}/setup"
 def agent_in(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A real agent without a head."""
     toml = folder / "steward.toml"
-    toml.write_text(_TOML.format(folder))
+    log = "/dev/kmsg" if os.access("/dev/kmsg", os.R_OK) else f"{folder}/kernel.log"
+    toml.write_text(_TOML.format(folder, log))
     argv = [sys.executable, "-m", "steward.agent", "--config", str(toml), "--node", "n1"]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as agent:
         try:

@@ -1,0 +1,136 @@
+"""A node's checks with looks that a test decides, and what its head would hear."""
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from steward.adapters.clock import SystemClock
+from steward.adapters.messages import report_of
+from steward.adapters.wire import Frame
+from steward.agent.check_memory import CheckMemory
+from steward.agent.senses import Senses
+from steward.agent.track import Track
+from steward.checks.check import Check, Facts, Verdict, failed, passed
+from steward.checks.limits import Limits
+from steward.checks.past import Past
+from steward.checks.samples import Rule
+from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
+from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.probe import HeadClock, Probe, Raw
+
+FACTS = Facts(node=NodeName("n1"), limits=Limits())
+
+
+def a_check(check_id: str = "disk", **more: Any) -> Check:
+    """Judges the number that the probe brings: from 1 on it is bad; "crash" crashes."""
+
+    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+        skew = raws[0].skew_s
+        if skew is not None and skew < 0:
+            raise ZeroDivisionError("a bug")
+        return failed("bad", Severity.DEGRADED, Advice.REBOOT) if skew else passed("fine")
+
+    parts: dict[str, Any] = {"probes": lambda facts: (HeadClock(),), "mode": lambda limits: "drain", "confirm_s": 0.03}
+    return Check(id=check_id, judge=judge, **{**parts, **more})
+
+
+@dataclass
+class FakeProbes:
+    """`value` is what a look brings. While `hang` is set, looks do not come back."""
+
+    value: float = 0.0
+    looks: int = 0
+    hang: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def look(self, probe: Probe) -> Raw:
+        self.looks += 1
+        if self.hang.is_set():
+            self.released.wait(10)
+        return Raw(skew_s=self.value)
+
+
+@dataclass
+class FakeWatch:
+    told: tuple[Finding, ...] = ()
+    waiting: tuple[Finding, ...] = ()
+    changed: Callable[[], None] | None = None
+    look_again: Callable[[], None] | None = None
+
+    def findings(self) -> tuple[Finding, ...]:
+        return self.told
+
+    def catch_up(self) -> None:
+        self.told += self.waiting
+        self.waiting = ()
+
+    async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
+        self.changed, self.look_again = changed, look_again
+        await asyncio.Event().wait()
+
+
+class Scene:
+    def __init__(self, *checks: Check, interval_s: float = 30.0) -> None:
+        self.checks = list(checks)
+        self.refused: tuple[Finding, ...] = ()
+        self.versions = {"site.own": "0badcafe"}
+        self.probes = FakeProbes()
+        self.watch = FakeWatch()
+        self.sent: asyncio.Queue[Frame] = asyncio.Queue()
+        self.clock = SystemClock()
+        self.interval_s = interval_s
+        whose = Incarnation(instance=InstanceId("i-1"), boot=BootId("b-1"))
+        self.memory = CheckMemory(Path(tempfile.mkdtemp()) / "checks.json", incarnation=whose, clock=self.clock)
+        self.senses = Senses(
+            catalogue=lambda: (tuple(self.checks), self.refused),
+            track=self._track,
+            watches=(self.watch,),
+            post=self.sent.put_nowait,
+            refresh_s=min(interval_s, 0.1),
+            versions=lambda: dict(self.versions),
+        )
+
+    def _track(self, check: Check) -> Track:
+        rule = Rule(clear_after_s=0.0)
+        return Track(
+            check,
+            facts=FACTS,
+            probes=self.probes,
+            clock=self.clock,
+            rule=rule,
+            interval_s=self.interval_s,
+            memory=self.memory,
+        )
+
+    async def report(self) -> tuple[dict[str, Finding], str | None]:
+        report = report_of(await self.sent.get())
+        quiet = [(Outcome.PASSED, name) for name in report.passed] + [
+            (Outcome.SKIPPED, name) for name in report.skipped
+        ]
+        named = {name: Finding(check=name, outcome=outcome) for outcome, name in quiet}
+        return named | {finding.check: finding for finding in report.findings}, report.checked
+
+    async def report_with(self, check: str, outcome: Outcome) -> dict[str, Finding]:
+        while True:
+            findings, _ = await self.report()
+            if check in findings and findings[check].outcome is outcome:
+                return findings
+
+
+def run(scene_of: Callable[[], Scene], story: Callable[[Scene], Awaitable[None]]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(15):
+            scene = scene_of()
+            running = asyncio.ensure_future(scene.senses.run())
+            try:
+                await story(scene)
+            finally:
+                scene.probes.released.set()
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(within())
