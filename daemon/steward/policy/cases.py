@@ -5,8 +5,9 @@ from dataclasses import replace
 from steward.model.case import Case, Step
 from steward.model.events import Level
 from steward.model.why import Why
-from steward.policy.case_facts import QUESTIONS, Scene
+from steward.policy.case_facts import QUESTIONS
 from steward.policy.case_notes import note_failures, note_old_instance, note_shortage
+from steward.policy.case_scene import Scene
 from steward.policy.case_steps import entered, wish_for
 from steward.policy.case_table import TABLE, Fact, facts_of
 from steward.policy.draft import Draft
