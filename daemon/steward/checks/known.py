@@ -13,6 +13,9 @@ from steward.checks.thresholds import Threshold
 OPEN_FAMILIES = ("kernel_log", "site")
 """Their members are no checks of CHECKS: lines of the kernel log, the site's own programs. Each has a table."""
 
+DEEP = ("deep.stress", "deep.connectivity")
+"""What cases are called that a deep check opens."""
+
 THRESHOLDS: Mapping[str, Threshold] = {
     one.name: one for one in (*(one for check in CHECKS for one in check.thresholds), *kernel_log.THRESHOLDS)
 }
@@ -60,7 +63,8 @@ def _wrong_limits(said: Mapping[str, float]) -> Iterator[str]:
 
 def _names() -> frozenset[str]:
     """Every check and every family of checks."""
-    return frozenset(name for check in CHECKS for name in _with_families(check.id))
+    ids = (*(check.id for check in CHECKS), *DEEP)
+    return frozenset(name for id in ids for name in _with_families(id))
 
 
 def _with_families(name: str) -> Iterator[str]:
