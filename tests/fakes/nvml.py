@@ -3,7 +3,7 @@
 import sys
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 from steward.adapters.nvml import Nvml
 from steward.adapters.process import run
@@ -14,10 +14,10 @@ DEVICES = tuple(f"0000:{bus:02x}:00.0" for bus in range(0x10, 0x18))
 
 
 @cache
-def library() -> Path:
-    """The directory of the library, built once in a session."""
-    where = Path(mkdtemp(prefix="fake-nvml-"))
-    run(["make", "-s", "-C", str(SOURCES), f"OUT={where}"], timeout_s=60)
+def library() -> "TemporaryDirectory[str]":
+    """The directory of the library, built once in a session and gone with it."""
+    where = TemporaryDirectory(prefix="fake-nvml-")
+    run(["make", "-s", "-C", str(SOURCES), f"OUT={where.name}"], timeout_s=60)
     return where
 
 
@@ -31,7 +31,7 @@ class FakeGpus:
 
     def argv(self) -> tuple[str, ...]:
         """The child that asks them."""
-        words = (f"LD_LIBRARY_PATH={library()}", f"FAKE_NVML={self._script}", f"FAKE_NVML_SEED={self._seed}")
+        words = (f"LD_LIBRARY_PATH={library().name}", f"FAKE_NVML={self._script}", f"FAKE_NVML_SEED={self._seed}")
         return ("env", *words, sys.executable, "-P", "-m", "steward.adapters.nvml_child")
 
     def say(self, *lines: str) -> None:
