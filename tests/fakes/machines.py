@@ -94,6 +94,13 @@ class Machines:
     def of(self, node: NodeName) -> Machine | None:
         return next((m for m in self.alive.values() if m.node == node), None)
 
+    def firsts(self) -> dict[NodeName, Machine]:
+        """`of` for every node that has one."""
+        found: dict[NodeName, Machine] = {}
+        for machine in self.alive.values():
+            found.setdefault(machine.node, machine)
+        return found
+
     def launch(self, node: NodeName, token: str, now: float) -> str:
         """The error, or empty. The same token makes one machine, however often it is asked for."""
         if self.refusals:
@@ -239,11 +246,12 @@ class Machines:
         self.views.clear()
 
     def update_views(self, nodes: Iterable[NodeName], now: float) -> None:
+        machines = self.firsts()
         for node in nodes:
-            self._update_view(node, now)
+            self._update_view(node, machines.get(node), now)
 
-    def _update_view(self, node: NodeName, now: float) -> None:
-        machine, view = self.of(node), self.views.get(node)
+    def _update_view(self, node: NodeName, machine: Machine | None, now: float) -> None:
+        view = self.views.get(node)
         if machine and machine.agent_speaks(now):
             same = view is not None and view.connected and view.incarnation == machine.incarnation
             witness = view.witness if same and view else None

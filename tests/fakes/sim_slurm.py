@@ -59,11 +59,11 @@ class SimSlurm:
             self._set_down(name, now)
         return error
 
-    def set_feature(self, name: NodeName, prefix: str, word: str) -> None:
-        node = self.nodes[name]
-        others = frozenset(f for f in node.features if not f.startswith(prefix))
-        both = others | {prefix + word}
-        self.nodes[name] = replace(node, features=both, active_features=both)
+    def set_feature(self, names: Iterable[NodeName], prefix: str, word: str) -> None:
+        for name in names:
+            others = frozenset(f for f in self.nodes[name].features if not f.startswith(prefix))
+            both = others | {prefix + word}
+            self.nodes[name] = replace(self.nodes[name], features=both, active_features=both)
 
     def _set_down(self, name: NodeName, now: float) -> None:
         self.nodes[name] = replace(self.nodes[name], base=NodeBase.DOWN)

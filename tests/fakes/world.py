@@ -26,7 +26,7 @@ from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job import Job, JobState, ResumeMode
 from steward.model.node import Node, NodeBase
 from steward.model.observed import Freshness, Observed
-from tests.fakes.machines import Machines
+from tests.fakes.machines import Machine, Machines
 from tests.fakes.sim_slurm import Run, SimSlurm
 
 START = 1_700_000_000.0
@@ -42,6 +42,7 @@ class World:
     """`now` moves by `advance`; faults are methods; `seen` is the picture; `apply` is what the ports would do."""
 
     now: float = START
+    tick_s: float = TICK_S
     slurm: SimSlurm = field(default_factory=SimSlurm)
     machines: Machines = field(default_factory=Machines)
     asks: dict[AskId, Ask] = field(default_factory=dict)
@@ -106,13 +107,14 @@ class World:
     def advance(self, seconds: float) -> None:
         until = self.now + seconds
         while self.now < until - 1e-9:
-            self.now = min(until, self.now + TICK_S)
+            self.now = min(until, self.now + self.tick_s)
             self._tick()
 
     def _tick(self) -> None:
         slurm, now = self.slurm, self.now
         self.machines.update_views(self.known(), now)
-        slurm.hear({name: self._slurmd_of(name) for name in slurm.nodes}, now)
+        machines = self.machines.firsts()
+        slurm.hear({name: self._slurmd_of(machines.get(name)) for name in slurm.nodes}, now)
         used = {name for job in slurm.jobs.values() if job.is_active for name in job.nodes}
         for job in slurm.schedule(now, slurm.nodes.keys() - used):
             if job in self.opted:
@@ -125,8 +127,7 @@ class World:
         """Names that an agent may speak for."""
         return set(self.slurm.nodes)
 
-    def _slurmd_of(self, name: NodeName) -> float | None:
-        machine = self.machines.of(name)
+    def _slurmd_of(self, machine: Machine | None) -> float | None:
         return machine.ready_at if machine and machine.slurmd_speaks(self.now) else None
 
     def is_alive(self, name: NodeName) -> bool:
@@ -236,19 +237,6 @@ class World:
 
     def _apply_to_machines(self, action: Action) -> str:
         match action:
-            case SetFeature():
-                for node in action.nodes:
-                    self.slurm.set_feature(node, action.prefix, action.word)
-            case CheckNow():
-                for node in action.nodes:
-                    self.machines.check_now(node, self.now)
-            case LetGo():
-                told = {node for node in action.nodes if (at := self.machines.of(node)) and at.agent_speaks(self.now)}
-                self.slurm.let_go(action.job, told, action.before, self.now)
-            case MendNode():
-                return self.machines.carry_out(action, self.now)
-            case ProbeNode():
-                self.machines.look(action.node, self.now)
             case LaunchInstance():
                 if action.slot.fixed:
                     return self.machines.lend(action.slot, action.token)
@@ -257,7 +245,24 @@ class World:
                 self.machines.terminate(action.instance)
             case RebootInstance():
                 return self.machines.reboot(action.instance, self.now)
+            case MendNode():
+                return self.machines.carry_out(action, self.now)
+            case _:
+                self._tell_nodes(action)
         return ""
+
+    def _tell_nodes(self, action: Action) -> None:
+        match action:
+            case CheckNow():
+                for node in action.nodes:
+                    self.machines.check_now(node, self.now)
+            case LetGo():
+                told = {node for node in action.nodes if (at := self.machines.of(node)) and at.agent_speaks(self.now)}
+                self.slurm.let_go(action.job, told, action.before, self.now)
+            case ProbeNode():
+                self.machines.look(action.node, self.now)
+            case SetFeature():
+                self.slurm.set_feature(action.nodes, action.prefix, action.word)
 
     def _answered(self, action: AnswerAsk) -> str:
         ask = self.asks.pop(action.ask, None)
