@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from steward.model.deep import DeepCause, DeepResult
 from steward.model.desired import Desired, Pool
 from steward.model.group import Role
 from steward.model.ids import InstanceId
@@ -17,6 +18,7 @@ from steward.policy.slot_diagram import page
 from steward.policy.slot_facts import QUESTIONS
 from steward.policy.slot_table import TABLE, SlotFact, deadline, facts_of
 from tests.builders.capacity import MARK, NODE, a_slot_at, asked, nothing_there, reported, with_slot
+from tests.builders.deep import done, with_run
 from tests.builders.picture import T0, Picture, n
 
 PAGE = Path(__file__).parents[3] / "docs" / "slot.md"
@@ -120,6 +122,9 @@ SCENES: dict[tuple[SlotStep, SlotFact], Change] = {
     (SlotStep.RETURN, SlotFact.UNWANTED): unwanted,
     (SlotStep.RETURN, SlotFact.LOST): lost,
     (SlotStep.RETURN, SlotFact.TAKEN): somebody_elses,
+    (SlotStep.RETURN, SlotFact.UNFIT): lambda p: with_run(
+        p, done(DeepResult.FAILED, NODE, cause=DeepCause.ON_START, waiter="abcdef012345-1-0")
+    ),
     (SlotStep.RETURN, SlotFact.BACK): in_service,
     (SlotStep.RETURN, SlotFact.LATE): late,
     (SlotStep.SERVING, SlotFact.UNWANTED): unwanted,
