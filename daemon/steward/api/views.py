@@ -12,7 +12,9 @@ from steward.model.ids import NodeName
 from steward.model.node import Node
 from steward.model.observed import AgentDetail, AgentView
 from steward.model.plan import Plan
+from steward.policy.draft import Draft
 from steward.policy.group_count import current_counts
+from steward.policy.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -64,13 +66,17 @@ def _groups_view(snapshot: Snapshot) -> list[Json]:
 
 
 def nodes_view(source: Source, snapshot: Snapshot) -> list[Json]:
-    """Every node of Slurm with its agent and its open case."""
+    """Every node of Slurm with its verdict, its agent and its open case."""
     details = source.details()
+    said = node_verdicts(Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now()))
     cases = {case.node: case for case in snapshot.memory.cases.values() if case.is_open}
     agents = snapshot.seen.agents
     ours = source.want.slots.keys() | snapshot.memory.slots.keys()
     return [
-        _node_view(node, agents.get(name), details.get(name), cases.get(name), name in ours)
+        {
+            **_node_view(node, agents.get(name), details.get(name), cases.get(name), name in ours),
+            **_verdict_view(said[name]),
+        }
         for name, node in sorted(snapshot.seen.nodes.items(), key=lambda pair: natural(pair[0]))
     ]
 
@@ -91,6 +97,10 @@ def _node_view(
         "case": case.id if case else None,
         "step": case.step.value if case else None,
     }
+
+
+def _verdict_view(said: NodeVerdict) -> Json:
+    return {"verdict": said.word.value, "evidence": said.evidence, "since": said.since, "next": said.next}
 
 
 def _agent_view(agent: AgentView | None, detail: AgentDetail | None) -> Json | None:

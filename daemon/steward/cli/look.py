@@ -10,6 +10,7 @@ from steward.cli.context import JSON, Context, one_line_errors, print_json, want
 from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import Client, NotThere
 from steward.model.desired import REPORT_ONLY
+from steward.policy.node_verdict import Word
 
 _KINDS = {"node", "job", "group"}
 _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "MESSAGE")
@@ -62,28 +63,34 @@ def _troubles(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @click.command()
+@click.option("--wrong", is_flag=True, help="Only those that are not fine.")
 @JSON
 @click.pass_obj
 @one_line_errors
-def nodes(context: Context, as_json: bool) -> None:
-    """Every node, its agent and its repair."""
+def nodes(context: Context, wrong: bool, as_json: bool) -> None:
+    """Every node: its verdict, what it rests on, since when, and what comes next."""
     found = context.client().nodes()
     if wants_json(context, as_json):
         print_json(found)
         return
+    if wrong:
+        found = [node for node in found if node["verdict"] != Word.FINE.value]
     rows = [
         (
             node["name"],
             node["state"],
+            node["verdict"],
+            ago(node["since"]),
+            node["evidence"],
+            node["next"],
             _agent_word(node["agent"]),
             (node["agent"] or {}).get("instance"),
-            f"{node['case']} {node['step']}" if node["case"] else None,
-            "; ".join(f"{bad['check']}: {bad['text']}" for bad in (node["agent"] or {}).get("bad", [])),
-            node["reason"],
+            node["case"],
         )
         for node in found
     ]
-    table(("NODE", "STATE", "AGENT", "INSTANCE", "CASE", "FINDINGS", "REASON"), rows, empty="Slurm has no nodes.")
+    columns = ("NODE", "STATE", "VERDICT", "SINCE", "EVIDENCE", "NEXT", "AGENT", "INSTANCE", "CASE")
+    table(columns, rows, empty="All nodes are fine." if wrong else "Slurm has no nodes.")
 
 
 def _agent_word(agent: dict[str, Any] | None) -> str:

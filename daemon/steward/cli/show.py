@@ -22,6 +22,12 @@ _STYLES = {
     "held": "bold red",
     "lost": "red",
     "late": "yellow",
+    "fine": "green",
+    "suspect": "yellow",
+    "degraded": "red",
+    "in repair": "yellow",
+    "report-only": "yellow",
+    "foreign": "yellow",
 }
 
 

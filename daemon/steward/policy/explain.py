@@ -16,6 +16,14 @@ from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
 from steward.policy.exclude import culprits
 from steward.policy.explain_group import closed_partitions, slot_lines
+from steward.policy.explain_health import (
+    deep_lines,
+    feature_lines,
+    finding_lines,
+    guard_lines,
+    hardware_lines,
+    verdict_lines,
+)
 from steward.policy.explain_words import ago, clean, until
 from steward.policy.slot_cases import is_between
 from steward.policy.spares import free_spare, loans, needs_spare, shortage
@@ -30,12 +38,14 @@ def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, 
     """Everything that bears on a node now, most important first. Pure; decides nothing."""
     draft = Draft(seen, want, memory, now)
     node = seen.nodes.get(name)
-    lines = [*_stale(draft), *_known_of_node(name, node, draft), *slot_lines(name, draft)]
+    lines = [*_stale(draft), *verdict_lines(name, draft), *_known_of_node(name, node, draft), *slot_lines(name, draft)]
     case = draft.open_case(name)
     if case is not None or not _is_unused(node, draft):
-        lines += [*_agent(name, node, draft), *(_case(case, draft) if case else _no_case(node, draft))]
+        lines += _agent(name, node, draft)
+        lines += [*finding_lines(name, draft), *(_case(case, draft) if case else _no_case(node, draft))]
+        lines += guard_lines(name, draft)
     lines += [_past_case(c, now) for c in _closed(name, memory)[:3]]
-    return clean(lines)
+    return clean([*lines, *hardware_lines(name, memory, draft), *deep_lines(name, draft), *feature_lines(node)])
 
 
 def explain_job(id: JobId, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
@@ -100,8 +110,7 @@ def _agent(name: NodeName, node: Node | None, draft: Draft) -> list[str]:
     lines = [f"Agent: {_sentence(standing(node, draft).why.text, standing(node, draft).why.evidence)}"] if node else []
     if view is not None and view.incarnation is not None:
         lines.append(f"Machine: instance {view.incarnation.instance}, boot {view.incarnation.boot}.")
-    bad = [f for f in view.findings if f.is_bad] if view else []
-    return lines + [f"Check {f.check} failed ({f.severity.value}): {f.text}" for f in bad]
+    return lines
 
 
 def _case(case: Case, draft: Draft) -> list[str]:

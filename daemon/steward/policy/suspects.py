@@ -1,7 +1,10 @@
 """Nodes that something speaks against without proof: a deep check at their next idle moment shall tell."""
 
+from collections import defaultdict
+from collections.abc import Mapping
+
 from steward.model.health import Finding, Scope, Severity
-from steward.model.ids import NodeName
+from steward.model.ids import CaseId, NodeName
 from steward.policy.correlate import in_incident
 from steward.policy.draft import Draft
 from steward.policy.slot_cases import is_between
@@ -14,13 +17,18 @@ _REBOOTED = "slurm.rebooted"
 def suspects(draft: Draft) -> dict[NodeName, str]:
     """Node -> why it should be looked into. Never a node under repair, on its way in or out, or somebody else's; never
     for a fault that many have at once. A suspicion alone takes no node out of service."""
-    found = {}
+    found, again = {}, rebooted_again(draft)
     for node in draft.sorted_nodes():
         if draft.open_case(node.name) is not None or is_between(node, draft) or node.is_foreign:
             continue
-        if why := _doubt(node.name, draft) or _rebooted_again(node.name, draft):
+        if why := doubt(node.name, again, draft):
             found[node.name] = why
     return found
+
+
+def doubt(node: NodeName, again: Mapping[NodeName, str], draft: Draft) -> str:
+    """What speaks against a node without proof; empty when nothing does. `again` is of `rebooted_again`."""
+    return _doubt(node, draft) or again.get(node, "")
 
 
 def _doubt(node: NodeName, draft: Draft) -> str:
@@ -37,8 +45,10 @@ def _is_doubt(finding: Finding, node: NodeName, draft: Draft) -> bool:
     return mode_of(finding.check, draft) == "drain" and not in_incident(node, f"check:{finding.check}", draft)
 
 
-def _rebooted_again(node: NodeName, draft: Draft) -> str:
-    """A machine that reboots by itself twice in a week passed its checks after the first time."""
-    kept = (r for many in draft.remedies.values() for r in many if r.node == node and r.check == _REBOOTED)
-    times = {r.case for r in kept if r.at > draft.now - AGAIN_S}
-    return f"rebooted unexpectedly {len(times)} times in a week" if len(times) > 1 else ""
+def rebooted_again(draft: Draft) -> dict[NodeName, str]:
+    """Machines that rebooted by themselves twice in a week: each passed its checks after the first time."""
+    cases: defaultdict[NodeName, set[CaseId]] = defaultdict(set)
+    for remedy in (r for many in draft.remedies.values() for r in many):
+        if remedy.check == _REBOOTED and remedy.at > draft.now - AGAIN_S:
+            cases[remedy.node].add(remedy.case)
+    return {node: f"rebooted unexpectedly {len(of)} times in a week" for node, of in cases.items() if len(of) > 1}

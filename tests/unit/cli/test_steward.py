@@ -55,6 +55,29 @@ def test_a_piped_table_has_one_line_for_each_row(api: ApiBench) -> None:
     assert all(line == line.rstrip() for line in lines)
 
 
+def test_nodes_are_shown_with_their_verdict_and_what_comes_next(api: ApiBench) -> None:
+    api.show(a_cluster(3).drained("n1", "fan").failing("n2", Severity.FATAL))
+    header, first, second, third = steward(api, "nodes").output.splitlines()
+    assert header.split()[:6] == ["NODE", "STATE", "VERDICT", "SINCE", "EVIDENCE", "NEXT"]
+    assert " foreign " in first
+    assert " degraded " in second
+    assert "kernel_log: Xid 79" in second
+    assert "replaced" in second
+    assert " fine " in third
+    assert {one["verdict"] for one in json.loads(steward(api, "nodes", "--json").output)} == {
+        "foreign",
+        "degraded",
+        "fine",
+    }
+
+
+def test_only_nodes_that_are_not_fine_are_shown_on_request(api: ApiBench) -> None:
+    api.show(a_cluster(3))
+    assert "All nodes are fine." in steward(api, "nodes", "--wrong").output
+    api.show(a_cluster(3).failing("n2", Severity.FATAL))
+    assert len(steward(api, "nodes", "--wrong").output.splitlines()) == 2
+
+
 def test_markup_in_a_nodes_reason_is_shown_as_it_is(api: ApiBench) -> None:
     api.show(a_cluster().drained("n1", "[bold red]x[/] :smile: [link=http://e]y"))
     assert "[bold red]x[/] :smile: [link=http://e]y" in steward(api, "nodes").output

@@ -5,10 +5,14 @@ from dataclasses import replace
 import pytest
 
 from steward.model.ask import AskKind
-from steward.model.ids import JobId
+from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
+from steward.model.health import Advice, Finding, Outcome, Scope, Severity
+from steward.model.ids import CaseId, JobId
+from steward.model.memory import Breaker
+from steward.model.remedy import Remedy
 from steward.policy.controls import pause
 from steward.policy.explain import explain_job, explain_node
-from tests.builders.picture import Picture, a_cluster, n
+from tests.builders.picture import Picture, a_cluster, n, names
 
 
 def of_node(picture: Picture, name: str) -> str:
@@ -81,3 +85,74 @@ def test_explaining_changes_nothing() -> None:
     before = picture.memory
     of_node(picture, "n1")
     assert picture.memory == before
+
+
+def test_the_verdict_and_what_comes_next_are_the_first_lines() -> None:
+    picture = a_cluster(act=False).failing("n2", Severity.DEGRADED, check="disk", text="/ is full", event=False)
+    first, second, *_ = of_node(picture.after(180), "n2").splitlines()
+    assert first == "n2 is REPORT-ONLY, since 3 min ago: disk: / is full."
+    assert second == "Next: nothing: reported only (repair.mode)."
+
+
+def test_findings_are_told_bad_ones_first_then_unknown_ones_then_those_that_are_well() -> None:
+    bad = Finding(check="gpu.temp", outcome=Outcome.FAILED, severity=Severity.SUSPECT, text="hot", hardware="GPU-1")
+    lost = Finding(check="memory", outcome=Outcome.UNKNOWN, text="timed out")
+    shown = {"findings": (lost, bad), "passed": frozenset({"disk", "clock"}), "skipped": frozenset({"ib.state"})}
+    lines = of_node(a_cluster().agent("n2", **shown), "n2").splitlines()
+    told = [line for line in lines if line.startswith(("Check", "2 checks", "1 checks"))]
+    assert told == [
+        "Check gpu.temp failed (suspect) [GPU-1]: hot",
+        "Check memory says unknown (never acted on): timed out",
+        "2 checks passed: clock, disk.",
+        "1 checks had nothing to look at: ib.state.",
+    ]
+
+
+def test_a_finding_that_is_only_told_says_why() -> None:
+    picture = a_cluster().failing("n2", Severity.DEGRADED, check="disk", text="full", event=False)
+    reported = replace(picture, want=replace(picture.want, modes={"disk": "report"}))
+    assert "mode report, no node is touched" in of_node(reported, "n2")
+    shared = picture.failing("n2", Severity.DEGRADED, check="fs.shared", scope=Scope.CLUSTER)
+    assert "a shared thing, no node is touched" in of_node(shared, "n2")
+
+
+def test_a_tripped_breaker_and_when_one_repair_is_let_through_are_told() -> None:
+    picture = a_cluster().failing("n2", Severity.DEGRADED, check="disk", text="full", event=False)
+    breaker = Breaker(scope="check:disk", tripped=picture.now - 600, text="breaker check:disk: 3 nodes")
+    tripped = replace(picture, memory=replace(picture.memory, breakers={"check:disk": breaker}))
+    text = of_node(tripped, "n2")
+    assert "Breaker: breaker check:disk: 3 nodes; one repair is let through in 20 min." in text
+    assert "Nothing is done about it: breaker check:disk" in text
+
+
+def test_what_was_done_to_the_hardware_and_its_lemon_score_are_told() -> None:
+    picture = a_cluster().agent("n2", hardware=("BOARD-7",))
+    done = Remedy(
+        at=picture.now - 7200, rung=Advice.REPLACE, node=n("n9"), instance=None, case=CaseId("c3"), check="xid"
+    )
+    picture = replace(
+        picture, memory=replace(picture.memory, remedies={"BOARD-7": (done, replace(done, case=CaseId("c4")))})
+    )
+    text = of_node(picture, "n2")
+    assert "Done 2 h ago: replace for xid (case c3, hardware BOARD-7)." in text
+    assert "Lemon score 10.0 of BOARD-7" in text
+    assert "BOARD-7" not in of_node(picture, "n3")
+
+
+def test_deep_checks_and_what_users_see_are_told() -> None:
+    run = DeepRun(
+        id="d1",
+        cause=DeepCause.SWEEP,
+        who="steward",
+        kinds=frozenset({DeepKind.STRESS}),
+        nodes=names("n2"),
+        asked=a_cluster().now - 60,
+        ended=a_cluster().now - 30,
+        state=DeepState.DONE,
+        results={n("n2"): DeepResult.PASSED},
+        why={n("n2"): "all well"},
+    )
+    picture = a_cluster().node("n2", active_features=frozenset({"HealthCheck:Passed", "a100"}))
+    text = of_node(replace(picture, memory=replace(picture.memory, deeps={"d1": run})), "n2")
+    assert "Deep check d1 (sweep; InstanceStress), 30 s ago: Passed: all well" in text
+    assert "Users see it in Slurm as HealthCheck:Passed." in text
