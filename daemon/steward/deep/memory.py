@@ -1,5 +1,6 @@
 """Memory that is filled with patterns and read back: what does not keep its content is found; and how fast it is."""
 
+import contextlib
 import mmap
 import os
 import time
@@ -50,6 +51,8 @@ def take(size: int, budget: Budget) -> list[Block]:
     spare = int(total() * _KEPT_FREE)
     while (len(blocks) + 1) * BLOCK <= size and available() > spare + BLOCK and (budget.left_s > 0 or not blocks):
         block = mmap.mmap(-1, BLOCK)
+        with contextlib.suppress(OSError):  # a kernel without huge pages
+            block.madvise(mmap.MADV_HUGEPAGE)
         _write(block, bytes(_PIECE))
         blocks.append(block)
     return blocks
