@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from steward.model.desired import CapacityPolicy, Desired, RepairPolicy, ResumePolicy
+from steward.model.desired import CapacityPolicy, Desired, LadderPolicy, RepairPolicy, ResumePolicy
 from steward.model.group import BatchSize, Cluster, ClusterStatus, Goal, GroupStatus, Role
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
@@ -35,6 +35,7 @@ QUICK = RepairPolicy(
     agents_grace_s=5.0,
     breaker_min=6,
     node_repairs=50,
+    budgets=LadderPolicy(hardware_repairs=50, replacements_per_day=50, cooldown_s=10.0, reboot_timeout_s=60.0),
     replacements_per_hour=100,
     correlated_min=20,
 )

@@ -26,6 +26,7 @@ from steward.policy.explain_health import (
 )
 from steward.policy.explain_words import ago, clean, until
 from steward.policy.slot_cases import is_between
+from steward.policy.slurm_faults import acting_row
 from steward.policy.spares import free_spare, loans, needs_spare, shortage
 from steward.policy.suspicion import fault_of, mark_word, why_withheld
 from steward.policy.verdict import standing
@@ -82,6 +83,8 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
         case = draft.open_case(name)
         back = "" if case and case.is_stood_in else "; it is given back when its new incarnation passed all checks"
         lines.append(f"Out of service by our own mark{back}.")
+    elif (row := acting_row(node, draft)) is not None:
+        lines.append(f"Taken out of service by Slurm itself ({row.kind.value}): {row.response.value}.")
     elif node.is_foreign:
         lines.append("Taken out of service by somebody else: Steward leaves it alone.")
     if name not in draft.slots and name not in draft.records:

@@ -8,6 +8,7 @@ from steward.model.action import DownNode, DrainNode, LaunchInstance, MendNode, 
 from steward.model.case import Case, Step
 from steward.model.health import Advice, Severity
 from steward.model.node import NodeBase, Reason
+from steward.policy.explain import explain_node
 from tests.builders.picture import Picture, a_cluster, n
 
 KILL = "Kill task failed (JobId=7 StepId=0)"
@@ -162,3 +163,12 @@ def test_a_mode_of_report_for_slurms_reasons_leaves_them_alone() -> None:
     picture = slurm_drains(a_cluster(), KILL)
     quiet = replace(picture, want=replace(picture.want, modes={"slurm": "report"}))
     assert quiet.wait(60.0).memory.cases == {}
+
+
+def test_an_explanation_says_that_slurm_took_it_out_and_what_is_done() -> None:
+    picture = slurm_drains(a_cluster(), KILL)
+    lines = explain_node(n("n2"), picture.seen, picture.want, picture.memory, picture.now)
+    assert any("by Slurm itself (workload): given back when its checks pass" in line for line in lines)
+    told = slurm_drains(a_cluster(), "Bad core count")
+    lines = explain_node(n("n2"), told.seen, told.want, told.memory, told.now)
+    assert any("Steward leaves it alone" in line for line in lines)
