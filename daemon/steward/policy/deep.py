@@ -48,10 +48,15 @@ def _ask(draft: Draft) -> None:
     rules = draft.want.deep
     if not rules.enabled or not draft.may_touch_nodes:
         return
-    if rules.suspects and (doubts := suspects(draft)):
+    if rules.suspects and _may_have_suspects(draft) and (doubts := suspects(draft)):
         ask_suspects(doubts, crowd_of(draft), draft)
     if rules.sweep_period_s:
         sweep(crowd_of(draft), draft)
+
+
+def _may_have_suspects(draft: Draft) -> bool:
+    """Seen quickly: in a cluster without findings and repairs there are none."""
+    return bool(draft.remedies) or any(view.findings for view in draft.seen.agents.values())
 
 
 def _move_all(draft: Draft) -> bool:

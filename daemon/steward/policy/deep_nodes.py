@@ -67,11 +67,12 @@ def settle(run: DeepRun, crowd: Crowd, draft: Draft) -> dict[NodeName, str]:
     until = run.asked + draft.want.deep.busy_wait_s
     draft.wake(until)
     is_over = draft.now >= until and run.cause is not DeepCause.ON_START
+    has_no_turn = is_over and not choose(run, crowd, draft)
     found = {}
     for name in run.nodes - run.results.keys():
         why = hurdle(name, run, crowd, draft)
         if why is not None and (why.is_final or is_over):
             found[name] = why.text
-        elif why is None and is_over and not choose(run, crowd, draft):
+        elif why is None and has_no_turn:
             found[name] = "its turn did not come in time"
     return found
