@@ -38,19 +38,23 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     by_pid = {process.pid: process for process in raws[0].processes}
     if not by_pid:
         return skipped("/proc lists no process here")
-    in_job = {process.pid for process in by_pid.values() if _is_of_a_job(process, by_pid)}
+    people = [process for process in by_pid.values() if _is_persons(process, facts)]
+    in_job = {process.pid for process in people if _is_of_a_job(process, by_pid)}
     users = {by_pid[pid].uid for pid in in_job}
-    people = [process for process in by_pid.values() if _is_persons(process, facts, past.now)]
-    rogue = [process for process in people if process.pid not in in_job and process.uid not in users]
+    alone = [process for process in people if process.pid not in in_job and process.uid not in users]
+    rogue = [process for process in alone if _counts(process, facts, past.now)]
     if rogue:
         return failed(f"{len(rogue)} processes without a job: {_told(rogue)}", Severity.INFO, Advice.NONE)
     return passed("no process of a user without a job")
 
 
-def _is_persons(process: Process, facts: Facts, now: float) -> bool:
-    old = now - process.started >= facts.limit(AGE_S)
-    is_person = process.uid >= facts.limit(FIRST_UID) and process.uid not in _NOBODY
-    return old and is_person and process.name not in _SESSION and process.state != "Z"
+def _is_persons(process: Process, facts: Facts) -> bool:
+    return process.uid >= facts.limit(FIRST_UID) and process.uid not in _NOBODY
+
+
+def _counts(process: Process, facts: Facts, now: float) -> bool:
+    is_old = now - process.started >= facts.limit(AGE_S)
+    return is_old and process.name not in _SESSION and process.state != "Z"
 
 
 def _is_of_a_job(process: Process, by_pid: dict[int, Process]) -> bool:

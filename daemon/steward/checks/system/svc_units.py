@@ -5,7 +5,6 @@ import re
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
 from steward.checks.modes import by_id
 from steward.checks.past import Past
-from steward.checks.system.rhythm import PROCESSES_S
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, RunProgram
 
@@ -47,7 +46,7 @@ CHECK = Check(
     probes=probes,
     judge=judge,
     mode=by_id(ID, "report"),
-    every_s=PROCESSES_S,
+    every_s=300.0,
     confirm_s=10.0,
     bad_for_s=60.0,  # systemd may be about to start it again
     is_quick=False,
