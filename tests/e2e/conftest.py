@@ -89,7 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What only one backend can do is tested there only."""
-    local = ("test_fixed", "test_power", "test_health_fabric", "test_health_hooks")
+    local = ("test_deep_slow", "test_fixed", "test_power", "test_health_fabric", "test_health_hooks")
     only = {"test_docker": "docker", **dict.fromkeys(local, "local")}
     wanted = next((backend for stem, backend in only.items() if collection_path.name.startswith(stem)), None)
     return True if wanted is not None and config.getoption("--backend") != wanted else None

@@ -82,7 +82,8 @@ def test_a_worker_that_never_ends_is_killed_and_one_that_dies_is_told() -> None:
 
 def test_good_memory_keeps_all_patterns_and_its_bandwidth_is_told() -> None:
     kept, speed = check_memory(HERE, Budget.of(0.5), share=0.5, most_bytes=4 * BLOCK)
-    assert (kept.outcome, kept.value) == (Outcome.PASSED, 4 * BLOCK / 2**20)
+    assert kept.outcome is Outcome.PASSED
+    assert 0 < kept.value <= 4 * BLOCK / 2**20
     assert (speed.outcome, speed.unit) == (Outcome.PASSED, "MB/s")
 
 
