@@ -66,10 +66,14 @@ def settle(run: DeepRun, crowd: Crowd, draft: Draft) -> dict[NodeName, str]:
     """Nodes that the waiting check goes on without, and why: it waited long enough, or waiting is of no use."""
     until = run.asked + draft.want.deep.busy_wait_s
     draft.wake(until)
+    draft.wake(run.asked + draft.want.deep.gather_s)
     is_over = draft.now >= until and run.cause is not DeepCause.ON_START
+    left = run.nodes - run.results.keys()
+    if run.kinds == {DeepKind.CONNECTIVITY} and len(left) == 1 and draft.now >= run.asked + draft.want.deep.gather_s:
+        return dict.fromkeys(left, "there is no second node to measure with")
     has_no_turn = is_over and not choose(run, crowd, draft)
     found = {}
-    for name in run.nodes - run.results.keys():
+    for name in left:
         why = hurdle(name, run, crowd, draft)
         if why is not None and (why.is_final or is_over):
             found[name] = why.text

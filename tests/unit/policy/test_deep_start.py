@@ -9,7 +9,7 @@ from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepSta
 from steward.model.slot import Hitch, SlotStep
 from tests.builders.capacity import NODE, a_slot_at, slot, with_group
 from tests.builders.deep import a_run, done, reserved, with_run
-from tests.builders.picture import Picture, n
+from tests.builders.picture import T0, Picture, n
 
 TOKEN = "abcdef012345-1-0"
 STRESS = frozenset({DeepKind.STRESS})
@@ -80,6 +80,14 @@ def test_a_check_that_could_not_tell_is_made_once_more_and_no_oftener(before: in
     for number in range(before):
         picture = with_run(picture, done(DeepResult.INCONCLUSIVE, NODE, id=f"d{number + 100}", **ON_START))
     assert len(runs_of(picture.then())) == after
+
+
+def test_a_lone_machine_is_not_held_up_for_want_of_a_second_one() -> None:
+    pairs = {"kinds": frozenset({DeepKind.CONNECTIVITY}), "asked": T0 - 60}
+    picture = with_run(returning(), a_run(NODE, **{**ON_START, **pairs})).then()
+    (run,) = runs_of(picture)
+    assert run.results == {n(NODE): DeepResult.SKIPPED}
+    assert ReturnNode in kinds(with_run(returning(), run))
 
 
 def test_without_checks_on_start_nothing_is_reserved() -> None:
