@@ -105,6 +105,10 @@ class Client:
         """One breaker, or all that are tripped."""
         return self._post("/v1/breakers/reset", {"scope": scope})
 
+    def checks(self, node: str = "") -> list[Json]:
+        """Every check with its results over the cluster, or as it stands on one node."""
+        return self._list(f"/v1/checks?node={quote(node, safe='')}" if node else "/v1/checks")
+
     def trials(self) -> list[Json]:
         return self._list("/v1/checks/trials")
 

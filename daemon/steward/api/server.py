@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from steward.api.auth import Gatekeeper, Refused
 from steward.api.blast import breakers_view, trials_view
+from steward.api.checks import checks_view, node_checks_view
 from steward.api.deep import check_deep, deep_view, deeps_view
 from steward.api.json11.route import Json11
 from steward.api.lemons import lemons_view
@@ -145,6 +146,15 @@ class Pages:
     def breakers(self, _request: Request) -> Response:
         return JSONResponse(breakers_view(self._snapshot()))
 
+    def checks(self, request: Request) -> Response:
+        """With `node`, as they stand on that one."""
+        snapshot, name = self._snapshot(), NodeName(request.query_params.get("node", ""))
+        if not name:
+            return JSONResponse(checks_view(self._source.checks, snapshot))
+        if name not in snapshot.seen.nodes and name not in snapshot.seen.agents:
+            raise HTTPException(404, f"{name} is not a node of this cluster")
+        return JSONResponse(node_checks_view(self._source.checks, name, snapshot))
+
     def trials(self, _request: Request) -> Response:
         return JSONResponse(trials_view(self._snapshot()))
 
@@ -204,6 +214,7 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         Route("/v1/breakers", pages.breakers),
         Route("/v1/breakers/reset", pages.reset_breakers, methods=["POST"]),
         Route("/v1/lemons", pages.lemons),
+        Route("/v1/checks", pages.checks),
         Route("/v1/checks/trials", pages.trials),
         Route("/v1/checks/arm", pages.arm_check, methods=["POST"]),
         Route("/v1/checks/deep", pages.deeps),

@@ -1,9 +1,12 @@
 """Where the API's answers come from. Filled in by the head's wiring."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from steward.api.metrics import Metrics
+from steward.checks.catalogue import ListedCheck, catalogue
+from steward.checks.known import mode_of
+from steward.checks.limits import Limits
 from steward.model.desired import Desired
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail
@@ -12,6 +15,23 @@ from steward.workflows.commands import Commands
 from steward.workflows.cycle import Planner
 from steward.workflows.doctor import Line
 from steward.workflows.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckBook:
+    """The checks as the head's settings have them. `interval_s` is the period of those without one of their own."""
+
+    limits: Limits = field(default_factory=Limits)
+    interval_s: float = 15.0
+    listed: tuple[ListedCheck, ...] = ()
+
+    @staticmethod
+    def of(limits: Limits, interval_s: float) -> "CheckBook":
+        return CheckBook(limits=limits, interval_s=interval_s, listed=catalogue(limits, interval_s))
+
+    def mode_of(self, check: str) -> str:
+        """off, report or drain."""
+        return mode_of(self.limits)(check)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +50,4 @@ class Source:
     commands: Commands
     metrics: Metrics
     doctor: Callable[[], list[Line]]
+    checks: CheckBook = field(default_factory=lambda: CheckBook.of(Limits(), 15.0))

@@ -7,6 +7,7 @@ import click
 from steward import __version__
 from steward.cli.breaker import breaker
 from steward.cli.check import check
+from steward.cli.checks import checks
 from steward.cli.cluster import cluster
 from steward.cli.config import config
 from steward.cli.context import context_for
@@ -49,6 +50,7 @@ for command in (
     breaker,
     lemons,
     check,
+    checks,
     group,
     node,
     cluster,

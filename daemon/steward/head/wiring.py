@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 
 from steward import __version__
 from steward.adapters.clock import SystemClock
-from steward.adapters.known_checks import desired
+from steward.adapters.known_checks import desired, limits_of
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.seal import Sealer
@@ -22,7 +22,7 @@ from steward.api.auth import Gatekeeper
 from steward.api.metrics import Metrics
 from steward.api.operations import handlers
 from steward.api.server import News, build
-from steward.api.source import Source
+from steward.api.source import CheckBook, Source
 from steward.head import choose
 from steward.head.aws import endpoint
 from steward.head.doctor import CapacityPlace, Doctor
@@ -206,4 +206,5 @@ def _source(base: _Base, hub: Hub, cycle: Cycle) -> Source:
         commands=base.commands,
         metrics=base.metrics,
         doctor=doctor.examine,
+        checks=CheckBook.of(limits_of(base.settings.checks), base.settings.agent.check_interval_s),
     )
