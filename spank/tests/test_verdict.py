@@ -60,27 +60,27 @@ class Verdicts(unittest.TestCase):
             return self.run_it(f"--socket={self.path}", *options)
         finally:
             agent.close()
-            self.assertEqual(agent.heard, b"steward/1 verdict\n")
+            assert agent.heard == b"steward/1 verdict\n"
 
     def run_it(self, *options: str, **env: str) -> tuple[int, str]:
         began = time.monotonic()
         done = subprocess.run(
             [str(PROGRAM), *options], capture_output=True, text=True, timeout=10, env=os.environ | env
         )
-        self.assertLess(time.monotonic() - began, LONGEST_S)
-        self.assertNotIn("Sanitizer", done.stderr)
+        assert time.monotonic() - began < LONGEST_S
+        assert "Sanitizer" not in done.stderr
         return done.returncode, done.stdout.strip()
 
     def test_a_sound_node_is_fine(self) -> None:
-        self.assertEqual(self.ask(b"steward/1 fine\n", "--refuse=suspect"), (0, "fine"))
+        assert self.ask(b"steward/1 fine\n", "--refuse=suspect") == (0, "fine")
 
     def test_a_bad_verdict_is_told_and_refuses_nothing_unless_asked_to(self) -> None:
-        self.assertEqual(self.ask(BAD), (0, "bad degraded disk /tmp is full"))
+        assert self.ask(BAD) == (0, "bad degraded disk /tmp is full")
 
     def test_it_refuses_from_the_severity_on_that_it_was_told(self) -> None:
         for refuse, status in (("suspect", 1), ("degraded", 1), ("fatal", 0)):
             with self.subTest(refuse=refuse):
-                self.assertEqual(self.ask(BAD, f"--refuse={refuse}")[0], status)
+                assert self.ask(BAD, f"--refuse={refuse}")[0] == status
                 self.path.unlink()
 
     def test_garbage_never_refuses(self) -> None:
@@ -98,27 +98,27 @@ class Verdicts(unittest.TestCase):
         for line in lines:
             with self.subTest(line=line[:20]):
                 status, said = self.ask(line, "--refuse=suspect")
-                self.assertEqual((status, said[:8]), (0, "unknown:"))
+                assert (status, said[:8]) == (0, "unknown:")
                 self.path.unlink()
 
     def test_an_agent_that_does_not_answer_holds_nobody_up(self) -> None:
-        self.assertEqual(self.ask(None, "--refuse=suspect"), (0, "unknown: the agent did not answer in time"))
+        assert self.ask(None, "--refuse=suspect") == (0, "unknown: the agent did not answer in time")
 
     def test_without_an_agent_nothing_is_refused(self) -> None:
-        self.assertEqual(self.run_it(f"--socket={self.path}", "--refuse=suspect"), (0, "unknown: no agent there"))
+        assert self.run_it(f"--socket={self.path}", "--refuse=suspect") == (0, "unknown: no agent there")
         self.path.write_text("not a socket")
-        self.assertEqual(self.run_it(f"--socket={self.path}", "--refuse=suspect"), (0, "unknown: no agent there"))
+        assert self.run_it(f"--socket={self.path}", "--refuse=suspect") == (0, "unknown: no agent there")
 
     def test_the_nodes_name_stands_in_the_socket(self) -> None:
         agent = Agent(self.path, b"steward/1 fine\n")
         told = self.run_it(f"--socket={self.path.parent}/agent-%n.sock", SLURMD_NODENAME="n7")
         agent.close()
-        self.assertEqual(told, (0, "fine"))
+        assert told == (0, "fine")
 
     def test_what_it_does_not_understand_it_says(self) -> None:
         for options in (["--refuse=all"], ["--socket=relative"], ["word"], ["--what"], ["--socket=/" + "x" * 200]):
             with self.subTest(options=options):
-                self.assertEqual(self.run_it(*options)[0], 2)
+                assert self.run_it(*options)[0] == 2
 
 
 if __name__ == "__main__":

@@ -84,26 +84,26 @@ def has_said(story: Story, hook: str, node: str, what: str) -> bool:
 
 def break_gpu(story: Story, node: str) -> None:
     story.hurt(FaultKind.KERNEL_LOG, node, XID_79)
-    story.wait("the agent says so", lambda: BAD in said(story, "steward-healthcheck", node)[-1])
+    story.wait("Slurm's health check hears it", partial(has_said, story, "steward-healthcheck", node, BAD), 45.0)
 
 
 def test_the_hooks_of_a_sound_node_say_so_and_jobs_run(story: Story) -> None:
     job = story.submit(story.script("job.sh", "true\n"), "-w", "n1")
-    assert story.wait_end(job).state == "COMPLETED"
+    assert story.wait_end(job, 60.0).state == "COMPLETED"
     for hook in KEYS.values():
-        story.wait(f"{hook} says so", partial(has_said, story, hook, "n1", "status=0 fine"))
+        story.wait(f"{hook} says so", partial(has_said, story, hook, "n1", "status=0 fine"), 45.0)
 
 
 def test_a_bad_node_runs_its_job_unless_the_site_wants_it_refused(story: Story) -> None:
     break_gpu(story, "n2")
     script = story.script("job.sh", "echo $SLURMD_NODENAME >>ran\n")
     job = story.submit(script, "-w", "n2")
-    assert story.wait_end(job).state == "COMPLETED"
+    assert story.wait_end(job, 60.0).state == "COMPLETED"
     assert has_said(story, "steward-prolog", "n2", f"status=0 {BAD}")
 
     configure(story.bed, "PROLOG_REFUSE=fatal\n")
     again = story.submit(script, "-w", "n2")
-    story.wait("Slurm drains it", lambda: "Prolog error" in story.node_field("n2", "Reason"), 30.0)
+    story.wait("Slurm drains it", lambda: "Prolog error" in story.node_field("n2", "Reason"), 60.0)
     assert has_said(story, "steward-prolog", "n2", f"status=1 {BAD}")
     story.wait_state(again, "PENDING")
     assert story.lines("ran") == ["n2"]
@@ -117,8 +117,8 @@ def test_a_frozen_agent_delays_no_job(story: Story) -> None:
     try:
         began = time.monotonic()
         job = story.submit(story.script("job.sh", "true\n"), "-w", "n3")
-        assert story.wait_end(job).state == "COMPLETED"
-        assert time.monotonic() - began < 10
+        assert story.wait_end(job, 60.0).state == "COMPLETED"
+        assert time.monotonic() - began < 30
     finally:
         os.kill(agent, signal.SIGCONT)
     for hook in ("steward-prolog", "steward-epilog"):
@@ -134,7 +134,7 @@ def test_an_epilog_that_finds_the_node_at_fault_fails(story: Story) -> None:
     job = story.submit(story.script("job.sh", "sleep 3\n"), "-w", "n4")
     story.wait_state(job, "RUNNING")
     break_gpu(story, "n4")
-    story.wait("Slurm drains it", lambda: "Epilog error" in story.node_field("n4", "Reason"), 30.0)
+    story.wait("Slurm drains it", lambda: "Epilog error" in story.node_field("n4", "Reason"), 60.0)
     (line,) = [line for line in said(story, "steward-epilog", "n4") if f"job={job} " in line]
     assert f"status=1 {BAD}" in line
 
