@@ -19,9 +19,8 @@ def suspects(draft: Draft) -> dict[NodeName, str]:
     for a fault that many have at once. A suspicion alone takes no node out of service."""
     found, again = {}, rebooted_again(draft)
     for node in draft.sorted_nodes():
-        if draft.open_case(node.name) is not None or is_between(node, draft) or node.is_foreign:
-            continue
-        if why := doubt(node.name, again, draft):
+        why = doubt(node.name, again, draft)
+        if why and draft.open_case(node.name) is None and not is_between(node, draft) and not node.is_foreign:
             found[node.name] = why
     return found
 
@@ -33,7 +32,7 @@ def doubt(node: NodeName, again: Mapping[NodeName, str], draft: Draft) -> str:
 
 def _doubt(node: NodeName, draft: Draft) -> str:
     view = draft.seen.agents.get(node)
-    if view is None or not view.connected:
+    if view is None or not view.connected or not view.findings:
         return ""
     doubts = sorted((f for f in view.findings if _is_doubt(f, node, draft)), key=lambda f: (f.check, f.at, f.text))
     return f"check {doubts[0].check}: {doubts[0].text}" if doubts else ""
