@@ -5,8 +5,10 @@ from collections import Counter as Tally
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from steward.api.group_metrics import GroupMetrics
+from steward.api.health_metrics import HealthMetrics
 from steward.model.action import AnswerAsk
 from steward.model.case import Case
+from steward.model.desired import Desired
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.resume import Attempt
@@ -26,7 +28,7 @@ _TIMES = (
 class Metrics:
     """Fed by the cycle (`watch`, `count`); read by HTTP."""
 
-    def __init__(self) -> None:
+    def __init__(self, want: Desired | None = None) -> None:
         self._registry = registry = CollectorRegistry()
         self._times = {
             field: Histogram(f"steward_{name}_seconds", text, buckets=buckets, registry=registry)
@@ -49,6 +51,7 @@ class Metrics:
         self._cases = Gauge("steward_open_cases", "Repairs that are not closed.", registry=registry)
         self._agents = Gauge("steward_agents_connected", "Agents that are connected now.", registry=registry)
         self._groups = GroupMetrics(registry)
+        self._health = HealthMetrics(registry, want or Desired())
         self._paused = Gauge("steward_paused", "1 while a person has paused all actions.", registry=registry)
 
     def text(self) -> bytes:
@@ -69,6 +72,7 @@ class Metrics:
         self._note_answers(snapshot)
         self._note_state(snapshot)
         self._groups.watch(snapshot.before, snapshot.memory, snapshot.seen)
+        self._health.watch(snapshot)
 
     def _note_repairs(self, before: Memory, now: Memory) -> None:
         for key, case in now.cases.items():

@@ -109,7 +109,7 @@ def _base(settings: Settings) -> _Base:
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
         provider=choose.fleet(settings, slurm.slurm),
         store=choose.store(settings),
-        metrics=Metrics(),
+        metrics=Metrics(desired(settings)),
         commands=Commands(bell.ring),
         notifier=choose.notifier(),
     )

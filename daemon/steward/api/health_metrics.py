@@ -1,0 +1,116 @@
+"""Prometheus: what checks say, the verdicts on nodes, breakers, incidents, deep checks and how repairs ended.
+
+What is of the present is worked out when it is asked for, from the last snapshot: a cycle pays nothing for it.
+"""
+
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from steward.model.case import Case, Step
+from steward.model.deep import DeepState
+from steward.model.desired import Desired
+from steward.model.health import Severity
+from steward.model.memory import Memory
+from steward.model.observed import Observed
+from steward.policy.check_results import check_results
+from steward.policy.draft import Draft
+from steward.policy.node_verdict import Word, node_verdicts
+from steward.workflows.snapshot import Snapshot
+
+MOST_NAMES = 400
+"""Checks and breakers that get series of their own; any more share `other`, whatever agents make up."""
+_OTHER = "other"
+
+
+class HealthMetrics(Collector):
+    """Fed by Metrics."""
+
+    def __init__(self, registry: CollectorRegistry, want: Desired) -> None:
+        self._want = want
+        self._latest: Snapshot | None = None
+        self._repairs = Counter(
+            "steward_repairs",
+            "Repairs that ended, by the last rung and how: returned, stood_in, held (a person must act), called_off.",
+            ["rung", "result"],
+            registry=registry,
+        )
+        registry.register(self)
+
+    def watch(self, snapshot: Snapshot) -> None:
+        """A cycle ended."""
+        self._latest = snapshot
+        for key, case in snapshot.memory.cases.items():
+            old = snapshot.before.cases.get(key)
+            if case is not old and (result := _result(old, case)):
+                self._repairs.labels(case.rung.value, result).inc()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        snapshot = self._latest
+        seen, memory = (snapshot.seen, snapshot.memory) if snapshot else (Observed(at=0.0), Memory())
+        yield from _checks(seen)
+        yield _verdicts(seen, memory, self._want, snapshot.at if snapshot else 0.0)
+        tripped = _bounded(memory.breakers)
+        yield _gauge("steward_breaker_tripped", "1 for each tripped breaker.", ["scope"], _same(tripped.values()))
+        states = Tally(run.state for run in memory.deeps.values())
+        runs: dict[tuple[str, ...], int] = {(state.value,): states[state] for state in DeepState}
+        yield _gauge("steward_deep_runs", "Deep checks that are remembered, by state.", ["state"], runs)
+        open_ones = sum(one.over is None for one in memory.incidents.values())
+        yield GaugeMetricFamily("steward_incidents_open", "Faults that many nodes have at once.", value=open_ones)
+
+
+def _result(old: Case | None, now: Case) -> str:
+    """How a repair ended just now; empty when it did not, or was a suspicion only."""
+    was = old.step if old is not None else Step.SUSPECT
+    if now.step is was:
+        return ""
+    if now.step is Step.HELD:
+        return "stood_in" if now.is_stood_in else "held"
+    if now.step is not Step.CLOSED or was in (Step.SUSPECT, Step.HELD):
+        return ""
+    return "returned" if now.returned is not None else "called_off"
+
+
+def _checks(seen: Observed) -> Iterator[GaugeMetricFamily]:
+    results = check_results(seen.agents)
+    labels = _bounded(results)
+    outcomes: Tally[tuple[str, ...]] = Tally()
+    severities: Tally[tuple[str, ...]] = Tally()
+    for check, found in results.items():
+        name = labels[check]
+        counts = (len(found.failed), len(found.unknown))
+        for outcome, count in zip(
+            ("passed", "failed", "unknown", "skipped"), (found.passed, *counts, found.skipped), strict=True
+        ):
+            outcomes[name, outcome] += count
+        severities.update((name, finding.severity.value) for finding in found.failed.values())
+    yield _gauge("steward_check_results", "Nodes by check and outcome.", ["check", "outcome"], outcomes)
+    for check in labels.values():
+        severities.update({(check, severity.value): 0 for severity in Severity})
+    yield _gauge("steward_findings", "Nodes on which a check fails, by severity.", ["check", "severity"], severities)
+
+
+def _verdicts(seen: Observed, memory: Memory, want: Desired, now: float) -> GaugeMetricFamily:
+    said = Tally(each.word for each in node_verdicts(Draft(seen, want, memory, now)).values())
+    counts: dict[tuple[str, ...], int] = {(word.value,): said[word] for word in Word}
+    return _gauge("steward_node_verdicts", "Nodes by verdict, as `steward nodes` tells it.", ["verdict"], counts)
+
+
+def _bounded(names: Iterable[str]) -> dict[str, str]:
+    """Each name with its label; sorted, so that the same ones keep theirs."""
+    ordered = sorted(names)
+    return {name: name if place < MOST_NAMES else _OTHER for place, name in enumerate(ordered)}
+
+
+def _same(names: Iterable[str]) -> dict[tuple[str, ...], int]:
+    return {(name,): 1 for name in names}
+
+
+def _gauge(name: str, text: str, labels: list[str], values: Mapping[tuple[str, ...], int]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for key, value in values.items():
+        family.add_metric(list(key), value)
+    return family
