@@ -1,6 +1,6 @@
 """Deep checks on a simulated cluster: users first, caps kept, nothing left behind, and a restart changes nothing."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,14 +12,11 @@ from steward.model.health import Advice, Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Slot
 from steward.model.job import JobState
-from steward.model.memory import Memory
-from steward.model.observed import Observed
-from steward.model.plan import Plan
 from steward.model.reservation import Reservation
-from steward.policy.plan import plan
 from tests.fakes.deep_world import DeepWorld
 from tests.fakes.head import Head
 from tests.fakes.world import START
+from tests.property.deep_law import DeepLaw
 
 ALL = frozenset(DeepKind)
 FAST = DeepPolicy(
@@ -69,23 +66,6 @@ def nothing_left(head: Head) -> None:
     assert world.slurm.reservations == {}
     ours = [job for job in world.slurm.jobs.values() if job.partition.startswith("steward-deep-")]
     assert all(job.is_over for job in ours)
-
-
-@dataclass(slots=True)
-class DeepLaw:
-    """Of every plan: quiet the second time, at most so many idle nodes at once, never a foreign or busy node."""
-
-    want: Desired
-    most: int
-    names: set[str] = field(default_factory=set)
-
-    def __call__(self, seen: Observed, memory: Memory, decided: Plan) -> None:
-        again = plan(seen, self.want, decided.memory, seen.at)
-        assert again.actions == (), f"P2: not quiet: {[a.key for a in again.actions]}"
-        assert plan(seen, self.want, memory, seen.at) == decided, "P1"
-        held = [n for run in decided.memory.deeps.values() if run.has_nodes for n in run.nodes - run.results.keys()]
-        assert len(held) == len(set(held)), "a node in two deep checks at once"
-        assert len(held) <= self.most, f"{len(held)} nodes at once"
 
 
 def watched(head: Head, most: int = 2) -> Head:

@@ -9,7 +9,7 @@ from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepSta
 from steward.model.slot import Hitch, SlotStep
 from tests.builders.capacity import NODE, a_slot_at, slot, with_group
 from tests.builders.deep import a_run, done, reserved, with_run
-from tests.builders.picture import T0, Picture, n
+from tests.builders.picture import T0, Picture, n, names
 
 TOKEN = "abcdef012345-1-0"
 STRESS = frozenset({DeepKind.STRESS})
@@ -33,7 +33,7 @@ def test_its_node_is_reserved_while_it_is_still_held() -> None:
     decided = returning().plan()
 
     (run,) = decided.memory.deeps.values()
-    assert (run.cause, run.waiter, run.kinds, run.nodes) == (DeepCause.ON_START, TOKEN, STRESS, {n(NODE)})
+    assert (run.cause, run.waiter, run.kinds, run.nodes) == (DeepCause.ON_START, TOKEN, STRESS, names(NODE))
     assert [type(action) for action in decided.actions] == [ReserveNodes]
     assert decided.memory.slots[n(NODE)].step is SlotStep.RETURN
 

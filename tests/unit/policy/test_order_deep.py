@@ -10,7 +10,7 @@ from steward.model.slot import SlotStep
 from steward.policy.orders import carry_out
 from tests.builders.capacity import NODE, a_slot_at
 from tests.builders.deep import ALL, a_run, done, with_run
-from tests.builders.picture import Picture, a_cluster, n
+from tests.builders.picture import Picture, a_cluster, n, names
 
 
 def ordered(picture: Picture, order: CheckDeep | StartHealthCheck) -> list[DeepRun]:
@@ -29,7 +29,7 @@ def through_api(*ids: str, checks: tuple[str, ...] = ("InstanceStress",)) -> Sta
 
 def test_named_nodes_are_asked_for_as_one_run_of_all_kinds() -> None:
     (run,) = ordered(a_cluster(), ask("n1", "n2"))
-    assert (run.cause, run.who, run.nodes, run.kinds) == (DeepCause.ASKED, "ann", {n("n1"), n("n2")}, ALL)
+    assert (run.cause, run.who, run.nodes, run.kinds) == (DeepCause.ASKED, "ann", names("n1", "n2"), ALL)
 
 
 def test_a_kind_may_be_chosen() -> None:
@@ -66,7 +66,7 @@ def test_nothing_is_begun_where_deep_checks_are_switched_off() -> None:
 
 def test_the_api_asks_for_the_nodes_of_its_instances() -> None:
     (run,) = ordered(a_slot_at(SlotStep.SERVING), through_api("i-1"))
-    assert (run.nodes, run.kinds) == ({n(NODE)}, {DeepKind.STRESS})
+    assert (run.nodes, run.kinds) == (names(NODE), frozenset({DeepKind.STRESS}))
 
 
 def test_without_ids_the_api_means_the_whole_group() -> None:
