@@ -23,21 +23,24 @@ BLIND_S = 15.0
 
 
 def forgive_blind_time(draft: Draft) -> None:
-    """Time in which nothing could be done (head away, Slurm silent, paused) counts against no step's deadline."""
-    if not draft.may_touch_nodes:
-        return
+    """Time in which nothing could be done (head away, Slurm silent, paused) counts against no step's deadline; time in
+    which repairs were only reported against none of a case."""
     gap = draft.now - draft.looked
-    if draft.looked and gap > BLIND_S:
+    if not draft.may_provision or not draft.looked or gap <= 0:
+        return
+    is_blind = gap > BLIND_S
+    if is_blind or not draft.may_touch_nodes:
         for case in [c for c in draft.cases.values() if c.is_open]:
             draft.keep(replace(case, entered=case.entered + gap))
+        draft.looked = draft.now
+    if is_blind:
         for slot in [s for s in draft.records.values() if s.step in TIMED]:
             draft.keep_slot(replace(slot, entered=slot.entered + gap))
-        draft.looked = draft.now
 
 
 def note_look(draft: Draft) -> None:
     """Remember, while a case or a slot is under way, about when something could last be done for it."""
-    if not draft.may_touch_nodes:
+    if not draft.may_provision:
         return
     is_busy = any(case.is_open and case.step is not Step.HELD for case in draft.cases.values())
     if not is_busy and not any(slot.step in TIMED for slot in draft.records.values()):

@@ -162,8 +162,14 @@ class Draft:
 
     @property
     def may_touch_nodes(self) -> bool:
-        """False while a person paused us or the site only wants reports."""
+        """False while a person paused us or the site only wants reports of what is wrong with its nodes."""
         return self.want.repair.act and not self.paused
+
+    @property
+    def may_provision(self) -> bool:
+        """False while a person paused us. Groups are what a caller of the API asked for, not our own judgement: they are
+        made and ended also where repairs are only reported."""
+        return not self.paused
 
     def open_case(self, node: NodeName) -> Case | None:
         """The node's open case (there is at most one)."""

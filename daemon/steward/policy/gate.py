@@ -26,7 +26,7 @@ _STATES = {PartitionState.UP: True, PartitionState.DOWN: False}
 
 def keep_gates(draft: Draft) -> None:
     """Write our partitions, open and close them. Nothing on an old picture, and nothing while a person paused us."""
-    if not draft.may_touch_nodes or not (draft.groups or draft.gates):
+    if not draft.may_provision or not (draft.groups or draft.gates):
         return
     if draft.now - draft.seen.partitions_at > _OLD_S:
         return

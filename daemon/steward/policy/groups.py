@@ -34,12 +34,12 @@ def keep_groups(draft: Draft) -> None:
 
 
 def _say_if_idle(draft: Draft) -> None:
-    """Groups stand still while a person paused us or the site only wants reports: said once."""
-    if draft.may_touch_nodes:
+    """Groups stand still while a person paused us: said once."""
+    if draft.may_provision:
         draft.noted.pop("groups:idle", None)
         return
-    text = "actions are paused" if draft.paused else "repairs are set to report only (repair.mode)"
-    draft.tell("group.idle", f"no instance is launched or ended for any group: {text}", once="groups:idle")
+    text = "no instance is launched or ended for any group: actions are paused"
+    draft.tell("group.idle", text, once="groups:idle")
 
 
 def _keep_count(group: Group, draft: Draft) -> None:

@@ -40,7 +40,7 @@ def _settle(instance: Instance, draft: Draft) -> None:
     first = draft.first_seen(f"orphan:{instance.id}")
     listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
     draft.wake(first + SEEN_FOR_S)
-    if listed < first + SEEN_FOR_S or not draft.may_touch_nodes:
+    if listed < first + SEEN_FOR_S or not draft.may_provision:
         return
     why = Why(
         rule="orphan.end",

@@ -22,7 +22,7 @@ _SERVING = SlotStep.SERVING
 
 def move_rollouts(draft: Draft) -> None:
     """Move every update as far as the picture lets it. A group stays open for jobs while it is updated."""
-    if not draft.may_touch_nodes or not draft.provider_is_fresh:
+    if not draft.may_provision or not draft.provider_is_fresh:
         return
     for name in sorted(draft.groups):
         group = draft.groups[name]

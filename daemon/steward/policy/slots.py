@@ -32,9 +32,9 @@ _ORDER = {Role.CONTROLLER: 0, Role.LOGIN: 1, Role.COMPUTE: 2}
 def move_slots(draft: Draft) -> None:
     """Move every slot by the facts, controllers first, then the oldest, and ask for what its step needs.
 
-    Without a fresh list of instances nothing is launched, moved or ended; nor while we are paused or only report.
+    Without a fresh list of instances nothing is launched, moved or ended; nor while we are paused.
     """
-    if not draft.records or not draft.provider_is_fresh or not draft.may_touch_nodes:
+    if not draft.records or not draft.provider_is_fresh or not draft.may_provision:
         return
     for group in sorted(draft.groups.values(), key=lambda g: (_ORDER[g.role], g.created, g.name)):
         for record in draft.members(group.name):

@@ -187,3 +187,9 @@ def test_nothing_moves_or_acts_while_paused(step: SlotStep) -> None:
 def test_the_mark_of_a_slot_is_one_that_we_can_read_back() -> None:
     node = a_slot_at(SlotStep.VERIFY).seen.nodes[n(NODE)]
     assert str(node.mark) == MARK
+
+
+def test_groups_are_made_and_ended_where_repairs_are_only_reported() -> None:
+    picture = unwanted(late(a_slot_at(SlotStep.SERVING)))
+    want = replace(picture.want, repair=replace(picture.want.repair, act=False))
+    assert replace(picture, want=want).plan().actions == picture.plan().actions != ()
