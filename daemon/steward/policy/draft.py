@@ -167,8 +167,8 @@ class Draft:
 
     @property
     def may_provision(self) -> bool:
-        """False while a person paused us. Groups are what a caller of the API asked for, not our own judgement: they are
-        made and ended also where repairs are only reported."""
+        """False while a person paused us. Groups are what a caller of the API asked for, not our own judgement: they
+        are made and ended also where repairs are only reported."""
         return not self.paused
 
     def open_case(self, node: NodeName) -> Case | None:
