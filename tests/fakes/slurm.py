@@ -4,7 +4,7 @@ Time is a number that the test moves with `tick`. What an admin, a user or a fau
 does is SlurmPort.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from steward.adapters.slurm import partition_lines, rules
@@ -13,10 +13,9 @@ from steward.model.job import Job, JobState
 from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase, Reason
 from steward.model.partition import Partition, PartitionState
-from steward.model.reservation import Reservation
 from steward.ports import Permanent, PortError, Retryable
 from tests.fakes.slurm_partitions import FakePartitions
-from tests.fakes.slurm_reservations import FakeReservations
+from tests.fakes.slurm_reservations import FakeDeepJobs, FakeReservations
 
 _REQUEUE_DELAY_S = 121.0
 """How long Slurm keeps a requeued job ineligible (cred_expire + 1)."""
@@ -24,7 +23,7 @@ _USERS_HOLD, _SLURMS_HOLD = "JobHeldUser", "job requeued in held state"
 
 
 @dataclass(kw_only=True)
-class FakeSlurm:
+class FakeSlurm(FakeDeepJobs):
     """`refuse` is raised by every call until it is set back to None. One job takes one whole node after another."""
 
     node_table: dict[NodeName, Node] = field(default_factory=dict)
@@ -140,34 +139,6 @@ class FakeSlurm:
     def signal(self, job: JobId, signal: str) -> None:
         rules.may_signal(rules.found(self.jobs(), job))
         self.signals.append((job, signal))
-
-    def reservations(self) -> Mapping[str, Reservation]:
-        self._answer()
-        return self.reserved.shown(self.now)
-
-    def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
-        self._answer()
-        self.reserved.make(name, nodes, seconds, self.now)
-
-    def submit_deep(
-        self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], seconds: float, output: str
-    ) -> None:
-        self._answer()
-        if name not in self.reserved.shown(self.now):
-            raise Permanent(f"there is no reservation {name}")
-        if not self._deep_jobs(name):
-            self.reserved.submitted[name] = tuple(argv)
-            job = self.submit(name=name, partition=name)
-            self._change(job, node_count=len(set(nodes)))
-
-    def release(self, name: str) -> None:
-        self._answer()
-        for job in self._deep_jobs(name):
-            self.cancel(job)
-        self.reserved.drop(name)
-
-    def _deep_jobs(self, name: str) -> list[JobId]:
-        return [job.id for job in self.job_table.values() if job.partition == name and not job.is_over]
 
     # What time, users, admins and faults do
 
@@ -305,16 +276,6 @@ class FakeSlurm:
             started=self.now,
             ended=None,
         )
-
-    def _start_deep(self, job: Job) -> None:
-        """On every node of its reservation, or not yet."""
-        nodes = self.reserved.table[job.partition].nodes
-        seen = self.nodes()
-        if all(seen[name].is_schedulable and seen[name].base is NodeBase.IDLE for name in nodes):
-            host = min(nodes)
-            self._change(job.id, state=JobState.RUNNING, reason="None", nodes=nodes, batch_host=host, started=self.now)
-        else:
-            self._change(job.id, reason="Resources")
 
     def _back_to_pending(self, job: JobId) -> None:
         self._change(
