@@ -69,7 +69,7 @@ class HealthTable:
     last_samples: int = 3
     clear_after_s: float = 600.0
     features: bool = True
-    canary_nodes: int = 5
+    canary_node_count: int = 5
     canary_h: float = 4.0
     canary_failing_percent: float = 5.0
 

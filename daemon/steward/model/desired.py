@@ -79,7 +79,7 @@ class RepairPolicy:
     capacity_backoff_s: tuple[float, ...] = (60.0, 120.0, 300.0, 600.0)
     concurrent_fraction: float = 0.05
     concurrent_min: int = 1
-    concurrent_most: int = 20
+    concurrent_all_count: int = 20
     """In the whole cluster."""
     breaker_fraction: float = 0.20
     breaker_min: int = 2
@@ -109,7 +109,7 @@ class HealthPolicy:
     """Trials of checks that may change, and what Slurm's users are told of a node."""
 
     features: bool = False
-    canary_nodes: int = 5
+    canary_node_count: int = 5
     """A check (or version of one) that was never seen only reports until this many nodes (0: no trial) had results of
     it for `canary_s`."""
     canary_s: float = 4 * 3600.0

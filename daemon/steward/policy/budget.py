@@ -29,7 +29,7 @@ def _for_turn(case: Case, draft: Draft) -> str:
 
 def _for_turn_of_all(case: Case, draft: Draft) -> str:
     """And in the whole cluster up to a number."""
-    most = draft.want.repair.concurrent_most
+    most = draft.want.repair.concurrent_all_count
     busy = sum(1 for c in draft.cases.values() if c.step in REPLACING)
     return "" if busy < most else f"waits for its turn: {busy} repairs run in the whole cluster (limit {most})"
 

@@ -56,8 +56,8 @@ def _begin(results: _Results, draft: Draft) -> Trial:
     _forget_old(results.check, draft)
     before = _before(results.check, draft)
     trial = Trial(check=results.check, version=results.version, since=draft.now)
-    if not draft.want.health.canary_nodes:
-        return replace(trial, state=TrialState.ARMED, text="armed without a trial (health.canary_nodes = 0)")
+    if not draft.want.health.canary_node_count:
+        return replace(trial, state=TrialState.ARMED, text="armed without a trial (health.canary_node_count = 0)")
     rules = draft.want.health
     what = "is new" if before is None else "was changed"
     until = f"until {_enough(draft)} nodes had results for {rules.canary_s / 3600:.3g} h"
@@ -98,7 +98,7 @@ def _decide(trial: Trial, draft: Draft) -> Trial:
 
 
 def _enough(draft: Draft) -> int:
-    return min(draft.want.health.canary_nodes, max(1, len(draft.seen.nodes)))
+    return min(draft.want.health.canary_node_count, max(1, len(draft.seen.nodes)))
 
 
 def _bound(trial: Trial, draft: Draft) -> float:

@@ -32,7 +32,7 @@ class Draft:
     """Everything a step of the plan may read, and the doors through which it adds wishes, events and memory."""
 
     def __init__(self, seen: Observed, want: Desired, memory: Memory, now: float) -> None:
-        self.seen = hushed(seen, memory.trials, canaries=want.health.canary_nodes > 0)
+        self.seen = hushed(seen, memory.trials, canaries=want.health.canary_node_count > 0)
         self.want = want
         self.now = now
         self.paused = memory.paused

@@ -32,7 +32,7 @@ FOR_TESTS: Mapping[str, Table] = {
         "probation_h": 0,
         "cooldown_s": 0,
     },
-    "health": {"canary_nodes": 0},
+    "health": {"canary_node_count": 0},
     "deep": {"budget_s": 40.0, "start_timeout_s": 30.0, "busy_wait_s": 60.0, "gather_s": 1.0},
     "checks.site": {"mode": "drain"},
     "checks.disk": {"mode": "report"},

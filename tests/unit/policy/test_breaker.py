@@ -174,6 +174,6 @@ def test_an_admins_command_passes_a_tripped_breaker() -> None:
 
 
 def test_repairs_run_side_by_side_up_to_a_number_in_the_whole_cluster() -> None:
-    picture = a_cluster(concurrent_min=5, concurrent_most=1, breaker_min=10).lost("n1", "n2").then(1)
+    picture = a_cluster(concurrent_min=5, concurrent_all_count=1, breaker_min=10).lost("n1", "n2").then(1)
     running = picture.marked("n1").marked("n2").then()
     assert sorted(case.step.value for case in running.memory.cases.values()) == ["launch", "release"]

@@ -13,7 +13,7 @@ from steward.policy.controls import arm_check
 from tests.builders.picture import Picture, a_cluster
 
 HOUR_S = 3600.0
-RULES = HealthPolicy(canary_nodes=5, canary_s=4 * HOUR_S, canary_failing_fraction=0.1)
+RULES = HealthPolicy(canary_node_count=5, canary_s=4 * HOUR_S, canary_failing_fraction=0.1)
 CHECK = "site.fabric"
 
 
@@ -130,7 +130,7 @@ def test_a_small_cluster_needs_no_more_nodes_than_it_has() -> None:
 
 
 def test_without_trials_a_new_check_acts_at_once_and_can_still_be_disarmed() -> None:
-    picture = failing(versions(a_site(rules=replace(RULES, canary_nodes=0)), "v1"), "n1")
+    picture = failing(versions(a_site(rules=replace(RULES, canary_node_count=0)), "v1"), "n1")
     assert touched(picture) == ["n1"]
     disarmed = arm_check(picture.then().memory, CHECK, "root", armed=False)
     assert touched(replace(picture, memory=disarmed)) == []

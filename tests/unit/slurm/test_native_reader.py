@@ -17,6 +17,7 @@ def a_node(**changes: Any) -> SimpleNamespace:
         "reason_time": 77,
         "partitions": ["main"],
         "available_features": ["a"],
+        "active_features": ["a"],
         "address": "10.0.0.1",
         "total_cpus": 4,
         "real_memory": 500,

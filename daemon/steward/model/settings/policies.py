@@ -155,7 +155,7 @@ class RepairSettings(Section):
         default=5.0, ge=0, le=100, description="Repairs at once, as a share of a group ..."
     )
     concurrent_min: int = Field(default=1, ge=1, le=10000, description="... but at least this many.")
-    concurrent_most: int = Field(default=20, ge=1, le=10000, description="Repairs at once in the whole cluster.")
+    concurrent_all_count: int = Field(default=20, ge=1, le=10000, description="Repairs at once in the whole cluster.")
     breaker_percent: float = Field(
         default=20.0, ge=0, le=100, description="More nodes out by us than this share of a group ..."
     )

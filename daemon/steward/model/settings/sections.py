@@ -172,7 +172,7 @@ class HealthSettings(Section):
         description="Nodes bear one of the features `HealthCheck:Passed`, `HealthCheck:Failed` and "
         "`HealthCheck:Skipped` in Slurm, so that users can choose with `-C HealthCheck:Passed`.",
     )
-    canary_nodes: int = Field(
+    canary_node_count: int = Field(
         default=5,
         ge=0,
         le=10000,
