@@ -25,8 +25,8 @@ NODES = (NodeName("n1"), NodeName("n2"))
 RESUME = """#!/bin/sh
 [ -e {folder}/fail ] && exit 1
 for node in $(scontrol show hostnames "$1"); do
-  setsid /usr/sbin/slurmd -D -N $node -b </dev/null >>{folder}/$node.out 2>&1 &
-  echo $! > {folder}/$node.pid
+  # Newer Slurm kills what is in our process group when we end: slurmd begins in another one, before we go on.
+  setsid sh -c "/usr/sbin/slurmd -D -N $node -b </dev/null >>{folder}/$node.out 2>&1 & echo \\$! >{folder}/$node.pid"
 done
 """
 SUSPEND = """#!/bin/sh

@@ -1,6 +1,6 @@
 """Slurm's power states, read from a node and asked of slurmctld.
 
-Facts, tried on real 22.05.8:
+Facts, tried on real 22.05.8 and 24.11.5:
 
 - With `SuspendTime=INFINITE` (the default) power saving is off: `state=power_up` is accepted and nothing happens.
 - `power_up` sent while a node still powers down is accepted and lost.
@@ -11,6 +11,8 @@ Facts, tried on real 22.05.8:
   off it.
 - A node that does not register in ResumeTimeout is set DOWN (`ResumeTimeout reached`) and powered down by Slurm itself;
   a later `power_up` brings it up.
+- When ResumeProgram or SuspendProgram ends, 24.11 kills what is left in its process group (SIGTERM, SIGKILL after
+  10 ms); 22.05 leaves it running. What it starts and leaves behind must be in a session of its own before it ends.
 - A powered-down `State=CLOUD` node is in no answer at all, unless slurm.conf has `PrivateData=cloud`; neither is one
   that was just told to power up, until Slurm runs ResumeProgram.
 """
