@@ -120,6 +120,14 @@ class Client:
         """Ask for a deep check of a host list (`n[1-8]`); `runs` of the answer are its ids. No kind: all kinds."""
         return self._post("/v1/checks/deep", {"nodes": nodes, "kinds": ",".join(kinds)})
 
+    def channels(self) -> list[Json]:
+        """Channels of notifications."""
+        return self._list("/v1/notify")
+
+    def test_channels(self, channel: str = "") -> Json:
+        """Send a test message by one channel, or by all; `channels` of the answer says what went wrong."""
+        return self._post("/v1/notify/test", {"channel": channel})
+
     def deeps(self) -> list[Json]:
         return self._list("/v1/checks/deep")
 

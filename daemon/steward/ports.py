@@ -16,6 +16,7 @@ from steward.model.job import Job
 from steward.model.mark import Mark
 from steward.model.memory import Memory
 from steward.model.node import Node
+from steward.model.notify import ChannelState, Message
 from steward.model.observed import AgentView, WitnessSeen
 from steward.model.partition import Partition
 from steward.model.probe import Probe, Raw
@@ -160,6 +161,20 @@ class StorePort(Protocol):
 
     def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
         """(sequence number, event), oldest first; without `after`, the newest `limit` ones."""
+
+
+    def channel(self, name: str) -> ChannelState | None:
+        """What a channel of notifications remembers; None for a new one. Raises Permanent when it cannot be read."""
+
+    def keep_channel(self, name: str, state: ChannelState) -> None: ...
+
+
+class MessengerPort(Protocol):
+    """How a channel of notifications sends. Slow: called in the channel's own thread."""
+
+    def send(self, message: Message) -> None:
+        """Raises Retryable when it may not have arrived, Permanent when it is not wanted there. No error quotes a URL
+        or a secret."""
 
 
 class AgentPort(Protocol):

@@ -17,6 +17,7 @@ from steward.model.ids import CaseId, JobId, Key, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import Mark
 from steward.model.memory import Memory
+from steward.model.notify import ChannelState, Message
 from steward.model.why import Why
 from steward.ports import Retryable, StorePort
 from tests.fakes.store import FakeStore
@@ -208,3 +209,20 @@ def test_a_memory_is_frozen_when_it_was_loaded(world: StoreWorld) -> None:
     world.store.commit(Memory(asked={Key("a"): 1.0}), [], [])
 
     assert isinstance(world.reopen().load().asked, MappingProxyType)
+
+
+def test_what_a_channel_of_notifications_remembers_outlives_a_restart_and_every_commit(world: StoreWorld) -> None:
+    event = Event(at=5.0, kind="node.lost", text=HOSTILE, node=NodeName("n1"))
+    message = Message(number=7, key="node.lost|n1|", last=event, level=Level.ERROR, since=5.0, count=3, trying=True)
+    state = ChannelState(cursor=9, queue=(message,), told={"node.lost|n1|": 5.0}, attempts=(4.0, 5.0))
+
+    assert world.store.channel("ops") is None
+    world.store.keep_channel("ops", ChannelState(cursor=1))
+    world.store.keep_channel("ops", state)
+    world.store.keep_channel("mail", ChannelState(cursor=2))
+    world.store.commit(Memory(noted={"a": 1.0}), [], [])
+
+    again = world.reopen()
+    assert again.channel("ops") == state
+    assert again.channel("mail") == ChannelState(cursor=2)
+    assert again.load() == Memory(noted={"a": 1.0})

@@ -19,6 +19,7 @@ from steward.model.plan import Plan
 from steward.policy.plan import plan
 from steward.workflows.commands import Commands
 from steward.workflows.doctor import Line, ok
+from steward.workflows.notify import NotifyDesk
 from steward.workflows.snapshot import Phases, Snapshot
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.picture import Picture, a_cluster, n
@@ -40,6 +41,7 @@ class ApiBench:
     lines: list[Line] = field(default_factory=lambda: [ok("munge", "well")])
     want: Desired = field(default_factory=lambda: replace(a_cluster().want, capacity=an_api_cluster().want.capacity))
     latest: Snapshot | None = None
+    notify: NotifyDesk | None = None
     url: str = ""
 
     def __post_init__(self) -> None:
@@ -99,6 +101,7 @@ class ApiBench:
             commands=self.commands,
             metrics=self.metrics,
             doctor=lambda: self.lines,
+            notify=self.notify,
         )
 
 

@@ -11,6 +11,7 @@ from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, Key, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.memory import Memory
+from steward.model.notify import ChannelState
 from steward.model.observed import AgentView, Witness, WitnessSeen
 from steward.ports import PortError, Stale
 
@@ -73,6 +74,7 @@ class FakeStore:
     intents: dict[Key, Action] = field(default_factory=dict)
     outcomes: dict[Key, str | None] = field(default_factory=dict)
     log: list[Event] = field(default_factory=list)
+    channels: dict[str, ChannelState] = field(default_factory=dict)
     commits: int = 0
     refuse: PortError | None = None
     wrote: Callable[[str], None] = lambda what: None
@@ -111,6 +113,14 @@ class FakeStore:
         found = [(number, event) for number, event in enumerate(self.log, start=1) if number > after]
         found = [one for one in found if (not node or one[1].node == node) and (not job or one[1].job == job)]
         return found[:limit] if after else found[-limit:]
+
+    def channel(self, name: str) -> ChannelState | None:
+        return self.channels.get(name)
+
+    def keep_channel(self, name: str, state: ChannelState) -> None:
+        self._write()
+        self.channels[name] = state
+        self.wrote("channel")
 
     def _write(self) -> None:
         if self.refuse is not None:

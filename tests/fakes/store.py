@@ -8,6 +8,7 @@ from steward.model.action import Action
 from steward.model.events import Event
 from steward.model.ids import Key
 from steward.model.memory import Memory
+from steward.model.notify import ChannelState
 from steward.ports import Retryable
 
 _FAILURES_S = 3600.0
@@ -29,6 +30,7 @@ class FakeStore:
     memory: Memory = field(default_factory=Memory)
     journal: list[Entry] = field(default_factory=list)
     happened: list[Event] = field(default_factory=list)
+    channels: dict[str, ChannelState] = field(default_factory=dict)
     broken: str = ""
 
     def load(self) -> Memory:
@@ -74,6 +76,14 @@ class FakeStore:
             if number > after and node in ("", event.node) and job in (0, event.job)
         ]
         return found[:limit] if after else found[-limit:]
+
+    def channel(self, name: str) -> ChannelState | None:
+        self._check()
+        return self.channels.get(name)
+
+    def keep_channel(self, name: str, state: ChannelState) -> None:
+        self._check()
+        self.channels[name] = state
 
     def _check(self) -> None:
         if self.broken:

@@ -19,6 +19,7 @@ from steward.api.checks import checks_view, node_checks_view
 from steward.api.deep import check_deep, deep_view, deeps_view
 from steward.api.json11.route import Json11
 from steward.api.lemons import lemons_view
+from steward.api.notify import channels_view, test_channels
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, status_view
@@ -167,6 +168,14 @@ class Pages:
     async def disarm_check(self, request: Request) -> Response:
         return await self._order(request, lambda who, said: ArmCheck(who=who, check=said.get("check", ""), armed=False))
 
+    def notify(self, _request: Request) -> Response:
+        return JSONResponse(channels_view(self._source.notify))
+
+    async def notify_test(self, request: Request) -> Response:
+        """Sends a test message; what went wrong is told for each channel."""
+        who, said = await self._admitted(request)
+        return JSONResponse(await run_in_threadpool(test_channels, self._source.notify, who, said.get("channel", "")))
+
     def deeps(self, _request: Request) -> Response:
         return JSONResponse(deeps_view(self._snapshot()))
 
@@ -181,12 +190,17 @@ class Pages:
         return await self._order(request, check_deep)
 
     async def _order(self, request: Request, command: Callable[[str, Mapping[str, str]], Command]) -> Response:
+        who, said = await self._admitted(request)
+        answer = await run_in_threadpool(self._source.commands.give, command(who, said))
+        return JSONResponse({"done": True, "by": who, **({"runs": list(answer.runs)} if answer.runs else {})})
+
+    async def _admitted(self, request: Request) -> tuple[str, Mapping[str, str]]:
+        """Who may change things, and what he said."""
         body = await _body(request)
         who = await run_in_threadpool(
             self._gatekeeper.admit, request.headers.get("authorization", ""), request.method, request.url.path, body
         )
-        answer = await run_in_threadpool(self._source.commands.give, command(who, _said(body)))
-        return JSONResponse({"done": True, "by": who, **({"runs": list(answer.runs)} if answer.runs else {})})
+        return who, _said(body)
 
     def _snapshot(self) -> Snapshot:
         snapshot = self._source.latest()
@@ -221,6 +235,8 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         Route("/v1/checks/deep", pages.check_deep, methods=["POST"]),
         Route("/v1/checks/deep/{id}", pages.deep),
         Route("/v1/checks/disarm", pages.disarm_check, methods=["POST"]),
+        Route("/v1/notify", pages.notify),
+        Route("/v1/notify/test", pages.notify_test, methods=["POST"]),
         Route("/metrics", pages.metrics),
         Route("/", aws.serve, methods=["POST"]),
     ]

@@ -14,6 +14,7 @@ from steward.ports import Clock, StorePort
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Planner
 from steward.workflows.doctor import Line
+from steward.workflows.notify import NotifyDesk
 from steward.workflows.snapshot import Snapshot
 
 
@@ -50,4 +51,5 @@ class Source:
     commands: Commands
     metrics: Metrics
     doctor: Callable[[], list[Line]]
+    notify: NotifyDesk | None = None
     checks: CheckBook = field(default_factory=lambda: CheckBook.of(Limits(), 15.0))

@@ -17,6 +17,7 @@ from steward.cli.group import group
 from steward.cli.health import lemons
 from steward.cli.look import cases, doctor, events, explain, jobs, nodes, plan, status
 from steward.cli.node import node
+from steward.cli.notify import notify
 from steward.cli.order import pause, resume_actions
 from steward.demo.command import demo
 from steward.testbed.cli import testbed
@@ -51,6 +52,7 @@ for command in (
     lemons,
     check,
     checks,
+    notify,
     group,
     node,
     cluster,

@@ -4,9 +4,15 @@ import logging
 import os
 import pwd
 from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import SecretStr
 
 from steward.adapters.keys_file import KeysFile
 from steward.adapters.logs import log_to, log_to_stderr
+from steward.adapters.notify_command import Command as CommandMessenger
+from steward.adapters.notify_mail import Mail
+from steward.adapters.notify_webhook import Webhook
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.power import PowerProvider
@@ -18,10 +24,14 @@ from steward.adapters.store.sql import SqlStore
 from steward.head.fleet import Fleet
 from steward.model.access import AccessKey
 from steward.model.instance import SPARES
+from steward.model.notify import ChannelKind
 from steward.model.settings import ProviderKind, Settings
 from steward.model.settings.clouds import PowerProvider as PowerSettings
+from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import StaticProvider as StaticSettings
-from steward.ports import Notifier, Permanent, ProviderPort, SlurmPort
+from steward.policy.notify_text import problem_of
+from steward.ports import MessengerPort, Notifier, Permanent, ProviderPort, SlurmPort
+from steward.workflows.notify import Channel
 
 try:
     from steward.adapters.systemd import JournalHandler, SystemdNotifier
@@ -47,6 +57,7 @@ def notifier() -> Notifier:
 def start_logging(level: int) -> None:
     """To the journal, with fields, where stderr is the journal's; otherwise key=value lines on stderr."""
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("urllib3").setLevel(logging.WARNING)  # it would log the paths of webhooks, which are secrets
     if JournalHandler is not None and _stderr_is_the_journals():
         log_to(JournalHandler(), level)
     else:
@@ -113,6 +124,40 @@ def store(settings: Settings) -> SqlStore:
     except OSError as error:
         raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error
     return SqlStore(open_engine(sqlite_url(directory / "steward.db")))
+
+
+def channels(settings: Settings) -> tuple[Channel, ...]:
+    """Who is told of events. Raises Permanent for one that cannot be used."""
+    return tuple(
+        Channel(kind=one.kind, rule=one.rule(), messenger=_messenger(one, settings.cluster.name))
+        for one in settings.notify
+    )
+
+
+def _messenger(one: NotifySettings, cluster: str) -> MessengerPort:
+    if one.kind is ChannelKind.MAIL:
+        return Mail(sendmail=one.sendmail, to=one.to, sender=one.sender, cluster=cluster, timeout_s=one.timeout_s)
+    if one.kind is ChannelKind.COMMAND:
+        return CommandMessenger(argv=one.command or (), cluster=cluster, timeout_s=one.timeout_s)
+    if problem := problem_of(one.template):
+        raise Permanent(f"notify channel {one.name}: template {problem}")
+    return Webhook(
+        url=_secret(one.url, one.url_file, f"notify channel {one.name}: url_file"),
+        cluster=cluster,
+        template=one.template,
+        secret=_secret(one.secret, one.secret_file, f"notify channel {one.name}: secret_file"),
+        timeout_s=one.timeout_s,
+    )
+
+
+def _secret(said: SecretStr | None, file: Path | None, where: str) -> str:
+    """Raises Permanent when the file cannot be read."""
+    if file is None:
+        return said.get_secret_value() if said is not None else ""
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Permanent(f"{where} {file}: {error}; make it, readable by SlurmUser only") from error
 
 
 def trusted(settings: Settings) -> frozenset[int]:

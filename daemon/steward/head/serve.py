@@ -48,6 +48,7 @@ async def _serve(head: Head, settings: Settings) -> int:
     serving = asyncio.create_task(http.serve([_listen(*split_host_port(settings.head.http))]))
     thread = threading.Thread(target=head.cycle.run, name="cycle", daemon=True)
     thread.start()
+    head.notify.start()
     head.notifier.ready()
     log.info("stewardd %s is up; agents at %s, HTTP at %s", __version__, settings.head.listen, settings.head.http)
     if settings.repair.mode is RepairMode.REPORT:
@@ -69,6 +70,7 @@ async def _until(told: asyncio.Event, serving: "asyncio.Task[None]") -> None:
 async def _stop(head: Head, http: _Http, serving: "asyncio.Task[None]", thread: threading.Thread) -> None:
     """The cycle finishes its turn first: what it began is recorded. What is cut off is done again by the next head."""
     log.info("stewardd stops")
+    head.notify.stop()
     head.cycle.stop()
     await asyncio.to_thread(thread.join, _CYCLE_ENDS_S)
     await head.hub.close()

@@ -38,6 +38,7 @@ from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Cycle, Parts, Sweeps
 from steward.workflows.journal import Journal
+from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer, Patience
 from steward.workflows.snapshot import Snapshot
 
@@ -53,6 +54,7 @@ class Head:
     hub: Hub
     app: Starlette
     notifier: Notifier
+    notify: NotifyDesk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +88,14 @@ def wire(settings: Settings) -> Head:
         keep_log=logs.take,
     )
     news = News()
-    cycle = Cycle(_parts(base, hub), (base.metrics.watch, _sized(hub), news.came))
+    desk = _desk(base)
+    cycle = Cycle(_parts(base, hub), (base.metrics.watch, _sized(hub), news.came, desk.follow))
     gatekeeper = Gatekeeper(base.munge, choose.admins(settings))
-    source = _source(base, hub, cycle)
+    source = _source(base, hub, cycle, desk)
     served = handlers(source)
     aws = endpoint(settings, gatekeeper=gatekeeper, clock=base.clock, tell=base.told.append, handlers=served)
     app = build(source, gatekeeper, news, aws)
-    return Head(cycle=cycle, hub=hub, app=app, notifier=base.notifier)
+    return Head(cycle=cycle, hub=hub, app=app, notifier=base.notifier, notify=desk)
 
 
 def _base(settings: Settings) -> _Base:
@@ -177,7 +180,17 @@ def _place(settings: Settings) -> CapacityPlace:
     )
 
 
-def _source(base: _Base, hub: Hub, cycle: Cycle) -> Source:
+def _desk(base: _Base) -> NotifyDesk:
+    return NotifyDesk(
+        channels=choose.channels(base.settings),
+        store=base.store,
+        clock=base.clock,
+        tell=base.told.append,
+        slots=base.settings.slots(),
+    )
+
+
+def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
     doctor = Doctor(
         version=__version__,
         clock=base.clock,
@@ -206,5 +219,6 @@ def _source(base: _Base, hub: Hub, cycle: Cycle) -> Source:
         commands=base.commands,
         metrics=base.metrics,
         doctor=doctor.examine,
+        notify=desk,
         checks=CheckBook.of(limits_of(base.settings.checks), base.settings.agent.check_interval_s),
     )

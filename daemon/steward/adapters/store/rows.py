@@ -15,7 +15,11 @@ from steward.model.action import Action
 from steward.model.events import Event
 from steward.model.ids import Key
 from steward.model.memory import Memory
+from steward.model.notify import ChannelState
+from steward.ports import Permanent
 
+CHANNEL = "notify"
+"""The section of what channels of notifications remember; no field of Memory has this name."""
 _PRUNE_ROWS = 5000
 _KEYS_AT_ONCE = 500
 _LONGEST = 2000
@@ -36,6 +40,21 @@ def write(connection: Connection, changes: sections.Changes) -> None:
         connection.execute(delete(table).where(match), [{"of_section": s, "of_key": k} for s, k in old])
     if changes.put:
         connection.execute(insert(table), [{"section": s, "key": k, "body": body} for s, k, body in changes.put])
+
+
+def channel(connection: Connection, name: str) -> ChannelState | None:
+    """Raises Permanent when the row cannot be read."""
+    table = memory_table
+    found = connection.execute(select(table.c.body).where(table.c.section == CHANNEL, table.c.key == name)).scalar()
+    try:
+        return None if found is None else decode(ChannelState, json.loads(found))
+    except (ValueError, TypeError, KeyError) as error:
+        raise Permanent(f"notify channel {name}: what it remembers cannot be read: {error!r}") from error
+
+
+def keep_channel(connection: Connection, name: str, state: ChannelState) -> None:
+    body = json.dumps(encode(ChannelState, state), ensure_ascii=False)
+    write(connection, sections.Changes(put=((CHANNEL, name, body),), gone=()))
 
 
 def add_intents(connection: Connection, intents: Sequence[Action], at: float) -> None:

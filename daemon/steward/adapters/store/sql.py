@@ -16,6 +16,7 @@ from steward.model.action import Action
 from steward.model.events import Event
 from steward.model.ids import Key
 from steward.model.memory import Memory
+from steward.model.notify import ChannelState
 from steward.ports import Permanent, Retryable
 
 _FAILURES_S = 3600.0
@@ -74,6 +75,14 @@ class SqlStore:
     def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
         with self._transaction() as connection:
             return rows.events(connection, after=after, limit=limit, node=node, job=job)
+
+    def channel(self, name: str) -> ChannelState | None:
+        with self._transaction() as connection:
+            return rows.channel(connection, name)
+
+    def keep_channel(self, name: str, state: ChannelState) -> None:
+        with self._writing, self._transaction(writes=True) as connection:
+            rows.keep_channel(connection, name, state)
 
     def _prune(self, connection: Connection, now: float) -> None:
         """Now and then a bounded number of old rows, so that no commit is slow for it."""

@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from steward.model.settings.errors import section_of
@@ -26,6 +26,7 @@ One TOML file for the head, the agents and the `steward` command: `/etc/steward/
 unknown key, a value out of range, or keys that cannot work together. `steward config show` prints what is in force.
 """
 
+_LISTS = (("groups",), ("notify",), ("machine_types",))
 _SMALLEST = """## Smallest useful file
 
 ```toml
@@ -59,7 +60,7 @@ def _sections(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _section(model: type[BaseModel], path: tuple[str, ...], fields: Mapping[str, FieldInfo]) -> str:
-    title = f"[[{path[0]}]]" if path == ("groups",) else f"[{'.'.join(path)}]"
+    title = f"[[{path[0]}]]" if path in _LISTS else f"[{'.'.join(path)}]"
     rows = [_row(name, field) for name, field in fields.items()]
     head = ("| Key | Type | Default | Range | Meaning |", "|---|---|---|---|---|")
     return "\n".join((f"## `{title}`", "", (model.__doc__ or "").strip(), "", *head, *rows, ""))
@@ -77,7 +78,14 @@ def _type(annotation: Any) -> str:
         return " or ".join(_type(arg) for arg in get_args(annotation) if arg is not type(None))
     if get_origin(annotation) is tuple:
         return "list of numbers" if float in get_args(annotation) else "list of strings"
-    names = {bool: "true or false", int: "whole number", float: "number", str: "string", Path: "path"}
+    names = {
+        bool: "true or false",
+        int: "whole number",
+        float: "number",
+        str: "string",
+        Path: "path",
+        SecretStr: "string",
+    }
     return names.get(annotation, "table")
 
 

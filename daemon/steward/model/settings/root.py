@@ -11,6 +11,7 @@ from steward.model.machine_types import BUILT_IN
 from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
 from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.deep import DeepSettings
+from steward.model.settings.notify import NotifySettings
 from steward.model.settings.policies import RepairSettings, ResumeSettings, in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (
@@ -38,6 +39,9 @@ class Settings(Section):
     groups: tuple[GroupSettings, ...] = Field(default=(), description="One `[[groups]]` table per group of nodes.")
     provider: ProviderSettings = ProviderSettings()
     capacity: CapacitySettings = CapacitySettings()
+    notify: tuple[NotifySettings, ...] = Field(
+        default=(), description="One `[[notify]]` table per channel that is told of events."
+    )
     machine_types: tuple[MachineTypeSettings, ...] = Field(
         default=(), description="One `[[machine_types]]` table per machine type of the site."
     )

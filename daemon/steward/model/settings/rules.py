@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from steward.model.settings.api_rules import plain_http, tls_pair
 from steward.model.settings.errors import Problem
+from steward.model.settings.notify_rules import channel_problems
 from steward.model.settings.root import Settings
 from steward.model.settings.types import ProviderKind, expand_nodes, split_host_port
 
@@ -168,6 +169,10 @@ def _spares(settings: Settings) -> Iterator[Problem]:
         yield Problem.of("provider.static.spares", static.spares, remedy)
 
 
+def _channels(settings: Settings) -> Iterator[Problem]:
+    yield from channel_problems(settings.notify)
+
+
 _RULES: tuple[Rule, ...] = (
     _sweeps,
     _ports,
@@ -188,4 +193,5 @@ _RULES: tuple[Rule, ...] = (
     _capacity_provider,
     _ec2,
     _spares,
+    _channels,
 )

@@ -1,0 +1,54 @@
+"""`steward notify`: who is told of events outside, and whether that works."""
+
+import click
+
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.show import line, table, when
+
+
+@click.group()
+def notify() -> None:
+    """Notifications: webhooks, mails and commands that are told of events."""
+
+
+@notify.command("list")
+@JSON
+@click.pass_obj
+@one_line_errors
+def list_(context: Context, as_json: bool) -> None:
+    """Every channel, and how its last message went."""
+    found = context.client().channels()
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    rows = [
+        (
+            one["name"],
+            one["kind"],
+            ", ".join(one["levels"]),
+            ", ".join(one["kinds"]) or "all",
+            ", ".join(one["groups"]) or "all",
+            one["queued"],
+            when(one["last_sent"]),
+            one["last_error"],
+        )
+        for one in found
+    ]
+    columns = ("CHANNEL", "KIND", "LEVELS", "EVENTS", "GROUPS", "WAITING", "LAST SENT", "LAST ERROR")
+    table(columns, rows, empty="No channel is configured: see [[notify]] in docs/config.md.")
+
+
+@notify.command()
+@click.argument("channel", required=False, default="")
+@JSON
+@click.pass_obj
+@one_line_errors
+def test(context: Context, channel: str, as_json: bool) -> None:
+    """Send a test message by CHANNEL, or by all; 1 when one could not be sent."""
+    answer = context.client().test_channels(channel)
+    if wants_json(context, as_json):
+        print_json(answer)
+    for name, error in {} if wants_json(context, as_json) else answer["channels"].items():
+        line(f"{name}: {error or 'sent'}", "bold red" if error else "green")
+    if any(answer["channels"].values()):
+        raise click.exceptions.Exit(1)

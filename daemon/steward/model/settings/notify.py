@@ -1,0 +1,60 @@
+"""`[[notify]]`: who is told of events, and how."""
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+
+from steward.model.events import Level
+from steward.model.notify import ChannelKind, ChannelRule
+from steward.model.settings.types import Program, Section, Words
+
+
+class NotifySettings(Section):
+    """One channel: events that it is sent, and where to. What has one cause is one message within `window_s`."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,30}$", description="What the channel is called in logs.")
+    kind: ChannelKind = Field(description="How it is sent.")
+    levels: tuple[Level, ...] = Field(
+        default=(Level.WARNING, Level.ERROR), strict=False, description="Levels of events: info, warning, error."
+    )
+    kinds: Words = Field(
+        default=(), description="Beginnings of event kinds (`case.`, `breaker.`, `node.lost`); empty: all."
+    )
+    groups: Words = Field(default=(), description="Only events about nodes of these groups; empty: all.")
+    window_s: float = Field(
+        default=300.0, ge=0, le=86400, description="The same thing again within this time is one message with a count."
+    )
+    messages_per_hour: int = Field(
+        default=30, ge=1, le=3600, description="No more are tried; those that wait are put together."
+    )
+    timeout_s: float = Field(default=10.0, ge=0.1, le=300, description="How long one try may take.")
+    url: SecretStr | None = Field(default=None, description="Of a webhook; it is shown and logged nowhere.")
+    url_file: Path | None = Field(
+        default=None, description="A file with the URL instead; it lies on the head and only SlurmUser reads it."
+    )
+    secret: SecretStr | None = Field(
+        default=None, description="What a template names `$secret`; PagerDuty's routing key."
+    )
+    secret_file: Path | None = Field(default=None, description="A file with the secret instead.")
+    template: str = Field(
+        default="json",
+        max_length=8000,
+        description="`json`, `slack`, `pagerduty`, or JSON of your own with fields such as `$title` and `$text` in its "
+        "strings.",
+    )
+    to: Words = Field(default=(), description="Addresses of a mail.")
+    sender: str = Field(default="steward", pattern=r"^[^\s<>]{1,200}$", description="From whom a mail is.")
+    sendmail: Path = Field(default=Path("/usr/sbin/sendmail"), description="Takes a mail on its standard input.")
+    command: Program | None = Field(
+        default=None, description="A program and its arguments; it reads the message as JSON on its standard input."
+    )
+
+    def rule(self) -> ChannelRule:
+        return ChannelRule(
+            name=self.name,
+            levels=frozenset(self.levels),
+            kinds=self.kinds,
+            groups=frozenset(self.groups),
+            window_s=self.window_s,
+            per_hour=self.messages_per_hour,
+        )

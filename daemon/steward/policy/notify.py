@@ -1,0 +1,148 @@
+"""Which events become messages, and when one may be sent. Pure: a channel's state in, its next state out.
+
+The first event of its key is sent at once; those that follow within the window are one message at the window's end. A
+message that failed is tried again a few times. Nothing is ever sent about notifications themselves.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from steward.model.events import Event, Level
+from steward.model.ids import NodeName
+from steward.model.notify import ChannelRule, ChannelState, Message
+
+HOUR_S = 3600.0
+MOST_QUEUED = 50
+"""More than these are one message that tells how many there were."""
+MOST_TRIES = 5
+REST = "rest"
+OWN = "notify."
+_BACKOFF_S = (5.0, 30.0, 120.0, 600.0)
+_ORDER = (Level.ERROR, Level.WARNING, Level.INFO)
+
+GroupOf = Callable[[NodeName], str]
+
+
+def key_of(event: Event) -> str:
+    """Events of one key are the same thing again: another case of the same node is."""
+    about = event.node or dict(event.data).get("group", "")
+    return f"{event.kind}|{about}|{event.job or ''}"
+
+
+def is_wanted(event: Event, rule: ChannelRule, group_of: GroupOf) -> bool:
+    if event.level not in rule.levels or event.kind.startswith(OWN):
+        return False
+    if rule.kinds and not event.kind.startswith(rule.kinds):
+        return False
+    group = dict(event.data).get("group") or (group_of(event.node) if event.node else "")
+    return not rule.groups or group in rule.groups
+
+
+def take(
+    state: ChannelState, rule: ChannelRule, events: Iterable[tuple[int, Event]], group_of: GroupOf, now: float
+) -> ChannelState:
+    """The state after these events, which follow its cursor."""
+    queue, cursor = list(state.queue), state.cursor
+    for number, event in events:
+        cursor = max(cursor, number)
+        if is_wanted(event, rule, group_of):
+            _queue(queue, number, event, state, rule, now)
+    told = {key: at for key, at in state.told.items() if now < at + rule.window_s}
+    attempts = tuple(at for at in state.attempts if now < at + HOUR_S)
+    return replace(state, cursor=cursor, queue=tuple(_bounded(queue)), told=told, attempts=attempts)
+
+
+def _queue(queue: list[Message], number: int, event: Event, state: ChannelState, rule: ChannelRule, now: float) -> None:
+    key = key_of(event)
+    for place, waiting in enumerate(queue):
+        if waiting.key == key and not waiting.trying:
+            level = _highest((waiting.level, event.level))
+            queue[place] = replace(waiting, last=event, level=level, count=waiting.count + 1)
+            return
+    told = state.told.get(key)
+    begins = now if told is None or now >= told + rule.window_s else told + rule.window_s
+    queue.append(Message(number=number, key=key, last=event, level=event.level, since=event.at, not_before=begins))
+
+
+def _bounded(queue: list[Message]) -> list[Message]:
+    """The least important ones that are too many become one."""
+    if len(queue) <= MOST_QUEUED:
+        return queue
+    rest = [one for one in queue if one.key == REST and not one.trying]
+    others = sorted((one for one in queue if one not in rest), key=_rank)
+    kept = others[: MOST_QUEUED - 1]
+    merged = [*rest, *others[MOST_QUEUED - 1 :]]
+    newest = max(merged, key=lambda one: one.last.at)
+    digest = replace(
+        newest,
+        number=min(one.number for one in merged),
+        key=REST,
+        level=_highest(one.level for one in merged),
+        since=min(one.since for one in merged),
+        count=sum(one.count for one in merged),
+        not_before=min(one.not_before for one in merged),
+        tries=max(one.tries for one in merged),
+    )
+    return sorted([*kept, digest], key=lambda one: one.number)
+
+
+def _highest(levels: Iterable[Level]) -> Level:
+    return min(levels, key=_ORDER.index)
+
+
+def _rank(message: Message) -> tuple[bool, int, int]:
+    return (not message.trying, _ORDER.index(message.level), message.number)
+
+
+def due(state: ChannelState, rule: ChannelRule, now: float) -> Message | None:
+    """The most important message that may be sent now."""
+    if sum(now < at + HOUR_S for at in state.attempts) >= rule.per_hour:
+        return None
+    return min((one for one in state.queue if one.not_before <= now), key=_rank, default=None)
+
+
+def next_due(state: ChannelState, rule: ChannelRule, now: float) -> float | None:
+    """When `due` may have an answer without a new event; None: never."""
+    if not state.queue:
+        return None
+    recent = sorted(at for at in state.attempts if now < at + HOUR_S)
+    free = recent[-rule.per_hour] + HOUR_S if len(recent) >= rule.per_hour else now
+    return max(free, min(one.not_before for one in state.queue))
+
+
+def begun(state: ChannelState, message: Message, now: float) -> ChannelState:
+    """A try begins: it counts whatever comes of it, and what comes later of its key waits for the window's end."""
+    return replace(
+        _with(state, replace(message, trying=True)),
+        attempts=(*state.attempts, now),
+        told={**state.told, message.key: now},
+    )
+
+
+def sent(state: ChannelState, message: Message) -> ChannelState:
+    return replace(state, queue=tuple(one for one in state.queue if one.number != message.number))
+
+
+def failed(state: ChannelState, message: Message, now: float, *, is_final: bool) -> ChannelState:
+    """It is tried again later, or given up."""
+    tries = message.tries + 1
+    if is_final or tries >= MOST_TRIES:
+        return sent(state, message)
+    again = now + _BACKOFF_S[min(tries, len(_BACKOFF_S)) - 1]
+    return _with(state, replace(message, trying=False, tries=tries, not_before=again))
+
+
+def is_given_up(state: ChannelState, message: Message) -> bool:
+    return all(one.number != message.number for one in state.queue)
+
+
+def resumed(state: ChannelState) -> ChannelState:
+    """After a restart. Nobody knows whether what was being tried arrived: an error is sent again, under the same
+    number, so that nothing important is lost; anything less is not, so that nothing comes twice."""
+    kept = (one for one in state.queue if not one.trying or one.level is Level.ERROR)
+    return replace(state, queue=tuple(replace(one, trying=False) for one in kept))
+
+
+def _with(state: ChannelState, message: Message) -> ChannelState:
+    queue = tuple(message if one.number == message.number else one for one in state.queue)
+    return replace(state, queue=queue)

@@ -1,0 +1,202 @@
+"""Channels of notifications: each has a thread of its own, so that one that hangs holds up nobody else."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from steward.model.events import Event, Level
+from steward.model.ids import NodeName
+from steward.model.instance import Slot
+from steward.model.notify import ChannelKind, ChannelRule, ChannelState, Message
+from steward.policy import notify
+from steward.policy.notify import GroupOf
+from steward.ports import Clock, MessengerPort, Permanent, PortError, StorePort
+from steward.workflows.snapshot import Snapshot
+
+log = logging.getLogger(__name__)
+
+_PAGE = 500
+_IDLE_S = 30.0
+_AFTER_FAILURE_S = 5.0
+_FAR = 500
+"""So many events that concern nobody may pass before the cursor is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """Who is told what, and how."""
+
+    kind: ChannelKind
+    rule: ChannelRule
+    messenger: MessengerPort
+
+
+class ChannelWorker:
+    """Sends the events of one channel, each once. `turn` does one thing; `run` goes on until `stop`.
+
+    Before each try the store has it written down; what the try came to is written after it.
+    """
+
+    def __init__(
+        self, channel: Channel, store: StorePort, clock: Clock, tell: Callable[[Event], None], group_of: GroupOf
+    ) -> None:
+        self.channel = channel
+        self._store, self._clock, self._tell, self._group_of = store, clock, tell, group_of
+        self._state: ChannelState | None = None
+        self._kept: ChannelState | None = None
+        self._awake, self._stopping = threading.Event(), threading.Event()
+        self.last_sent: float | None = None
+        self.last_error = ""
+
+    @property
+    def queued(self) -> int:
+        """Messages that wait to be sent."""
+        return len(self._state.queue) if self._state else 0
+
+    def wake(self) -> None:
+        """There may be new events."""
+        self._awake.set()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._awake.set()
+
+    def run(self) -> None:
+        while not self._stopping.is_set():
+            self._awake.clear()
+            try:
+                wait_s = self.turn()
+            except PortError as error:
+                log.warning("notify channel %s waits for the store: %s", self.channel.rule.name, error)
+                wait_s = _AFTER_FAILURE_S
+            except Exception:
+                log.exception("notify channel %s failed", self.channel.rule.name)
+                wait_s = _AFTER_FAILURE_S
+            self._awake.wait(wait_s)
+
+    def turn(self) -> float:
+        """Take new events, try one message; seconds until the next turn is due. Raises PortError of the store."""
+        now, rule = self._clock.now(), self.channel.rule
+        state = self._taken(now)
+        message = notify.due(state, rule, now)
+        if message is not None:
+            self._try(state, message)
+            return 0.0
+        at = notify.next_due(state, rule, now)
+        return _IDLE_S if at is None else min(max(at - now, 0.05), _IDLE_S)
+
+    def _taken(self, now: float) -> ChannelState:
+        state = self._state or self._loaded()
+        while True:
+            page = self._store.events(after=state.cursor, limit=_PAGE)
+            state = notify.take(state, self.channel.rule, page, self._group_of, now)
+            if len(page) < _PAGE:
+                break
+        self._state = state
+        if self._kept is None or state.queue != self._kept.queue or state.cursor > self._kept.cursor + _FAR:
+            self._keep(state)
+        return state
+
+    def _loaded(self) -> ChannelState:
+        """A new channel begins with what happens from now on."""
+        found = self._store.channel(self.channel.rule.name)
+        if found is not None:
+            return notify.resumed(found)
+        last = self._store.events(limit=1)
+        return ChannelState(cursor=last[-1][0] if last else 0)
+
+    def _try(self, state: ChannelState, message: Message) -> None:
+        begun = notify.begun(state, message, self._clock.now())
+        self._keep(begun)
+        error, is_final = self._send(message)
+        if not error:
+            self.last_sent, self.last_error = self._clock.now(), ""
+            self._keep(notify.sent(begun, message))
+            return
+        self.last_error = error
+        after = notify.failed(begun, message, self._clock.now(), is_final=is_final)
+        self._keep(after)
+        if notify.is_given_up(after, message):
+            self._give_up(message, error)
+        else:
+            log.info("notify channel %s: %s; it is tried again", self.channel.rule.name, error)
+
+    def _send(self, message: Message) -> tuple[str, bool]:
+        """What went wrong (empty: nothing), and whether another try is of no use."""
+        try:
+            self.channel.messenger.send(message)
+        except PortError as error:
+            return str(error), isinstance(error, Permanent)
+        except Exception as error:  # its text may quote a URL
+            return f"unforeseen {type(error).__name__}", False
+        return "", False
+
+    def _give_up(self, message: Message, error: str) -> None:
+        what = f"{message.count} x {message.last.kind}" if message.count > 1 else message.last.kind
+        text = f"channel {self.channel.rule.name}: {what} was not told: {error}"
+        self._tell(Event(at=self._clock.now(), kind="notify.failed", text=text, level=Level.ERROR))
+
+    def _keep(self, state: ChannelState) -> None:
+        self._state = state
+        self._store.keep_channel(self.channel.rule.name, state)
+        self._kept = state
+
+
+class NotifyDesk:
+    """All channels: started and stopped with the head."""
+
+    def __init__(
+        self,
+        *,
+        channels: Sequence[Channel],
+        store: StorePort,
+        clock: Clock,
+        tell: Callable[[Event], None],
+        slots: Mapping[NodeName, Slot],
+    ) -> None:
+        self._clock, self._slots = clock, slots
+        self._latest: Snapshot | None = None
+        self.workers = tuple(ChannelWorker(one, store, clock, tell, self._group_of) for one in channels)
+
+    def start(self) -> None:
+        for worker in self.workers:
+            threading.Thread(target=worker.run, name=f"notify-{worker.channel.rule.name}", daemon=True).start()
+
+    def stop(self) -> None:
+        """What is being sent is not waited for."""
+        for worker in self.workers:
+            worker.stop()
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """A cycle ended; its events are in the store."""
+        self._latest = snapshot
+        for worker in self.workers:
+            worker.wake()
+
+    def _group_of(self, node: NodeName) -> str:
+        record = self._latest.memory.slots.get(node) if self._latest else None
+        slot = self._slots.get(node)
+        return record.group if record else slot.group if slot else ""
+
+    def test(self, who: str, name: str = "") -> Iterator[tuple[str, str]]:
+        """Send one test message by each channel, or by the one of this name: (channel, what went wrong)."""
+        now = self._clock.now()
+        text = f"{who} asked for this test of Steward's notifications"
+        event = Event(at=now, kind="notify.test", text=text)
+        message = Message(number=int(now * 1000), key="test", last=event, level=event.level, since=now)
+        chosen = [one.channel for one in self.workers if name in ("", one.channel.rule.name)]
+        with ThreadPoolExecutor(max_workers=max(1, len(chosen))) as pool:
+            errors = pool.map(lambda channel: _tested(channel.messenger, message), chosen)
+            yield from zip((channel.rule.name for channel in chosen), errors, strict=True)
+
+
+def _tested(messenger: MessengerPort, message: Message) -> str:
+    try:
+        messenger.send(message)
+    except PortError as error:
+        return str(error)
+    except Exception as error:  # its text may quote a URL
+        return f"unforeseen {type(error).__name__}"
+    return ""
