@@ -29,18 +29,21 @@ def resume_actions(memory: Memory, now: float) -> Memory:
 
 
 def reset_breakers(memory: Memory, scope: str, now: float) -> Memory:
-    """Close one breaker, or with an empty scope all that are tripped; what was taken out before does not count for it.
-    Raises Refusal when there is nothing to reset."""
+    """Close one breaker, or with an empty scope all that are tripped; what was taken out before does not count for it,
+    or for any: else the next wider one trips at once for the same nodes. Raises Refusal when there is nothing to reset.
+    """
     scopes = frozenset({scope} if scope else memory.breakers)
     if not scopes or not scopes <= memory.breakers.keys():
         tripped = ", ".join(sorted(memory.breakers)) or "none"
         what = f"breaker {scope} is not tripped" if scope else "no breaker is tripped"
         raise Refusal(RefusalKind.NOT_FOUND, f"{what} (tripped: {tripped})")
     texts = [memory.breakers[each].text for each in scopes]
+    resets = {**memory.breaker_resets, scope: now} if scope else {}
     return replace(
         memory,
         breakers=MappingProxyType({each: b for each, b in memory.breakers.items() if each not in scopes}),
-        breaker_resets=MappingProxyType({**memory.breaker_resets, **dict.fromkeys(scopes, now)}),
+        breakers_reset=memory.breakers_reset if scope else now,
+        breaker_resets=MappingProxyType(resets),
         noted=_without_notes(memory, lambda note: any(text in note for text in texts)),
     )
 

@@ -162,6 +162,15 @@ def test_what_was_taken_out_before_a_reset_does_not_count() -> None:
     assert "check:disk" in again.failing("n5", Severity.DEGRADED, check="disk", event=False).then().memory.breakers
 
 
+def test_when_a_person_resets_all_breakers_no_other_one_trips_for_what_was_taken_out_before() -> None:
+    two_out = a_cluster().lost("n1", "n2").then().marked("n1").marked("n2").then(60).lost("n3").then(1)
+    assert set(two_out.memory.breakers) == {"group:main"}
+    reset = reset_breakers(two_out.memory, "", two_out.now)
+    later = replace(two_out, memory=reset, now=two_out.now + 1).then(1)
+    assert later.memory.breakers == {}
+    assert "n3" in {case.node for case in later.memory.cases.values()}
+
+
 @pytest.mark.parametrize("scope", ["", "check:memory"])
 def test_a_breaker_that_is_not_tripped_cannot_be_reset(scope: str) -> None:
     with pytest.raises(Refusal, match=r"not tripped|no breaker"):
