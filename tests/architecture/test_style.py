@@ -12,6 +12,8 @@ SOURCES = [file for file in FILES if file.is_relative_to(ROOT / "daemon")]
 THE_DOOR = "daemon/steward/adapters/process.py"
 MAX_LINES = 300
 MAX_FUNCTION_LINES = 40
+LATE_IMPORTS = {"daemon/steward/adapters/store/engine.py": 1, "daemon/steward/head/choose.py": 2}
+"""Libraries that take a tenth of a second of every start and that most starts do not need: Alembic, two SDKs."""
 VAGUE = ("utils", "helpers", "manager", "misc", "common")
 
 
@@ -51,7 +53,7 @@ def test_imports_are_at_the_top(file: Path) -> None:
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
-    assert inside == []
+    assert len(inside) == LATE_IMPORTS.get(name(file), 0), inside
 
 
 @pytest.mark.parametrize("file", FILES, ids=name)

@@ -26,8 +26,10 @@ from steward.model.access import AccessKey
 from steward.model.instance import SPARES
 from steward.model.notify import ChannelKind
 from steward.model.settings import ProviderKind, Settings
+from steward.model.settings.clouds import Ec2Provider as Ec2Settings
 from steward.model.settings.clouds import PowerProvider as PowerSettings
 from steward.model.settings.notify import NotifySettings
+from steward.model.settings.providers import DockerProvider as DockerSettings
 from steward.model.settings.providers import StaticProvider as StaticSettings
 from steward.policy.notify_text import problem_of
 from steward.ports import MessengerPort, Notifier, Permanent, ProviderPort, SlurmPort
@@ -37,16 +39,6 @@ try:
     from steward.adapters.systemd import JournalHandler, SystemdNotifier
 except ImportError:  # systemd-python is not installed
     JournalHandler = SystemdNotifier = None  # type: ignore[assignment, misc]
-
-try:
-    from steward.adapters.providers.docker import DockerProvider
-except ImportError:  # the docker SDK is not installed
-    DockerProvider = None  # type: ignore[assignment, misc]
-
-try:
-    from steward.adapters.providers.ec2 import Ec2Provider
-except ImportError:  # boto3 is not installed
-    Ec2Provider = None  # type: ignore[assignment, misc]
 
 
 def notifier() -> Notifier:
@@ -86,21 +78,36 @@ def _provider(kind: ProviderKind, settings: Settings, slurm: SlurmPort) -> Provi
     if kind is ProviderKind.LOCAL and table.local is not None:
         return LocalProvider(table.local.dir)
     if kind is ProviderKind.DOCKER and table.docker is not None:
-        if DockerProvider is None:
-            raise Permanent("provider docker: install the SDK with `pip install steward-slurm[docker]`")
-        return DockerProvider(table.docker)
+        return _docker(table.docker)
     if kind is ProviderKind.COMMAND and table.command is not None:
         return CommandProvider(table.command)
     if kind is ProviderKind.EC2 and table.ec2 is not None:
-        if Ec2Provider is None:
-            raise Permanent("provider ec2: install the SDK with `pip install steward-slurm[ec2]`")
-        return Ec2Provider(table.ec2)
+        return _ec2(table.ec2)
     if kind is ProviderKind.POWER:
         return _power(settings, slurm)
     if kind is ProviderKind.STATIC:
         machines = [node for node, slot in settings.slots().items() if slot.fixed]
         return StaticProvider(table.static or StaticSettings(), machines, settings.head.state_dir / "static.json")
     raise Permanent(f"the settings name provider {kind.value!r}, but there is no [provider.{kind.value}] table")
+
+
+# The two SDKs take a tenth of a second of every start, and need not be installed: only who uses them imports them.
+
+
+def _docker(settings: DockerSettings) -> ProviderPort:
+    try:
+        from steward.adapters.providers.docker import DockerProvider
+    except ImportError as error:
+        raise Permanent("provider docker: install the SDK with `pip install steward-slurm[docker]`") from error
+    return DockerProvider(settings)
+
+
+def _ec2(settings: Ec2Settings) -> ProviderPort:
+    try:
+        from steward.adapters.providers.ec2 import Ec2Provider
+    except ImportError as error:
+        raise Permanent("provider ec2: install the SDK with `pip install steward-slurm[ec2]`") from error
+    return Ec2Provider(settings)
 
 
 def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:

@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
-from steward.adapters.store.engine import migrate, open_engine, sqlite_url
+from steward.adapters import store as store_package
+from steward.adapters.store.engine import NEWEST, migrate, open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.adapters.store.tables import metadata
 from steward.model.action import AllowRequeue, SetUpNode
@@ -66,6 +68,20 @@ def test_after_kill_9_the_memory_is_a_whole_committed_one_and_no_told_commit_is_
 def test_the_migrations_make_exactly_the_tables_of_today(tmp_path: Path) -> None:
     with open_engine(sqlite_url(tmp_path / "steward.db")).connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_the_newest_revision_is_the_last_migration_and_a_database_that_has_it_costs_no_alembic(tmp_path: Path) -> None:
+    scripts = Path(next(iter(store_package.__path__))) / "migrations"
+    assert ScriptDirectory(str(scripts)).get_current_head() == NEWEST
+    store_in(tmp_path)
+    program = f"""
+import sys
+from pathlib import Path
+from steward.adapters.store.engine import open_engine, sqlite_url
+open_engine(sqlite_url(Path({str(tmp_path)!r}) / "steward.db"))
+sys.exit("alembic" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 
 def test_a_database_of_the_first_version_is_brought_up_to_date_with_its_rows(tmp_path: Path) -> None:
