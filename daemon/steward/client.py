@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -34,6 +35,29 @@ class NotThere(HeadError):
 
 class Unreachable(HeadError):
     """No head answers; the text says where it was looked for and what to do."""
+
+
+LEVELS = ("info", "warning", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events are shown: of one node, of kinds that begin so, at least of a level. Empty: all."""
+
+    node: str = ""
+    kind: str = ""
+    level: str = ""
+
+    def query(self) -> str:
+        said = {"node": self.node, "kind": self.kind, "level": self.level}
+        return "".join(f"&{name}={quote(word, safe='')}" for name, word in said.items() if word)
+
+    def takes(self, event: Json) -> bool:
+        if self.node and event["node"] != self.node:
+            return False
+        if self.level and LEVELS.index(event["level"]) < LEVELS.index(self.level):
+            return False
+        return str(event["kind"]).startswith(self.kind)
 
 
 class Client:
@@ -73,19 +97,30 @@ class Client:
     def explain_group(self, group: str) -> Json:
         return self._object(f"/v1/explain/group/{quote(group, safe='')}")
 
-    def events(self, *, after: int = 0, limit: int = 100, wait_s: float = 0) -> list[Json]:
+    def events(
+        self, *, after: int = 0, limit: int = 100, wait_s: float = 0, wanted: EventFilter | None = None
+    ) -> list[Json]:
         """Oldest first; without `after` the newest `limit` ones. `wait_s`: wait that long for the first."""
-        query = f"/v1/events?after={after}&limit={limit}&wait_s={wait_s:g}"
+        query = f"/v1/events?after={after}&limit={limit}&wait_s={wait_s:g}{wanted.query() if wanted else ''}"
         return self._list(query, read_s=_READ_S + wait_s)
 
-    def follow(self, limit: int) -> Iterator[Json]:
-        """The newest `limit` events, then each as it happens, for ever."""
-        events = self.events(limit=limit)
-        after = 0
+    def follow(
+        self, limit: int, wanted: EventFilter | None = None, lost: Callable[[HeadError], None] = lambda error: None
+    ) -> Iterator[Json]:
+        """The newest `limit` events, then each as it happens, for ever. A head that goes away is waited for, and what
+        it did meanwhile is not missed; `lost` is told of each failed try (it may sleep). The first look raises."""
+        newest = self.events(limit=1)
+        after = int(newest[-1]["seq"]) if newest else 0
+        yield from (event for event in self.events(limit=limit, wanted=wanted) if int(event["seq"]) <= after)
         while True:
-            yield from events
+            try:
+                events = self.events(after=after, limit=1000, wait_s=_FOLLOW_S)
+            except HeadError as error:
+                lost(error)
+                continue
+            events = [event for event in events if int(event["seq"]) > after]
+            yield from (event for event in events if wanted is None or wanted.takes(event))
             after = max([after, *(int(event["seq"]) for event in events)])
-            events = self.events(after=after, limit=1000, wait_s=_FOLLOW_S) if after else self.events(limit=1)
 
     def pause(self, why: str) -> Json:
         """Act on nothing until `resume_actions`."""

@@ -17,6 +17,7 @@ from steward.api.auth import Gatekeeper, Refused
 from steward.api.blast import breakers_view, trials_view
 from steward.api.checks import checks_view, node_checks_view
 from steward.api.deep import check_deep, deep_view, deeps_view
+from steward.api.events import EventChoice, choose_events
 from steward.api.json11.route import Json11
 from steward.api.lemons import lemons_view
 from steward.api.notify import channels_view, test_channels
@@ -127,12 +128,13 @@ class Pages:
 
     async def events(self, request: Request) -> Response:
         """`after` and `wait_s` follow: the answer comes with the first new event, or empty after `wait_s`."""
+        choice = EventChoice.of(request.query_params)
         after = _number(request, "after", 0, 2**62)
         limit = _number(request, "limit", 100, _MAX_EVENTS)
         wait_s = _number(request, "wait_s", 0, _MAX_WAIT_S)
         until = asyncio.get_running_loop().time() + wait_s
         while True:
-            found = await run_in_threadpool(self._source.store.events, after=int(after), limit=int(limit))
+            found = await run_in_threadpool(choose_events, self._source.store, int(after), int(limit), choice)
             left = until - asyncio.get_running_loop().time()
             if found or left <= 0 or self._news.waiters >= _MAX_WAITERS:
                 return JSONResponse([event_shape(*one) for one in found])

@@ -2,16 +2,19 @@
 
 import json
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import ago, line, span, styled, table, when
-from steward.client import Client, NotThere
+from steward.client import LEVELS, Client, EventFilter, HeadError, NotThere
 from steward.model.desired import REPORT_ONLY
 from steward.policy.node_verdict import Word
 
+_AGAIN_S = 1.0
 _KINDS = {"node", "job", "group"}
 _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "MESSAGE")
 
@@ -168,16 +171,34 @@ def _last_decision(job: dict[str, Any]) -> str:
 @JSON
 @click.option("-f", "--follow", is_flag=True, help="Go on until interrupted.")
 @click.option("-n", "--lines", type=click.IntRange(1, 5000), default=50, show_default=True, help="So many old ones.")
+@click.option("--node", default="", help="Only of this node.")
+@click.option("--kind", default="", help="Only kinds that begin so: case., node.lost, breaker.")
+@click.option("--level", type=click.Choice(LEVELS), default="info", show_default=True, help="At least this level.")
 @click.pass_obj
 @one_line_errors
-def events(context: Context, as_json: bool, follow: bool, lines: int) -> None:
-    """What happened, oldest first."""
-    client = context.client()
-    for event in client.follow(lines) if follow else client.events(limit=lines):
+def events(context: Context, as_json: bool, follow: bool, lines: int, node: str, kind: str, level: str) -> None:
+    """What happened, oldest first. With -f a head that restarts is waited for, and nothing is missed."""
+    client, wanted = context.client(), EventFilter(node=node, kind=kind, level=level)
+    for event in (
+        client.follow(lines, wanted, _wait_for_head()) if follow else client.events(limit=lines, wanted=wanted)
+    ):
         if wants_json(context, as_json):
             click.echo(json.dumps(event))
         else:
             _show_event(event)
+
+
+def _wait_for_head() -> Callable[[HeadError], None]:
+    """Says on stderr why nothing comes, once for each reason, and waits a little."""
+    said: set[str] = set()
+
+    def lost(error: HeadError) -> None:
+        if str(error) not in said:
+            said.add(str(error))
+            click.echo(f"waiting for the head: {error}", err=True)
+        time.sleep(_AGAIN_S)
+
+    return lost
 
 
 def _show_event(event: dict[str, Any]) -> None:

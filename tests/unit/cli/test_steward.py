@@ -14,7 +14,7 @@ from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.workflows.doctor import bad
 from tests.builders.api_cluster import an_api_cluster
-from tests.builders.picture import a_cluster
+from tests.builders.picture import a_cluster, n
 from tests.fakes.api_bench import ApiBench
 
 
@@ -95,6 +95,14 @@ def test_jobs_are_shown_with_their_last_decision(api: ApiBench) -> None:
     assert "No job" in steward(api, "jobs").output
     api.show(a_cluster().job().opted_in())
     assert "n1,n2,n3" in steward(api, "jobs").output
+
+
+def test_events_are_chosen_by_node_kind_and_level(api: ApiBench) -> None:
+    lost = Event(at=1.0, kind="node.lost", text="it is gone", level=Level.ERROR, node=n("n1"))
+    api.store.add_events([lost, Event(at=2.0, kind="case.opened", text="a case", node=n("n1"))])
+    assert "a case" not in steward(api, "events", "--level", "error").output
+    assert "gone" not in steward(api, "events", "--kind", "case.").output
+    assert steward(api, "events", "--node", "n2").output == ""
 
 
 def test_events_are_one_line_each_or_one_json_each(api: ApiBench) -> None:

@@ -1,0 +1,57 @@
+"""Which events a page tells."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+
+from steward.model.events import Event, Level
+from steward.ports import StorePort
+
+_PAGE = 1000
+_BACK = 5000
+"""A look back with a choice goes through so many events at most."""
+_ORDER = (Level.INFO, Level.WARNING, Level.ERROR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventChoice:
+    """`kind` is how the kind begins, `level` the least one; empty: all."""
+
+    node: str = ""
+    kind: str = ""
+    level: Level = Level.INFO
+
+    @staticmethod
+    def of(said: Mapping[str, str]) -> "EventChoice":
+        """From a query. Raises HTTPException for a level that is none."""
+        try:
+            level = Level(said.get("level", Level.INFO.value))
+        except ValueError as error:
+            words = ", ".join(one.value for one in Level)
+            raise HTTPException(400, f"level={said['level']}: use one of {words}") from error
+        return EventChoice(node=said.get("node", ""), kind=said.get("kind", ""), level=level)
+
+    @property
+    def is_all(self) -> bool:
+        return not self.kind and self.level is Level.INFO
+
+    def takes(self, event: Event) -> bool:
+        return event.kind.startswith(self.kind) and _ORDER.index(event.level) >= _ORDER.index(self.level)
+
+
+def choose_events(store: StorePort, after: int, limit: int, choice: EventChoice) -> list[tuple[int, Event]]:
+    """At most `limit` that follow `after`, or the newest ones without it; oldest first."""
+    if choice.is_all:
+        return store.events(after=after, limit=limit, node=choice.node)
+    if not after:
+        found = store.events(limit=_BACK, node=choice.node)
+        return [one for one in found if choice.takes(one[1])][-limit:]
+    chosen: list[tuple[int, Event]] = []
+    while len(chosen) < limit:
+        page = store.events(after=after, limit=_PAGE, node=choice.node)
+        chosen += [one for one in page if choice.takes(one[1])]
+        if len(page) < _PAGE:
+            break
+        after = page[-1][0]
+    return chosen[:limit]
