@@ -11,6 +11,7 @@ from steward.model.memory import Memory
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
 from steward.model.slot import SlotRecord, SlotStep
+from steward.policy.bring_up import scope_of
 from steward.policy.plan import plan
 from tests.property.law import has_reason, is_harmless_when_blind, shuffled, touches_only_ours
 
@@ -44,6 +45,13 @@ class GroupLaw:
             self._ends_its_own(action, seen, memory)
         if isinstance(action, LaunchInstance) and action.case is None:
             assert decided.memory.slots[action.slot.node].token == action.token, f"{action.key} is for no slot"
+            self._is_not_paused(action, memory, decided)
+
+    def _is_not_paused(self, action: LaunchInstance, memory: Memory, decided: Plan) -> None:
+        before, scope = memory.slots.get(action.slot.node), scope_of(action.slot.group)
+        is_paused = scope in memory.breakers and scope in decided.memory.breakers
+        is_under_way = before is not None and before.step is SlotStep.LAUNCH
+        assert is_under_way or not is_paused, f"{action.key} although {scope} is tripped"
 
     def _ends_its_own(self, action: TerminateInstance, seen: Observed, memory: Memory) -> None:
         token = seen.instances[action.instance].token

@@ -9,9 +9,10 @@ Json = dict[str, Any]
 
 
 def breakers_view(snapshot: Snapshot) -> list[Json]:
-    """Tripped ones, the oldest first. `next_try` (Unix s): from when one repair is let through."""
+    """Tripped ones, the oldest first. `next_try` (Unix s): from when one repair is let through; None: a person
+    must reset it."""
     found = sorted(snapshot.memory.breakers.values(), key=lambda each: (each.tripped, each.scope))
-    return [{**shape(each), "next_try": each.tripped + each.patience_s} for each in found]
+    return [{**shape(each), "next_try": each.next_try} for each in found]
 
 
 def trials_view(snapshot: Snapshot) -> list[Json]:

@@ -31,7 +31,7 @@ def list_(context: Context, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def reset(context: Context, scope: str, as_json: bool) -> None:
-    """Close the breaker of SCOPE (all, group:NAME, check:ID), or all of them."""
+    """Close the breaker of SCOPE (all, group:NAME, check:ID, bringup:GROUP), or all of them."""
     answer = context.client().reset_breakers(scope)
     if wants_json(context, as_json):
         print_json(answer)

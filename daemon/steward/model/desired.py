@@ -182,6 +182,11 @@ class CapacityPolicy:
     """On one instance; then another is launched."""
     rollout_failures: int = 3
     """Bring-ups of the new version that may fail before a software update rolls back."""
+    bringup_failures: int = 3
+    """In a row, outside of software updates: then the group asks for no more machines."""
+    bringup_failures_per_hour: int = 5
+    bringup_fraction: float = 0.1
+    """In a large group both are at least this share of it."""
     backup_deadline_s: float = 600.0
     has_backup: bool = False
     has_alarm_command: bool = False

@@ -35,13 +35,23 @@ class Incident:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
     """Tripped: report only for `scope` (`all`, `group:NAME`, `check:ID`) until a person resets it, or until the one
-    repair that is let through `patience_s` seconds after `tripped` (Unix s) has ended well. `trial` is that repair."""
+    repair that is let through `patience_s` seconds after `tripped` (Unix s) has ended well. `trial` is that repair.
+
+    `bringup:NAME`: no machine is asked for the group until a person resets it (`patience_s` is 0: none is let through),
+    or until it is to be made otherwise than `about` says.
+    """
 
     scope: str
     tripped: float
     text: str
     patience_s: float = 1800.0
     trial: CaseId | None = None
+    about: str = ""
+
+    @property
+    def next_try(self) -> float | None:
+        """From when one repair is let through (Unix s); None: a person must reset it."""
+        return self.tripped + self.patience_s if self.patience_s else None
 
 
 def _none() -> Mapping[Any, Any]:

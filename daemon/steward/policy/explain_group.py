@@ -7,6 +7,7 @@ from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
+from steward.policy.bring_up import HOUR_S, failures, limits, scope_of
 from steward.policy.draft import Draft
 from steward.policy.explain_words import ago, clean, span, until
 from steward.policy.group_members import serves
@@ -25,7 +26,7 @@ def explain_group(name: str, seen: Observed, want: Desired, memory: Memory, now:
     if group is None or draft.cluster is None:
         return clean([f"There is no instance group {name}."])
     lines = [_counts(group, draft), *_status(group, draft), *_gate(group, draft), *_rollout(group, draft)]
-    lines += [*_operations(group, draft), *_away(group, draft), *_missing(group, draft)]
+    lines += [*_bring_ups(group, draft), *_operations(group, draft), *_away(group, draft), *_missing(group, draft)]
     return clean(lines)
 
 
@@ -80,6 +81,17 @@ def _rollout(group: Group, draft: Draft) -> list[str]:
     failures = f", {rollout.failures} bring-ups failed ({rollout.why})" if rollout.failures else ""
     wait = f"; the next batch begins {until(rollout.next_batch_at, draft.now)}" if rollout.next_batch_at else ""
     return [f"{line}{failures}{wait}."]
+
+
+def _bring_ups(group: Group, draft: Draft) -> list[str]:
+    """Its breaker, or how far it is from tripping."""
+    breaker = draft.breakers.get(scope_of(group.name))
+    if breaker is not None:
+        return [f"Paused {ago(breaker.tripped, draft.now)}: {breaker.text}."]
+    lately = sum(at > draft.now - HOUR_S for at in failures(group, draft))
+    in_row, per_hour = limits(group, draft)
+    limit = f"{in_row} in a row, or {per_hour}, pause the group"
+    return [f"{lately} of its bring-ups failed within the last hour ({limit})."] if lately else []
 
 
 def _operations(group: Group, draft: Draft) -> list[str]:

@@ -6,6 +6,7 @@ from steward.model.events import Level
 from steward.model.group import Goal, Group, GroupStatus
 from steward.model.slot import Hitch, Purpose, SlotRecord
 from steward.model.why import Why
+from steward.policy.bring_up import why_paused
 from steward.policy.draft import Draft
 from steward.policy.group_members import current, serves, staying
 
@@ -108,5 +109,6 @@ def _tell_missing(group: Group, draft: Draft) -> None:
     if troubled:
         newest = max(troubled, key=lambda r: (r.next_try, r.logical))
         text = f"{MISSING} {len(troubled)} of {group.goal.target}: {newest.node}: {newest.trouble}"
+        text += f"; {paused}" if (paused := why_paused(group.name, draft)) else ""
     if text != group.message:
         draft.groups[group.name] = replace(group, message=text)

@@ -6,6 +6,7 @@ from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.policy.ask import answer_asks
 from steward.policy.breaker import follow_breakers
+from steward.policy.bring_up import follow_bring_ups
 from steward.policy.canary import follow_trials
 from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
@@ -35,6 +36,7 @@ STEPS = (
     find_incidents,
     move_cases,
     follow_breakers,
+    follow_bring_ups,
     follow_deeps,
     open_cases,
     move_cases,
@@ -43,6 +45,7 @@ STEPS = (
     move_rollouts,
     move_slots,
     keep_groups,
+    move_cases,
     carry_deeps,
     finish_operations,
     settle_orphans,
@@ -60,7 +63,8 @@ STEPS = (
     answer_asks,
     prune,
 )
-"""On a fresh picture, in this order: nodes before jobs, so that a bad node is out before its job is brought back."""
+"""On a fresh picture, in this order: nodes before jobs, so that a bad node is out before its job is brought back. Cases
+once more after the slots: one whose slot leaves ends, and another has its turn."""
 
 
 def plan(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:

@@ -2,6 +2,7 @@
 
 from steward.model.group import Role
 from steward.model.slot import SlotStep
+from steward.policy.bring_up import why_paused
 from steward.policy.slot_scene import LET_BE_S, SlotScene
 
 
@@ -14,6 +15,8 @@ def why_not_yet(scene: SlotScene) -> str:
     record, draft = scene.record, scene.draft
     if scene.is_fixed:
         return "capacity: its machine is fixed and does not run; switch it on"
+    if paused := why_paused(record.group, draft):
+        return paused
     if draft.now < record.next_try:
         draft.wake(record.next_try)
         return f"waits before the next try: {record.trouble}"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from steward.model.events import Level
 from steward.model.group import Group, Role
 from steward.model.slot import Purpose, SlotRecord, SlotStep
+from steward.policy.bring_up import note_bring_up
 from steward.policy.draft import Draft
 from steward.policy.slot_cases import close_case, follow_repair
 from steward.policy.slot_facts import QUESTIONS
@@ -67,6 +68,7 @@ def _enter(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
     after = entered(scene, fact, step)
     if before.step is SlotStep.SERVING:
         close_case(after, draft)
+    note_bring_up(before, after, fact, scene.group, draft)
     trouble = f": {after.trouble}" if fact in WORRYING and after.trouble else ""
     text = f"{before.node}: {before.step.value} -> {step.value}: {fact.value}{trouble}"
     level = Level.WARNING if fact in WORRYING else Level.INFO

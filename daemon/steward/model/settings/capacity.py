@@ -93,6 +93,17 @@ class CapacitySettings(Section):
     rollout_failures: int = Field(
         default=3, ge=1, le=1000, description="Bring-ups that may fail before a software update rolls back."
     )
+    bringup_failures: int = Field(
+        default=3,
+        ge=1,
+        le=1000,
+        description="New machines of a group that may fail in a row, outside of software updates; then no more are "
+        "asked for until `steward breaker reset bringup:GROUP` or another version.",
+    )
+    bringup_failures_per_hour: int = Field(default=5, ge=1, le=1000, description="The same within an hour.")
+    bringup_percent: float = Field(
+        default=10.0, ge=0, le=100, description="In a large group both limits are at least this share of its instances."
+    )
     backup: NodeCommand = Field(
         default=(),
         description="argv that saves a node before its instance goes, `%n` its name, `%i` its instance id; failure "
