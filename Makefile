@@ -33,8 +33,8 @@ lint:           ## style, types, layers, shell, C
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	shellcheck $(SCRIPTS)
-	$(MAKE) -C spank lint
-	$(MAKE) -C tests/fake_nvml lint
+	$(MAKE) -C spank lint CLANG_FORMAT=$(CURDIR)/$(BIN)/clang-format
+	$(MAKE) -C tests/fake_nvml lint CLANG_FORMAT=$(CURDIR)/$(BIN)/clang-format
 
 shim:           ## build the SPANK plugin
 	@$(MAKE) -s -C spank all

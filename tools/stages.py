@@ -171,6 +171,8 @@ def close(outcomes: Iterable[Outcome], counts: Counts) -> int:
 
 
 def main(words: list[str]) -> int:
+    # Started with `&` by a script we ignore interrupts, and so would what we start: no stage could end in order.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     steps = [[Stage.parse(part) for part in word.split("+")] for word in words]
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
         env = {**os.environ, "STEWARD_RESULTS": folder}
