@@ -10,7 +10,7 @@ from tests.e2e.groups_bed import Access, configure, rewrite
 from tests.e2e.story import task_script
 
 LIMIT_S = 30.0
-"""Longer than a machine needs, and Slurm until it starts jobs on its node: up to 21 s while it pings one that is gone."""
+"""Longer than a machine takes, and Slurm until it starts jobs on its node: up to 21 s while it pings a lost one."""
 CRASHES = pytest.mark.parametrize("crash", [False, True], ids=["undisturbed", "head-killed"])
 
 

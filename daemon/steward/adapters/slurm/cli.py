@@ -8,9 +8,9 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
 - A job that is started again on the same node within the second in which it ended is killed by Slurm (`Job credential
   revoked`; 22.05: 8 of 8, 24.11: 3 of 8, 26.05: 0 of 8; from 50 ms after the next full second on: 0 of 24). `nudge`
   does what it is told: the policy waits for that.
-- A node that is returned takes jobs once it has answered a ping, 0.3 to 0.7 s later; but no ping begins while another one
-  waits, and a node that is in service and does not answer (frozen, or its machine is gone) holds the ping up: 9.9 s on
-  22.05, 20.7 s on 24.11, whichever node was returned. One that is marked DOWN is not pinged and holds up nothing.
+- A node that is returned takes jobs once it has answered a ping, 0.3 to 0.7 s later; but no ping begins while another
+  waits, and a node that is in service and does not answer (frozen, or its machine is gone) holds it up: 9.9 s on 22.05,
+  20.7 s on 24.11, whichever node was returned. One that is marked DOWN is not pinged and holds up nothing.
 - `scontrol update nodename=a,b` changes none of them when one name is unknown.
 - `scontrol delete nodename=d[1-3]` deletes all three dynamic nodes (22.05).
 - 22.05's `scontrol delete nodename=n` deletes a node of slurm.conf too, and its slurmctld dies at the next reconfigure.
