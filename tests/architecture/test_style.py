@@ -12,8 +12,12 @@ SOURCES = [file for file in FILES if file.is_relative_to(ROOT / "daemon")]
 THE_DOOR = "daemon/steward/adapters/process.py"
 MAX_LINES = 300
 MAX_FUNCTION_LINES = 40
-LATE_IMPORTS = {"daemon/steward/adapters/store/engine.py": 1, "daemon/steward/head/choose.py": 2}
-"""Libraries that take a tenth of a second of every start and that most starts do not need: Alembic, two SDKs."""
+LATE_IMPORTS = {
+    "daemon/steward/adapters/store/engine.py": 1,
+    "daemon/steward/cli/context.py": 1,
+    "daemon/steward/head/choose.py": 2,
+}
+"""What takes a tenth of a second of a start and most starts do not need: Alembic, two SDKs, settings to a client."""
 VAGUE = ("utils", "helpers", "manager", "misc", "common")
 
 

@@ -4,14 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from steward.adapters.known_checks import wrong_names
+from steward.adapters.settings_path import settings_path
 from steward.model.settings import Problem, Settings, SettingsError, parse
-
-DEFAULT_PATH = Path("/etc/steward/steward.toml")
-
-
-def settings_path(path: Path | None, env: Mapping[str, str]) -> Path:
-    """The file in use: the one named, else `STEWARD_CONFIG`, else the default."""
-    return path or Path(env.get("STEWARD_CONFIG") or DEFAULT_PATH)
 
 
 def load(path: Path | None, env: Mapping[str, str]) -> Settings:

@@ -3,6 +3,8 @@
 import click
 
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.deep import deep, show
+from steward.cli.deep import list_ as list_deep
 from steward.cli.show import line, table, when
 
 
@@ -51,3 +53,7 @@ def _arm(context: Context, name: str, as_json: bool, *, armed: bool) -> None:
         print_json(answer)
     else:
         line(f"{name} may take nodes out." if armed else f"{name} only reports.")
+
+
+for command in (deep, list_deep, show):
+    check.add_command(command)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from steward.adapters.settings_file import load, settings_path
+from steward.adapters.settings_file import load
+from steward.adapters.settings_path import settings_path
 from steward.model.settings import Settings, SettingsError
 from steward.model.settings.doc import settings_page
 

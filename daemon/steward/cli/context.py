@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
 from steward.adapters.munge import Munge
-from steward.adapters.settings_file import load, settings_path
+from steward.adapters.settings_path import settings_path
 from steward.client import Client, HeadError
-from steward.model.settings import Settings, SettingsError
 from steward.ports import PortError
+
+if TYPE_CHECKING:
+    from steward.model.settings import Settings
 
 P = ParamSpec("P")
 _DEFAULT_URL = "http://127.0.0.1:6860"
@@ -50,14 +52,14 @@ def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:
     )
 
 
-def _settings(config: Path | None) -> Settings | None:
-    """None where there is no file, as on a login node; a wrong file is an error, not a default."""
+def _settings(config: Path | None) -> "Settings | None":
+    """None where there is no file, as on a login node, which needs nothing of what reads it; a wrong file is an error,
+    not a default."""
     if not settings_path(config, os.environ).exists() and config is None:
         return None
-    try:
-        return load(config, os.environ)
-    except SettingsError as error:
-        raise click.ClickException(str(error)) from error
+    from steward.cli.local_settings import local_settings
+
+    return local_settings(config)
 
 
 def one_line_errors(command: Callable[P, None]) -> Callable[P, None]:

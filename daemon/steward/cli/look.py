@@ -12,9 +12,9 @@ from steward.cli.context import JSON, Context, one_line_errors, print_json, want
 from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import LEVELS, Client, EventFilter, HeadError, NotThere
 from steward.model.desired import REPORT_ONLY
-from steward.policy.node_verdict import Word
 
 _AGAIN_S = 1.0
+_FINE = "fine"
 _KINDS = {"node", "job", "group"}
 _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "MESSAGE")
 
@@ -77,7 +77,7 @@ def nodes(context: Context, wrong: bool, as_json: bool) -> None:
         print_json(found)
         return
     if wrong:
-        found = [node for node in found if node["verdict"] != Word.FINE.value]
+        found = [node for node in found if node["verdict"] != _FINE]
     rows = [
         (
             node["name"],

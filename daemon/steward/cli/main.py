@@ -1,31 +1,46 @@
 """The `steward` command: all its parts."""
 
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 
 from steward import __version__
-from steward.cli.breaker import breaker
-from steward.cli.check import check
-from steward.cli.checks import checks
-from steward.cli.cluster import cluster
-from steward.cli.config import config
 from steward.cli.context import context_for
-from steward.cli.deep import deep, show
-from steward.cli.deep import list_ as list_deep
-from steward.cli.group import group
-from steward.cli.health import lemons
-from steward.cli.look import cases, doctor, events, explain, jobs, nodes, plan, status
-from steward.cli.node import node
-from steward.cli.notify import notify
-from steward.cli.order import pause, resume_actions
-from steward.demo.command import demo
-from steward.testbed.cli import testbed
+from steward.cli.late import LateGroup
 
 _NO_HEAD = ("config", "testbed", "demo")
 
 
-@click.group()
+class _Steward(LateGroup):
+    late = MappingProxyType(
+        {
+            "breaker": "steward.cli.breaker:breaker",
+            "cases": "steward.cli.look:cases",
+            "check": "steward.cli.check:check",
+            "checks": "steward.cli.checks:checks",
+            "cluster": "steward.cli.cluster:cluster",
+            "config": "steward.cli.config:config",
+            "demo": "steward.demo.command:demo",
+            "doctor": "steward.cli.look:doctor",
+            "events": "steward.cli.look:events",
+            "explain": "steward.cli.look:explain",
+            "group": "steward.cli.group:group",
+            "jobs": "steward.cli.look:jobs",
+            "lemons": "steward.cli.health:lemons",
+            "node": "steward.cli.node:node",
+            "nodes": "steward.cli.look:nodes",
+            "notify": "steward.cli.notify:notify",
+            "pause": "steward.cli.order:pause",
+            "plan": "steward.cli.look:plan",
+            "resume-actions": "steward.cli.order:resume_actions",
+            "status": "steward.cli.look:status",
+            "testbed": "steward.testbed.cli:testbed",
+        }
+    )
+
+
+@click.group(cls=_Steward)
 @click.version_option(__version__)
 @click.option("--url", default=None, help="Where the head is (else STEWARD_URL, else head.http of the settings).")
 @click.option("--config", "file", type=click.Path(path_type=Path), default=None, help="Settings file.")
@@ -35,31 +50,3 @@ def main(context: click.Context, url: str | None, file: Path | None, as_json: bo
     """Faulty Slurm nodes found, taken out and replaced; jobs that resume by themselves."""
     if context.invoked_subcommand not in _NO_HEAD:
         context.obj = context_for(url, file, as_json)
-
-
-for command in (
-    status,
-    nodes,
-    cases,
-    jobs,
-    events,
-    explain,
-    doctor,
-    plan,
-    pause,
-    resume_actions,
-    breaker,
-    lemons,
-    check,
-    checks,
-    notify,
-    group,
-    node,
-    cluster,
-    config,
-    testbed,
-    demo,
-):
-    main.add_command(command)
-for command in (deep, list_deep, show):
-    check.add_command(command)

@@ -35,8 +35,9 @@ def resolved(words: list[str]) -> click.Command:
     found: click.Command = main
     while isinstance(found, click.Group) and words:
         name = words.pop(0)
-        assert name in found.commands, f"no command {name}"
-        found = found.commands[name]
+        inner = found.get_command(click.Context(found), name)
+        assert inner is not None, f"no command {name}"
+        found = inner
     return found
 
 

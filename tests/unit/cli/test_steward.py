@@ -1,9 +1,12 @@
 """The `steward` command against a served API: what people see, what programs get, and how it fails."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -162,3 +165,22 @@ def test_the_heads_place_comes_from_the_environment(api: ApiBench) -> None:
 def test_help_and_version_need_no_head() -> None:
     assert "explain" in CliRunner().invoke(main, ["--help"]).output
     assert CliRunner().invoke(main, ["--version"]).exit_code == 0
+
+
+def test_every_command_of_the_list_is_there_under_its_own_name() -> None:
+    with click.Context(main) as context:
+        names = main.list_commands(context)
+        found = [main.get_command(context, name) for name in names]
+    assert [command.name if command else None for command in found] == names
+
+
+def test_a_client_without_a_settings_file_imports_neither_the_settings_nor_the_test_beds(api: ApiBench) -> None:
+    program = f"""
+import os, sys
+os.environ["STEWARD_CONFIG"] = "/nonexistent"
+from steward.cli import main
+main(["--url", {api.url!r}, "status"], standalone_mode=False)
+print(sorted({{"docker", "pydantic", "sqlalchemy", "steward.testbed"}} & set(sys.modules)))
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert found.stdout.splitlines()[-1:] == ["[]"], found.stderr

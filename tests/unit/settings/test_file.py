@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from steward.adapters.settings_file import load, settings_path
+from steward.adapters.settings_file import load
+from steward.adapters.settings_path import settings_path
 from steward.cli.config import config
 from steward.model.settings import SettingsError
 
