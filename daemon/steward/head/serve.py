@@ -70,8 +70,8 @@ async def _until(told: asyncio.Event, serving: "asyncio.Task[None]") -> None:
 async def _stop(head: Head, http: _Http, serving: "asyncio.Task[None]", thread: threading.Thread) -> None:
     """The cycle finishes its turn first: what it began is recorded. What is cut off is done again by the next head."""
     log.info("stewardd stops")
-    head.notify.stop()
     head.cycle.stop()
+    await asyncio.to_thread(head.notify.stop)
     await asyncio.to_thread(thread.join, _CYCLE_ENDS_S)
     await head.hub.close()
     http.should_exit = True

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 _PAGE = 500
 _IDLE_S = 30.0
 _AFTER_FAILURE_S = 5.0
+_ENDS_S = 2.0
 _FAR = 500
 """So many events that concern nobody may pass before the cursor is written."""
 
@@ -103,9 +105,18 @@ class ChannelWorker:
         """A new channel begins with what happens from now on."""
         found = self._store.channel(self.channel.rule.name)
         if found is not None:
-            return notify.resumed(found)
+            return self._resumed(found)
         last = self._store.events(limit=1)
         return ChannelState(cursor=last[-1][0] if last else 0)
+
+    def _resumed(self, found: ChannelState) -> ChannelState:
+        state = notify.resumed(found)
+        kept = {one.number for one in state.queue}
+        for one in found.queue:
+            if one.number not in kept:
+                text = f"{one.last.kind} was being told when the head ended; it may not have arrived"
+                self._say(text, "notify.unsure", Level.WARNING)
+        return state
 
     def _try(self, state: ChannelState, message: Message) -> None:
         begun = notify.begun(state, message, self._clock.now())
@@ -135,8 +146,11 @@ class ChannelWorker:
 
     def _give_up(self, message: Message, error: str) -> None:
         what = f"{message.count} x {message.last.kind}" if message.count > 1 else message.last.kind
-        text = f"channel {self.channel.rule.name}: {what} was not told: {error}"
-        self._tell(Event(at=self._clock.now(), kind="notify.failed", text=text, level=Level.ERROR))
+        self._say(f"{what} was not told: {error}", "notify.failed", Level.ERROR)
+
+    def _say(self, text: str, kind: str, level: Level) -> None:
+        told = f"channel {self.channel.rule.name}: {text}"
+        self._tell(Event(at=self._clock.now(), kind=kind, text=told, level=level))
 
     def _keep(self, state: ChannelState) -> None:
         self._state = state
@@ -158,16 +172,22 @@ class NotifyDesk:
     ) -> None:
         self._clock, self._slots = clock, slots
         self._latest: Snapshot | None = None
+        self._threads: list[threading.Thread] = []
         self.workers = tuple(ChannelWorker(one, store, clock, tell, self._group_of) for one in channels)
 
     def start(self) -> None:
         for worker in self.workers:
-            threading.Thread(target=worker.run, name=f"notify-{worker.channel.rule.name}", daemon=True).start()
+            thread = threading.Thread(target=worker.run, name=f"notify-{worker.channel.rule.name}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
 
-    def stop(self) -> None:
-        """What is being sent is not waited for."""
+    def stop(self, wait_s: float = _ENDS_S) -> None:
+        """What is being sent is waited for a little, so that its end is known."""
         for worker in self.workers:
             worker.stop()
+        until = time.monotonic() + wait_s
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
 
     def follow(self, snapshot: Snapshot) -> None:
         """A cycle ended; its events are in the store."""
