@@ -20,7 +20,7 @@ from tests.contract.cluster import PARTITIONS, Cluster, missing, running
 from tests.contract.slurm_worlds import FakeWorld, RealWorld, SlurmWorld
 from tests.fakes.slurm import FakeSlurm
 
-_COMMANDS = ("scontrol", "sinfo", "squeue", "scancel")
+_COMMANDS = ("scontrol", "sinfo", "squeue", "scancel", "sbatch")
 
 
 class Clusters:
