@@ -1,22 +1,24 @@
 """What the picture says about a case: one small question for each fact of the table."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from steward.model.case import Step, Trigger
-from steward.model.health import Advice, Severity
+from steward.model.health import Advice, Finding, Severity
 from steward.model.node import NodeBase
 from steward.policy.admin import command
 from steward.policy.breaker import admit
 from steward.policy.budget import must_wait
 from steward.policy.case_scene import DEAD, Scene
 from steward.policy.case_table import Fact
-from steward.policy.correlate import AGENTS, covers
+from steward.policy.correlate import AGENTS, covers, in_incident
 from steward.policy.deep_start import Start
 from steward.policy.ladder import is_light, is_used_up, quarantine
 from steward.policy.mending import NOTHING, order_of, outcome
 from steward.policy.setup import failure
 from steward.policy.slurm_faults import keeps_reason
 from steward.policy.spares import can_have_spare, is_spoilt, needs_spare
+from steward.policy.suspicion import fault_of, is_in_incident, mark_word
 from steward.policy.verdict import Standing, blocks_return, standing, worst
 
 HARD = (Trigger.LOST, Trigger.FATAL)
@@ -25,12 +27,26 @@ IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
 
 def _cleared(scene: Scene) -> bool:
-    lost = scene.case.trigger is Trigger.LOST
-    return lost and standing(scene.node, scene.draft).standing not in (Standing.LOST, Standing.SILENT)
+    """What was suspected when it could not be acted on (a breaker, a pause) may be gone, or another fault by now."""
+    case = scene.case
+    match case.trigger:
+        case Trigger.LOST:
+            return standing(scene.node, scene.draft).standing not in (Standing.LOST, Standing.SILENT)
+        case Trigger.ADMIN:
+            order = command(scene.node)
+            return bool(case.command) and (order is None or order.text != case.command)
+    fault = fault_of(scene.node, scene.draft)
+    return fault is None or (fault.trigger, mark_word(fault.check)) != (case.trigger, case.check)
 
 
 def _incident(scene: Scene) -> bool:
-    return scene.case.trigger is Trigger.LOST and covers(AGENTS, scene.draft)
+    match scene.case.trigger:
+        case Trigger.LOST:
+            return covers(AGENTS, scene.draft)
+        case Trigger.ADMIN:
+            return False
+    fault = fault_of(scene.node, scene.draft)
+    return fault is not None and is_in_incident(scene.node, fault, scene.draft)
 
 
 def _confirmed(scene: Scene) -> bool:
@@ -70,8 +86,25 @@ def _worse(scene: Scene) -> bool:
         return False
     if is_lost(scene):
         return not covers(AGENTS, scene.draft)
-    finding = worst(scene.view, scene.draft)
-    return finding is not None and finding.severity is Severity.FATAL
+    return own_fatal(scene) is not None
+
+
+def own_fatal(scene: Scene) -> Finding | None:
+    """The fatal finding of a living node that is its own: one that many nodes have at once, or whose check took out too
+    many already, ends no jobs."""
+    view, draft = scene.view, scene.draft
+    if view is None or not view.connected:
+        return None
+    own = tuple(f for f in view.findings if not _is_of_many(f, scene))
+    finding = worst(replace(view, findings=own), draft) if own else None
+    return finding if finding is not None and finding.severity is Severity.FATAL else None
+
+
+def _is_of_many(finding: Finding, scene: Scene) -> bool:
+    if in_incident(scene.case.node, f"check:{finding.check}", scene.draft):
+        return True
+    breaker = scene.draft.breakers.get(f"check:{mark_word(finding.check)}")
+    return breaker is not None and breaker.trial != scene.case.id
 
 
 def is_lost(scene: Scene) -> bool:

@@ -20,7 +20,7 @@ from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.admin import command
 from steward.policy.budget import must_wait
-from steward.policy.case_facts import HARD, is_unsigned
+from steward.policy.case_facts import HARD, is_lost, is_unsigned, own_fatal
 from steward.policy.case_notes import old_instance, stale_instances
 from steward.policy.case_scene import Scene
 from steward.policy.case_table import Fact
@@ -30,7 +30,6 @@ from steward.policy.ladder import first_rung, higher, is_light, next_rung, note_
 from steward.policy.mending import ask_mend
 from steward.policy.setup import ask_setup
 from steward.policy.spares import free_spare, needs_spare
-from steward.policy.verdict import worst
 
 CHECK_EVERY_S = 2.0
 LAUNCH_AGAIN_S = 60.0
@@ -63,7 +62,7 @@ def _begin_replacing(case: Case, draft: Draft) -> None:
 
 def _worse(case: Case, scene: Scene) -> Case:
     """The rung only goes up: a dead node is beyond what its agent could do."""
-    finding = worst(scene.view, scene.draft) if scene.view is not None and scene.view.connected else None
+    finding = None if is_lost(scene) else own_fatal(scene)
     if finding is None:
         rung = Advice.REPLACE if is_light(case) else case.rung
         return replace(case, trigger=Trigger.LOST, rung=rung, target="", marked=None)

@@ -11,7 +11,7 @@ from steward.model.desired import RepairPolicy
 class Fact(Enum):
     """What the picture says about a case. The value is the sentence that the diagram and the events show."""
 
-    CLEARED = "the agent is back, or slurmd answers"
+    CLEARED = "the fault is gone: its agent is back, slurmd answers, or the check passes"
     INCIDENT = "many nodes at once: not this node's fault"
     CONFIRMED = "the fault is certain and we may act"
     COMMANDED = "an admin gave a new command"

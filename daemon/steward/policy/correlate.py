@@ -8,6 +8,7 @@ from steward.model.events import Level
 from steward.model.health import Finding, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.memory import Incident
+from steward.policy.deep_outcome import DEEPS, deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.slot_cases import is_between
 from steward.policy.slurm_faults import SLURMS, out_by_reason
@@ -25,6 +26,7 @@ def find_incidents(draft: Draft) -> None:
         _update(f"{CHECK}{check}", failing(check, draft), draft)
     _find_shared(draft)
     _find_slurms(draft)
+    _find_deeps(draft)
 
 
 def _find_shared(draft: Draft) -> None:
@@ -47,6 +49,17 @@ def _find_slurms(draft: Draft) -> None:
         least[kind] = min(row.shared_from or limit(draft), limit(draft))
     for kind in sorted(found.keys() | _open_kinds(f"{CHECK}{SLURMS}", draft)):
         _update(kind, _without_acknowledged(kind, found.get(kind, {}), draft), draft, least.get(kind))
+
+
+def _find_deeps(draft: Draft) -> None:
+    """Many nodes that failed a deep check at once: its measures, or what they have in common, are likelier at fault."""
+    found: defaultdict[str, dict[NodeName, float]] = defaultdict(dict)
+    for node in failed_deep(draft):
+        fault = deep_fault(node, draft)
+        if fault is not None:
+            found[f"{CHECK}{fault.check}"][node] = fault.at
+    for kind in sorted(found.keys() | _open_kinds(f"{CHECK}{DEEPS}", draft)):
+        _update(kind, _without_acknowledged(kind, found.get(kind, {}), draft), draft)
 
 
 def _open_kinds(prefix: str, draft: Draft) -> set[str]:
@@ -118,7 +131,7 @@ def _checks(draft: Draft) -> set[str]:
     findings = (f for view in draft.seen.agents.values() for f in view.findings)
     failed = {f.check for f in findings if f.is_bad and f.scope is Scope.NODE and _acts(f.severity)}
     known = {kind.removeprefix(CHECK) for kind in _open_kinds(CHECK, draft)}
-    return {check for check in failed | known if not check.startswith(SLURMS)}
+    return {check for check in failed | known if not check.startswith((SLURMS, DEEPS))}
 
 
 def _span(kind: str, draft: Draft) -> float:

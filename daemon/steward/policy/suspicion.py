@@ -31,7 +31,7 @@ def open_cases(draft: Draft) -> None:
         if fault is None or not _needs_case(node, fault, draft):
             continue
         withheld = why_withheld(node, fault, draft)
-        if withheld and not _is_unsure(fault) and not _is_in_incident(node, fault, draft):
+        if withheld and not _is_unsure(fault) and not is_in_incident(node, fault, draft):
             text = f"{node.name}: would be repaired ({fault.why.text}), but {withheld}"
             once = f"withheld:{node.name}:{fault.trigger.value}:{withheld}"
             draft.tell("case.withheld", text, once=once, level=Level.WARNING, node=node.name)
@@ -45,7 +45,7 @@ def _is_well(node: Node, draft: Draft) -> bool:
     return view is not None and view.connected and not view.findings and node.reason is None
 
 
-def _is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
+def is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
     """Told of once for all its nodes."""
     if fault.trigger is Trigger.LOST:
         return covers(AGENTS, draft)
@@ -127,7 +127,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return alone
     if is_hands_off(node, draft):
         return f"somebody else took the node out of service ({node.reason.text if node.reason else 'no reason given'})"
-    if _is_in_incident(node, fault, draft):
+    if is_in_incident(node, fault, draft):
         return "many nodes have it at once: one cause in common"
     if needed := _is_needed(node.name, fault, draft):
         return needed

@@ -7,6 +7,9 @@ from steward.model.health import Finding, Severity
 from steward.model.observed import AgentView, Observed
 from steward.model.trial import Trial, TrialState
 
+SITE = "site."
+"""What the checks that may change are called like."""
+
 
 def trial_key(check: str, version: str) -> str:
     return f"{check}@{version}"
@@ -18,7 +21,7 @@ def hushed(seen: Observed, trials: Mapping[str, Trial], *, canaries: bool) -> Ob
     quiet = {
         node: replace(view, findings=tuple(_hush(f, view, trials, canaries) for f in view.findings))
         for node, view in seen.agents.items()
-        if view.versions and any(_is_unproved(f, view, trials, canaries) for f in view.findings)
+        if view.findings and any(_is_unproved(f, view, trials, canaries) for f in view.findings)
     }
     return replace(seen, agents={**seen.agents, **quiet}) if quiet else seen
 
@@ -32,9 +35,10 @@ def _hush(finding: Finding, view: AgentView, trials: Mapping[str, Trial], canari
 
 
 def _is_trusted(check: str, view: AgentView, trials: Mapping[str, Trial], canaries: bool) -> bool:
-    """One of ours, or one whose version on this node is armed."""
+    """One of ours, or one whose version on this node is armed. A site's check of which no version is told (its file
+    could not be read) has shown nothing."""
     version = view.versions.get(check)
     if version is None:
-        return True
+        return not (canaries and check.startswith(SITE))
     trial = trials.get(trial_key(check, version))
     return not canaries if trial is None else trial.state is TrialState.ARMED
