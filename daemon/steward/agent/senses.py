@@ -16,6 +16,9 @@ FIRST_REPORT_S = 10.0
 TRAVEL_S = 0.2
 """Of a check-now's budget, kept for the way back."""
 MAX_BUDGET_S = 60.0
+GATHER_S = 0.05
+"""Checks of one rhythm end within milliseconds of each other: what they found is looked through once, not after each.
+Events of the kernel log do not wait."""
 
 
 class Watch(Protocol):
@@ -114,10 +117,11 @@ class Senses:
             await self._pause(min([*waiting, self._refresh_due]) - now)
 
     async def _pause(self, seconds: float) -> None:
-        """Until then, or until the bell rings."""
+        """Until then, or until a moment after the bell rings."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.01)):
                 await self._bell.wait()
+                await asyncio.sleep(GATHER_S)
 
     def _refresh(self, now: float) -> None:
         """Take in checks that are new, and let go of those that are not there any more."""
@@ -187,8 +191,8 @@ def _now() -> float:
 
 
 def _essence(findings: Iterable[Finding]) -> object:
-    """What makes a report news: not the wording of a state, which changes with every look."""
-    return frozenset(
-        (one.check, one.outcome, one.severity, one.advice, (one.text, one.at) if one.event else None)
-        for one in findings
-    )
+    """What makes a report news: not the wording of a state, which changes with every look. `at` is news: it tells a
+    check that cannot tell from one that did not look yet."""
+    return [
+        (one.check, one.outcome, one.severity, one.advice, one.at, one.text if one.event else None) for one in findings
+    ]

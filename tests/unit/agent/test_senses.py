@@ -196,6 +196,21 @@ def test_site_checks_come_and_go_and_one_that_cannot_run_is_told() -> None:
     run(lambda: Scene(a_check()), story)
 
 
+def test_why_a_new_check_cannot_tell_is_told_after_its_first_look() -> None:
+    """The report before that look has the same word for it, unknown."""
+
+    async def story(scene: Scene) -> None:
+        await scene.report()
+        scene.probes.value = -1.0
+        scene.checks.append(a_check("site.new"))
+        while True:
+            findings, _ = await scene.report()
+            if "ZeroDivisionError" in findings["site.new"].text:
+                return
+
+    run(lambda: Scene(a_check()), story)
+
+
 def test_a_check_is_told_at_its_next_look_what_it_noted_and_after_a_restart_too() -> None:
     def note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
         return {"looks": (*past.notes.get("looks", ()), float(len(past.notes)))}
