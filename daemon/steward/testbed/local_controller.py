@@ -83,9 +83,15 @@ class Controller:
         wait_until(f"{name} runs again", lambda: self.running(name) is not None, _READY_S, every_s=0.01)
 
     def renew(self, name: str) -> None:
-        """Have it end well, and start it again; returns when the process is there."""
+        """As systemd does: it is asked to end, killed if it does not, started again; returns when the process is there.
+
+        slurmctld 24.11.5 sometimes answers nobody from SIGTERM on and does not end (it waits in `conmgr_quiesce`).
+        """
         self.signal(name, signal.SIGTERM)
-        wait_until(f"{name} has ended", lambda: self.running(name) is None, _READY_S, every_s=0.01)
+        try:
+            wait_until(f"{name} has ended", lambda: self.running(name) is None, _READY_S, every_s=0.01)
+        except NotInTime:
+            self.kill(name)
         self.restart(name)
 
     def signal(self, name: str, number: signal.Signals) -> None:

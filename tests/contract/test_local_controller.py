@@ -1,0 +1,41 @@
+"""The services of a local bed, as real processes: what a restart does."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.providers import local_machine
+from steward.adapters.providers.local_machine import Program, own_environment
+from steward.testbed.layout import Layout
+from steward.testbed.local_controller import Controller
+from steward.testbed.wait import wait_until
+
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(300)"
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Iterator[Layout]:
+    """A slurmctld that does not end when it is asked to."""
+    layout = Layout(root=tmp_path)
+    for folder in (layout.controller, layout.output("slurmctld").parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    program = Program(
+        name="slurmctld", argv=(sys.executable, "-c", DEAF), env=own_environment({}), log=layout.output("slurmctld")
+    )
+    state = layout.controller / "slurmctld.programs"
+    machine = local_machine.power_on("slurmctld", (program,), cwd=layout.controller, state=state, keep_orphans=False)
+    wait_until("it is deaf", lambda: "deaf" in layout.output("slurmctld").read_text(), 20.0)
+    yield layout
+    local_machine.power_off(machine)
+
+
+def test_a_service_that_does_not_end_is_killed_and_started_again(layout: Layout) -> None:
+    controller = Controller(layout)
+    before = controller.running("slurmctld")
+    assert before is not None
+    controller.renew("slurmctld")
+    after = controller.running("slurmctld")
+    assert after is not None
+    assert after.pid != before.pid
