@@ -80,9 +80,11 @@ def test_another_slurm_than_the_installed_one_is_refused_with_the_remedy(up: Mak
         up(slurm="19.05")
 
 
-def test_cutting_the_network_is_refused_with_the_remedy(up: MakeBed) -> None:
-    with pytest.raises(BedError, match="use --backend docker"):
-        up().inject(fault(FaultKind.CUT_NODE, "n1"))
+def test_cutting_the_network_or_slowing_it_is_refused_with_the_remedy(up: MakeBed) -> None:
+    bed = up()
+    for kind in (FaultKind.CUT_NODE, FaultKind.SLOW_LINK):
+        with pytest.raises(BedError, match=f"^{kind.value} .* use --backend docker"):
+            bed.inject(fault(kind, "n1"))
 
 
 def test_spares_are_nodes_of_a_partition_of_their_own(up: MakeBed) -> None:

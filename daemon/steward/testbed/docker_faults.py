@@ -8,7 +8,7 @@ from docker.models.networks import Network
 
 from steward.adapters.providers.docker_machine import NODE
 from steward.model.ids import NodeName
-from steward.testbed import fake_gpus
+from steward.testbed import docker_link, fake_gpus
 from steward.testbed.bed import BedError
 from steward.testbed.broken_scontrol import break_scontrol, mend_scontrol
 from steward.testbed.docker_engine import engine
@@ -35,6 +35,8 @@ class DockerFaults:
             FaultKind.THAW_NODE: lambda node, _: self._on_container(node, _thaw),
             FaultKind.CUT_NODE: lambda node, _: self._on_container(node, self._cut),
             FaultKind.JOIN_NODE: lambda node, _: self._on_container(node, self._join),
+            FaultKind.SLOW_LINK: self._slow_link,
+            FaultKind.MEND_LINK: lambda node, _: self._mend_link(node),
             FaultKind.KILL_AGENT: lambda node, _: self._on_container(node, lambda each: _kill_unit(each, AGENT)),
             FaultKind.START_AGENT: lambda node, _: self._on_container(node, lambda each: _start_unit(each, AGENT)),
             FaultKind.FAIL_CHECK: lambda node, text: write_failing_check(layout.checks(node), text),
@@ -87,8 +89,19 @@ class DockerFaults:
             self._network().disconnect(container, force=True)
 
     def _join(self, container: Container) -> None:
+        """With a new link, which is not slow."""
         if not is_on_network(container):
+            self._layout.slow_link(NodeName(container.labels[NODE])).unlink(missing_ok=True)
             self._network().connect(container, ipv4_address=self._plan.hosts[container.labels[NODE]])
+
+    def _slow_link(self, node: NodeName, text: str) -> None:
+        rate = docker_link.rate_of(text)
+        self._on_container(node, lambda each: docker_link.slow_down(each, rate))
+        self._layout.slow_link(node).write_text(f"{rate:g} Mbit/s\n")
+
+    def _mend_link(self, node: NodeName) -> None:
+        self._on_container(node, docker_link.mend)
+        self._layout.slow_link(node).unlink(missing_ok=True)
 
     def _network(self) -> Network:
         with engine() as client:

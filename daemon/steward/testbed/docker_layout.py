@@ -44,3 +44,7 @@ class DockerLayout(BedPaths):
 
     def kernel_log(self, node: NodeName) -> Path:
         return self.own(node) / "kernel.log"
+
+    def slow_link(self, node: NodeName) -> Path:
+        """There while the node's network is slow; each start of a machine removes it."""
+        return self.own(node) / "slow-link"

@@ -82,6 +82,8 @@ def _of_node(layout: DockerLayout, plan: Plan, node: NodeName, container: Contai
         yield FaultKind.FAIL_CHECK
     if has_fault(layout.own(node)):
         yield FaultKind.GPU_FAULT
+    if layout.slow_link(node).exists():
+        yield FaultKind.SLOW_LINK
 
 
 def _of_head(layout: DockerLayout) -> Iterator[Fault]:

@@ -15,6 +15,8 @@ class FaultKind(Enum):
     THAW_NODE = "thaw-node"
     CUT_NODE = "cut-node"
     JOIN_NODE = "join-node"
+    SLOW_LINK = "slow-link"
+    MEND_LINK = "mend-link"
     KILL_AGENT = "kill-agent"
     START_AGENT = "start-agent"
     KILL_HEAD = "kill-head"
@@ -79,6 +81,13 @@ SHAPES: dict[FaultKind, Shape] = {
         doc="the node's network is cut, its processes go on", node=True, undo=FaultKind.JOIN_NODE
     ),
     FaultKind.JOIN_NODE: Shape(doc="the node's network is back", node=True),
+    FaultKind.SLOW_LINK: Shape(
+        doc="what the node sends is slow: so many Mbit/s (20), until it is switched off",
+        node=True,
+        text=Text.OPTIONAL,
+        undo=FaultKind.MEND_LINK,
+    ),
+    FaultKind.MEND_LINK: Shape(doc="the node's network is fast again", node=True),
     FaultKind.KILL_AGENT: Shape(
         doc="the agent alone dies and stays dead; slurmd and jobs go on", node=True, undo=FaultKind.START_AGENT
     ),

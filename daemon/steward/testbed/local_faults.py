@@ -35,6 +35,8 @@ class LocalFaults:
             FaultKind.THAW_NODE: lambda node, _: local_machine.thaw(self._machine(node)),
             FaultKind.CUT_NODE: lambda node, _: _refuse(FaultKind.CUT_NODE),
             FaultKind.JOIN_NODE: lambda node, _: _refuse(FaultKind.JOIN_NODE),
+            FaultKind.SLOW_LINK: lambda node, _: _refuse(FaultKind.SLOW_LINK),
+            FaultKind.MEND_LINK: lambda node, _: _refuse(FaultKind.MEND_LINK),
             FaultKind.KILL_AGENT: lambda node, _: self._kill_agent(node),
             FaultKind.START_AGENT: lambda node, _: self._start_agent(node),
             FaultKind.FAIL_CHECK: lambda node, text: write_failing_check(self._checks(node), text),

@@ -2,6 +2,8 @@
 
 import pytest
 
+from steward.testbed.bed import BedError
+from steward.testbed.docker_link import rate_of
 from steward.testbed.faults import SHAPES, FaultKind, fault
 
 
@@ -34,3 +36,13 @@ def test_every_fault_has_a_shape_and_what_undoes_one_takes_the_same_node() -> No
 def test_a_fault_is_shown_as_it_is_typed() -> None:
     assert str(fault(FaultKind.KILL_NODE, "n3")) == "kill-node n3"
     assert str(fault(FaultKind.KILL_HEAD)) == "kill-head"
+
+
+@pytest.mark.parametrize("text", ["fast", "0", "-3", "nan"])
+def test_what_is_no_speed_of_a_link_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(BedError, match=r"slow-link takes Mbit/s from 0\.1 to 100000, for example 20"):
+        rate_of(text)
+
+
+def test_a_slow_link_has_a_usual_speed() -> None:
+    assert (rate_of(""), rate_of("2.5")) == (20.0, 2.5)
