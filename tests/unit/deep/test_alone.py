@@ -101,6 +101,22 @@ def test_good_memory_of_any_pattern_has_no_wrong_block() -> None:
     assert answer["passes"] >= len(PATTERNS)
 
 
+class Slow(bytearray):
+    """Memory of a machine that others use, too."""
+
+    def __getitem__(self, where: slice) -> bytearray:  # type: ignore[override]
+        time.sleep(0.01)
+        return bytearray(super().__getitem__(where))
+
+
+def test_slow_memory_is_read_back_only_as_far_as_time_allows() -> None:
+    blocks = [Slow(BLOCK) for _ in range(20)]
+    began = time.monotonic()
+    answer = keep(blocks, Budget.of(0.5))
+    assert time.monotonic() - began < 0.5 + GRACE_S
+    assert 1 <= answer["blocks"] < 20
+
+
 def test_no_more_memory_is_taken_than_asked() -> None:
     assert len(take(3 * BLOCK + 1, Budget.of(5))) == 3
     assert take(BLOCK - 1, Budget.of(5)) == []

@@ -1,9 +1,9 @@
 """Reservations of deep checks: what `scontrol show reservations` prints, and the words that make one.
 
 Facts, tried on real 22.05.8, 24.11.5 and 26.05.5 (docs/decisions/0020): a reservation with IGNORE_JOBS is made at once
-over busy and drained nodes, keeps jobs of others off its nodes at once and lets running ones go on; where the partition is DOWN
-no job starts in it either, so a deep check brings its own hidden partition; a reconfigure drops that partition and the
-job in it, never the reservation.
+over busy and drained nodes, keeps jobs of others off its nodes at once and lets running ones go on; where the partition
+is DOWN no job starts in it either, so a deep check brings its own hidden partition; a reconfigure drops that partition
+and the job in it, never the reservation.
 """
 
 import secrets
