@@ -11,6 +11,9 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
 - A node that is returned takes jobs once it has answered a ping, 0.3 to 0.7 s later; but no ping begins while another
   waits, and a node that is in service and does not answer (frozen, or its machine is gone) holds it up: 9.9 s on 22.05,
   20.7 s on 24.11, whichever node was returned. One that is marked DOWN is not pinged and holds up nothing.
+- slurmctld 24.11.5 may hang when it is asked to end (`systemctl restart`): it answers nobody until it is killed.
+- slurmd 24.11.5 may purge the script of a batch job that it is about to start, when it registers at that moment
+  (`Purging vestigial job script` in its log): the job fails with exit code 2 and is told of as the job's own failure.
 - `scontrol update nodename=a,b` changes none of them when one name is unknown.
 - `scontrol delete nodename=d[1-3]` deletes all three dynamic nodes (22.05).
 - 22.05's `scontrol delete nodename=n` deletes a node of slurm.conf too, and its slurmctld dies at the next reconfigure.
