@@ -46,14 +46,17 @@ class Track:
         self._every_s = check.every_s or interval_s
         self._phase = zlib.crc32(facts.node.encode()) / 2**32
         self._readings: tuple[Reading, ...] = ()
+        self._no_result = Finding(check=check.id, outcome=Outcome.UNKNOWN, text="no result yet")
+        self._found, self._found_in = self._no_result, self.standing
         self._thread = Threads(1)  # a look that hangs keeps its place: no second one is started beside it
 
     @property
     def finding(self) -> Finding:
-        """What stands; unknown before the first result."""
-        return self.standing.finding(self.check.id) or Finding(
-            check=self.check.id, outcome=Outcome.UNKNOWN, text="no result yet"
-        )
+        """What stands; unknown before the first result. Made once a look: all are compared whenever one has ended."""
+        if self._found_in is not self.standing:
+            self._found_in = self.standing
+            self._found = self.standing.finding(self.check.id) or self._no_result
+        return self._found
 
     @property
     def is_sure(self) -> bool:
