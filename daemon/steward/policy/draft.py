@@ -65,6 +65,7 @@ class Draft:
         self._members: defaultdict[str, dict[NodeName, None]] | None = None
         self._sizes: Counter[str] | None = None
         self._slots: dict[NodeName, Slot] | None = None
+        self._cases_of: defaultdict[NodeName, dict[CaseId, None]] | None = None
         self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
         self._actions: list[Action] = []
         self._events: list[Event] = []
@@ -188,8 +189,18 @@ class Draft:
     def sorted_nodes(self) -> list[Node]:
         return [self.seen.nodes[name] for name in sorted(self.seen.nodes)]
 
+    def cases_of(self, node: NodeName) -> list[Case]:
+        """Every case of a node that is remembered, open ones and closed ones."""
+        if self._cases_of is None:
+            self._cases_of = defaultdict(dict)
+            for case in self.cases.values():
+                self._cases_of[case.node][case.id] = None
+        return [self.cases[id] for id in self._cases_of[node]] if node in self._cases_of else []
+
     def keep(self, case: Case) -> Case:
         self.cases[case.id] = case
+        if self._cases_of is not None:
+            self._cases_of[case.node][case.id] = None
         if case.is_open:
             self._open[case.node] = case.id
         elif self._open.get(case.node) == case.id:
@@ -201,6 +212,8 @@ class Draft:
 
     def forget(self, case: Case) -> None:
         self.cases.pop(case.id, None)
+        if self._cases_of is not None:
+            self._cases_of[case.node].pop(case.id, None)
         if self._open.get(case.node) == case.id:
             del self._open[case.node]
 

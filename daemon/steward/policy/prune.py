@@ -1,5 +1,6 @@
 """Keep the memory bounded: what nobody will ask about any more is forgotten."""
 
+from types import MappingProxyType
 from typing import TypeVar
 
 from steward.model.case import Case
@@ -33,6 +34,7 @@ def prune(draft: Draft) -> None:
     draft.client_tokens = {k: t for k, t in draft.client_tokens.items() if now < t.at + TOKENS_KEPT_S}
     draft.jobs = {id: mem for id, mem in draft.jobs.items() if mem.ended is None or now < mem.ended + DAY_S}
     draft.incidents = {k: i for k, i in draft.incidents.items() if i.over is None or now < i.over + DAY_S}
+    _prune_resets(draft)
     draft.remedies = _lately(draft.remedies, now)
     draft.mishaps = _lately(draft.mishaps, now)
     draft.asked = _newest(draft.asked, now)
@@ -40,6 +42,15 @@ def prune(draft: Draft) -> None:
     keep = max(WEEK_S, draft.want.repair.node_repairs_window_s)
     recent = {node: tuple(at for at in times if at > now - keep) for node, times in draft.history.items()}
     draft.history = {node: times for node, times in recent.items() if times}
+
+
+def _prune_resets(draft: Draft) -> None:
+    """A reset matters while a repair from before it goes on, or a failure from before it is remembered."""
+    open_since = min((case.opened for case in draft.cases.values() if case.is_open), default=draft.now)
+    old = {scope for scope, at in draft.breaker_resets.items() if draft.now >= at + DAY_S and at < open_since}
+    if old:
+        kept = {scope: at for scope, at in draft.breaker_resets.items() if scope not in old}
+        draft.breaker_resets = MappingProxyType(kept)
 
 
 def _lately(kept: dict[str, tuple[Deed, ...]], now: float) -> dict[str, tuple[Deed, ...]]:

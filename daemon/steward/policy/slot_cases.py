@@ -40,7 +40,7 @@ def follow_repair(record: SlotRecord, draft: Draft) -> SlotRecord:
     """The slot with the instance that a repair gave its node."""
     if record.step is not SlotStep.SERVING or draft.instance(record.instance) is not None:
         return record
-    repaired = [c for c in draft.cases.values() if c.node == record.node and c.new_instance is not None]
+    repaired = [c for c in draft.cases_of(record.node) if c.new_instance is not None]
     last = max(repaired, key=lambda c: (c.opened, c.id), default=None)
     if last is None or draft.instance(last.new_instance) is None:
         return record

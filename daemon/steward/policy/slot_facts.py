@@ -77,8 +77,21 @@ def _sound(scene: SlotScene) -> bool:
     view = scene.view
     if scene.incarnation is None or view is None or view.checked_at <= scene.record.entered:
         return False
+    if not _may_return_again(scene):
+        return False
     is_fit = not any(blocks_return(f, scene.draft) for f in view.findings)
     return is_fit and is_registered(scene) and restore_is_over(scene)
+
+
+def _may_return_again(scene: SlotScene) -> bool:
+    """Slurm did not take its node back the last time: it is asked again with growing patience, while the verification
+    has the time for it."""
+    record, draft = scene.record, scene.draft
+    if record.hitch is not Hitch.OTHER:
+        return True
+    until = min(record.next_try, record.entered + draft.want.repair.verify_timeout_s / 2)
+    draft.wake(until)
+    return draft.now >= until
 
 
 def is_registered(scene: SlotScene) -> bool:

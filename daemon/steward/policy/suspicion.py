@@ -66,8 +66,8 @@ def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
     """A person gave the node back or took it over although this incarnation failed this check: his word stands."""
     if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
         return False
-    for case in draft.cases.values():
-        by_person = case.node == node.name and case.step is Step.CLOSED and case.why.rule == "case.by_person"
+    for case in draft.cases_of(node.name):
+        by_person = case.step is Step.CLOSED and case.why.rule == "case.by_person"
         same = case.check == mark_word(fault.check) and case.old == incarnation_of(node.name, draft)
         if by_person and same and (not fault.is_event or fault.at <= (case.closed or 0.0)):
             return True

@@ -209,6 +209,22 @@ def test_a_node_that_fails_its_checks_for_long_gets_another_machine_and_the_trou
     assert (record.step, record.hitch, record.trouble) == (SlotStep.END, Hitch.CHECKS, "check gpu failed: lost one")
 
 
+def test_a_node_that_slurm_does_not_take_back_is_given_back_again_with_growing_patience() -> None:
+    late = with_slot(a_slot_at(SlotStep.RETURN), entered=T0 - 60, tries=1, hitch=Hitch.OTHER, next_try=T0 - 60)
+    again = late.then(5.0)
+    assert (slot(again, NODE).step, slot(again, NODE).tries) == (SlotStep.VERIFY, 2)
+    nearly = again.wait(50.0).checked(NODE)
+    assert slot(nearly.then(), NODE).step is SlotStep.VERIFY
+    assert slot(nearly.then(5.0).checked(NODE).then(), NODE).step is SlotStep.RETURN
+
+
+def test_that_patience_never_costs_the_node_its_machine() -> None:
+    fields = {"entered": T0 - 149, "tries": 9, "hitch": Hitch.OTHER, "next_try": T0 + 9_000}
+    picture = with_slot(a_slot_at(SlotStep.VERIFY), **fields).checked(NODE)
+    assert slot(picture.then(), NODE).step is SlotStep.VERIFY
+    assert slot(picture.after(1.0).then(), NODE).step is SlotStep.RETURN
+
+
 def test_only_our_own_hold_is_lifted() -> None:
     picture = a_slot_at(SlotStep.RETURN)
     assert planned(picture) == [ReturnNode]

@@ -68,6 +68,15 @@ def test_a_suspect_whose_fault_is_everybodys_by_now_is_left_alone() -> None:
     assert touched(reset(picture.repair(correlated_min=3))) == touched(picture.repair(correlated_min=3)) == set()
 
 
+def test_a_reset_is_remembered_while_a_repair_from_before_it_goes_on_and_a_day_after() -> None:
+    picture = three_at_once()
+    memory = reset_breakers(picture.memory, "check:disk", picture.now)
+    picture = replace(picture, memory=memory).then(90_000.0)
+    assert "check:disk" in picture.then().memory.breaker_resets
+    none_open = replace(picture, memory=replace(picture.memory, cases={}), seen=a_cluster(20).seen).then()
+    assert none_open.then().memory.breaker_resets == {}
+
+
 def draining(severity: Severity = Severity.FATAL, check: str = "fabric", others: int = 0) -> Picture:
     """n1 drains for its disk under a job, when another check begins to fail on it and on `others`."""
     picture = a_cluster(20).job(on=("n1",)).node("n1", base=NodeBase.ALLOCATED)
