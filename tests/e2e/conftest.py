@@ -17,6 +17,7 @@ import pytest
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec, Overrides
 from steward.testbed.reset import reset
+from tests.e2e import health_bed as of_health
 from tests.e2e.capacity import Capacity
 from tests.e2e.groups_bed import Access, clear, give_access
 from tests.e2e.story import Story
@@ -57,6 +58,16 @@ def groups_bed(request: pytest.FixtureRequest) -> Iterator[tuple[Bed, Access]]:
         yield bed, give_access(bed)
 
 
+@pytest.fixture(scope="session")
+def health_bed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """n1..n6 whose nodes may all be broken at once, each in its own way."""
+    folder = tmp_path_factory.mktemp("health")
+    backend = Backend(request.config.getoption("--backend"))
+    where = of_health.places(backend, folder)
+    with of_health.nhc_within_reach(folder):
+        yield from brought_up(request, nodes=of_health.NODES, steward=True, settings=of_health.settings(backend, where))
+
+
 @pytest.fixture
 def capacity(groups_bed: tuple[Bed, Access], request: pytest.FixtureRequest) -> Iterator[Capacity]:
     """No cluster yet, and a directory of the test's own."""
@@ -89,7 +100,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What only one backend can do is tested there only."""
-    local = ("test_deep_slow", "test_fixed", "test_power", "test_health_fabric", "test_health_hooks")
+    local = (
+        "test_deep_slow",
+        "test_fixed",
+        "test_power",
+        "test_health_fabric",
+        "test_health_hooks",
+        "test_health_machine",
+    )
     only = {"test_docker": "docker", **dict.fromkeys(local, "local")}
     wanted = next((backend for stem, backend in only.items() if collection_path.name.startswith(stem)), None)
     return True if wanted is not None and config.getoption("--backend") != wanted else None

@@ -1,8 +1,8 @@
 """A real mount that hangs: a FUSE file system whose server takes questions in and never answers. Root only.
 
 Whoever asks it hangs in the kernel, and cannot even be killed once the server has taken his question: the state D that
-a dead NFS server or a wedged Lustre client brings. Also a program, for test beds: `python -m tests.fakes.hung_mount
-DIR` mounts it and lets go at SIGTERM, at SIGINT or when its standard input ends.
+a dead NFS server or a wedged Lustre client brings. Also a program, for test beds: `python hung_mount.py DIR SUBTYPE`
+mounts it and lets go at SIGTERM, at SIGINT or when its standard input ends.
 """
 
 import contextlib
@@ -33,16 +33,17 @@ def can_mount() -> bool:
 class HungMount:
     """Mounted on `path` (an empty folder) for as long as the context lasts. At its end all who hang there are let go.
 
-    Its type in /proc/mounts is `fuse.hung`.
+    Its type in /proc/mounts is `fuse.` and the subtype.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, subtype: str = "hung") -> None:
         self.path = path
+        self._subtype = subtype
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def __enter__(self) -> "HungMount":
         self._fuse = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
-        options = f"fd={self._fuse},rootmode=40000,user_id=0,group_id=0,subtype=hung"
+        options = f"fd={self._fuse},rootmode=40000,user_id=0,group_id=0,subtype={self._subtype}"
         self._call("mount", b"hung", os.fsencode(self.path), b"fuse", _MS_NOSUID_NODEV, options.encode())
         self._server = threading.Thread(target=self._serve, name="hung mount", daemon=True)
         self._server.start()
@@ -75,10 +76,10 @@ class HungMount:
 
 
 @contextlib.contextmanager
-def hung_mount(path: Path) -> Iterator[Path]:
+def hung_mount(path: Path, subtype: str = "hung") -> Iterator[Path]:
     """The folder `path`, made and hung. Raises OSError where that cannot be done."""
     path.mkdir()
-    with HungMount(path):
+    with HungMount(path, subtype):
         yield path
 
 
@@ -92,7 +93,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told.set())
     threading.Thread(target=_until_input_ends, args=(told,), daemon=True).start()
-    with hung_mount(Path(sys.argv[1])) as path:
+    with hung_mount(Path(sys.argv[1]), *sys.argv[2:3]) as path:
         print(f"hung: {path}", flush=True)
         told.wait()
     return 0

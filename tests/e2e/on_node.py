@@ -1,0 +1,47 @@
+"""Hands on a node's machine, whatever the bed is made of: a container of its own, or this very machine."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from steward.adapters.process import run
+from steward.model.ids import NodeName
+from steward.testbed.bed import Backend, Bed
+from steward.testbed.docker_engine import engine
+from steward.testbed.docker_layout import DockerLayout
+from steward.testbed.docker_setup import load
+from steward.testbed.docker_symptoms import machines
+from steward.testbed.layout import Layout
+
+_TIMEOUT_S = 30.0
+
+
+def has_own_machines(bed: Bed) -> bool:
+    """False: all nodes share this machine's memory, disks, clock and munged."""
+    return bed.spec.backend is Backend.DOCKER
+
+
+def on_node(bed: Bed, node: str, *argv: str, env: Mapping[str, str] | None = None) -> str:
+    """What a command says as root on the node's machine. Fails the test when it fails."""
+    if not has_own_machines(bed):
+        return run(argv, timeout_s=_TIMEOUT_S, env=env or {}).text
+    with engine() as client:
+        container = machines(load(DockerLayout(root=bed.spec.dir)).cluster)[NodeName(node)]
+        answer = client.containers.get(str(container.id)).exec_run(list(argv), environment=dict(env or {}))
+    said = answer.output.decode("utf-8", "replace") if isinstance(answer.output, bytes) else ""
+    assert answer.exit_code == 0, f"{node}: {' '.join(argv)}: {said}"
+    return said
+
+
+def site_checks(bed: Bed, node: str) -> Path:
+    """Here: the node's directory of site checks."""
+    root, name = bed.spec.dir, NodeName(node)
+    return DockerLayout(root=root).checks(name) if has_own_machines(bed) else Layout(root=root).node(name) / "checks.d"
+
+
+def put_site_check(bed: Bed, node: str, name: str, text: str) -> None:
+    """Written beside, then renamed: the agent never runs half of it."""
+    folder = site_checks(bed, node)
+    new = folder.parent / f"{name}.new"
+    new.write_text(text)
+    new.chmod(0o755)
+    new.replace(folder / name)
