@@ -1,5 +1,6 @@
 """Deep checks on a simulated cluster: users first, caps kept, nothing left behind, and a restart changes nothing."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -168,6 +169,7 @@ def test_a_runner_that_tells_nothing_condemns_nobody() -> None:
     assert results(head) == {N1: DeepResult.INCONCLUSIVE, N2: DeepResult.INCONCLUSIVE}
     assert head.memory is not None
     assert not head.memory.cases
+    assert any(re.search(r"its job is over \(job \d+: COMPLETED, exit code 0:0\)", event.text) for event in head.events)
     nothing_left(head)
 
 
@@ -233,6 +235,8 @@ def test_a_repaired_machine_whose_job_is_lost_is_tested_again_and_no_user_sees_i
 
     assert results(head)[N2] is DeepResult.PASSED
     assert world.slurm.jobs[wanted].state is JobState.COMPLETED
+    told = [event.text for event in head.events]
+    assert any("its job was lost, it begins anew (job" in text and "CANCELLED" in text for text in told)
     nothing_left(head)
 
 

@@ -13,7 +13,7 @@ from steward.policy.deep_facts import QUESTIONS
 from steward.policy.deep_scene import DeepScene
 from steward.policy.deep_start import Start, is_awaited, start_of
 from steward.policy.deep_steps import entered, settled, wish_for
-from steward.policy.deep_table import TABLE, facts_of
+from steward.policy.deep_table import TABLE, DeepFact, facts_of
 from steward.policy.draft import Draft
 from steward.policy.suspects import suspects
 
@@ -83,6 +83,7 @@ def _move(run: DeepRun, draft: Draft) -> None:
             break
         state = TABLE[run.state, fact]
         text = f"deep check {run.id}: {run.state.value} -> {state.value}: {fact.value}"
+        text += f" ({scene.job_end})" if fact in (DeepFact.INTERRUPTED, DeepFact.ENDED) else ""
         run = draft.deeps[run.id] = entered(scene, fact, state)
         draft.tell(f"deep.{state.value}", text)
     wish_for(DeepScene(run=run, crowd=crowd_of(draft), draft=draft))

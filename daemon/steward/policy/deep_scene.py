@@ -40,6 +40,14 @@ class DeepScene:
         return max(mine, key=lambda job: job.id, default=None)
 
     @property
+    def job_end(self) -> str:
+        """How its job ended, for people; its exit code as Slurm writes it, code:signal."""
+        job = self.job
+        if job is None:
+            return "Slurm has no such job"
+        return f"job {job.id}: {job.state.value}, exit code {job.exit_status >> 8}:{job.exit_status & 0x7F}"
+
+    @property
     def reports(self) -> dict[NodeName, DeepReport]:
         """What its nodes told in this try."""
         views = ((name, self.draft.seen.agents.get(name)) for name in sorted(self.nodes))
