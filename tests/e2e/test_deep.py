@@ -19,7 +19,7 @@ OURS = "steward-deep-"
 @pytest.fixture(scope="module")
 def deep_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
     """n1..n4; a repaired machine must pass a deep check before it serves."""
-    settings = {"deep": {"budget_s": 40.0, "start_timeout_s": 30.0, "gather_s": 1.0, "on_start": ["InstanceStress"]}}
+    settings = {"deep": {"budget_s": 30.0, "on_start": ["InstanceStress"]}}
     yield from brought_up(request, nodes=4, steward=True, settings=settings)
 
 

@@ -159,6 +159,7 @@ def _steward_toml(plan: Plan) -> str:
             "check_interval_s": 1.0,
         },
         **FOR_TESTS,
+        "deep": {**FOR_TESTS["deep"], "output": str(MOUNT / "log" / "deep-%j.log")},
         "provider.docker": {
             "image": plan.image,
             "network": plan.network,

@@ -71,6 +71,7 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
         },
         "agent": _agent(layout, listen),
         **FOR_TESTS,
+        "deep": {**FOR_TESTS["deep"], "output": str(layout.log("deep-%j"))},
     }
     if spec.groups:
         tables["capacity"] = {"provider": "local", "slurm_include": str(layout.partitions), **FOR_GROUPS}
