@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.action import ReserveNodes, SubmitDeep
-from steward.model.deep import DeepKind, DeepResult, DeepRun, DeepState
+from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
 from steward.model.deep_command import runner_argv
 from steward.model.ids import Key, NodeName
 from steward.model.why import Why
@@ -12,6 +12,7 @@ from steward.policy.deep_judge import Judged
 from steward.policy.deep_nodes import choose, settle
 from steward.policy.deep_outcome import finish, tell, with_results
 from steward.policy.deep_scene import DeepScene
+from steward.policy.deep_start import is_awaited
 from steward.policy.deep_table import DeepFact
 from steward.policy.draft import Draft
 
@@ -36,7 +37,7 @@ def entered(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepRun:
     """The check after it moved by `fact` to `state`."""
     run, draft = scene.run, scene.draft
     if state is DeepState.DONE:
-        return replace(finish(scene, fact), state=state, entered=draft.now)
+        return replace(finish(scene, fact), state=state, entered=draft.now, waiter=_waiter(run, draft))
     if fact is DeepFact.READY:
         run = _taking(run, choose(run, scene.crowd, draft), draft)
     moved = replace(run, state=state, entered=draft.now)
@@ -46,6 +47,11 @@ def entered(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepRun:
     if state is DeepState.WAITING:
         return replace(moved, tries=run.tries + 1, job=None, started=None)
     return moved
+
+
+def _waiter(run: DeepRun, draft: Draft) -> str:
+    """Nobody's when it was not waited for any longer: who comes back for it has the node checked anew."""
+    return run.waiter if run.cause is not DeepCause.ON_START or is_awaited(run, draft) else ""
 
 
 def _taking(run: DeepRun, nodes: frozenset[NodeName], draft: Draft) -> DeepRun:

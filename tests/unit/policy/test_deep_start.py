@@ -7,7 +7,7 @@ import pytest
 from steward.model.action import DrainNode, ReleaseNodes, ReserveNodes, ReturnNode
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
 from steward.model.slot import Hitch, SlotStep
-from tests.builders.capacity import NODE, a_slot_at, slot, with_group
+from tests.builders.capacity import NODE, a_slot_at, slot, with_group, with_slot
 from tests.builders.deep import a_run, done, reserved, with_run
 from tests.builders.picture import T0, Picture, n, names
 
@@ -94,6 +94,16 @@ def test_without_checks_on_start_nothing_is_reserved() -> None:
     picture = a_slot_at(SlotStep.RETURN)
     assert ReserveNodes not in kinds(picture)
     assert ReturnNode in kinds(picture)
+
+
+@pytest.mark.parametrize("state", [DeepState.WAITING, DeepState.RESERVED, DeepState.RUNNING])
+def test_a_slot_whose_check_was_called_off_is_checked_anew_when_it_is_to_serve_after_all(state: DeepState) -> None:
+    run = a_run(NODE, state=state, **ON_START)
+    away = with_slot(with_run(returning(), run), step=SlotStep.VERIFY).then(1.0)
+    assert (slot(away, NODE).step, runs_of(away)[0].state) == (SlotStep.VERIFY, DeepState.DONE)
+    again = with_slot(given_back(away), step=SlotStep.RETURN)
+    assert slot(again.then(), NODE).step is SlotStep.RETURN
+    assert [each.waiter for each in runs_of(again.then()) if each.is_open] == [TOKEN]
 
 
 def test_a_slot_that_shall_leave_calls_its_check_off() -> None:
