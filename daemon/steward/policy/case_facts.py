@@ -18,7 +18,7 @@ from steward.policy.mending import NOTHING, order_of, outcome
 from steward.policy.setup import failure
 from steward.policy.slurm_faults import keeps_reason
 from steward.policy.spares import can_have_spare, is_spoilt, needs_spare
-from steward.policy.suspicion import fault_of, is_in_incident, mark_word
+from steward.policy.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
 from steward.policy.verdict import Standing, blocks_return, standing, worst
 
 HARD = (Trigger.LOST, Trigger.FATAL)
@@ -52,7 +52,9 @@ def _incident(scene: Scene) -> bool:
 def _confirmed(scene: Scene) -> bool:
     if scene.case.trigger is Trigger.LOST and not is_lost(scene):
         return False
-    return scene.case.trigger is Trigger.ADMIN or admit(scene.case, scene.draft) is None
+    if scene.case.trigger is Trigger.ADMIN:
+        return True
+    return not why_left_alone(scene.case.node, scene.draft) and admit(scene.case, scene.draft) is None
 
 
 def _commanded(scene: Scene) -> bool:

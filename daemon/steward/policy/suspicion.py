@@ -123,7 +123,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:
         return ""
-    if alone := _is_left_alone(node.name, draft):
+    if alone := why_left_alone(node.name, draft):
         return alone
     if is_hands_off(node, draft):
         return f"somebody else took the node out of service ({node.reason.text if node.reason else 'no reason given'})"
@@ -135,7 +135,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     return breaker.text if breaker else ""
 
 
-def _is_left_alone(node: NodeName, draft: Draft) -> str:
+def why_left_alone(node: NodeName, draft: Draft) -> str:
     """Why faults of this node are only told: its cluster or its group is not to be repaired by itself."""
     if node in draft.records and draft.cluster is not None and not draft.cluster.recovery:
         return "the cluster's NodeRecovery is None"

@@ -9,6 +9,7 @@ from steward.model.case import Step
 from steward.model.deep import DeepResult
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.node import NodeBase
+from steward.model.observed import Witness
 from steward.model.trial import Trial, TrialState
 from steward.policy.controls import pause, reset_breakers, resume_actions
 from steward.policy.trust import trial_key
@@ -59,6 +60,17 @@ def test_a_suspect_whose_check_may_not_act_any_more_is_left_alone() -> None:
     picture = three_at_once()
     quiet = replace(picture, want=replace(picture.want, modes={"disk": "report"}))
     assert "n3" not in touched(reset(quiet))
+
+
+@pytest.mark.parametrize("trigger", ["lost", "degraded"])
+def test_a_suspect_of_a_group_that_is_not_to_be_repaired_any_more_is_left_alone(trigger: str) -> None:
+    picture = a_cluster().agent_lost("n3").then(1.0) if trigger == "lost" else three_at_once()
+    told = picture.after(5.0).witnessed("n3", Witness.REFUSED) if trigger == "lost" else reset(picture)
+    assert "n3" in touched(told)
+    quiet = replace(told, want=replace(told.want, unrepaired=frozenset({"main"})))
+    assert touched(quiet) <= {"n1", "n2"}
+    closed = quiet.wait(60.0).memory.cases.values()
+    assert not any(case.node == "n3" for case in closed)
 
 
 def test_a_suspect_whose_fault_is_everybodys_by_now_is_left_alone() -> None:
