@@ -211,18 +211,20 @@ def _take_down(cluster: Cluster) -> None:
 
 
 def _stepds(cluster: Cluster) -> list[int]:
-    """slurmstepds and job processes of this cluster: they name its folder or work in it."""
+    """slurmstepds and job processes of this cluster: they name its folder, work in it or (26.05) write its log."""
     found = []
     for proc in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            text = (
-                (proc / "cmdline").read_bytes()
-                + (proc / "environ").read_bytes()
-                + os.fsencode((proc / "cwd").readlink())
-            )
-            if cluster.folder.encode() in text and int(proc.name) != os.getpid():
+            if cluster.folder.encode() in _traces(proc) and int(proc.name) != os.getpid():
                 found.append(os.getpgid(int(proc.name)))
     return [pgid for pgid in set(found) if pgid != os.getpgid(0)]
+
+
+def _traces(proc: Path) -> bytes:
+    name = (proc / "cmdline").read_bytes()
+    files = (proc / "fd").iterdir() if name.startswith(b"slurmstepd") else ()
+    links = [os.fsencode(path.readlink()) for path in (proc / "cwd", *files)]
+    return b"\n".join([name, (proc / "environ").read_bytes(), *links])
 
 
 def _write(cluster: Cluster, extra: str) -> None:
