@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from steward.model.case import Case, Step
+from steward.model.case import Case, Step, Trigger
 from steward.policy.breaker import members, scopes
+from steward.policy.correlate import CHECK, in_incident
 from steward.policy.draft import Draft
 from steward.policy.ladder import cool_until, is_light
 
@@ -14,6 +15,14 @@ HOUR_S = 3600.0
 def must_wait(case: Case, draft: Draft) -> str:
     """Why this repair may not begin to replace its node yet; empty when it may."""
     return next((why for rule in _WAITS if (why := rule(case, draft))), "")
+
+
+def _for_incident(case: Case, draft: Draft) -> str:
+    """A node that was taken out before others told of the same fault: it may not be this node's."""
+    kind = f"{CHECK}{case.check}"
+    if case.trigger is Trigger.ADMIN or not in_incident(case.node, kind, draft):
+        return ""
+    return f"waits for the end of the incident {kind}: many nodes have this fault at once"
 
 
 def _for_turn(case: Case, draft: Draft) -> str:
@@ -61,6 +70,7 @@ def _for_cooling(case: Case, draft: Draft) -> str:
 
 
 _WAITS: tuple[Callable[[Case, Draft], str], ...] = (
+    _for_incident,
     _for_provider,
     _for_cooling,
     _for_turn,

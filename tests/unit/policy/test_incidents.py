@@ -1,6 +1,7 @@
 """Many nodes at once are one incident of the cluster; one node three times is not."""
 
 from steward.model.action import DownNode, DrainNode
+from steward.model.case import Step
 from steward.model.health import Severity
 from steward.model.observed import Witness
 from steward.policy.controls import resume_actions
@@ -78,6 +79,32 @@ def test_a_check_that_fails_on_many_nodes_is_the_clusters_fault() -> None:
         picture = picture.failing(name, Severity.DEGRADED, check="mounts", event=False)
     assert touched(picture) == []
     assert list(picture.plan().memory.incidents) == ["check:mounts"]
+
+
+def one_was_early() -> Picture:
+    """n1 told of its disk before the others did, and was drained."""
+    early = a_cluster(breaker_min=100, concurrent_min=6).failing("n1", Severity.DEGRADED, check="disk", event=False)
+    drained = early.then().marked("n1")
+    for name in ("n2", "n3"):
+        drained = drained.failing(name, Severity.DEGRADED, check="disk", event=False)
+    return drained.then(1)
+
+
+def replaced(picture: Picture) -> list[str]:
+    return [case.node for case in picture.memory.cases.values() if case.step is Step.LAUNCH]
+
+
+def test_a_node_that_was_drained_before_the_incident_is_not_replaced_during_it() -> None:
+    picture = one_was_early()
+    assert [kind for kind, one in picture.memory.incidents.items() if one.over is None] == ["check:disk"]
+    assert replaced(picture.then(30)) == []
+
+
+def test_it_is_replaced_when_the_incident_is_over() -> None:
+    picture = one_was_early()
+    for name in ("n2", "n3"):
+        picture = picture.agent(name, findings=())
+    assert replaced(picture.then(30).then(60).then(60)) == ["n1"]
 
 
 def test_different_checks_have_different_causes() -> None:
