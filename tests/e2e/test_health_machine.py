@@ -1,5 +1,5 @@
 """What a machine's own faults lead to where all nodes are on one machine (the local bed): a disk, a file system and a
-file server that fail are seen by every node at once. test_docker_health.py has those of one machine alone, and munge.
+file server that fail are seen by every node at once. test_docker_health.py has those of one machine alone.
 
 Root only: it mounts. The clock and the memory are those of one node.
 """
