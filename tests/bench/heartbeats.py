@@ -41,7 +41,7 @@ class OpenMunge:
         return 0, base64.b64decode(credential)
 
 
-def _sealer() -> Sealer:
+def sealer() -> Sealer:
     return Sealer(OpenMunge(), frozenset({0}), Threads(8))
 
 
@@ -51,7 +51,7 @@ async def _agent(number: int, port: int, gate: asyncio.Semaphore) -> None:
     async with gate:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         hello = Hello(node=NodeName(f"n{number}"), incarnation=who, version="bench")
-        _, terms = await greet_head(reader, writer, _sealer(), hello)
+        _, terms = await greet_head(reader, writer, sealer(), hello)
     await asyncio.sleep(random.uniform(0, terms.interval_s))
     while True:
         writer.write(pack({"t": "beat", "sent": time.time()}))
@@ -69,7 +69,7 @@ def _agents(count: int, port: int) -> None:
 
 async def _measure(agents: int, seconds: float) -> dict[str, float]:
     rings: list[float] = []
-    hub = Hub(sealer=_sealer(), clock=SystemClock(), ring=lambda: rings.append(0.0), tell=lambda _event: None)
+    hub = Hub(sealer=sealer(), clock=SystemClock(), ring=lambda: rings.append(0.0), tell=lambda _event: None)
     hub.expect(agents)
     port = await hub.start("127.0.0.1", 0)
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

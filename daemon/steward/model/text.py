@@ -3,5 +3,7 @@
 
 def printable(text: str, limit: int) -> str:
     """`text` on one line of printable ASCII, at most `limit` characters; white space becomes a space, the rest `?`."""
-    kept = "".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in text[: limit + 1])
+    kept = text[: limit + 1]
+    if not (kept.isascii() and kept.isprintable()):  # hardly any is not; the head sees millions of names a day
+        kept = "".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in kept)
     return kept if len(kept) <= limit else kept[: max(0, limit - 3)] + "..."

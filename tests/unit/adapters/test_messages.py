@@ -5,7 +5,7 @@ import pytest
 from steward.adapters.messages import MAX_FINDINGS, answer_frame, answer_of, ask_frame, ask_of, report_frame, report_of
 from steward.adapters.wire import Malformed, pack
 from steward.model.ask import Answer, Ask, AskKind
-from steward.model.health import Finding, Outcome, Severity
+from steward.model.health import Finding, Outcome, Report, Severity
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job import ResumeMode
 
@@ -58,6 +58,17 @@ def test_quiet_results_are_only_named() -> None:
     told = report_of(report_frame([passed, skipped, event], "r1", hardware=["GPU-1"], versions={"site.a": "0af1"}))
     assert (set(told.passed), set(told.skipped), told.findings) == ({"disk"}, {"gpu"}, (event,))
     assert (told.hardware, told.versions, told.checked) == (("GPU-1",), {"site.a": "0af1"}, "r1")
+
+
+def test_nodes_that_say_the_same_share_what_is_kept_of_it() -> None:
+    def said(*checks: str) -> Report:
+        findings = [Finding(check=check, outcome=Outcome.PASSED) for check in checks]
+        return report_of(report_frame(findings, None, versions={"site.a": "0af1"}))
+
+    one, same, other = said("disk", "clock"), said("clock", "disk"), said("disk")
+    assert one.passed is same.passed
+    assert one.versions is same.versions
+    assert other.passed == {"disk"}
 
 
 def test_of_too_many_findings_the_worst_are_told_and_they_fit_a_frame() -> None:
