@@ -1,8 +1,8 @@
 """What the faults of one machine alone lead to: every container has its own disks, file systems and clock.
 
 Each node breaks in its own way at the same moment. A file server that hangs is in test_health_machine.py (the local
-bed): containers get no FUSE. A dead munged is in no e2e test: without it the agent cannot prove its messages, so the head
-sees a lost agent, and Slurm itself gives the node up after SlurmdTimeout (300 s).
+bed): containers get no FUSE. A dead munged is in no e2e test: without it the agent cannot prove its messages, so the
+head sees a lost agent, and Slurm itself gives the node up after SlurmdTimeout (300 s).
 """
 
 import time
