@@ -40,8 +40,12 @@ def check_memory(here: Here, budget: Budget, *, share: float, most_bytes: int) -
         return [here.skipped("memory.keep", f"less than {BLOCK >> 20} MiB may be used")]
     workers = min(len(os.sched_getaffinity(0)), wanted // BLOCK)
 
+    held: list[Block] = []
+    """Let go with its process, after the answer: to give gigabytes back takes seconds on a busy machine."""
+
     def work(number: int, mine: Budget) -> dict[str, float | str]:
-        return dict(keep(take(wanted // workers, mine.part(_FILL_SHARE)), mine))
+        held.extend(take(wanted // workers, mine.part(_FILL_SHARE)))
+        return dict(keep(held, mine))
 
     told = on_every_core(work, budget, cores=workers)
     return judge_memory(here, told, time.monotonic() - began)
