@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 
-from steward.testbed.bed import Backend
 from steward.testbed.faults import FaultKind
 from tests.e2e.story import XID_79, Story, task_script
 
@@ -101,9 +100,9 @@ def has_line(story: Story, name: str, line: str) -> bool:
     return line in story.lines(name)
 
 
-def test_a_hundred_requeues_in_a_row_leave_none_stuck(story: Story) -> None:
-    """Three seconds each: the docker bed, whose Slurm is the same, repeats twenty of them."""
-    times = 100 if story.bed.spec.backend is Backend.LOCAL else 20
+def test_many_requeues_in_a_row_leave_none_stuck(story: Story, pytestconfig: pytest.Config) -> None:
+    """Three seconds each; `--requeues 100` for more."""
+    times: int = pytestconfig.getoption("--requeues")
     script = story.script("job.sh", "echo $SLURM_RESTART_COUNT >>runs; sleep 600\n")
     job = story.submit(script, "--auto-resume=1", "-N6", "--exclusive")
     story.wait_state(job, "RUNNING")
