@@ -162,7 +162,6 @@ class StorePort(Protocol):
     def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
         """(sequence number, event), oldest first; without `after`, the newest `limit` ones."""
 
-
     def channel(self, name: str) -> ChannelState | None:
         """What a channel of notifications remembers; None for a new one. Raises Permanent when it cannot be read."""
 

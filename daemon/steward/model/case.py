@@ -44,8 +44,8 @@ class Case:
     `old_slurmd` is Slurm's SlurmdStartTime then: another one proves that a new slurmd registered.
     `launches` counts the instances given up on (part of `token`, the provider's client token), `tries` the refused
     calls for the present one, `refusals` those of them that were not for want of capacity. `command` is an admin's
-    reason (`Action:Replace`), or Slurm's own, that stands in place of our mark. `stand_in` is the spare that serves in place of a node
-    with a fixed machine.
+    reason (`Action:Replace`), or Slurm's own, that stands in place of our mark. `stand_in` is the spare that serves
+    in place of a node with a fixed machine.
     """
 
     id: CaseId
