@@ -99,14 +99,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What only one backend can do is tested there only."""
+    """What only one backend can do, or the other has a story of its own for, is tested there only."""
     local = (
+        "test_deep.py",
         "test_deep_slow",
         "test_fixed",
         "test_power",
         "test_health_fabric",
         "test_health_hooks",
         "test_health_machine",
+        "test_health_view",
     )
     only = {"test_docker": "docker", **dict.fromkeys(local, "local")}
     wanted = next((backend for stem, backend in only.items() if collection_path.name.startswith(stem)), None)

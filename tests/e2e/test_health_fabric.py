@@ -13,7 +13,7 @@ from tests.e2e.conftest import brought_up
 from tests.e2e.story import Story
 
 DOWN = infiniband(state="1: DOWN", phys_state="2: Polling")
-DOWN_S = 30.0
+DOWN_S = 10.0
 
 
 @pytest.fixture(scope="module")

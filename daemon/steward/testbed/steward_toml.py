@@ -41,6 +41,9 @@ FOR_TESTS: Mapping[str, Table] = {
 disk of the machine under the bed is full is no fault of its nodes."""
 
 
+OF_THE_HOST: Table = {"proc.rogue": "off", "os.dstate": "report"}
+"""Nodes of a local bed see every process of the machine under it; those of the docker bed only their own."""
+
 FOR_GROUPS: Mapping[str, object] = {
     "minimum_timeout_h": 0.05,
     "update_drain_deadline_s": 60.0,
@@ -72,6 +75,7 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
         "agent": _agent(layout, listen),
         **FOR_TESTS,
         "deep": {**FOR_TESTS["deep"], "output": str(layout.log("deep-%j"))},
+        "checks.mode": OF_THE_HOST,
     }
     if spec.groups:
         tables["capacity"] = {"provider": "local", "slurm_include": str(layout.partitions), **FOR_GROUPS}

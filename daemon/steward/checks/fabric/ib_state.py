@@ -22,7 +22,7 @@ MIN_ACTIVE = Threshold(
     high=1024,
 )
 DROP_S = Threshold(
-    name="ib.drop.down_s", default=240, unit="s", text="A port that is down as long is no passing trouble.", low=30
+    name="ib.drop.down_s", default=240, unit="s", text="A port that is down as long is no passing trouble.", low=10
 )
 
 
