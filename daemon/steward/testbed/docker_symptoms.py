@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from docker.errors import APIError
 from docker.models.containers import Container
 
 from steward.adapters.providers.docker_machine import NODE
@@ -59,8 +60,12 @@ def is_active(container: Container, unit: str) -> bool:
 
 
 def is_dead(container: Container, unit: str) -> bool:
-    """Ended, and not on its way up: while a machine boots, systemd may not even answer."""
-    said = container.exec_run(["systemctl", "is-active", unit]).output
+    """Ended, and not on its way up: while a machine boots, systemd may not even answer, and one that was switched off or
+    made anew since it was listed cannot be entered."""
+    try:
+        said = container.exec_run(["systemctl", "is-active", unit]).output
+    except APIError:
+        return False
     return said in (b"inactive\n", b"failed\n")
 
 
