@@ -60,8 +60,8 @@ def is_active(container: Container, unit: str) -> bool:
 
 
 def is_dead(container: Container, unit: str) -> bool:
-    """Ended, and not on its way up: while a machine boots, systemd may not even answer, and one that was switched off or
-    made anew since it was listed cannot be entered."""
+    """Ended, and not on its way up: while a machine boots, systemd may not even answer, and one that was switched off
+    or made anew since it was listed cannot be entered."""
     try:
         said = container.exec_run(["systemctl", "is-active", unit]).output
     except APIError:
