@@ -267,11 +267,8 @@ def opted_frame(opted: Iterable[OptedIn]) -> Frame:
     return {"t": "opted", "opted": [opted_record(one) for one in opted]}
 
 
-_ORDER = (Severity.FATAL, Severity.DEGRADED, Severity.SUSPECT, Severity.INFO)
-
-
 def _badness(finding: Finding) -> tuple[bool, int, str]:
-    return not finding.is_bad, _ORDER.index(finding.severity), finding.check
+    return not finding.is_bad, -finding.severity.rank, finding.check
 
 
 def _word(kind: Any, frame: Mapping[str, Any], key: str) -> Any:

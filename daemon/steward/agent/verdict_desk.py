@@ -4,11 +4,10 @@ import logging
 from collections.abc import Callable
 
 from steward.adapters.verdict_line import FINE, UNKNOWN, bad_line
-from steward.model.health import Finding, Outcome, Scope, Severity
+from steward.model.health import Finding, Outcome, Scope
 
 log = logging.getLogger(__name__)
 
-_ORDER = (Severity.INFO, Severity.SUSPECT, Severity.DEGRADED, Severity.FATAL)
 _DRAIN = "drain"
 
 
@@ -22,7 +21,7 @@ class VerdictDesk:
     def serve(self, peer: int) -> bytes:
         """The line for who asks."""
         findings = self._findings()
-        worst = max(filter(self._counts, findings), key=lambda one: _ORDER.index(one.severity), default=None)
+        worst = max(filter(self._counts, findings), key=lambda one: one.severity.rank, default=None)
         if worst is not None:
             log.info("verdict bad check=%s severity=%s peer=%d", worst.check, worst.severity.value, peer)
             return bad_line(worst.severity, worst.check, worst.text)

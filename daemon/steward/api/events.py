@@ -11,7 +11,6 @@ from steward.ports import StorePort
 _PAGE = 1000
 _BACK = 5000
 """A look back with a choice goes through so many events at most."""
-_ORDER = (Level.INFO, Level.WARNING, Level.ERROR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +36,7 @@ class EventChoice:
         return not self.kind and self.level is Level.INFO
 
     def takes(self, event: Event) -> bool:
-        return event.kind.startswith(self.kind) and _ORDER.index(event.level) >= _ORDER.index(self.level)
+        return event.kind.startswith(self.kind) and event.level.rank >= self.level.rank
 
 
 def choose_events(store: StorePort, after: int, limit: int, choice: EventChoice) -> list[tuple[int, Event]]:

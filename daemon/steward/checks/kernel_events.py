@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from steward.checks.check import Verdict, failed, passed
 from steward.checks.kernel_log import Sign
 from steward.checks.repeat import GAP_S, Repeat
-from steward.model.health import Finding, Severity
+from steward.model.health import Finding
 
 MAX_EVENTS = 32
 QUIET_S = 60.0
@@ -13,7 +13,6 @@ QUIET_S = 60.0
 OLD_S = 86400.0
 """A line that is older when it is read first (the agent is new on a node that has been up for long) tells of the past:
 what is still broken, the other checks see."""
-_ORDER = (Severity.INFO, Severity.SUSPECT, Severity.DEGRADED, Severity.FATAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +86,12 @@ def _is_told(old: Kept, verdict: Verdict, at: float) -> bool:
 
 
 def _rank(verdict: Verdict) -> tuple[int, bool]:
-    return _ORDER.index(verdict.severity), verdict.is_bad
+    return verdict.severity.rank, verdict.is_bad
 
 
 def _bounded(events: tuple[Kept, ...]) -> tuple[Kept, ...]:
     """The newest `MAX_EVENTS`, those that matter most kept longest."""
     if len(events) <= MAX_EVENTS:
         return events
-    least = min(events, key=lambda one: (one.verdict.is_bad, _ORDER.index(one.verdict.severity), one.at))
+    least = min(events, key=lambda one: (one.verdict.is_bad, one.verdict.severity.rank, one.at))
     return tuple(one for one in events if one is not least)

@@ -11,6 +11,14 @@ class Level(Enum):
     WARNING = "warning"
     ERROR = "error"
 
+    @property
+    def rank(self) -> int:
+        """The higher the graver."""
+        return _RANK[self]
+
+
+_RANK = {level: rank for rank, level in enumerate(Level)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:

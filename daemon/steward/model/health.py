@@ -24,6 +24,19 @@ class Severity(Enum):
     DEGRADED = "degraded"
     FATAL = "fatal"
 
+    @property
+    def rank(self) -> int:
+        """The higher the worse."""
+        return _RANK[self]
+
+    @property
+    def takes_out(self) -> bool:
+        """Whether a finding of it, by itself, takes its node out of service."""
+        return self in (Severity.DEGRADED, Severity.FATAL)
+
+
+_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
 
 class Advice(Enum):
     """The first rung of the repair ladder that the finding asks for."""

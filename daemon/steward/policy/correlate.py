@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from steward.model.events import Level
-from steward.model.health import Finding, Scope, Severity
+from steward.model.health import Scope
 from steward.model.ids import NodeName
 from steward.model.memory import Incident
-from steward.policy.deep_outcome import DEEPS, deep_fault, failed_deep
+from steward.policy.deep_outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.slot_cases import is_between
-from steward.policy.slurm_faults import SLURMS, out_by_reason
+from steward.policy.slurm_faults import out_by_reason
 from steward.policy.verdict import may_act_on, missed_since, mode_of
 
 CHECK, SHARED = "check:", "shared:"
@@ -19,51 +19,51 @@ AGENTS = "agents"
 """The incident of many agents that are late or lost at once."""
 
 
+Found = defaultdict[str, dict[NodeName, float]]
+"""Kind of incident -> the nodes that have it -> since when."""
+
+
 def find_incidents(draft: Draft) -> None:
     """Open, extend and end incidents."""
     _update(AGENTS, away(draft), draft)
-    for check in sorted(_checks(draft)):
-        _update(f"{CHECK}{check}", failing(check, draft), draft)
-    _find_shared(draft)
-    _find_slurms(draft)
-    _find_deeps(draft)
-
-
-def _find_shared(draft: Draft) -> None:
-    """A finding about a shared thing is an incident from the first node on that tells of it."""
-    found: defaultdict[str, dict[NodeName, float]] = defaultdict(dict)
-    for node, view in draft.seen.agents.items():
-        for one in view.findings:
-            if one.is_bad and one.scope is Scope.CLUSTER and _acts(one.severity) and mode_of(one.check, draft) != "off":
-                found[f"{SHARED}{one.check}"].setdefault(node, one.at)
-    for kind in sorted(found.keys() | _open_kinds(SHARED, draft)):
-        _update(kind, _without_acknowledged(kind, found.get(kind, {}), draft), draft)
-
-
-def _find_slurms(draft: Draft) -> None:
-    """Many nodes that Slurm took out of service for one reason; a prolog that fails is soon a bug of the script."""
-    found: defaultdict[str, dict[NodeName, float]] = defaultdict(dict)
-    least: dict[str, int] = {}
-    for node, row in out_by_reason(draft):
-        found[kind := f"{CHECK}{row.check}"][node.name] = node.reason.at if node.reason else draft.now
-        least[kind] = min(row.shared_from or limit(draft), limit(draft))
-    for kind in sorted(found.keys() | _open_kinds(f"{CHECK}{SLURMS}", draft)):
+    found, least = Found(dict), dict[str, int]()
+    _of_findings(found, draft)
+    _of_slurm(found, least, draft)
+    _of_deeps(found, draft)
+    for kind in sorted(found.keys() | _open_kinds(draft)):
         _update(kind, _without_acknowledged(kind, found.get(kind, {}), draft), draft, least.get(kind))
 
 
-def _find_deeps(draft: Draft) -> None:
+def _of_findings(found: Found, draft: Draft) -> None:
+    """Many nodes that fail one check; a finding about a shared thing is an incident from the first node on."""
+    for node, view in draft.seen.agents.items():
+        for one in view.findings:
+            if not (one.is_bad and one.severity.takes_out):
+                continue
+            if may_act_on(one, draft):
+                nodes = found[f"{CHECK}{one.check}"]
+                nodes[node] = min(one.at, nodes.get(node, one.at))
+            elif one.scope is Scope.CLUSTER and mode_of(one.check, draft) != "off":
+                found[f"{SHARED}{one.check}"].setdefault(node, one.at)
+
+
+def _of_slurm(found: Found, least: dict[str, int], draft: Draft) -> None:
+    """Many nodes that Slurm took out of service for one reason; a prolog that fails is soon a bug of the script."""
+    for node, row in out_by_reason(draft):
+        found[kind := f"{CHECK}{row.check}"][node.name] = node.reason.at if node.reason else draft.now
+        least[kind] = min(row.shared_from or limit(draft), limit(draft))
+
+
+def _of_deeps(found: Found, draft: Draft) -> None:
     """Many nodes that failed a deep check at once: its measures, or what they have in common, are likelier at fault."""
-    found: defaultdict[str, dict[NodeName, float]] = defaultdict(dict)
     for node in failed_deep(draft):
         fault = deep_fault(node, draft)
         if fault is not None:
             found[f"{CHECK}{fault.check}"][node] = fault.at
-    for kind in sorted(found.keys() | _open_kinds(f"{CHECK}{DEEPS}", draft)):
-        _update(kind, _without_acknowledged(kind, found.get(kind, {}), draft), draft)
 
 
-def _open_kinds(prefix: str, draft: Draft) -> set[str]:
-    return {kind for kind, one in draft.incidents.items() if one.over is None and kind.startswith(prefix)}
+def _open_kinds(draft: Draft) -> set[str]:
+    return {kind for kind, one in draft.incidents.items() if one.over is None and kind != AGENTS}
 
 
 def in_incident(node: NodeName, kind: str, draft: Draft) -> bool:
@@ -101,37 +101,12 @@ def away(draft: Draft) -> dict[NodeName, float]:
     return _without_acknowledged(AGENTS, found, draft)
 
 
-def failing(check: str, draft: Draft) -> dict[NodeName, float]:
-    """Nodes that fail this check now -> since when."""
-    found = {}
-    for node, view in draft.seen.agents.items():
-        times = [f.at for f in view.findings if f.check == check and f.is_bad and _counts(f, draft)]
-        if times:
-            found[node] = min(times)
-    return _without_acknowledged(f"check:{check}", found, draft)
-
-
 def _without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
     """A person who reset the actions took note of these nodes: each is judged on its own from then on."""
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is None:
         return found
     return {n: at for n, at in found.items() if n not in incident.nodes or at > incident.over}
-
-
-def _counts(finding: Finding, draft: Draft) -> bool:
-    return _acts(finding.severity) and may_act_on(finding, draft)
-
-
-def _acts(severity: Severity) -> bool:
-    return severity in (Severity.FATAL, Severity.DEGRADED)
-
-
-def _checks(draft: Draft) -> set[str]:
-    findings = (f for view in draft.seen.agents.values() for f in view.findings)
-    failed = {f.check for f in findings if f.is_bad and f.scope is Scope.NODE and _acts(f.severity)}
-    known = {kind.removeprefix(CHECK) for kind in _open_kinds(CHECK, draft)}
-    return {check for check in failed | known if not check.startswith((SLURMS, DEEPS))}
 
 
 def _span(kind: str, draft: Draft) -> float:

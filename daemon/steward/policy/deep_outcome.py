@@ -18,7 +18,6 @@ from steward.policy.draft import Draft
 from steward.policy.verdict import Fault, mode_of
 
 MAX_MEASURES = 400
-DEEPS = "deep."
 CHECKS = {DeepKind.STRESS: "deep.stress", DeepKind.CONNECTIVITY: "deep.connectivity"}
 _LEVELS = {DeepResult.FAILED: Level.WARNING, DeepResult.INCONCLUSIVE: Level.WARNING}
 

@@ -1,7 +1,7 @@
 """What checks, deep checks and repairs say of a node, for somebody who is woken up for it: short lines."""
 
 from steward.model.deep import DeepRun
-from steward.model.health import Finding, Outcome, Severity
+from steward.model.health import Finding, Outcome
 from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.node import Node
@@ -35,7 +35,7 @@ def finding_lines(name: NodeName, draft: Draft) -> list[str]:
     view = draft.seen.agents.get(name)
     if view is None:
         return []
-    bad = sorted((f for f in view.findings if f.is_bad), key=lambda f: (-list(Severity).index(f.severity), f.at))
+    bad = sorted((f for f in view.findings if f.is_bad), key=lambda f: (-f.severity.rank, f.at))
     unknown = [f for f in view.findings if f.outcome is Outcome.UNKNOWN]
     lines = [_bad_line(f, view, draft) for f in bad]
     lines += [f"Check {f.check} says unknown (never acted on): {f.text}" for f in unknown]

@@ -204,7 +204,7 @@ def _of_report(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict 
     told = [f for f in _bad(name, draft) if f.severity is not Severity.INFO and not may_act_on(f, draft)]
     if not told:
         return None
-    first = min(told, key=lambda f: (-list(Severity).index(f.severity), f.at, f.check))
+    first = min(told, key=lambda f: (-f.severity.rank, f.at, f.check))
     only = f"check {first.check} only reports ([checks.mode])"
     coming = only if mode_of(first.check, draft) != "drain" else "a shared thing fails, which is no node's fault"
     return NodeVerdict(

@@ -18,7 +18,6 @@ MOST_TRIES = 5
 REST = "rest"
 OWN = "notify."
 _BACKOFF_S = (5.0, 30.0, 120.0, 600.0)
-_ORDER = (Level.ERROR, Level.WARNING, Level.INFO)
 
 GroupOf = Callable[[NodeName], str]
 
@@ -87,11 +86,11 @@ def _bounded(queue: list[Message]) -> list[Message]:
 
 
 def _highest(levels: Iterable[Level]) -> Level:
-    return min(levels, key=_ORDER.index)
+    return max(levels, key=lambda level: level.rank)
 
 
 def _rank(message: Message) -> tuple[bool, int, int]:
-    return (not message.trying, _ORDER.index(message.level), message.number)
+    return (not message.trying, -message.level.rank, message.number)
 
 
 def due(state: ChannelState, rule: ChannelRule, now: float) -> Message | None:

@@ -15,8 +15,6 @@ from steward.policy.reasons import ACTING, Response, Row, slurms_own
 from steward.policy.slot_cases import is_between
 from steward.policy.verdict import Fault, mode_of
 
-SLURMS = "slurm."
-"""What the checks that Slurm itself makes are called like."""
 SLURMD = "slurmd"
 _RUNGS = {
     Response.CHECK: Advice.NONE,

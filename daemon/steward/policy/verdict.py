@@ -170,14 +170,9 @@ def may_act_on(finding: Finding, draft: Draft) -> bool:
 
 def worst(view: AgentView | None, draft: Draft) -> Finding | None:
     """The finding that takes the node out, worst and oldest first; None when nothing does."""
-    bad = [f for f in view.findings if f.is_bad and may_act_on(f, draft)] if view else []
-    if not bad:
-        return None
-    for severity in (Severity.FATAL, Severity.DEGRADED):
-        ranked = sorted((f for f in bad if f.severity is severity), key=lambda f: (f.at, f.check, f.text))
-        if ranked:
-            return ranked[0]
-    return None
+    found = view.findings if view else ()
+    bad = [f for f in found if f.is_bad and f.severity.takes_out and may_act_on(f, draft)]
+    return min(bad, key=lambda f: (-f.severity.rank, f.at, f.check, f.text), default=None)
 
 
 def blocks_return(finding: Finding, draft: Draft) -> bool:
@@ -186,4 +181,4 @@ def blocks_return(finding: Finding, draft: Draft) -> bool:
         return False
     if finding.outcome is Outcome.UNKNOWN:
         return finding.severity is Severity.FATAL
-    return finding.is_bad and finding.severity in (Severity.FATAL, Severity.DEGRADED)
+    return finding.is_bad and finding.severity.takes_out

@@ -1,5 +1,7 @@
 """Many nodes at once are one incident of the cluster; one node three times is not."""
 
+import pytest
+
 from steward.model.action import DownNode, DrainNode
 from steward.model.case import Step
 from steward.model.health import Severity
@@ -92,6 +94,15 @@ def one_was_early() -> Picture:
 
 def replaced(picture: Picture) -> list[str]:
     return [case.node for case in picture.memory.cases.values() if case.step is Step.LAUNCH]
+
+
+@pytest.mark.parametrize("check", ["slurm.gres", "deep.own"])
+def test_an_agents_check_named_like_those_of_slurm_or_of_deep_checks_is_counted_too(check: str) -> None:
+    picture = a_cluster()
+    for name in ("n1", "n2", "n3"):
+        picture = picture.failing(name, Severity.DEGRADED, check=check, event=False)
+    assert touched(picture) == []
+    assert list(picture.plan().memory.incidents) == [f"check:{check}"]
 
 
 def test_a_node_that_was_drained_before_the_incident_is_not_replaced_during_it() -> None:

@@ -31,7 +31,6 @@ _SYSTEMS = {
     "power system": (Severity.SUSPECT, Advice.NONE),
 }
 """What a failure of each of DCGM's systems says of the node; a warning is only told."""
-_RANK = (Severity.INFO, Severity.SUSPECT, Severity.DEGRADED)
 
 
 def probes(facts: Facts) -> tuple[RunProgram, ...]:
@@ -68,7 +67,7 @@ def _told(overall: str, incidents: list[tuple[str, str, str, str]]) -> Verdict:
         return passed("DCGM sees nothing wrong")
     if not incidents or overall not in ("Healthy", "Warning", "Failure"):
         return unknown(f"DCGM says {overall[:40]} and names no system")
-    ranked = sorted(incidents, key=lambda one: _RANK.index(_weight(one)[0]), reverse=True)
+    ranked = sorted(incidents, key=lambda one: _weight(one)[0].rank, reverse=True)
     entity, _, _, _ = ranked[0]
     severity, advice = _weight(ranked[0])
     text = "; ".join(f"{entity} {system}: {health} {why}".strip() for entity, system, health, why in ranked[:4])

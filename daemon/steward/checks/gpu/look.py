@@ -7,7 +7,6 @@ from steward.checks.modes import by_id
 from steward.checks.past import Notes, Past
 from steward.checks.thresholds import Threshold
 from steward.model.gpu import Gpu
-from steward.model.health import Severity
 from steward.model.probe import QueryGpus, Raw
 
 ANSWERS_S = Threshold(
@@ -23,7 +22,6 @@ NOTHING_TOLD = "no GPU or driver here tells of it"
 _MARGIN_S = 30.0
 """On top of the time for NVML: its child starts, and other checks may wait for the same look."""
 _SHOWN = 4
-_WORST_FIRST = (Severity.FATAL, Severity.DEGRADED, Severity.SUSPECT, Severity.INFO)
 
 OfOne = Callable[[Gpu], Verdict | None]
 """What one GPU that answers says; None: it cannot tell."""
@@ -40,7 +38,7 @@ def judge_each(raw: Raw, of_one: OfOne) -> Verdict:
         return none
     told = [(gpu, verdict) for gpu in answering(raw) if (verdict := of_one(gpu)) is not None]
     bad = [(gpu, verdict) for gpu, verdict in told if verdict.is_bad]
-    bad.sort(key=lambda each: _WORST_FIRST.index(each[1].severity))
+    bad.sort(key=lambda each: -each[1].severity.rank)
     if bad:
         worst, verdict = bad[0]
         return failed(_listed(bad), verdict.severity, verdict.advice, hardware=worst.uuid)
