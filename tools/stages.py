@@ -4,7 +4,8 @@ usage: python3 tools/stages.py NAME:MINUTES ...       each NAME is a target of t
        NAME:MINUTES+NAME:MINUTES                      these run beside each other; their output is shown as they end
 
 A stage that fails does not stop the others. Test runners leave their counts as JUnit files in $STEWARD_RESULTS; the
-last line adds them up (`N passed, N failed, N skipped`) and the exit status is 0 only when every stage passed.
+summary names what failed, its last line adds the counts up (`N passed, N failed, N skipped`), and the exit status is 0
+only when every stage passed.
 """
 
 import os
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from typing import IO
 
 _GRACE_S = 30.0
 _LOOK_S = 0.1
+_NAMED_FAILURES = 10
+_LINE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +161,27 @@ def counts_in(file: Path) -> Counts:
     return Counts(passed=sum(number["tests"] for number in numbers) - failed - skipped, failed=failed, skipped=skipped)
 
 
+def failures_in(file: Path) -> Iterator[str]:
+    """Which tests of one JUnit file failed, each with the first line of what it said."""
+    try:
+        cases = list(ElementTree.parse(file).getroot().iter("testcase"))
+    except (OSError, ElementTree.ParseError) as error:
+        yield f"{file.stem}: its results cannot be read: {error}"
+        return
+    for case in cases:
+        for said in (*case.findall("failure"), *case.findall("error")):
+            first = (said.get("message") or "").partition("\n")[0]
+            yield f"{file.stem}: {case.get('classname')}.{case.get('name')}: {first}"[:_LINE]
+
+
+def name_failures(files: Iterable[Path]) -> None:
+    failures = [failure for file in files for failure in failures_in(file)]
+    for failure in failures[:_NAMED_FAILURES]:
+        print(f"failed in {failure}")
+    if (left := len(failures) - _NAMED_FAILURES) > 0:
+        print(f"... and {left} more")
+
+
 def close(outcomes: Iterable[Outcome], counts: Counts) -> int:
     """Print the summary; the exit status."""
     all_of_them = list(outcomes)
@@ -177,7 +201,9 @@ def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
         env = {**os.environ, "STEWARD_RESULTS": folder}
         outcomes = [outcome for stages in steps for outcome in run_together(stages, env)]
-        counts = sum((counts_in(file) for file in sorted(Path(folder).glob("*.xml"))), Counts())
+        files = sorted(Path(folder).glob("*.xml"))
+        name_failures(files)
+        counts = sum((counts_in(file) for file in files), Counts())
     return close(outcomes, counts)
 
 

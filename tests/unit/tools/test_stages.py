@@ -23,3 +23,16 @@ def test_a_stage_that_is_too_slow_can_end_in_order_also_where_a_script_started_u
     assert done.returncode == 1
     assert "ended in order" in done.stdout
     assert "took longer than 0.03 min" in done.stdout
+
+
+def test_the_summary_names_what_failed_and_why(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_a() -> None:\n    assert 2 + 2 == 5, 'arithmetic holds'\n")
+    (tmp_path / "Makefile").write_text(
+        f"sums:\n\t@{sys.executable} -m pytest -q test_it.py --junitxml=$(STEWARD_RESULTS)/sums.xml\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(STAGES), "sums:1"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    summary = done.stdout.rpartition("=== sums")[2]
+    assert "failed in sums: test_it.test_a: AssertionError: arithmetic holds" in summary
+    assert summary.endswith("0 passed, 1 failed, 0 skipped\n")
