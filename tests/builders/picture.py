@@ -9,11 +9,12 @@ from steward.model.desired import Desired, RepairPolicy, ResumePolicy
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import AskId, BootId, InstanceId, JobId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
-from steward.model.job import Job, JobState, ResumeMode
+from steward.model.job import Job, JobState
 from steward.model.memory import Memory
 from steward.model.node import Node, NodeBase, Reason
 from steward.model.observed import AgentView, Freshness, Observed, Witness, WitnessSeen
 from steward.model.plan import Plan
+from steward.model.resume_mode import ResumeMode
 from steward.policy.plan import plan
 
 T0 = 1_700_000_000.0

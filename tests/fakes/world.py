@@ -23,9 +23,10 @@ from steward.model.action import (
 )
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
-from steward.model.job import Job, JobState, ResumeMode
+from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.model.observed import Freshness, Observed
+from steward.model.resume_mode import ResumeMode
 from tests.fakes.machines import Machine, Machines
 from tests.fakes.sim_slurm import Run, SimSlurm
 

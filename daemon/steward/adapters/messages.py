@@ -12,7 +12,8 @@ from steward.model.action import LetGo
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.health import Advice, Finding, Outcome, Report, Scope, Severity
 from steward.model.ids import AskId, JobId, NodeName
-from steward.model.job import ResumeMode
+from steward.model.resume_mode import MAX_TEXT as MAX_MODE
+from steward.model.resume_mode import ResumeMode
 from steward.model.text import printable
 
 MAX_FINDINGS = 48
@@ -65,7 +66,7 @@ def _record(value: object) -> Mapping[str, Any]:
 
 def _mode(frame: Mapping[str, Any]) -> ResumeMode:
     try:
-        return ResumeMode.parse(text(frame, "mode", 16))
+        return ResumeMode.parse(text(frame, "mode", MAX_MODE))
     except ValueError as error:
         raise Malformed(str(error)) from None
 

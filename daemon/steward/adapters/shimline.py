@@ -8,7 +8,7 @@ from steward.adapters.verdict_line import VerdictLine
 from steward.adapters.wire import Malformed
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId, NodeName
-from steward.model.job import ResumeMode
+from steward.model.resume_mode import ResumeMode
 
 MAX_LINE = 1024
 WAIT = b"steward/1 wait\n"

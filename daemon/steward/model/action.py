@@ -68,6 +68,33 @@ class AllowRequeue(_Action):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommentJob(_Action):
+    """Write the job's admin comment: the short form of what was done for it, for those who use sacct."""
+
+    job: JobId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendLimit(_Action):
+    """Give a running job `seconds` more until its time limit, once per key. Slurm counts whole minutes."""
+
+    job: JobId
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectStacks(_Action):
+    """Have the agents of `nodes` keep what a job's tasks are doing: state of each process, and its own stacks where
+    the job named a signal for that. What they find is kept under `name`."""
+
+    job: JobId
+    nodes: frozenset[NodeName]
+    name: str
+    signal: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LetGo(_Action):
     """Have the agents of `nodes` end the slurmstepds of a job's lost run that have no task left.
 

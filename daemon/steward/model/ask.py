@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from steward.model.ids import AskId, JobId, NodeName
-from steward.model.job import ResumeMode
+from steward.model.job_report import LogSign
+from steward.model.resume_mode import ResumeMode
 
 
 class AskKind(Enum):
@@ -29,6 +30,10 @@ class Ask:
     restart: int
     status: int
     at: float
+    signs: tuple[LogSign, ...] = ()
+    """Known lines near the end of the job's output, in the order of the file."""
+    replay: bool = True
+    """False: the step's input is gone, it cannot run again."""
 
 
 class Answer(Enum):

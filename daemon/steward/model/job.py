@@ -1,6 +1,5 @@
-"""A Slurm job as it was read, and how it asked to be resumed."""
+"""A Slurm job as it was read."""
 
-import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -23,27 +22,6 @@ class JobState(Enum):
     DEADLINE = "DEADLINE"
     OUT_OF_MEMORY = "OUT_OF_MEMORY"
     UNKNOWN = "UNKNOWN"
-
-
-_MODE = re.compile(r"^(?:(?P<evidence>[01])|any:(?P<any>[1-9][0-9]{0,3}))$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeMode:
-    """What the submitter asked for: `--auto-resume=1` (on evidence) or `=any:N` (up to N times without)."""
-
-    text: str
-    on: bool
-    without_evidence: int = 0
-
-    @staticmethod
-    def parse(text: str) -> "ResumeMode":
-        """Raises ValueError for anything but `0`, `1` or `any:N` with N in 1..1000."""
-        match = _MODE.match(text)
-        times = int(match["any"] or 0) if match else 0
-        if match is None or times > 1000:
-            raise ValueError(f"--auto-resume={text!r}: use 0, 1 or any:N with N from 1 to 1000")
-        return ResumeMode(text=text, on=match["evidence"] != "0", without_evidence=times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +52,10 @@ class Job:
     started: float | None = None
     ended: float | None = None
     admin_comment: str = ""
+    qos: str = ""
+    time_limit_s: float | None = None
+    """None: no limit, or not known."""
+    reservation: str = ""
 
     @property
     def is_completing(self) -> bool:

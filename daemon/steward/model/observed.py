@@ -12,6 +12,7 @@ from steward.model.health import Finding, Incarnation
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
+from steward.model.job_report import Progress, TaskExit
 from steward.model.mend import MendReport
 from steward.model.node import Node
 from steward.model.partition import Partition
@@ -75,6 +76,10 @@ class AgentView:
     """How the lifecycle scripts of this incarnation stand; None: none was ordered."""
     mend: MendReport | None = None
     """How the last light repair that was ordered in this boot ended; None: none was, or it is under way."""
+    progress: tuple[Progress, ...] = ()
+    """How far the opted-in jobs on it are."""
+    exits: tuple[TaskExit, ...] = ()
+    """Tasks of opted-in jobs that ended badly on it, the last ones."""
     address: str = ""
     """Where its connection comes from."""
 

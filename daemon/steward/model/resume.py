@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from steward.model.ids import JobId, NodeName
-from steward.model.job import ResumeMode
+from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 
 
 class Decision(Enum):
     RETRY = "retry"
     REQUEUE = "requeue"
+    WAIT = "wait"
+    """Requeue, and its sound nodes are kept for it until the replacement is there."""
     STOP = "stop"
 
 

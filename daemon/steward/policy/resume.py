@@ -6,8 +6,9 @@ from dataclasses import replace
 from steward.model.action import AllowRequeue, NudgeJob
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.job import Job, JobState, ResumeMode
+from steward.model.job import Job, JobState
 from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.policy.ask import record, remember_excludes, requeue
 from steward.policy.draft import Draft

@@ -7,7 +7,7 @@ from steward.adapters.wire import Malformed, pack
 from steward.model.ask import Answer, Ask, AskKind
 from steward.model.health import Finding, Outcome, Report, Severity
 from steward.model.ids import AskId, JobId, NodeName
-from steward.model.job import ResumeMode
+from steward.model.resume_mode import ResumeMode
 
 ASK = Ask(
     id=AskId("n1-b-1"),

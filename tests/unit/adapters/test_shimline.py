@@ -5,7 +5,7 @@ import pytest
 from steward.adapters.shimline import AskLine, BadLine, OptedLine, answer_line, parse_request
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId, NodeName
-from steward.model.job import ResumeMode
+from steward.model.resume_mode import ResumeMode
 
 ASK = b"steward/1 ask kind=batch job=12 step=batch uid=1000 mode=1 attempt=1 restart=0 status=256\n"
 OPTED = b"steward/1 opted job=12 uid=1000 mode=any:3 restart=2 batch=1\n"

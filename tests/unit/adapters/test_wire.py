@@ -11,7 +11,7 @@ from steward.adapters.seal import Role, digest
 from steward.adapters.wire import MAX_FRAME, Frame, Gone, Malformed, pack, read_frame, unpack
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
-from steward.model.job import ResumeMode
+from steward.model.resume_mode import ResumeMode
 from steward.ports import Permanent, Retryable
 from tests.fakes.munge import FakeMunged
 from tests.fakes.wires import HELLO, TERMS, WHO, sealer, stream_pair, wire

@@ -12,7 +12,7 @@ from steward.agent.desk import Desk
 from steward.agent.opted import OptedBook
 from steward.model.ask import Answer, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
-from steward.model.job import ResumeMode
+from steward.model.resume_mode import ResumeMode
 from tests.fakes.agent_parts import FakeHead, FakeSlurmLook
 from tests.fakes.clock import FakeClock
 from tests.fakes.wires import WHO

@@ -15,7 +15,7 @@ from steward.agent.let_go import LettingGo
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId
-from steward.model.job import ResumeMode
+from steward.model.resume_mode import ResumeMode
 
 J = JobId(7)
 ORDER = LetGoOrder(job=J, restart=0, before=1000.0, why="n1 died [job.let_go]")

@@ -10,7 +10,7 @@ from steward.agent.opted import CROWDED, OptedBook
 from steward.agent.tidy import keep_tidy
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
-from steward.model.job import ResumeMode
+from steward.model.resume_mode import ResumeMode
 from tests.fakes.agent_parts import FakeSlurmLook
 from tests.fakes.clock import FakeClock
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from steward.api.metrics import Metrics
 from steward.model.case import Case, Step, Trigger
 from steward.model.ids import CaseId, JobId
-from steward.model.job import ResumeMode
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.workflows.snapshot import Snapshot
 from tests.builders.picture import n

@@ -11,8 +11,8 @@ from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.job import ResumeMode
 from steward.model.observed import Witness, WitnessSeen
+from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.ports import Stale
 from tests.fakes.hub_bench import a_hub, hello

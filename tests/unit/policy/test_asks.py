@@ -7,8 +7,9 @@ import pytest
 from steward.model.action import AllowRequeue, AnswerAsk, CheckNow, DownNode, RequeueJob
 from steward.model.ask import Answer, AskKind
 from steward.model.health import Severity
-from steward.model.job import JobState, ResumeMode
+from steward.model.job import JobState
 from steward.model.observed import Freshness
+from steward.model.resume_mode import ResumeMode
 from steward.policy.controls import pause
 from tests.builders.picture import Picture, a_cluster, names
 

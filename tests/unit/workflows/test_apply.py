@@ -23,9 +23,10 @@ from steward.model.action import (
 from steward.model.ask import Answer, Ask, AskKind
 from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Slot
-from steward.model.job import Job, JobState, ResumeMode
+from steward.model.job import Job, JobState
 from steward.model.mark import Mark
 from steward.model.observed import Observed, Witness
+from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.ports import Permanent, Retryable
 from steward.workflows.apply import Applier, Ports

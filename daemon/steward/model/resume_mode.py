@@ -1,0 +1,119 @@
+"""How a job asks to be resumed: the words of `--auto-resume=`. The shim reads the same grammar (spank/options.c)."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+MAX_TEXT = 400
+USAGE = (
+    "use 0, 1 or any:N with N from 1 to 1000, then ,max=N ,stalls=N ,age=SECONDS ,backoff=0|1 ,codes=C:C ,timeout=0|1 "
+    ",hang=0|1|SECONDS ,stacks=SIGNAL ,checkpoint=PATH"
+)
+
+_MODE = re.compile(r"^(?:(?P<evidence>[01])|any:(?P<any>[1-9][0-9]{0,3}))$")
+_PATH = re.compile(r"^/[A-Za-z0-9._/+@%:=-]{0,254}$")
+STACK_SIGNALS = frozenset({"USR1", "USR2", "HUP", "QUIT", "URG"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeMode:
+    """What the submitter asked for: `1` (on evidence) or `any:N` (up to N times without), and what he set by hand.
+
+    None (empty for texts): as the site has it. Times are seconds.
+    """
+
+    text: str
+    on: bool
+    without_evidence: int = 0
+    max_resumes: int | None = None
+    stalls: int | None = None
+    """Resumes in a row that may bring no new checkpoint."""
+    age_s: float | None = None
+    """A run younger than this is not resumed without evidence."""
+    backoff: bool | None = None
+    codes: frozenset[int] = frozenset()
+    """Exit codes that mean: do not try again."""
+    timeout: bool | None = None
+    """Whether it goes on after its time limit."""
+    hang: bool | None = None
+    hang_s: float | None = None
+    """So long without progress is a hang; None: learnt."""
+    stacks: str = ""
+    """The signal at which its tasks write their stacks; empty: none may be sent."""
+    checkpoint: str = ""
+    """Where its checkpoints are; the newest file in there tells of progress."""
+
+    @staticmethod
+    def parse(text: str) -> "ResumeMode":
+        """Raises ValueError, with one line that says what is wrong with which word."""
+        if len(text) > MAX_TEXT:
+            raise ValueError(f"--auto-resume= is longer than {MAX_TEXT} characters")
+        mode, *options = text.split(",")
+        match = _MODE.match(mode)
+        times = int(match["any"] or 0) if match else 0
+        if match is None or times > 1000:
+            raise ValueError(f"--auto-resume={text!r}: {USAGE}")
+        found = ResumeMode(text=text, on=match["evidence"] != "0", without_evidence=times)
+        return replace(found, **_options(options))
+
+
+def _options(words: list[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for word in words:
+        key, _, value = word.partition("=")
+        read = _READ.get(key)
+        if read is None:
+            raise ValueError(f"--auto-resume: {word!r} is not known: {USAGE}")
+        found = read(value)
+        if found is None or values.keys() & found.keys():
+            raise ValueError(f"--auto-resume: {word!r} is out of range or comes twice: {USAGE}")
+        values |= found
+    return values
+
+
+def _whole(value: str, low: int, high: int) -> int | None:
+    if not re.fullmatch(r"[0-9]{1,6}", value) or not low <= int(value) <= high:
+        return None
+    return int(value)
+
+
+def _number(name: str, low: int, high: int, kind: Callable[[int], Any]) -> Callable[[str], dict[str, Any] | None]:
+    def read(value: str) -> dict[str, Any] | None:
+        number = _whole(value, low, high)
+        return None if number is None else {name: kind(number)}
+
+    return read
+
+
+def _codes(value: str) -> dict[str, Any] | None:
+    codes = [_whole(code, 1, 255) for code in value.split(":")]
+    return None if None in codes or len(codes) > 32 else {"codes": frozenset(codes)}
+
+
+def _hang(value: str) -> dict[str, Any] | None:
+    if value in ("0", "1"):
+        return {"hang": value == "1"}
+    seconds = _whole(value, 10, 86400)
+    return None if seconds is None else {"hang": True, "hang_s": float(seconds)}
+
+
+def _stacks(value: str) -> dict[str, Any] | None:
+    return {"stacks": value} if value in STACK_SIGNALS else None
+
+
+def _checkpoint(value: str) -> dict[str, Any] | None:
+    return {"checkpoint": value} if _PATH.match(value) else None
+
+
+_READ: Mapping[str, Callable[[str], dict[str, Any] | None]] = {
+    "max": _number("max_resumes", 0, 1000, int),
+    "stalls": _number("stalls", 1, 1000, int),
+    "age": _number("age_s", 0, 86400, float),
+    "backoff": _number("backoff", 0, 1, bool),
+    "codes": _codes,
+    "timeout": _number("timeout", 0, 1, bool),
+    "hang": _hang,
+    "stacks": _stacks,
+    "checkpoint": _checkpoint,
+}
