@@ -43,6 +43,7 @@ class AgentTable:
     proc_dir: Path = Path("/proc")
     sys_dir: Path = Path("/sys")
     board_serial_file: Path = Path("/sys/class/dmi/id/board_serial")
+    job_dir: Path = Path("/run/steward/jobs")
     setup_dir: Path = Path("/var/lib/steward-agent")
     setup_log: Path = Path("/var/log/provision/provisioning.log")
     config_dir: Path = Path("/opt/ml/config")

@@ -102,6 +102,7 @@ def _agent(layout: Layout, head_port: int) -> Table:
         "board_serial_file": str(node / "board_serial"),
         "site_checks_dir": str(node / "checks.d"),
         "kernel_log": str(node / "kernel.log"),
+        "job_dir": str(node / "jobs"),
         "setup_dir": str(node / "setup"),
         "setup_log": str(node / "provisioning.log"),
         "config_dir": str(node / "config"),

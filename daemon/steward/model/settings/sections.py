@@ -123,6 +123,11 @@ class AgentSettings(Section):
         default=Path("/sys/class/dmi/id/board_serial"),
         description="Holds the serial number of the node's board, by which its repairs are counted over replacements.",
     )
+    job_dir: Path = Field(
+        default=Path("/run/steward/jobs"),
+        description="Each opted-in job that runs here has a folder in it, its user's own: its tasks tell in it how far "
+        "they are. Jobs must see it under this name (containers: mount it).",
+    )
     setup_dir: Path = Field(
         default=Path("/var/lib/steward-agent"),
         description="Lifecycle scripts are fetched to and run from here; not on a file system mounted noexec.",

@@ -1,0 +1,86 @@
+"""The folder that an opted-in job has on a node while it runs there: `<agent.job_dir>/<job id>/`, its user's (0700).
+
+Its tasks write `progress` into it (how far they are) and `stacks` (where they are, when they are asked by a signal);
+both are named to them by STEWARD_PROGRESS_FILE and STEWARD_STACKS_FILE. What lies in it is hostile.
+"""
+
+import logging
+import os
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from steward.model.ids import JobId
+
+log = logging.getLogger(__name__)
+
+PROGRESS = "progress"
+STACKS = "stacks"
+
+
+class JobFolders:
+    """All of them, below `root` (which only root may change)."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @property
+    def root(self) -> Path:
+        return self._root
+
+    def folder(self, job: JobId) -> Path:
+        return self._root / str(job)
+
+    def progress(self, job: JobId) -> Path:
+        return self.folder(job) / PROGRESS
+
+    def stacks(self, job: JobId) -> Path:
+        return self.folder(job) / STACKS
+
+    def make(self, job: JobId, uid: int) -> Path:
+        """The job's folder, made if it is not there. One of another user (of a former job of that number) is removed
+        before. Raises OSError."""
+        self._root.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder = self.folder(job)
+        if not _is_of(folder, uid):
+            _remove(folder)
+            folder.mkdir(mode=0o700)
+            if uid != os.geteuid():
+                os.chown(folder, uid, -1)
+        return folder
+
+    def remove(self, job: JobId) -> None:
+        """Gone afterwards, or the log says why not. Follows no symbolic link."""
+        try:
+            _remove(self.folder(job))
+        except OSError as error:
+            log.warning("the folder of a job stays job=%d why=%r", job, str(error))
+
+    def keep_only(self, jobs: Collection[JobId]) -> None:
+        """Remove those of all other jobs."""
+        for job in self.all() - frozenset(jobs):
+            self.remove(job)
+
+    def all(self) -> frozenset[JobId]:
+        """Jobs that have a folder here."""
+        try:
+            names = os.listdir(self._root)
+        except FileNotFoundError:
+            return frozenset()
+        return frozenset(JobId(int(name)) for name in names if name.isascii() and name.isdigit())
+
+
+def _is_of(folder: Path, uid: int) -> bool:
+    try:
+        seen = folder.lstat()
+    except FileNotFoundError:
+        return False
+    return folder.is_dir() and not folder.is_symlink() and seen.st_uid == uid
+
+
+def _remove(folder: Path) -> None:
+    """`rmtree` goes by descriptors and never through a link that is put in its way."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
