@@ -28,8 +28,9 @@ class SlurmWorld(Protocol):
         hold: bool = False,
         exclude: Iterable[str] = (),
         partition: str = "main",
+        minutes: int | None = None,
     ) -> JobId:
-        """A job that runs until it is told to end."""
+        """A job that runs until it is told to end, or for its time limit."""
 
     def submit_array(self, tasks: int) -> dict[int, JobId]:
         """Task index -> job id; all of them running."""
@@ -107,8 +108,12 @@ class FakeWorld(SlurmWorld):
         hold: bool = False,
         exclude: Iterable[str] = (),
         partition: str = "main",
+        minutes: int | None = None,
     ) -> JobId:
-        return self.fake.submit(name=name, on=on, requeue=requeue, hold=hold, exclude=exclude, partition=partition)
+        limit = None if minutes is None else minutes * 60.0
+        return self.fake.submit(
+            name=name, on=on, requeue=requeue, hold=hold, exclude=exclude, partition=partition, time_limit_s=limit
+        )
 
     def submit_array(self, tasks: int) -> dict[int, JobId]:
         array = self.fake.next_id + tasks - 1  # Slurm's last task carries the array's own id
@@ -181,11 +186,13 @@ class RealWorld(SlurmWorld):
         hold: bool = False,
         exclude: Iterable[str] = (),
         partition: str = "main",
+        minutes: int | None = None,
     ) -> JobId:
         options = ["-J", name, "-p", partition, "--exclusive", "-N1", "--requeue" if requeue else "--no-requeue"]
         options += ["-w", on] if on else []
         options += ["-H"] if hold else []
         options += ["-x", ",".join(exclude)] if exclude else []
+        options += [f"--time={minutes}"] if minutes is not None else []
         return JobId(self.cluster.sbatch(*options, script=self._script()))
 
     def submit_array(self, tasks: int) -> dict[int, JobId]:

@@ -44,6 +44,7 @@ def test_a_running_job_is_read_with_where_and_how_it_runs(slurm_world: SlurmWorl
     assert (job.name, job.state, job.user_id, job.is_batch) == ("train", JobState.RUNNING, 0, True)
     assert (job.nodes, job.batch_host, job.excluded) == (frozenset({N2}), N2, frozenset({N3}))
     assert (job.restarts, job.requeue, job.node_count, job.partition) == (0, True, 1, "main")
+    assert (job.time_limit_s, job.reservation) == (None, "")
     assert job.started is not None
     assert job.ended is None
 
@@ -64,6 +65,12 @@ def test_a_hostile_job_name_is_only_a_name(slurm_world: SlurmWorld, name: str) -
 
     assert job.name == name
     assert JobId(77) not in slurm_world.port.jobs()
+
+
+def test_a_time_limit_is_read_in_seconds(slurm_world: SlurmWorld) -> None:
+    job = slurm_world.running(slurm_world.submit(minutes=90))
+
+    assert job.time_limit_s == 5400.0
 
 
 def test_a_hostile_reason_is_only_a_reason(slurm_world: SlurmWorld) -> None:

@@ -108,6 +108,9 @@ class FakeSlurm(FakeDeepJobs):
         rules.spelled(rules.found(self.jobs(), job))
         self._change(job, requeue=True)
 
+    def comment(self, job: JobId, text: str) -> None:
+        self._change(job, admin_comment=rules.new_comment(rules.found(self.jobs(), job), text))
+
     def partitions(self) -> Mapping[str, Partition]:
         self._answer()
         return self.divided.shown(self.node_table)
@@ -175,6 +178,7 @@ class FakeSlurm(FakeDeepJobs):
         array: tuple[int, int] | None = None,
         user_id: int = 0,
         partition: str = "main",
+        time_limit_s: float | None = None,
     ) -> JobId:
         """A batch job of one node; `on` pins it; `array` is (array's job id, index)."""
         job = Job(
@@ -191,6 +195,7 @@ class FakeSlurm(FakeDeepJobs):
             node_count=1,
             submitted=self.now,
             eligible=self.now,
+            time_limit_s=time_limit_s,
         )
         self.next_id += 1
         self.job_table[job.id] = job

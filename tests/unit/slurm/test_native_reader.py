@@ -32,7 +32,8 @@ def a_node(**changes: Any) -> SimpleNamespace:
 def a_job(**changes: Any) -> Any:
     values: dict[str, Any] = dict.fromkeys(
         ("batch_host", "excluded_nodes", "array_id", "array_task_id", "array_tasks_waiting", "heterogeneous_id",
-         "account", "end_time", "admin_comment", "allocated_nodes", "exit_code", "exit_code_signal")
+         "account", "end_time", "admin_comment", "allocated_nodes", "exit_code", "exit_code_signal",
+         "qos", "time_limit", "reservation")
     )  # fmt: skip
     values |= {"id": 7, "name": "train", "state": "RUNNING", "user_id": 0, "state_reason": None, "is_batch_job": True}
     values |= {"requeue_count": 2, "is_requeueable": True, "partition": "main", "num_nodes": 2, "submit_time": 1}
@@ -90,3 +91,11 @@ def test_slurms_last_hold_is_called_by_its_word() -> None:
     held = native_reader.job(a_job(state="PENDING", state_reason="launch failure limit exceeded requeued held"))
 
     assert held.reason == "JobHoldMaxRequeue"
+
+
+def test_its_qos_time_limit_and_reservation_are_read() -> None:
+    job = native_reader.job(a_job(qos="high", time_limit=90, reservation="maint"))
+    unlimited = native_reader.job(a_job(time_limit=None))
+
+    assert (job.qos, job.time_limit_s, job.reservation) == ("high", 5400.0, "maint")
+    assert (unlimited.qos, unlimited.time_limit_s, unlimited.reservation) == ("", None, "")

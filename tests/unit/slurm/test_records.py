@@ -45,6 +45,23 @@ def test_one_job_without_what_decides_spoils_the_picture(key: str) -> None:
         records.jobs(json.dumps(answer))
 
 
+@pytest.mark.parametrize(
+    ("limit", "seconds"),
+    [
+        ({"set": True, "infinite": False, "number": 90}, 5400.0),
+        ({"set": False, "infinite": True, "number": 0}, None),
+        (90, 5400.0),
+        (None, None),
+    ],
+)
+def test_a_time_limit_is_seconds_or_none(limit: object, seconds: float | None) -> None:
+    answer = whole("jobs")
+    answer["jobs"][0] |= {"time_limit": limit, "qos": "high", "resv_name": "maint"}
+    job = next(iter(records.jobs(json.dumps(answer)).values()))
+
+    assert (job.time_limit_s, job.qos, job.reservation) == (seconds, "high", "maint")
+
+
 def test_a_state_that_is_not_known_is_kept_and_called_unknown() -> None:
     nodes, jobs = whole("nodes"), whole("jobs")
     nodes["nodes"][0]["state"] = ["MELTED", "DRAIN", "SOGGY"]

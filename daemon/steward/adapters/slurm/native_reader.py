@@ -101,6 +101,9 @@ def job(found: Any) -> Job:
         started=_time(found.start_time),
         ended=_time(found.end_time) if state in OVER else None,
         admin_comment=_text(found, "admin_comment"),
+        qos=found.qos or "",
+        time_limit_s=found.time_limit * 60.0 if found.time_limit else None,
+        reservation=found.reservation or "",
     )
 
 

@@ -138,6 +138,9 @@ def _job(record: Json) -> Job:
         started=_time(record["start_time"]),
         ended=_time(record["end_time"]) if state in OVER else None,
         admin_comment=_text(record["admin_comment"]),
+        qos=_text(record["qos"]),
+        time_limit_s=_minutes(record["time_limit"]),
+        reservation=_text(record["resv_name"]),
     )
 
 
@@ -193,6 +196,12 @@ def _time(value: Any) -> float | None:
     """Unix seconds; Slurm's 0 is None."""
     number = _number(value)
     return float(number) if number else None
+
+
+def _minutes(value: Any) -> float | None:
+    """Slurm's minutes as seconds; None where there is no limit."""
+    number = _number(value)
+    return None if number is None else number * 60.0
 
 
 def _name(value: Any) -> str:
