@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from steward.model.comment import with_ours
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark
@@ -155,6 +156,10 @@ class SimSlurm:
 
     def allow_requeue(self, id: JobId) -> str:
         self.jobs[id] = replace(self.jobs[id], requeue=True)
+        return ""
+
+    def comment(self, id: JobId, text: str) -> str:
+        self.jobs[id] = replace(self.jobs[id], admin_comment=with_ours(self.jobs[id].admin_comment, text))
         return ""
 
     def cancel(self, id: JobId, now: float) -> None:

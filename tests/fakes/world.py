@@ -8,6 +8,7 @@ from steward.model.action import (
     AllowRequeue,
     AnswerAsk,
     CheckNow,
+    CommentJob,
     DownNode,
     DrainNode,
     LaunchInstance,
@@ -215,7 +216,7 @@ class World:
         """Do it; the error as a port would raise it, or empty."""
         slurm, now = self.slurm, self.now
         if now < self.slurm_hangs_until and isinstance(
-            action, DrainNode | DownNode | ReturnNode | RequeueJob | NudgeJob
+            action, DrainNode | DownNode | ReturnNode | RequeueJob | NudgeJob | CommentJob
         ):
             return "slurmctld does not answer"
         match action:
@@ -231,6 +232,8 @@ class World:
                 return slurm.nudge(action.job, action.exclude, now)
             case AllowRequeue():
                 return slurm.allow_requeue(action.job)
+            case CommentJob():
+                return slurm.comment(action.job, action.text)
             case AnswerAsk():
                 return self._answered(action)
             case _:

@@ -275,6 +275,7 @@ Action = (
     | RequeueJob
     | NudgeJob
     | AllowRequeue
+    | CommentJob
     | LetGo
     | AnswerAsk
     | CheckNow

@@ -19,6 +19,7 @@ from steward.model.action import (
     AnswerAsk,
     BackUpNode,
     CheckNow,
+    CommentJob,
     DownNode,
     DrainNode,
     ForgetNode,
@@ -190,6 +191,8 @@ class Applier:
                 slurm.nudge(first.job, first.exclude, release=first.release)
             case AllowRequeue():
                 slurm.allow_requeue(first.job)
+            case CommentJob():
+                slurm.comment(first.job, first.text)
             case SignalJob():
                 slurm.signal(first.job, first.signal)
             case _:

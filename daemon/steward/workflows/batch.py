@@ -7,6 +7,7 @@ from steward.model.action import (
     AllowRequeue,
     AnswerAsk,
     CheckNow,
+    CommentJob,
     DownNode,
     DrainNode,
     ForgetNode,
@@ -78,7 +79,7 @@ def _nodes(action: Action) -> frozenset[NodeName] | None:
             return None
         case ReleaseNodes():
             return None
-        case SignalJob() | LookAtAlarms():
+        case SignalJob() | LookAtAlarms() | CommentJob():
             return frozenset()
         case ReserveNodes() | SubmitDeep():
             return action.nodes

@@ -4,6 +4,7 @@ from steward.model.action import (
     Action,
     AllowRequeue,
     AnswerAsk,
+    CommentJob,
     DownNode,
     DrainNode,
     ForgetNode,
@@ -22,7 +23,7 @@ from steward.model.ask import Answer
 from steward.model.ids import JobId, NodeName
 from steward.workflows.batch import Batch
 
-JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob
+JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob | CommentJob
 DeepAction = ReserveNodes | SubmitDeep | ReleaseNodes
 NodeAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetFeature
 SlurmAction = NodeAction | SetGate | WritePartitions | DeepAction | JobAction

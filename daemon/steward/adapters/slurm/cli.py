@@ -121,6 +121,11 @@ class CommandLineSlurm:
     def allow_requeue(self, job: JobId) -> None:
         self._write("update", f"jobid={rules.spelled(rules.found(self.jobs(), job))}", "requeue=1")
 
+    def comment(self, job: JobId, text: str) -> None:
+        told = rules.found(self.jobs(), job)
+        whole = rules.new_comment(told, text)
+        self._write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}")
+
     def partitions(self) -> Mapping[str, Partition]:
         return {name: each for name, each in self._all_partitions().items() if not name.startswith(PREFIX)}
 

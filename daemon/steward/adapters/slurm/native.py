@@ -72,6 +72,9 @@ class PyslurmSlurm:
     def allow_requeue(self, job: JobId) -> None:
         self._commands.allow_requeue(job)
 
+    def comment(self, job: JobId, text: str) -> None:
+        self._commands.comment(job, text)
+
     def partitions(self) -> Mapping[str, Partition]:
         return self._commands.partitions()
 

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Mapping, Set
 
 from steward.adapters.process import show
 from steward.adapters.slurm.partition_lines import PartitionLines
+from steward.model import comment
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark, first_token
 from steward.model.node import Node
 from steward.model.partition import Partition
+from steward.model.text import printable
 from steward.ports import Permanent, Retryable, Stale
 
 _USERS_HOLD = "JobHeldUser"
@@ -58,6 +60,16 @@ def may_nudge(job: Job, *, release: bool) -> None:
         raise Stale(f"job {job.id} is {job.state.value}, not pending")
     if release and job.reason == _USERS_HOLD:
         raise Stale(f"job {job.id} is held by its user: left alone")
+
+
+def new_comment(job: Job, text: str) -> str:
+    """The job's whole admin comment with `text` as our part. Raises Retryable while it cleans up, Permanent for a text
+    that is not ours or not one short line."""
+    if not text.startswith(comment.PREFIX) or text != printable(text, comment.LONGEST) or comment.BETWEEN in text:
+        raise Permanent(f"not a comment of ours: {show(text)}")
+    if job.is_completing:
+        raise Retryable(f"job {job.id} still cleans up")
+    return comment.with_ours(job.admin_comment, text)
 
 
 def may_signal(job: Job) -> None:
