@@ -6,7 +6,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.adapters.messages import answer_of, ask_of, finding_of, finding_record, opted_of, report_frame, report_of
+from steward.adapters.ask_messages import ask_of
+from steward.adapters.messages import answer_of, finding_of, finding_record, opted_of, report_frame, report_of
 from steward.adapters.shimline import MAX_LINE, BadLine, Request, answer_line, parse_request
 from steward.adapters.wire import MAX_FRAME, Frame, Malformed, pack, read_frame, unpack
 from steward.model.ask import Answer

@@ -5,12 +5,14 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
+from steward.adapters.job_messages import defaults_of, defaults_records
 from steward.adapters.messages import number, opted_list, opted_record, text, whole
 from steward.adapters.seal import Role, Sealer, Seals, digest
 from steward.adapters.wire import Channel, Frame, Gone, Malformed, pack, read_frame, tune
 from steward.model.ask import OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.resume_mode import SiteDefault
 
 PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
@@ -31,12 +33,13 @@ class Hello:
 class Terms:
     """What the head asks of the agent: beat every `interval_s`; a side silent for `late_after_s` is gone.
 
-    `now` is the head's clock, Unix seconds.
+    `now` is the head's clock, Unix seconds. `defaults` are the site's: the first that fits a job counts.
     """
 
     interval_s: float
     late_after_s: float
     now: float
+    defaults: tuple[SiteDefault, ...] = ()
 
 
 def until_beat(wait_s: float, head_now: float) -> float:
@@ -158,12 +161,21 @@ def _hello_of(frame: Frame) -> Hello:
 
 
 def _terms_frame(terms: Terms) -> Frame:
-    return {"t": "welcome", "interval": terms.interval_s, "late_after": terms.late_after_s, "now": terms.now}
+    return {
+        "t": "welcome",
+        "interval": terms.interval_s,
+        "late_after": terms.late_after_s,
+        "now": terms.now,
+        "defaults": defaults_records(terms.defaults),
+    }
 
 
 def _terms_of(frame: Frame) -> Terms:
     terms = Terms(
-        interval_s=number(frame, "interval"), late_after_s=number(frame, "late_after"), now=number(frame, "now")
+        interval_s=number(frame, "interval"),
+        late_after_s=number(frame, "late_after"),
+        now=number(frame, "now"),
+        defaults=defaults_of(frame),
     )
     if not 0 < terms.interval_s < terms.late_after_s:
         raise Malformed(f"interval {terms.interval_s:g} s and late_after {terms.late_after_s:g} s do not fit")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from steward.adapters.wire import Frame, Malformed
 from steward.model.action import LetGo
-from steward.model.ask import Answer, Ask, AskKind, OptedIn
+from steward.model.ask import Answer, OptedIn
 from steward.model.health import Advice, Finding, Outcome, Report, Scope, Severity
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.resume_mode import MAX_TEXT as MAX_MODE
@@ -58,50 +58,19 @@ def items(frame: Mapping[str, Any], key: str, limit: int) -> list[Any]:
     return value
 
 
-def _record(value: object) -> Mapping[str, Any]:
+def record_of(value: object) -> Mapping[str, Any]:
+    """An object of a list. Raises Malformed."""
     if not isinstance(value, dict):
         raise Malformed("a list holds what is not an object")
     return value
 
 
-def _mode(frame: Mapping[str, Any]) -> ResumeMode:
+def mode_of(frame: Mapping[str, Any]) -> ResumeMode:
+    """The field `mode`. Raises Malformed."""
     try:
         return ResumeMode.parse(text(frame, "mode", MAX_MODE))
     except ValueError as error:
         raise Malformed(str(error)) from None
-
-
-def ask_frame(ask: Ask) -> Frame:
-    return {
-        "t": "ask",
-        "id": ask.id,
-        "kind": ask.kind.value,
-        "job": ask.job,
-        "step": ask.step,
-        "uid": ask.uid,
-        "mode": ask.mode.text,
-        "attempt": ask.attempt,
-        "restart": ask.restart,
-        "status": ask.status,
-        "at": ask.at,
-    }
-
-
-def ask_of(frame: Frame, node: NodeName) -> Ask:
-    """The ask in a frame from the agent of `node`. Raises Malformed."""
-    return Ask(
-        id=AskId(text(frame, "id")),
-        kind=_word(AskKind, frame, "kind"),
-        job=JobId(whole(frame, "job", low=1)),
-        step=text(frame, "step", 32),
-        node=node,
-        uid=whole(frame, "uid", high=2**32 - 1),
-        mode=_mode(frame),
-        attempt=whole(frame, "attempt", high=10**6),
-        restart=whole(frame, "restart", high=10**6),
-        status=whole(frame, "status", high=0xFFFF),
-        at=number(frame, "at"),
-    )
 
 
 def opted_record(opted: OptedIn) -> dict[str, Any]:
@@ -116,11 +85,11 @@ def opted_record(opted: OptedIn) -> dict[str, Any]:
 
 def opted_of(value: object) -> OptedIn:
     """Raises Malformed."""
-    record = _record(value)
+    record = record_of(value)
     return OptedIn(
         job=JobId(whole(record, "job", low=1)),
         uid=whole(record, "uid", high=2**32 - 1),
-        mode=_mode(record),
+        mode=mode_of(record),
         restart=whole(record, "restart", high=10**6),
         at=number(record, "at"),
     )
@@ -147,16 +116,16 @@ def finding_record(finding: Finding) -> dict[str, Any]:
 
 def finding_of(value: object) -> Finding:
     """Raises Malformed."""
-    record = _record(value)
+    record = record_of(value)
     return Finding(
         check=text(record, "check", 40),
-        outcome=_word(Outcome, record, "outcome"),
-        severity=_word(Severity, record, "severity"),
-        advice=_word(Advice, record, "advice"),
+        outcome=word(Outcome, record, "outcome"),
+        severity=word(Severity, record, "severity"),
+        advice=word(Advice, record, "advice"),
         text=text(record, "text", MAX_TEXT),
         at=number(record, "at"),
         event=record.get("event") is True,
-        scope=_word(Scope, record, "scope"),
+        scope=word(Scope, record, "scope"),
         hardware=text(record, "hardware", MAX_NAME),
     )
 
@@ -186,7 +155,7 @@ def report_frame(
 
 def report_of(frame: Frame) -> Report:
     """Raises Malformed."""
-    versions = _record(frame.get("versions", {}))
+    versions = record_of(frame.get("versions", {}))
     if len(versions) > MAX_CHECKS:
         raise Malformed(f"versions has more than {MAX_CHECKS} entries")
     return Report(
@@ -227,7 +196,7 @@ def answer_frame(ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> Fr
 def answer_of(frame: Frame) -> tuple[AskId, Answer, frozenset[NodeName]]:
     """Raises Malformed."""
     names = [text({"name": value}, "name", 64) for value in items(frame, "exclude", MAX_NAMES)]
-    return AskId(text(frame, "id")), _word(Answer, frame, "answer"), frozenset(NodeName(name) for name in names)
+    return AskId(text(frame, "id")), word(Answer, frame, "answer"), frozenset(NodeName(name) for name in names)
 
 
 def check_now_frame(request: str, budget_s: float) -> Frame:
@@ -272,7 +241,8 @@ def _badness(finding: Finding) -> tuple[bool, int, str]:
     return not finding.is_bad, -finding.severity.rank, finding.check
 
 
-def _word(kind: Any, frame: Mapping[str, Any], key: str) -> Any:
+def word(kind: Any, frame: Mapping[str, Any], key: str) -> Any:
+    """The member of the enum `kind` that a field names. Raises Malformed."""
     try:
         return kind(frame.get(key))
     except ValueError:

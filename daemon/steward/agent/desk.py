@@ -5,7 +5,8 @@ import itertools
 import logging
 from typing import Protocol
 
-from steward.adapters.messages import ask_frame, opted_frame, withdraw_frame
+from steward.adapters.ask_messages import ask_frame
+from steward.adapters.messages import opted_frame, withdraw_frame
 from steward.adapters.shimline import OK, AskLine, OptedLine, answer_line
 from steward.adapters.wire import Frame
 from steward.agent.opted import OptedBook

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+from steward.adapters.ask_messages import ask_of
 from steward.adapters.deep_messages import deep_of
 from steward.adapters.handshake import Hello, Terms, accept_agent
+from steward.adapters.job_messages import exits_of, facts_frame, facts_wanted_of
 from steward.adapters.mend_messages import mend_frame, mended_of
-from steward.adapters.messages import answer_frame, ask_of, check_now_frame, let_go_frame, opted_list, report_of, text
+from steward.adapters.messages import answer_frame, check_now_frame, let_go_frame, opted_list, report_of, text
 from steward.adapters.seal import Sealer
 from steward.adapters.setup_messages import LogChunk, set_up_frames, setup_log_of, setup_of
 from steward.adapters.wire import Frame, Malformed
@@ -25,7 +27,9 @@ from steward.model.action import LetGo, MendNode, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, JobId, NodeName
+from steward.model.job_report import ResumeFacts
 from steward.model.observed import AgentDetail, AgentView, WitnessSeen
+from steward.model.resume_mode import SiteDefault
 from steward.ports import Clock, PortError, Stale
 
 log = logging.getLogger(__name__)
@@ -50,10 +54,14 @@ class Hub:
         tell: Callable[[Event], None],
         heartbeat_s: float = 1.0,
         keep_log: Callable[[NodeName, LogChunk], None] = lambda node, chunk: None,
+        facts: Callable[[JobId], ResumeFacts | None] = lambda job: None,
+        defaults: tuple[SiteDefault, ...] = (),
     ) -> None:
-        """`keep_log` gets the output of nodes' setups, in the loop's thread, and must not block."""
+        """`keep_log` gets the output of nodes' setups, `facts` tells of a resumed job's past; both are called in the
+        loop's thread and must not block. `defaults` are told to every agent."""
         self._sealer, self._clock, self._ring, self._tell, self._keep_log = sealer, clock, ring, tell, keep_log
         self._heartbeat_s, self._nodes = heartbeat_s, 0
+        self._facts, self._defaults = facts, defaults
         self._roster = Roster()
         self._asks: Asks[Link] = Asks()
         self._opted = Opted()
@@ -159,12 +167,6 @@ class Hub:
         match frame["t"]:
             case "report":
                 self._reported(link, frame)
-            case "ask":
-                self._asked(link, frame)
-            case "withdraw":
-                self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
-            case "opted":
-                self._note_opted(opted_list(frame))
             case "setup":
                 self._ring_if(self._roster.set_up_is(link.node, replace(setup_of(frame), at=self._clock.now())))
             case "mended":
@@ -174,6 +176,23 @@ class Hub:
                 self._ring_if(self._roster.deep_is(link.node, report))
             case "setup_log":
                 self._keep_log(link.node, setup_log_of(frame))
+            case _:
+                self._job_frame(link, frame)
+
+    def _job_frame(self, link: Link, frame: Frame) -> None:
+        """What is about one job."""
+        match frame["t"]:
+            case "ask":
+                self._asked(link, frame)
+            case "withdraw":
+                self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
+            case "opted":
+                self._note_opted(opted_list(frame))
+            case "exits":
+                self._ring_if(self._roster.exited(link.node, exits_of(frame, link.node, self._clock.now())))
+            case "facts?":
+                job = facts_wanted_of(frame)
+                link.send(facts_frame(job, self._facts(job)))
             case other:
                 raise Malformed(f"a frame of the unknown type {other[:20]!r}")
 
@@ -225,7 +244,8 @@ class Hub:
 
     def _terms(self) -> Terms:
         interval = max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
-        return Terms(interval_s=interval, late_after_s=max(3 * interval, 3.0), now=self._clock.now())
+        late_after_s, now = max(3 * interval, 3.0), self._clock.now()
+        return Terms(interval_s=interval, late_after_s=late_after_s, now=now, defaults=self._defaults)
 
     def _admit(self, link: Link, hello: Hello, terms: Terms, address: str) -> None:
         if not _NODE.match(hello.node):

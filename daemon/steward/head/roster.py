@@ -8,12 +8,14 @@ from dataclasses import replace
 from steward.model.deep import DeepReport
 from steward.model.health import Finding, Incarnation, Report
 from steward.model.ids import NodeName
+from steward.model.job_report import TaskExit
 from steward.model.mend import MendReport
 from steward.model.observed import AgentDetail, AgentView, WitnessSeen
 from steward.model.setup import SetupReport
 
 _SUPERSEDED_KEPT = 8
 _DEEP_KEPT = 4
+_EXITS_KEPT = 64
 
 
 class Superseded(Exception):
@@ -130,6 +132,16 @@ class Roster:
             others = tuple(one for one in view.deep if one.run != report.run)
             self._views[node] = replace(view, deep=(*others, report)[-_DEEP_KEPT:])
             return before is None or report.is_done != before.is_done or len(report.measures) != len(before.measures)
+
+    def exited(self, node: NodeName, exits: tuple[TaskExit, ...]) -> bool:
+        """Tasks that ended badly on the node; whether one is news. One that is told again keeps its first time."""
+        with self._lock:
+            view = self._views[node]
+            known = {replace(one, at=0.0) for one in view.exits}
+            new = tuple(one for one in exits if replace(one, at=0.0) not in known)
+            if new:
+                self._views[node] = replace(view, exits=(*view.exits, *new)[-_EXITS_KEPT:])
+            return bool(new)
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         """What the second witness found, also of a node for which no agent ever spoke."""

@@ -11,8 +11,8 @@ USAGE = (
     ",hang=0|1|SECONDS ,stacks=SIGNAL ,checkpoint=PATH"
 )
 
-_MODE = re.compile(r"^(?:(?P<evidence>[01])|any:(?P<any>[1-9][0-9]{0,3}))$")
-_PATH = re.compile(r"^/[A-Za-z0-9._/+@%:=-]{0,254}$")
+_MODE = re.compile(r"^(?:(?P<evidence>[01])|any:(?P<any>[1-9][0-9]{0,3}))\Z")
+_PATH = re.compile(r"^/[A-Za-z0-9._/+@%:=-]{0,254}\Z")
 STACK_SIGNALS = frozenset({"USR1", "USR2", "HUP", "QUIT", "URG"})
 
 
@@ -56,6 +56,17 @@ class ResumeMode:
             raise ValueError(f"--auto-resume={text!r}: {USAGE}")
         found = ResumeMode(text=text, on=match["evidence"] != "0", without_evidence=times)
         return replace(found, **_options(options))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteDefault:
+    """Batch jobs that the site opts in by itself: those without the option that are all that is not
+    empty here."""
+
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    mode: ResumeMode
 
 
 def _options(words: list[str]) -> dict[str, Any]:

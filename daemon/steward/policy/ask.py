@@ -138,7 +138,7 @@ def _can_retry(ask: Ask, job: Job, mem: JobMemory, bad: frozenset[NodeName], fai
     flop = ask.attempt > 0 and retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
     in_place = job.batch_host not in bad and ask.node not in bad
     still_in = any(n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable for n in bad & job.nodes)
-    return not flop and in_place and bool(job.nodes - bad) and not still_in
+    return ask.replay and not flop and in_place and bool(job.nodes - bad) and not still_in
 
 
 def requeue(job: Job, why: Why, draft: Draft) -> None:

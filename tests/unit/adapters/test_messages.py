@@ -2,7 +2,8 @@
 
 import pytest
 
-from steward.adapters.messages import MAX_FINDINGS, answer_frame, answer_of, ask_frame, ask_of, report_frame, report_of
+from steward.adapters.ask_messages import ask_frame, ask_of
+from steward.adapters.messages import MAX_FINDINGS, answer_frame, answer_of, report_frame, report_of
 from steward.adapters.wire import Malformed, pack
 from steward.model.ask import Answer, Ask, AskKind
 from steward.model.health import Finding, Outcome, Report, Severity

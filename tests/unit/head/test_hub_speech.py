@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from steward.adapters.messages import answer_of, ask_frame, let_go_of, opted_frame, report_frame, withdraw_frame
+from steward.adapters.ask_messages import ask_frame
+from steward.adapters.messages import answer_of, let_go_of, opted_frame, report_frame, withdraw_frame
 from steward.adapters.wire import Frame
 from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
