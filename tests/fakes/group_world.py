@@ -69,7 +69,7 @@ class GroupWorld(World):
             flags=frozenset({"DRAIN", "DYNAMIC_NORM"}),
             features=features,
             partitions=features & self.slurm.partitions.keys(),
-            slurmd_started=machine.ready_at,
+            slurmd_started=machine.started,
         )
 
     def _go_on_with_setup(self, machine: Machine) -> None:

@@ -30,6 +30,8 @@ class Machine:
     ready_at: float
     boot: int = 1
     mute: bool = False
+    cut: bool = False
+    """It works on, but neither Slurm's controller nor the head reaches it."""
     muted_at: float = 0.0
     agent: bool = True
     agent_back_at: float = 0.0
@@ -40,6 +42,13 @@ class Machine:
     mend: MendReport | None = None
     cured_by: frozenset[Advice] = frozenset()
     """Light rungs that help against what it has."""
+    shifted: float = 0.0
+    """By how much the clock was set since it started: what it said then does not change."""
+
+    @property
+    def started(self) -> float:
+        """As it told when it started."""
+        return self.ready_at - self.shifted
 
     @property
     def incarnation(self) -> Incarnation:
@@ -48,11 +57,14 @@ class Machine:
     def is_up(self, now: float) -> bool:
         return now >= self.ready_at and not self.mute
 
-    def agent_speaks(self, now: float) -> bool:
+    def agent_lives(self, now: float) -> bool:
         return self.is_up(now) and self.agent and now >= max(self.ready_at, self.agent_back_at) + RECONNECT_S
 
+    def agent_speaks(self, now: float) -> bool:
+        return self.agent_lives(now) and not self.cut
+
     def slurmd_speaks(self, now: float) -> bool:
-        return self.is_up(now) and self.slurmd and now >= self.ready_at + REGISTER_S
+        return self.is_up(now) and self.slurmd and not self.cut and now >= self.ready_at + REGISTER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +95,8 @@ class Machines:
     room: int | None = None
     """How many machines the provider has at most; None: as many as are asked for."""
     views: dict[NodeName, AgentView] = field(default_factory=dict)
+    shut: bool = False
+    """No new connection is let in: nobody can prove who he is."""
 
     def add(self, node: NodeName, token: str, now: float, boot_s: float = BOOT_S) -> Machine:
         self.made += 1
@@ -131,7 +145,7 @@ class Machines:
         if machine is None:
             return f"no instance {id}"
         machine.boot += 1
-        machine.mute, machine.findings, machine.checked_at = False, (), 0.0
+        machine.mute, machine.findings, machine.checked_at, machine.shifted = False, (), 0.0, 0.0
         machine.mend, machine.cured_by = None, frozenset()
         machine.agent = machine.slurmd = True
         machine.ready_at = now + BOOT_S
@@ -144,7 +158,7 @@ class Machines:
         lent = {loan.node: (token, loan) for token, loan in self.loans.items()}
         listed = {}
         for m in self.alive.values():
-            made = Instance(id=m.id, node=m.node, state=state(m), token=m.token, launched=m.ready_at)
+            made = Instance(id=m.id, node=m.node, state=state(m), token=m.token, launched=m.started)
             if m.node in lent:
                 token, loan = lent[m.node]
                 id = InstanceId(f"{m.id}/{token}")
@@ -173,7 +187,12 @@ class Machines:
     def unmute(self, node: NodeName) -> None:
         machine = self.of(node)
         if machine:
-            machine.mute = False
+            machine.mute = machine.cut = False
+
+    def cut_off(self, node: NodeName, now: float) -> None:
+        machine = self.of(node)
+        if machine:
+            machine.cut, machine.muted_at = True, now
 
     def restart_agent(self, node: NodeName, now: float, away_s: float) -> None:
         machine = self.of(node)
@@ -229,7 +248,7 @@ class Machines:
         machine = self.of(node)
         if machine is None or now < machine.ready_at:
             result = Witness.REFUSED
-        elif machine.mute:
+        elif machine.mute or machine.cut:
             result = Witness.SILENT
         else:
             result = Witness.ALIVE if machine.slurmd_speaks(now) else Witness.REFUSED
@@ -252,7 +271,7 @@ class Machines:
 
     def _update_view(self, node: NodeName, machine: Machine | None, now: float) -> None:
         view = self.views.get(node)
-        if machine and machine.agent_speaks(now):
+        if machine and machine.agent_speaks(now) and (not self.shut or (view is not None and view.connected)):
             same = view is not None and view.connected and view.incarnation == machine.incarnation
             witness = view.witness if same and view else None
             self.views[node] = AgentView(
@@ -273,7 +292,7 @@ class Machines:
     def _gone(self, view: AgentView, machine: Machine | None, now: float) -> AgentView:
         """A dead process's connection breaks at once; a mute one's is given up after its heartbeats stayed away."""
         same = machine is not None and view.incarnation == machine.incarnation
-        if same and machine is not None and machine.mute and now < machine.muted_at + GONE_S:
+        if same and machine is not None and (machine.mute or machine.cut) and now < machine.muted_at + GONE_S:
             return replace(view, late=now >= machine.muted_at + LATE_S)
         why = "silent" if same else "connection reset"
         return replace(view, connected=False, late=False, lost_at=now, lost_why=why, witness=None)

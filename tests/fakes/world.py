@@ -130,11 +130,16 @@ class World:
         return set(self.slurm.nodes)
 
     def _slurmd_of(self, machine: Machine | None) -> float | None:
-        return machine.ready_at if machine and machine.slurmd_speaks(self.now) else None
+        return machine.started if machine and machine.slurmd_speaks(self.now) else None
 
     def is_alive(self, name: NodeName) -> bool:
         machine = self.machines.of(name)
         return machine is not None and machine.is_up(self.now)
+
+    def _is_cut(self, name: NodeName | None) -> bool:
+        """Nobody is told how a step there ended, until it is reached again."""
+        machine = self.machines.of(name) if name else None
+        return machine is not None and machine.cut
 
     def _work(self, id: JobId) -> None:
         """A running step ends well, by its own bug, or because a node of it died."""
@@ -144,7 +149,7 @@ class World:
         dead = [name for name in job.nodes if not self.is_alive(name)]
         host_lives = job.batch_host is not None and self.is_alive(job.batch_host)
         ran = self.now - run.step_started
-        if not host_lives:
+        if not host_lives or self._is_cut(job.batch_host):
             return
         if (dead and ran > NOTICE_S) or (run.bug_after_s is not None and ran >= run.bug_after_s):
             run.step_runs = False
@@ -156,7 +161,7 @@ class World:
         """A shim asks, when the job opted in and its node's agent lives; otherwise the failure stands."""
         host = job.batch_host
         machine = self.machines.of(host) if host else None
-        if host is None or job.id not in self.opted or machine is None or not machine.agent_speaks(self.now):
+        if host is None or job.id not in self.opted or machine is None or not machine.agent_lives(self.now):
             self._failure_stands(job, kind)
             return
         ask = Ask(

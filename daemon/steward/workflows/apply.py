@@ -57,7 +57,7 @@ from steward.ports import (
 )
 from steward.workflows.batch import Batch, batches, nodes_of
 from steward.workflows.journal import Journal
-from steward.workflows.pool import Pool
+from steward.workflows.pool import Pool, Workers
 from steward.workflows.promises import DeepAction, JobAction, Promises, SlurmAction
 from steward.workflows.subject import kind_of
 
@@ -91,10 +91,15 @@ class Applier:
         changed: Callable[[], None],
         listing: Callable[[], None],
         ring: Callable[[], None],
+        workers: Workers | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`workers` carry out what is slow; threads of our own when none are given. `monotonic` tells how long a
+        command took, seconds."""
         self._ports, self._journal = ports, journal
         self._changed, self._listing, self._ring = changed, listing, ring
-        self._pool = Pool(_SLOW_AT_ONCE, "slow")
+        self._pool = workers or Pool(_SLOW_AT_ONCE, "slow")
+        self._monotonic = monotonic
         self._lock = threading.Lock()
         self._under_way: set[Key] = set()
 
@@ -114,14 +119,14 @@ class Applier:
                 ended += self._tell(batch, "not tried", refusal)
                 kept.note(batch, "not tried", 0.0)
             else:
-                began = time.monotonic()
+                began = self._monotonic()
                 outcome, error = self._try(first, partial(self._do, batch))
                 if len(batch) > 1 and outcome in _ONE_OF_THEM:
                     middle = len(batch) // 2
                     waiting.extendleft((batch[middle:], batch[:middle]))
                     continue
                 ended += self._tell(batch, outcome, error)
-                kept.note(batch, outcome, time.monotonic() - began)
+                kept.note(batch, outcome, self._monotonic() - began)
             alive()
         self._journal.record(ended)
 

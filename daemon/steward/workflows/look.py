@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from steward.ports import Clock
-from steward.workflows.pool import Pool
+from steward.workflows.pool import Workers
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class Seen(Generic[T]):
 class Look(Generic[T]):
     """`start` begins a read unless one is under way; `last` is the newest that succeeded."""
 
-    def __init__(self, name: str, read: Callable[[], T], pool: Pool, clock: Clock, done: Callable[[], None]) -> None:
+    def __init__(self, name: str, read: Callable[[], T], pool: Workers, clock: Clock, done: Callable[[], None]) -> None:
         """`done` is called, from the pool's thread, after every read."""
         self._name, self._read, self._pool, self._clock, self._done = name, read, pool, clock, done
         self._lock = threading.Lock()

@@ -20,7 +20,7 @@ from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.bell import Bell
 from steward.workflows.look import Look
-from steward.workflows.pool import Pool
+from steward.workflows.pool import Pool, Workers
 
 _POLL_S = 0.2
 _LATE_S = 5.0
@@ -51,11 +51,13 @@ class Observer:
         clock: Clock,
         bell: Bell,
         patience: Patience | None = None,
+        workers: Workers | None = None,
     ) -> None:
+        """`workers` carry out the reads; threads of our own when none are given."""
         self._agents, self._clock, self._bell = agents, clock, bell
         self._patience = patience or Patience()
         self._news = threading.Condition()
-        pool = Pool(5, "look")
+        pool = workers or Pool(5, "look")
         self._nodes: Look[Mapping[NodeName, Node]] = Look("Slurm's nodes", slurm.nodes, pool, clock, self._came)
         self._jobs: Look[Mapping[JobId, Job]] = Look("Slurm's jobs", slurm.jobs, pool, clock, self._came)
         self._partitions: Look[Mapping[str, Partition]] = Look(

@@ -4,8 +4,15 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 log = logging.getLogger(__name__)
+
+
+class Workers(Protocol):
+    """Who carries out calls, now or later."""
+
+    def submit(self, call: Callable[[], None]) -> None: ...
 
 
 class Pool:
