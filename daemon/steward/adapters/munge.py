@@ -1,11 +1,11 @@
 """MUNGE credentials through libmunge: who speaks, proved by the cluster's key."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from steward.ports import Permanent, Retryable
+from steward.ports import MungePort, Permanent, Retryable
 
 _LIBRARY = "libmunge.so.2"
 _OPTION_SOCKET = 8
@@ -73,6 +73,32 @@ class Munge:
         if code in _RETRYABLE:
             raise Retryable(f"{text} (is munged running?)")
         raise Permanent(text)
+
+
+class ToldMunge:
+    """Another MungePort that says so, in the caller's thread, whenever munged did not answer."""
+
+    def __init__(self, munge: MungePort, no_answer: Callable[[str], None]) -> None:
+        self._munge = munge
+        self._no_answer = no_answer
+
+    def encode(self, payload: bytes) -> str:
+        """As the other's."""
+        with self._telling():
+            return self._munge.encode(payload)
+
+    def decode(self, credential: str) -> tuple[int, bytes]:
+        """As the other's."""
+        with self._telling():
+            return self._munge.decode(credential)
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except Retryable as error:
+            self._no_answer(str(error))
+            raise
 
 
 def _load() -> Any:

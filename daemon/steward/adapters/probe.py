@@ -32,7 +32,7 @@ from steward.model.probe import (
     SpoolUsage,
     TouchMounts,
 )
-from steward.ports import Permanent, PortError
+from steward.ports import MungePort, Permanent, PortError
 
 _MAX_FILE = 65536
 _NOTHING_TO_SAY = (errno.EINVAL, errno.EIO, errno.ENODEV, errno.EOPNOTSUPP)
@@ -43,7 +43,8 @@ _DRIVER_GPUS = "/proc/driver/nvidia/gpus"
 
 class LocalProbes:
     """`skew_s` tells the head's clock minus ours, or None while there is no head. `proc` and `sys` are where those file
-    systems are mounted, `munge_socket` is munged's ("": the library's default). Threads may share one."""
+    systems are mounted; `munge` makes the way to munged, and raises Permanent where there is no libmunge. Threads may
+    share one."""
 
     def __init__(
         self,
@@ -51,13 +52,13 @@ class LocalProbes:
         skew_s: Callable[[], float | None],
         proc: Path = Path("/proc"),
         sys: Path = Path("/sys"),
-        munge_socket: str = "",
+        munge: Callable[[], MungePort] = Munge,
         nvml: Nvml | None = None,
     ) -> None:
         self._skew_s = skew_s
         self._roots = {"/proc/": f"{proc}/", "/sys/": f"{sys}/"}
         self._proc = proc
-        self._munge_socket = munge_socket
+        self._munge = munge
         self._nvml = nvml or Nvml()
         self._processes = Processes(proc)
         self._mount_looks = MountLooks()
@@ -132,7 +133,7 @@ class LocalProbes:
 
     def _ask_munge(self) -> Raw:
         try:
-            munge = Munge(self._munge_socket)
+            munge = self._munge()
         except Permanent as error:
             return Raw(output=str(error))
         try:

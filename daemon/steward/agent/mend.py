@@ -65,7 +65,7 @@ class Mending:
         self._path, self._whose = path, [incarnation.instance, incarnation.boot]
         self._head, self._mender, self._after = head, mender, after
         self._threads, self._clock = threads, clock
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | asyncio.Task[str] | None = None
         self._report = self._recall()
 
     def frames(self) -> tuple[Frame, ...]:
@@ -82,6 +82,17 @@ class Mending:
         self._task = asyncio.get_running_loop().create_task(self._carry_out(order))
         self._task.add_done_callback(lambda _: self._rested())
 
+    async def restart(self, unit: str) -> str:
+        """By the agent's own will, for what it cannot tell the head of, after what is being done already. Why it could
+        not be; empty when it was."""
+        while self._task is not None:
+            await self.rest()
+        order = MendOrder(rung=Advice.RESTART_SERVICE, target=unit, token="")
+        task = asyncio.get_running_loop().create_task(self._error_of(order))
+        self._task = task
+        task.add_done_callback(lambda _: self._rested())
+        return await task
+
     async def rest(self) -> None:
         """Until nothing is being done."""
         if self._task is not None:
@@ -92,12 +103,11 @@ class Mending:
 
     async def _carry_out(self, order: MendOrder) -> None:
         log.warning("mend begins rung=%s target=%s token=%s", order.rung.value, order.target, order.token)
-        error = ""
         try:
             self._save(MendReport(token=order.token, error=CUT_OFF, at=self._clock.now()))
-            await self._do(order)
-        except (PortError, OSError) as failure:
-            error = str(failure) or type(failure).__name__
+            error = await self._error_of(order)
+        except PortError as failure:
+            error = str(failure)
         self._report = MendReport(token=order.token, error=error, at=self._clock.now())
         log.warning("mend ended rung=%s target=%s why=%r", order.rung.value, order.target, error or "done")
         self._head.post(mended_frame(self._report))
@@ -105,6 +115,14 @@ class Mending:
             self._save(self._report)
         except PortError as failure:
             log.warning("mend not saved why=%r", str(failure))
+
+    async def _error_of(self, order: MendOrder) -> str:
+        """Carry it out; how that failed, or nothing."""
+        try:
+            await self._do(order)
+        except (PortError, OSError) as failure:
+            return str(failure) or type(failure).__name__
+        return ""
 
     async def _do(self, order: MendOrder) -> None:
         began = self._clock.now()

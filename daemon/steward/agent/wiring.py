@@ -13,7 +13,7 @@ from steward.adapters.hardware import Hardware
 from steward.adapters.identity import incarnation, node_name
 from steward.adapters.jobs_here import JobsHere
 from steward.adapters.mender import Mender
-from steward.adapters.munge import Munge
+from steward.adapters.munge import Munge, ToldMunge
 from steward.adapters.nvml import Nvml
 from steward.adapters.offload import Threads
 from steward.adapters.probe import LocalProbes
@@ -33,6 +33,7 @@ from steward.agent.kernel_watch import KernelWatch
 from steward.agent.let_go import LettingGo
 from steward.agent.link import Link
 from steward.agent.mend import AfterMend, Mending
+from steward.agent.munge_care import MungeCare
 from steward.agent.opted import OptedBook
 from steward.agent.reception import Reception
 from steward.agent.senses import Senses
@@ -46,7 +47,7 @@ from steward.checks.known import mode_of
 from steward.checks.samples import Rule
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
-from steward.ports import Clock, Notifier, Permanent
+from steward.ports import Clock, MungePort, Notifier, Permanent
 
 try:
     from steward.adapters.systemd import SystemdNotifier
@@ -64,7 +65,10 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     who = incarnation(config.agent.instance_id_file, config.agent.boot_id_file)
     clock = SystemClock()
     opted = OptedBook(config.agent.state_dir / f"opted-{name}.json")
-    link = Link(_Connect(config, name, who, opted), clock=clock, rng=random.SystemRandom())
+    munge = Munge(str(config.cluster.munge_socket or ""))
+    care = MungeCare(config.agent.state_dir / f"munge-{name}.json", munge=munge, threads=Threads(1), clock=clock)
+    told = ToldMunge(munge, care.no_answer)
+    link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom())
     slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     desk = Desk(
         node=name,
@@ -78,7 +82,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     )
     nvml = Nvml()
     kernel = _kernel(config, name, who, clock)
-    senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel)
+    senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
     mender = Mender(units=config.agent.restart_units, let_go=nvml.away)
     after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
     state = config.agent.state_dir / f"mend-{name}.json"
@@ -98,7 +102,9 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     )
     verdict = VerdictDesk(findings=senses.findings, mode=mode_of(config.checks))
     shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
-    await agent.run(shims.run(), keep_tidy(opted, slurm, name, clock))
+    # munge.service is the munged of the library's own socket: whose service another one is, nobody knows
+    watched = () if config.cluster.munge_socket else (care.run(mending.restart),)
+    await agent.run(shims.run(), keep_tidy(opted, slurm, name, clock), *watched)
 
 
 def _deep(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> DeepDesk:
@@ -139,6 +145,7 @@ def _senses(
     clock: Clock,
     nvml: Nvml,
     kernel: KernelWatch,
+    munge: MungePort,
 ) -> Senses:
     limits, health = config.checks, config.health
     facts = Facts(node=node, limits=limits, slurm_conf=str(config.cluster.slurm_conf))
@@ -146,7 +153,7 @@ def _senses(
         skew_s=lambda: link.skew_s,
         proc=config.agent.proc_dir,
         sys=config.agent.sys_dir,
-        munge_socket=str(config.cluster.munge_socket or ""),
+        munge=lambda: munge,
         nvml=nvml,
     )
     memory = CheckMemory(config.agent.state_dir / f"checks-{node}.json", incarnation=who, clock=clock)
@@ -182,8 +189,9 @@ def _notifier() -> Notifier:
 class _Connect:
     """How the link reaches the head: name, TCP, handshake."""
 
-    def __init__(self, config: AgentConfig, node: NodeName, who: Incarnation, opted: OptedBook) -> None:
-        munge = Munge(str(config.cluster.munge_socket or ""))
+    def __init__(
+        self, config: AgentConfig, node: NodeName, who: Incarnation, opted: OptedBook, munge: MungePort
+    ) -> None:
         self._sealer = Sealer(munge, _trusted(config.cluster.slurm_user), Threads(_MUNGE_THREADS))
         self._address = config.head_address
         self._threads = Threads(1)

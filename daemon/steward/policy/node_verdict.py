@@ -180,7 +180,7 @@ def _of_standing(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdic
         return NodeVerdict(word=Word.UNWATCHED, evidence=f"Slurm has it {away[0]}" if away else evidence)
     coming = {
         Standing.LATE: "called silent when its connection ends or stays quiet",
-        Standing.AGENT_ONLY: "nothing: jobs run on; see why steward-agent does not run there",
+        Standing.AGENT_ONLY: "nothing: jobs run on; see whether steward-agent and munged run there",
     }
     return NodeVerdict(
         word=Word.SUSPECT,

@@ -5,13 +5,14 @@ import sys
 from pathlib import Path
 
 from steward.adapters.kernel_clock import is_synchronised
+from steward.adapters.munge import Munge
 from steward.adapters.probe import LocalProbes
 from steward.adapters.spool import spool_dir
 from steward.model.probe import AskMunge, KernelClock, Raw, RunOnEach, RunProgram, SpoolUsage
 
 
 def probes(munge_socket: str = "") -> LocalProbes:
-    return LocalProbes(skew_s=lambda: None, munge_socket=munge_socket)
+    return LocalProbes(skew_s=lambda: None, munge=lambda: Munge(munge_socket))
 
 
 def a_program(path: Path, text: str) -> tuple[str, ...]:

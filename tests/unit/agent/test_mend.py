@@ -227,3 +227,24 @@ def test_orders_and_reports_come_out_as_they_went_in() -> None:
     assert mend_of(mend_frame(order)) == MendOrder(rung=Advice.RESET_GPU, target=GPU, token="c1-x")
     report = MendReport(token="c1-x", error="held", at=3.0)
     assert mended_of(mended_frame(report)) == report
+
+
+def test_what_the_agent_does_by_its_own_will_waits_its_turn_and_leaves_the_heads_orders_as_they_were(
+    bench: Bench,
+) -> None:
+    async def story() -> None:
+        bench.mender.until = threading.Event()
+        mending = bench.mending()
+        mending.obey(RESET)
+        own = asyncio.ensure_future(mending.restart("munge.service"))
+        await asyncio.sleep(0.05)
+        assert bench.mender.did == [f"reset {GPU}"]
+        bench.mender.until.set()
+        assert await own == ""
+        assert [mended_of(frame).token for frame in mending.frames()] == [RESET.token]
+        bench.mender.error = "not allowed"
+        assert await mending.restart("munge.service") == "not allowed"
+
+    in_loop(story)
+    assert bench.mender.did == [f"reset {GPU}"] + ["restart munge.service"] * 2
+    assert len(bench.reports()) == 1
