@@ -13,6 +13,10 @@ _NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
 _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,1023}")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _REASON_LIMIT = 200
+_RANGE = re.compile(r"(?<![0-9])([0-9]+)-([0-9]+)")
+_MAX_RANGE = 65536
+"""Of Slurm's own host lists; a longer one is not from Slurm, and would take all our memory."""
+_MAX_NAMES = 1 << 20
 
 
 def node_list(names: Iterable[NodeName]) -> str:
@@ -29,12 +33,32 @@ def expand(text: str) -> frozenset[NodeName]:
     if text in ("", "(null)", "None"):
         return frozenset()
     try:
-        names = frozenset(NodeName(str(name)) for name in NodeSet(text, resolver=RESOLVER_NOGROUP))
-    except NodeSetParseError as error:
-        raise Retryable(f"cannot read the node list {printable(text, 120)!r}: {error}") from error
+        names = frozenset(NodeName(str(name)) for name in _node_set(text))
+    except (NodeSetParseError, ValueError, OverflowError) as error:
+        why = printable(str(error), 120)
+        raise Retryable(f"cannot read the node list {printable(text, 120)!r}: {why}") from error
     if not names or not all(_NODE.fullmatch(name) for name in names):
         raise Retryable(f"cannot read the node list {printable(text, 120)!r}")
     return names
+
+
+def _node_set(text: str) -> NodeSet:
+    """Raises NodeSetParseError, or ValueError for more names than any cluster has."""
+    if any(int(last) - int(first) >= _MAX_RANGE for first, last in _RANGE.findall(text)):
+        raise ValueError(f"a range of more than {_MAX_RANGE} nodes")
+    found = NodeSet(text, resolver=RESOLVER_NOGROUP)
+    if len(found) > _MAX_NAMES:
+        raise ValueError(f"more than {_MAX_NAMES} nodes")
+    return found
+
+
+def first_words(line: str) -> dict[str, str]:
+    """`Key=value` words of a line of scontrol. What a later free text (a comment) repeats is not believed."""
+    words: dict[str, str] = {}
+    for word in line.split():
+        key, _, value = word.partition("=")
+        words.setdefault(key, value)
+    return words
 
 
 def reason(text: str) -> str:
