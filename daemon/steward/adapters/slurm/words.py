@@ -13,7 +13,8 @@ _NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
 _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,1023}")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _REASON_LIMIT = 200
-_RANGE = re.compile(r"(?<![0-9])([0-9]+)-([0-9]+)")
+_BRACKETS = re.compile(r"\[([^\]]*)")
+_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 _MAX_RANGE = 65536
 """Of Slurm's own host lists; a longer one is not from Slurm, and would take all our memory."""
 _MAX_NAMES = 1 << 20
@@ -44,7 +45,8 @@ def expand(text: str) -> frozenset[NodeName]:
 
 def _node_set(text: str) -> NodeSet:
     """Raises NodeSetParseError, or ValueError for more names than any cluster has."""
-    if any(int(last) - int(first) >= _MAX_RANGE for first, last in _RANGE.findall(text)):
+    ranges = [pair for within in _BRACKETS.findall(text) for pair in _RANGE.findall(within)]
+    if any(int(last) - int(first) >= _MAX_RANGE for first, last in ranges):
         raise ValueError(f"a range of more than {_MAX_RANGE} nodes")
     found = NodeSet(text, resolver=RESOLVER_NOGROUP)
     if len(found) > _MAX_NAMES:
