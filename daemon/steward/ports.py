@@ -7,7 +7,7 @@ Errors: `Retryable` (try again later, nothing is known to have happened), `Perma
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from steward.model.action import Action, LetGo, MendNode, SetUpNode
+from steward.model.action import Action, CollectStacks, LetGo, MendNode, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, JobId, Key, NodeName
@@ -203,6 +203,10 @@ class AgentPort(Protocol):
 
     def let_go(self, order: LetGo) -> None:
         """Pass it on to the agents of its nodes that are connected; its effect is that they leave COMPLETING."""
+
+    def collect_stacks(self, order: CollectStacks) -> None:
+        """Pass it on to the agents of its nodes that are connected; that a node's part is kept comes with the views
+        (`AgentView.bundles`). Raises Permanent for an order that no agent would take."""
 
     def mend(self, order: MendNode) -> None:
         """Raises Stale when the node's agent is not connected, Permanent for an order that no agent would take. How it

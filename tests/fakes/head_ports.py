@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from steward.model.action import Action, LetGo, MendNode, SetUpNode
+from steward.model.action import Action, CollectStacks, LetGo, MendNode, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, Key, NodeName
@@ -24,6 +24,7 @@ class FakeAgents:
     answers: list[tuple[AskId, Answer]] = field(default_factory=list)
     checked: list[frozenset[NodeName]] = field(default_factory=list)
     let_go_of: list[LetGo] = field(default_factory=list)
+    stacks_of: list[CollectStacks] = field(default_factory=list)
     set_ups: list[SetUpNode] = field(default_factory=list)
     mends: list[MendNode] = field(default_factory=list)
     seen: dict[NodeName, WitnessSeen] = field(default_factory=dict)
@@ -51,6 +52,9 @@ class FakeAgents:
 
     def let_go(self, order: LetGo) -> None:
         self.let_go_of.append(order)
+
+    def collect_stacks(self, order: CollectStacks) -> None:
+        self.stacks_of.append(order)
 
     def mend(self, order: MendNode) -> None:
         if order.node in self.table and not self.table[order.node].connected:

@@ -14,8 +14,10 @@ from steward.adapters.handshake import Hello, Terms, accept_agent
 from steward.adapters.job_messages import exits_of, facts_frame, facts_wanted_of
 from steward.adapters.mend_messages import mend_frame, mended_of
 from steward.adapters.messages import answer_frame, check_now_frame, let_go_frame, opted_list, report_of, text
+from steward.adapters.progress_messages import progress_of
 from steward.adapters.seal import Sealer
 from steward.adapters.setup_messages import LogChunk, set_up_frames, setup_log_of, setup_of
+from steward.adapters.stacks_messages import BundlePiece, bundle_of, stacks_frame
 from steward.adapters.wire import Frame, Malformed
 from steward.head.arrival import conflict, host_of
 from steward.head.beats import reply
@@ -23,7 +25,7 @@ from steward.head.link import Link
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.wheel import Wheel
-from steward.model.action import LetGo, MendNode, SetUpNode
+from steward.model.action import CollectStacks, LetGo, MendNode, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, JobId, NodeName
@@ -54,12 +56,14 @@ class Hub:
         tell: Callable[[Event], None],
         heartbeat_s: float = 1.0,
         keep_log: Callable[[NodeName, LogChunk], None] = lambda node, chunk: None,
+        keep_bundle: Callable[[NodeName, BundlePiece], None] = lambda node, piece: None,
         facts: Callable[[JobId], ResumeFacts | None] = lambda job: None,
         defaults: tuple[SiteDefault, ...] = (),
     ) -> None:
-        """`keep_log` gets the output of nodes' setups, `facts` tells of a resumed job's past; both are called in the
-        loop's thread and must not block. `defaults` are told to every agent."""
+        """`keep_log` gets the output of nodes' setups, `keep_bundle` what jobs' tasks were doing, `facts` tells of a
+        resumed job's past; all are called in the loop's thread and must not block. `defaults` are told to every agent."""
         self._sealer, self._clock, self._ring, self._tell, self._keep_log = sealer, clock, ring, tell, keep_log
+        self._keep_bundle = keep_bundle
         self._heartbeat_s, self._nodes = heartbeat_s, 0
         self._facts, self._defaults = facts, defaults
         self._roster = Roster()
@@ -132,6 +136,10 @@ class Hub:
         frame = let_go_frame(order)
         self._in_loop(lambda: self._send_all(order.nodes, frame))
 
+    def collect_stacks(self, order: CollectStacks) -> None:
+        frame = stacks_frame(order)
+        self._in_loop(lambda: self._send_all(order.nodes, frame))
+
     def set_up(self, order: SetUpNode) -> None:
         self._to_one(order.node, *set_up_frames(order))
 
@@ -188,6 +196,11 @@ class Hub:
                 self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
             case "opted":
                 self._note_opted(opted_list(frame))
+            case "progress":
+                jobs = progress_of(frame, link.node, self._clock.now())
+                self._ring_if(self._roster.progress_is(link.node, jobs))
+            case "bundle":
+                self._keep_piece(link.node, bundle_of(frame))
             case "exits":
                 self._ring_if(self._roster.exited(link.node, exits_of(frame, link.node, self._clock.now())))
             case "facts?":
@@ -215,6 +228,12 @@ class Hub:
             log.warning("too many shims wait on this node: told to stop", extra={"node": link.node, "job": ask.job})
             link.send(answer_frame(ask.id, Answer.STOP, frozenset()))
         self._ring()
+
+    def _keep_piece(self, node: NodeName, piece: BundlePiece) -> None:
+        self._keep_bundle(node, piece)
+        if piece.is_last:
+            self._roster.has_told(node, piece.name)
+            self._ring()
 
     def _note_opted(self, opted: tuple[OptedIn, ...]) -> None:
         news = [self._opted.add(replace(one, at=self._clock.now())) for one in opted]

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from steward.model.deep import DeepReport
 from steward.model.health import Finding, Incarnation, Report
-from steward.model.ids import NodeName
-from steward.model.job_report import TaskExit
+from steward.model.ids import JobId, NodeName
+from steward.model.job_report import Progress, TaskExit
 from steward.model.mend import MendReport
 from steward.model.observed import AgentDetail, AgentView, WitnessSeen
 from steward.model.setup import SetupReport
 
 _SUPERSEDED_KEPT = 8
 _DEEP_KEPT = 4
+_BUNDLES_KEPT = 8
 _EXITS_KEPT = 64
 
 
@@ -143,6 +144,20 @@ class Roster:
                 self._views[node] = replace(view, exits=(*view.exits, *new)[-_EXITS_KEPT:])
             return bool(new)
 
+    def progress_is(self, node: NodeName, jobs: tuple[Progress, ...]) -> bool:
+        """How far the node's jobs are; whether that is news (a step is not: a job's first one is, and rest)."""
+        with self._lock:
+            view = self._views[node]
+            self._views[node] = replace(view, progress=jobs)
+            return _milestones(jobs) != _milestones(view.progress)
+
+    def has_told(self, node: NodeName, bundle: str) -> None:
+        """The node's part of a bundle is here in full."""
+        with self._lock:
+            view = self._views[node]
+            others = tuple(name for name in view.bundles if name != bundle)
+            self._views[node] = replace(view, bundles=(*others, bundle)[-_BUNDLES_KEPT:])
+
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         """What the second witness found, also of a node for which no agent ever spoke."""
         with self._lock:
@@ -156,6 +171,10 @@ class Roster:
         kept[old] = None
         if len(kept) > _SUPERSEDED_KEPT:
             kept.popitem(last=False)
+
+
+def _milestones(jobs: tuple[Progress, ...]) -> list[tuple[JobId, int, bool, bool]]:
+    return [(one.job, one.restart, one.step is None, one.quiet_s > 0) for one in jobs]
 
 
 def _essence(findings: tuple[Finding, ...]) -> list[Finding]:

@@ -277,6 +277,7 @@ Action = (
     | AllowRequeue
     | CommentJob
     | LetGo
+    | CollectStacks
     | AnswerAsk
     | CheckNow
     | ProbeNode

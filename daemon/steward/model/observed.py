@@ -78,6 +78,8 @@ class AgentView:
     """How the last light repair that was ordered in this boot ended; None: none was, or it is under way."""
     progress: tuple[Progress, ...] = ()
     """How far the opted-in jobs on it are."""
+    bundles: tuple[str, ...] = ()
+    """Names of the stacks that it was asked for (`CollectStacks.name`) and has told in full, the last ones."""
     exits: tuple[TaskExit, ...] = ()
     """Tasks of opted-in jobs that ended badly on it, the last ones."""
     address: str = ""

@@ -19,6 +19,7 @@ from steward.model.action import (
     AnswerAsk,
     BackUpNode,
     CheckNow,
+    CollectStacks,
     CommentJob,
     DownNode,
     DrainNode,
@@ -139,6 +140,8 @@ class Applier:
                 self._ports.agents.check_now(first.nodes, first.budget_s)
             case LetGo():
                 self._ports.agents.let_go(first)
+            case CollectStacks():
+                self._ports.agents.collect_stacks(first)
             case MendNode():
                 self._ports.agents.mend(first)
             case SetUpNode():

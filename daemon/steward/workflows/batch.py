@@ -7,6 +7,7 @@ from steward.model.action import (
     AllowRequeue,
     AnswerAsk,
     CheckNow,
+    CollectStacks,
     CommentJob,
     DownNode,
     DrainNode,
@@ -79,7 +80,7 @@ def _nodes(action: Action) -> frozenset[NodeName] | None:
             return None
         case ReleaseNodes():
             return None
-        case SignalJob() | LookAtAlarms() | CommentJob():
+        case SignalJob() | LookAtAlarms() | CommentJob() | CollectStacks():
             return frozenset()
         case ReserveNodes() | SubmitDeep():
             return action.nodes

@@ -6,6 +6,7 @@ from steward.model.action import (
     Action,
     AnswerAsk,
     CheckNow,
+    CollectStacks,
     DownNode,
     DrainNode,
     LaunchInstance,
@@ -42,7 +43,7 @@ def _about(action: Action) -> dict[str, Any]:
             return {"node": action.slot.node, "case": action.case}
         case AnswerAsk():
             return {**about, "answer": action.answer.value}
-        case LetGo() | CheckNow() | SetFeature():
+        case LetGo() | CheckNow() | CollectStacks() | SetFeature():
             return {**about, "nodes": len(action.nodes)}
         case ReserveNodes() | SubmitDeep():
             return {"reservation": action.name, "nodes": len(action.nodes)}

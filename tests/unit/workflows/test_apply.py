@@ -9,6 +9,7 @@ from steward.model.action import (
     AllowRequeue,
     AnswerAsk,
     CheckNow,
+    CollectStacks,
     DownNode,
     DrainNode,
     LaunchInstance,
@@ -253,6 +254,13 @@ def test_agents_are_told_to_let_go_of_a_lost_run() -> None:
     bench.apply(order)
     assert bench.agents.let_go_of == [order]
     assert bench.store.outcomes[Key("letgo:7:0")] == ""
+
+
+def test_agents_are_told_to_keep_the_stacks_of_a_job() -> None:
+    bench = Bench()
+    order = CollectStacks(key=Key("s"), why=WHY, job=J7, nodes=frozenset({N1}), name="job-7-0-1", signal="USR1")
+    bench.apply(order)
+    assert bench.agents.stacks_of == [order]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), KeyError("n9")])
