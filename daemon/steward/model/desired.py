@@ -8,7 +8,10 @@ from types import MappingProxyType
 from steward.model.deep import DeepKind
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
+from steward.model.resume_mode import SiteDefault
 
+FINAL_CODE = 93
+"""A job that exits with it is not tried again, whatever else."""
 REPORT_ONLY = 'report only, no node is touched: set repair.mode = "act" when the reports look right'
 """What `steward status`, the log at start and the doctor say of the mode in which a new head begins."""
 
@@ -34,6 +37,28 @@ class ResumePolicy:
     """A retry that fails sooner had too few nodes or a bad one left: the job is requeued instead."""
     ask_deadline_s: float = 60.0
     """No shim waits longer than this for a decision: then it is told to stop."""
+    recheck_s: float = 10.0
+    """A failure whose log speaks for the machines waits this much longer, and its nodes are checked once more."""
+    stalls: int = 2
+    """Resumes in a row that may bring no new checkpoint (where checkpoints are known)."""
+    youngest_s: float = 180.0
+    """A run younger than this is not resumed without evidence."""
+    backoff_s: tuple[float, ...] = (0.0, 0.0, 60.0, 300.0, 900.0)
+    """Shortest time from one resume of a job to its next requeue; the last one repeats."""
+    final_codes: frozenset[int] = frozenset()
+    """Exit codes, besides FINAL_CODE, that mean: do not try again."""
+    user_errors_stop: bool = True
+    """A line of the log that shows an error of the job's own denies a resume without evidence."""
+    timeout: bool = False
+    """Whether jobs go on after their time limit, if they do not say it themselves."""
+    preempted: bool = False
+    """Whether jobs that Slurm cancelled to make room come back."""
+    checkpoint_signal: str = ""
+    """Sent to a job that goes on after its time limit; empty: none."""
+    checkpoint_before_s: float = 120.0
+    """So long before its time limit."""
+    defaults: tuple[SiteDefault, ...] = ()
+    """Batch jobs that the site opts in by itself; the first that fits a job counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +91,8 @@ class RepairPolicy:
     """False: report only, no node is touched."""
     settle_s: float = 0.2
     witness_fresh_s: float = 3.0
+    settle_degraded_s: float = 0.0
+    """How long a check's degraded finding must stand before its node is drained; 0: not at all."""
     suspect_deadline_s: float = 30.0
     drain_deadline_s: float = 60.0
     release_deadline_s: float = 86400.0

@@ -17,6 +17,21 @@ class Decision(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A job's newest checkpoint, as its nodes told of it. `at` is Unix s on the head's clock."""
+
+    path: str = ""
+    step: int | None = None
+    at: float | None = None
+
+    def is_newer_than(self, other: "Saved") -> bool:
+        """Whether it holds more of the work: by its step where both have one, else by its time."""
+        if self.step is not None and other.step is not None:
+            return self.step > other.step
+        return self.at is not None and (other.at is None or self.at > other.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One decision about a job and how it went. Times are Unix seconds.
 
@@ -33,11 +48,17 @@ class Attempt:
     """The batch script itself was told to stop: nothing is looked at again for this restart."""
     requeued: float | None = None
     running: float | None = None
+    saved: Saved | None = None
+    """The newest checkpoint when it was decided; None: none is known."""
+
+    @property
+    def is_requeue(self) -> bool:
+        return self.decision in (Decision.REQUEUE, Decision.WAIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobMemory:
-    """`resumes` counts against `resume.max_resumes`.
+    """`resumes` counts against the job's budget, `unproven` those of them that had no evidence against a node.
 
     `pending_from` is when we began to bring it back (nudges until it runs); None when nothing is to be done.
     """
@@ -48,6 +69,9 @@ class JobMemory:
     opted_at: float
     restarts: int = 0
     resumes: int = 0
+    unproven: int = 0
+    by_default: bool = False
+    """It did not ask itself: the site's default opted it in."""
     excluded: frozenset[NodeName] = frozenset()
     excluded_by_user: frozenset[NodeName] = frozenset()
     pending_from: float | None = None
@@ -60,5 +84,7 @@ class JobMemory:
     excised: frozenset[NodeName] = frozenset()
     """Nodes that it lost while it ran on without them (`--no-kill`)."""
     attempts: tuple[Attempt, ...] = ()
+    saved: Saved | None = None
+    """Its newest checkpoint; None: none is known."""
     ended: float | None = None
     end_text: str = ""

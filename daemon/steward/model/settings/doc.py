@@ -1,5 +1,6 @@
 """docs/config.md, made from the settings themselves so that it cannot be wrong."""
 
+import inspect
 import types
 from collections.abc import Iterator, Mapping
 from enum import Enum
@@ -26,7 +27,7 @@ One TOML file for the head, the agents and the `steward` command: `/etc/steward/
 unknown key, a value out of range, or keys that cannot work together. `steward config show` prints what is in force.
 """
 
-_LISTS = (("groups",), ("notify",), ("machine_types",))
+_LISTS = (("groups",), ("notify",), ("machine_types",), ("resume", "default"))
 _SMALLEST = """## Smallest useful file
 
 ```toml
@@ -60,10 +61,10 @@ def _sections(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
 
 
 def _section(model: type[BaseModel], path: tuple[str, ...], fields: Mapping[str, FieldInfo]) -> str:
-    title = f"[[{path[0]}]]" if path in _LISTS else f"[{'.'.join(path)}]"
+    title = f"[[{'.'.join(path)}]]" if path in _LISTS else f"[{'.'.join(path)}]"
     rows = [_row(name, field) for name, field in fields.items()]
     head = ("| Key | Type | Default | Range | Meaning |", "|---|---|---|---|---|")
-    return "\n".join((f"## `{title}`", "", (model.__doc__ or "").strip(), "", *head, *rows, ""))
+    return "\n".join((f"## `{title}`", "", inspect.cleandoc(model.__doc__ or ""), "", *head, *rows, ""))
 
 
 def _row(name: str, field: FieldInfo) -> str:
@@ -77,7 +78,7 @@ def _type(annotation: Any) -> str:
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(_type(arg) for arg in get_args(annotation) if arg is not type(None))
     if get_origin(annotation) is tuple:
-        return "list of numbers" if float in get_args(annotation) else "list of strings"
+        return "list of numbers" if {int, float} & set(get_args(annotation)) else "list of strings"
     names = {
         bool: "true or false",
         int: "whole number",

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from steward.model.desired import CapacityPolicy, DeepPolicy, HealthPolicy, LadderPolicy, RepairPolicy, ResumePolicy
-from steward.model.settings.types import Durations, RepairMode, Section
+from steward.model.resume_mode import ResumeMode, SiteDefault
+from steward.model.settings.types import AutoResume, Durations, ExitCodes, RepairMode, Section, Waits
 
 _Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy, LadderPolicy, HealthPolicy, CapacityPolicy, DeepPolicy)
 _HOUR_S = 3600.0
@@ -27,6 +28,20 @@ def _value(table: Section, name: str) -> Any:
     if unit == "fraction":
         return getattr(table, f"{stem}_percent") / 100.0
     return getattr(table, name)
+
+
+class ResumeDefaultSettings(Section):
+    """Batch jobs that are resumed though they did not ask for it: those for which all keys that are there fit. The
+    first table that fits counts; a job's own `--auto-resume=`, also `0`, comes before."""
+
+    partition: str = Field(default="", max_length=255, description="Only in this partition; empty: in any.")
+    account: str = Field(default="", max_length=255, description="Only of this account; empty: of any.")
+    qos: str = Field(default="", max_length=255, description="Only with this QOS; empty: with any.")
+    mode: AutoResume = Field(description='What they would have said, for example "1" or "any:2,max=5".')
+
+    def value(self) -> SiteDefault:
+        mode = ResumeMode.parse(self.mode)
+        return SiteDefault(partition=self.partition, account=self.account, qos=self.qos, mode=mode)
 
 
 class ResumeSettings(Section):
@@ -67,13 +82,65 @@ class ResumeSettings(Section):
     ask_deadline_s: float = Field(
         default=60.0, ge=1, le=3600, description="No failed job waits longer for a decision; then it ends by itself."
     )
+    recheck_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=60,
+        description="A failure whose log speaks for the machines waits this much longer, for a second check.",
+    )
+    stalls: int = Field(
+        default=2,
+        ge=1,
+        le=1000,
+        description="Resumes in a row that may bring no new checkpoint, where a job's checkpoints are known.",
+    )
+    youngest_s: float = Field(
+        default=180.0, ge=0, le=86400, description="A run younger than this is not resumed without evidence."
+    )
+    backoff_s: Waits = Field(
+        default=(0.0, 0.0, 60.0, 300.0, 900.0),
+        description="Shortest time from a job's resume to its next requeue, for the first, second, ... of them; the "
+        "last one repeats.",
+    )
+    final_codes: ExitCodes = Field(
+        default=(), description="Exit codes that mean, besides 93: this job is not to be tried again."
+    )
+    user_errors_stop: bool = Field(
+        default=True,
+        description="A job of `any:N` whose last lines show an error of its own (an import that fails, CUDA out of "
+        "memory) is not resumed without evidence.",
+    )
+    timeout: bool = Field(
+        default=False, description="Jobs that do not say `timeout=` themselves go on after their time limit."
+    )
+    preempted: bool = Field(
+        default=False,
+        description="Jobs that Slurm cancelled to make room (PreemptMode=CANCEL) are put back into the queue.",
+    )
+    checkpoint_signal: str = Field(
+        default="",
+        pattern=r"^([A-Z][A-Z0-9]{1,9}|)$",
+        description='Signal for jobs that go on after their time limit, for example "USR1"; empty: none. Jobs with '
+        "a `--signal` of their own get that one as well.",
+    )
+    checkpoint_before_s: float = Field(
+        default=120.0, ge=10, le=86400, description="So long before the time limit it is sent."
+    )
+    default: tuple[ResumeDefaultSettings, ...] = Field(
+        default=(), description="One `[[resume.default]]` table per kind of jobs that are opted in by the site."
+    )
     nudge_max_s: float = Field(default=5.0, ge=0.1, le=600, description="The time between nudges grows up to this.")
     exclude_culprits_h: float = Field(
         default=24.0, ge=0, le=720, description="A blamed node stays on the job's exclude list this long."
     )
 
     def policy(self) -> ResumePolicy:
-        return in_policy_units(self, ResumePolicy)
+        return in_policy_units(
+            self,
+            ResumePolicy,
+            final_codes=frozenset(self.final_codes),
+            defaults=tuple(each.value() for each in self.default),
+        )
 
 
 class BudgetSettings(Section):
@@ -121,6 +188,13 @@ class RepairSettings(Section):
     )
     settle_s: float = Field(
         default=0.2, ge=0, le=60, description="How long a lost agent must stay lost before it counts."
+    )
+    settle_degraded_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=300,
+        description="How long a degraded finding must stand before its node is drained, so that one cause on several "
+        "nodes is an incident before any of them is; 0 drains at once. Fatal findings and events never wait.",
     )
     witness_fresh_s: float = Field(
         default=3.0, ge=0.5, le=60, description="A second witness's word is good for this long."

@@ -9,6 +9,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from steward.model.ids import NodeName
+from steward.model.resume_mode import ResumeMode
 
 _HOST_PORT = re.compile(r"^(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})$")
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$")
@@ -107,6 +108,24 @@ def _times(durations: tuple[float, ...]) -> tuple[float, ...]:
     return durations
 
 
+def _waits(durations: tuple[float, ...]) -> tuple[float, ...]:
+    if not durations or min(durations) < 0:
+        raise ValueError("write at least one time in seconds, none below 0, for example [0, 60, 300]")
+    return durations
+
+
+def _exit_codes(codes: tuple[int, ...]) -> tuple[int, ...]:
+    wrong = next((code for code in codes if not 1 <= code <= 255), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong} is no exit code of a failure; write numbers from 1 to 255, for example [93, 120]")
+    return codes
+
+
+def _auto_resume(text: str) -> str:
+    ResumeMode.parse(text)
+    return text
+
+
 def _for_a_node(argv: tuple[str, ...]) -> tuple[str, ...]:
     if argv and not argv[0].startswith("/"):
         raise ValueError(
@@ -129,4 +148,7 @@ SomeNodes = Annotated[str, AfterValidator(_some_nodes)]
 Words = Annotated[tuple[str, ...], AfterValidator(_unique)]
 NodeCommand = Annotated[tuple[str, ...], AfterValidator(_for_a_node)]
 Durations = Annotated[tuple[float, ...], AfterValidator(_times)]
+Waits = Annotated[tuple[float, ...], AfterValidator(_waits)]
+ExitCodes = Annotated[tuple[int, ...], AfterValidator(_exit_codes)]
+AutoResume = Annotated[str, AfterValidator(_auto_resume)]
 Program = Annotated[tuple[str, ...], AfterValidator(_program)]
