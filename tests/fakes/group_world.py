@@ -61,7 +61,12 @@ class GroupWorld(World):
 
     def _register(self, machine: Machine) -> None:
         features = self.features.get(machine.node)
-        if features is None or machine.node in self.slurm.nodes or not machine.slurmd_speaks(self.now):
+        if (
+            features is None
+            or machine.node in self.slurm.nodes
+            or not machine.slurmd_speaks(self.now)
+            or self.slurm_away
+        ):
             return
         self.slurm.nodes[machine.node] = Node(
             name=machine.node,

@@ -52,6 +52,8 @@ class World:
     answers: list[tuple[AskId, Answer]] = field(default_factory=list)
     agents_since: float = START - 1000
     slurm_hangs_until: float = 0.0
+    slurm_away: bool = False
+    """Its controller starts nothing and hears of nothing; nodes and jobs go on."""
     provider_hangs_until: float = 0.0
     last_good: tuple[dict[NodeName, Node], dict[JobId, Job]] | None = None
     ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
@@ -113,17 +115,21 @@ class World:
             self._tick()
 
     def _tick(self) -> None:
-        slurm, now = self.slurm, self.now
-        self.machines.update_views(self.known(), now)
-        machines = self.machines.firsts()
+        self.machines.update_views(self.known(), self.now)
+        if not self.slurm_away:
+            self._control()
+        for id in list(self.slurm.jobs):
+            self._work(id)
+        self._hang_up()
+
+    def _control(self) -> None:
+        """What slurmctld does by itself."""
+        slurm, now, machines = self.slurm, self.now, self.machines.firsts()
         slurm.hear({name: self._slurmd_of(machines.get(name)) for name in slurm.nodes}, now)
         used = {name for job in slurm.jobs.values() if job.is_active for name in job.nodes}
         for job in slurm.schedule(now, slurm.nodes.keys() - used):
             if job in self.opted:
                 self.opted[job] = replace(self.opted[job], restart=slurm.jobs[job].restarts, at=now)
-        for id in list(slurm.jobs):
-            self._work(id)
-        self._hang_up()
 
     def known(self) -> set[NodeName]:
         """Names that an agent may speak for."""
@@ -150,6 +156,8 @@ class World:
         host_lives = job.batch_host is not None and self.is_alive(job.batch_host)
         ran = self.now - run.step_started
         if not host_lives or self._is_cut(job.batch_host):
+            return
+        if self.slurm_away and not dead:
             return
         if (dead and ran > NOTICE_S) or (run.bug_after_s is not None and ran >= run.bug_after_s):
             run.step_runs = False
