@@ -57,6 +57,18 @@ class ResumePolicy:
     """Sent to a job that goes on after its time limit; empty: none."""
     checkpoint_before_s: float = 120.0
     """So long before its time limit."""
+    hang: bool = True
+    """Whether jobs that stand still are looked for (those that do not say it themselves)."""
+    hang_factor: float = 5.0
+    """A job that tells its steps stands still after this many times its usual longest pause ..."""
+    hang_least_s: float = 300.0
+    """... but not sooner than this, ..."""
+    hang_most_s: float = 3600.0
+    """... and at the latest after this, also where its pause is not known yet."""
+    hang_quiet_s: float = 1800.0
+    """Without CPU, GPU and network for so long, a job stands still."""
+    hang_stacks_s: float = 20.0
+    """How long its nodes have to tell what its tasks are doing, before anything is done."""
     defaults: tuple[SiteDefault, ...] = ()
     """Batch jobs that the site opts in by itself; the first that fits a job counts."""
 

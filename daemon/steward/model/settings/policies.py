@@ -134,6 +134,38 @@ class ResumeSettings(Section):
         default=24.0, ge=0, le=720, description="A blamed node stays on the job's exclude list this long."
     )
 
+    hang: bool = Field(
+        default=True,
+        description="Look for jobs that stand still, of those that do not say it with `hang=` (docs/job.md).",
+    )
+    hang_factor: float = Field(
+        default=5.0,
+        ge=2,
+        le=1000,
+        description="A job that tells its steps stands still after so many times its usual longest pause ...",
+    )
+    hang_least_s: float = Field(
+        default=300.0,
+        ge=10,
+        le=86400,
+        description="... but not before this; it should be longer than writing a checkpoint takes ...",
+    )
+    hang_most_s: float = Field(
+        default=3600.0, ge=10, le=604800, description="... and at the latest after this, also with no pause known yet."
+    )
+    hang_quiet_s: float = Field(
+        default=1800.0,
+        ge=30,
+        le=604800,
+        description="A job that once worked and uses next to no CPU, GPU and network for so long stands still.",
+    )
+    hang_stacks_s: float = Field(
+        default=20.0,
+        ge=1,
+        le=600,
+        description="How long the nodes of such a job have to tell what its tasks are doing.",
+    )
+
     def policy(self) -> ResumePolicy:
         return in_policy_units(
             self,
