@@ -116,6 +116,21 @@ class SlurmPort(Protocol):
         """Submit the one job of reservation `name`: `argv` once on each of its nodes, whatever partitions are closed.
         Where that job is already, nothing is done. It shows in `jobs()` with `name` as its partition."""
 
+    def extend(self, job: JobId, limit_s: float) -> None:
+        """Have a running job's time limit be at least this, in whole minutes, as far as its partition allows. Longer
+        already, or without limit, is success. Raises Stale when the job does not run."""
+
+    def set_nice(self, job: JobId, nice: int) -> None:
+        """Set the nice value of a job that waits or runs. Raises Stale when it is over."""
+
+    def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
+        """Start no new job on exactly these nodes, for at most so long from now, whoever dies meanwhile; jobs on them
+        run on. No job is ever in the reservation: its end ends none. Done again with other nodes it has those; one that
+        another reservation has makes it fail. Permanent for a name other than `steward-keep-...`, `steward-hot-...`."""
+
+    def free_nodes(self, name: str) -> None:
+        """End a reservation that `keep_nodes` made; gone is success. Raises Permanent for a name that is not ours."""
+
     def release(self, name: str) -> None:
         """Cancel the job of reservation `name` and end the reservation; gone is success. Raises Retryable while the
         job cleans up, Permanent for a name that is not ours."""

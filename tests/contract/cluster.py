@@ -149,7 +149,7 @@ class Cluster:
             self.wait(
                 "no other partition is left", lambda: set(self.run("sinfo", "-h", "-a", "-o", "%R").split()) == {"main"}
             )
-        self.run("scontrol", "update", "partitionname=main", "state=up")
+        self.run("scontrol", "update", "partitionname=main", "state=up", "maxtime=infinite")
 
 
 def missing(root: Path = Path("/")) -> list[str]:

@@ -51,6 +51,9 @@ class SlurmWorld(Protocol):
     def set_partition(self, partition: str, state: str) -> None:
         """By an admin."""
 
+    def longest(self, minutes: int) -> None:
+        """By an admin: how long a job may ask for in partition main."""
+
     def add_feature(self, node: str, *, available: str, active: str) -> None:
         """By an admin: features that the node has, and those of them that are active, as comma lists."""
 
@@ -146,6 +149,9 @@ class FakeWorld(SlurmWorld):
         for name, node in self.fake.node_table.items():
             self.fake.node_table[name] = replace(node, features=frozenset(), active_features=frozenset())
 
+    def longest(self, minutes: int) -> None:
+        self.fake.longest = minutes
+
     def set_partition(self, partition: str, state: str) -> None:
         self.fake.divided.set(partition, PartitionState(state))
 
@@ -230,6 +236,9 @@ class RealWorld(SlurmWorld):
 
     def reconfigure(self) -> None:
         self.cluster.run("scontrol", "reconfigure")
+
+    def longest(self, minutes: int) -> None:
+        self.cluster.run("scontrol", "update", "partitionname=main", f"maxtime={minutes}")
 
     def set_partition(self, partition: str, state: str) -> None:
         self.cluster.run("scontrol", "update", f"partitionname={partition}", f"state={state.lower()}")

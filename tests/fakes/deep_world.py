@@ -67,7 +67,8 @@ class DeepWorld(World):
     def seen(self) -> Observed:
         seen = World.seen(self)
         agents = {name: replace(view, deep=self._told(name)) for name, view in seen.agents.items()}
-        return replace(seen, agents=agents, reservations=dict(self.slurm.reservations), reservations_at=self.now)
+        both = {**seen.reservations, **self.slurm.reservations}
+        return replace(seen, agents=agents, reservations=both, reservations_at=self.now)
 
     def _told(self, node: NodeName) -> tuple[DeepReport, ...]:
         if self.mute_runner:

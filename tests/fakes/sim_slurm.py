@@ -1,5 +1,6 @@
 """The simulated Slurm: nodes with marks, jobs that run, fail, are requeued and wait for their begin time."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -9,12 +10,14 @@ from steward.model.job import Job, JobState
 from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase, Reason
 from steward.model.partition import Partition, PartitionState
+from steward.model.reservation import Reservation
 
 REQUEUE_DELAY_S = 121.0
 COMPLETING_S = 0.3
 GIVES_UP_S = 21.0
 """How long the other nodes of a job try to reach its dead batch host."""
 SLURMD_TIMEOUT_S = 300.0
+TOP_PRIORITY = 1_000_000
 DRAIN = frozenset({"DRAIN"})
 
 
@@ -42,6 +45,8 @@ class SimSlurm:
     runs: dict[JobId, Run] = field(default_factory=dict)
     silent_since: dict[NodeName, float] = field(default_factory=dict)
     partitions: dict[str, Partition] = field(default_factory=dict)
+    kept: dict[str, Reservation] = field(default_factory=dict)
+    """Reservations on whose nodes no new job starts."""
 
     # Commands, as scontrol has them: the error, or empty.
 
@@ -162,6 +167,28 @@ class SimSlurm:
         self.jobs[id] = replace(self.jobs[id], admin_comment=with_ours(self.jobs[id].admin_comment, text))
         return ""
 
+    def extend(self, id: JobId, limit_s: float) -> str:
+        job = self.jobs[id]
+        if not job.is_active:
+            return "it does not run"
+        if job.time_limit_s is not None and limit_s > job.time_limit_s:
+            self.jobs[id] = replace(job, time_limit_s=math.ceil(limit_s / 60) * 60.0)
+        return ""
+
+    def set_nice(self, id: JobId, nice: int) -> str:
+        self.jobs[id] = replace(self.jobs[id], nice=nice)
+        return ""
+
+    def keep(self, name: str, nodes: frozenset[NodeName], seconds: float, now: float) -> str:
+        if any(nodes & other.nodes for other in self.kept.values() if other.name != name):
+            return "another reservation has some of these nodes"
+        self.kept[name] = Reservation(name=name, nodes=nodes, starts=now, ends=now + seconds)
+        return ""
+
+    def still_kept(self, now: float) -> dict[str, Reservation]:
+        self.kept = {name: each for name, each in self.kept.items() if now < each.ends}
+        return dict(self.kept)
+
     def cancel(self, id: JobId, now: float) -> None:
         if self.jobs[id].is_active or self.jobs[id].is_pending:
             self._end(self.jobs[id], JobState.CANCELLED, now)
@@ -173,7 +200,10 @@ class SimSlurm:
 
     def shown(self, now: float) -> dict[JobId, Job]:
         flag = frozenset({"COMPLETING"})
-        return {i: replace(j, flags=flag if self.is_completing(i, now) else frozenset()) for i, j in self.jobs.items()}
+        return {
+            i: replace(j, flags=flag if self.is_completing(i, now) else frozenset(), priority=TOP_PRIORITY - i - j.nice)
+            for i, j in self.jobs.items()
+        }
 
     def shown_nodes(self, now: float) -> dict[NodeName, Node]:
         busy = {name for job in self.jobs.values() if job.is_active for name in job.nodes}
@@ -210,9 +240,10 @@ class SimSlurm:
 
     def schedule(self, now: float, free: Iterable[NodeName]) -> list[JobId]:
         """Start what can start; the jobs that began."""
-        usable = sorted(name for name in free if self.nodes[name].is_schedulable)
+        kept = {name for each in self.still_kept(now).values() for name in each.nodes}
+        usable = sorted(name for name in free if self.nodes[name].is_schedulable and name not in kept)
         began = []
-        for id in sorted(self.jobs):
+        for id in sorted(self.jobs, key=lambda id: (id + self.jobs[id].nice, id)):
             job, run = self.jobs[id], self.runs[id]
             mine = [name for name in usable if name not in job.excluded and self._takes(name, job)][: job.node_count]
             if not job.is_pending or now < run.begin or self.is_completing(id, now) or len(mine) < job.node_count:

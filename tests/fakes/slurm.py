@@ -19,6 +19,7 @@ from tests.fakes.slurm_reservations import FakeDeepJobs, FakeReservations
 
 _REQUEUE_DELAY_S = 121.0
 """How long Slurm keeps a requeued job ineligible (cred_expire + 1)."""
+_TOP_PRIORITY = 4294901760
 _USERS_HOLD, _SLURMS_HOLD = "JobHeldUser", "job requeued in held state"
 
 
@@ -38,6 +39,8 @@ class FakeSlurm(FakeDeepJobs):
     divided: FakePartitions = field(default_factory=FakePartitions)
     reserved: FakeReservations = field(default_factory=FakeReservations)
     signals: list[tuple[JobId, str]] = field(default_factory=list)
+    longest: int | None = None
+    """MaxTime of every partition, in minutes."""
 
     @staticmethod
     def with_nodes(*names: str, cpus: int = 4) -> "FakeSlurm":
@@ -111,6 +114,20 @@ class FakeSlurm(FakeDeepJobs):
     def comment(self, job: JobId, text: str) -> None:
         self._change(job, admin_comment=rules.new_comment(rules.found(self.jobs(), job), text))
 
+    def extend(self, job: JobId, limit_s: float) -> None:
+        found = rules.found(self.jobs(), job)
+        rules.may_signal(found)
+        rules.spelled(found)
+        minutes = rules.limit_minutes(found, limit_s, self.longest)
+        if minutes is not None:
+            self._change(job, time_limit_s=minutes * 60.0)
+
+    def set_nice(self, job: JobId, nice: int) -> None:
+        found = rules.found(self.jobs(), job)
+        rules.may_set_nice(found)
+        rules.spelled(found)
+        self._change(job, nice=nice, priority=found.priority + found.nice - nice)
+
     def partitions(self) -> Mapping[str, Partition]:
         self._answer()
         return self.divided.shown(self.node_table)
@@ -163,7 +180,7 @@ class FakeSlurm(FakeDeepJobs):
         for name, node in self.node_table.items():
             flags = node.flags - {"NOT_RESPONDING"} | ({"NOT_RESPONDING"} if name in self.silent else set())
             self.node_table[name] = replace(node, flags=flags, responding=name not in self.silent)
-        for job in list(self.job_table.values()):
+        for job in sorted(self.job_table.values(), key=lambda job: -job.priority):
             if job.is_pending and (job.eligible or 0.0) <= self.now and job.reason not in (_USERS_HOLD, _SLURMS_HOLD):
                 self._start(job)
 
@@ -196,6 +213,7 @@ class FakeSlurm(FakeDeepJobs):
             submitted=self.now,
             eligible=self.now,
             time_limit_s=time_limit_s,
+            priority=_TOP_PRIORITY - self.next_id,
         )
         self.next_id += 1
         self.job_table[job.id] = job

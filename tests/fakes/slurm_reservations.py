@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from steward.adapters.slurm.reservations import ours
+from steward.adapters.slurm.reservations import kept, ours
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.model.reservation import Reservation
-from steward.ports import Permanent, Stale
+from steward.ports import Permanent, Retryable, Stale
 
 
 @dataclass(kw_only=True)
@@ -28,6 +28,16 @@ class FakeReservations:
         if there is not None and there.nodes != wanted:
             raise Stale(f"reservation {name} is there for other nodes")
         self.table.setdefault(name, Reservation(name=name, nodes=wanted, starts=now, ends=now + seconds))
+
+    def keep(self, name: str, nodes: Iterable[NodeName], seconds: float, now: float) -> None:
+        wanted, there = frozenset(nodes), self.shown(now).get(kept(name))
+        if any(wanted & other.nodes for other in self.table.values() if other.name != name):
+            raise Retryable("Requested nodes are busy: another reservation has some of them")
+        starts = there.starts if there else now
+        self.table[name] = Reservation(name=name, nodes=wanted, starts=starts, ends=now + seconds)
+
+    def free(self, name: str) -> None:
+        self.table.pop(kept(name), None)
 
     def keeps(self, node: NodeName, partition: str, now: float) -> bool:
         """Whether a job of this partition must not start on the node."""
@@ -77,6 +87,14 @@ class FakeDeepJobs:
             self.reserved.submitted[name] = tuple(argv)
             job = self.submit(name=name, partition=name)
             self._change(job, node_count=len(set(nodes)))
+
+    def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
+        self._answer()
+        self.reserved.keep(name, nodes, seconds, self.now)
+
+    def free_nodes(self, name: str) -> None:
+        self._answer()
+        self.reserved.free(name)
 
     def release(self, name: str) -> None:
         self._answer()

@@ -11,6 +11,9 @@ from steward.model.action import (
     CommentJob,
     DownNode,
     DrainNode,
+    ExtendLimit,
+    FreeNodes,
+    KeepNodes,
     LaunchInstance,
     LetGo,
     MendNode,
@@ -20,6 +23,7 @@ from steward.model.action import (
     RequeueJob,
     ReturnNode,
     SetFeature,
+    SetNice,
     TerminateInstance,
 )
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
@@ -37,6 +41,12 @@ NOTICE_S = 0.2
 """How long after a node's death its step fails."""
 ON = ResumeMode.parse("1")
 USER = 1000
+
+IN_SLURM = (
+    *(DrainNode, DownNode, ReturnNode, RequeueJob, NudgeJob, CommentJob),
+    *(ExtendLimit, SetNice, KeepNodes, FreeNodes),
+)
+"""What a slurmctld that does not answer does not do."""
 
 
 @dataclass(slots=True)
@@ -221,6 +231,8 @@ class World:
             instances=dict(self.machines.listed(self.now)),
             asks=tuple(ask for ask in self.asks.values() if ask.node in connected),
             opted_in=tuple(self.opted.values()),
+            reservations=self.slurm.still_kept(self.now),
+            reservations_at=self.now,
         )
 
     # The ports
@@ -229,7 +241,8 @@ class World:
         """Do it; the error as a port would raise it, or empty."""
         slurm, now = self.slurm, self.now
         if now < self.slurm_hangs_until and isinstance(
-            action, DrainNode | DownNode | ReturnNode | RequeueJob | NudgeJob | CommentJob
+            action,
+            DrainNode | DownNode | ReturnNode | RequeueJob | NudgeJob | CommentJob | SetNice | KeepNodes | FreeNodes,
         ):
             return "slurmctld does not answer"
         match action:
@@ -245,12 +258,26 @@ class World:
                 return slurm.nudge(action.job, action.exclude, now)
             case AllowRequeue():
                 return slurm.allow_requeue(action.job)
-            case CommentJob():
-                return slurm.comment(action.job, action.text)
+            case ExtendLimit() | SetNice() | KeepNodes() | FreeNodes() | CommentJob():
+                return self._apply_in_slurm(action)
             case AnswerAsk():
                 return self._answered(action)
             case _:
                 return self._apply_to_machines(action)
+
+    def _apply_in_slurm(self, action: ExtendLimit | SetNice | KeepNodes | FreeNodes | CommentJob) -> str:
+        match action:
+            case CommentJob():
+                return self.slurm.comment(action.job, action.text)
+            case ExtendLimit():
+                return self.slurm.extend(action.job, action.limit_s)
+            case SetNice():
+                return self.slurm.set_nice(action.job, action.nice)
+            case KeepNodes():
+                return self.slurm.keep(action.name, action.nodes, action.seconds, self.now)
+            case FreeNodes():
+                self.slurm.kept.pop(action.name, None)
+        return ""
 
     def _apply_to_machines(self, action: Action) -> str:
         match action:

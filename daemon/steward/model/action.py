@@ -77,10 +77,36 @@ class CommentJob(_Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendLimit(_Action):
-    """Give a running job `seconds` more until its time limit, once per key. Slurm counts whole minutes."""
+    """Have a running job's time limit be `limit_s` seconds, never shorter than it is and never beyond what its
+    partition allows. Absolute, so that doing it twice gives nothing twice; Slurm counts whole minutes."""
 
     job: JobId
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetNice(_Action):
+    """Set a job's nice value: below 0 it goes before others, by as much as the number says."""
+
+    job: JobId
+    nice: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepNodes(_Action):
+    """Have Slurm start no new job on exactly these nodes for at most `seconds`, in a reservation of ours that no job is
+    ever in. Nodes that the reservation had before and are not named are everybody's again."""
+
+    name: str
+    nodes: frozenset[NodeName]
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeNodes(_Action):
+    """End such a reservation."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +302,10 @@ Action = (
     | NudgeJob
     | AllowRequeue
     | CommentJob
+    | ExtendLimit
+    | SetNice
+    | KeepNodes
+    | FreeNodes
     | LetGo
     | CollectStacks
     | AnswerAsk

@@ -56,6 +56,9 @@ class Job:
     time_limit_s: float | None = None
     """None: no limit, or not known."""
     reservation: str = ""
+    priority: int = 0
+    """Slurm's; 0: held, or not known."""
+    nice: int = 0
 
     @property
     def is_completing(self) -> bool:

@@ -3,7 +3,20 @@
 from dataclasses import dataclass
 
 from steward.model.deep_command import PREFIX
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
+
+KEEP_PREFIX = "steward-keep-"
+"""Of reservations that keep the sound nodes of a lost run for its job, whose id follows."""
+HOT_PREFIX = "steward-hot-"
+"""Of reservations that keep idle nodes of a group, whose name follows, for jobs that are resumed."""
+
+
+def keep_name(job: JobId) -> str:
+    return f"{KEEP_PREFIX}{job}"
+
+
+def hot_name(group: str) -> str:
+    return f"{HOT_PREFIX}{group}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +32,14 @@ class Reservation:
     def is_ours(self) -> bool:
         """Made for a deep check: also what is left of one, a partition whose reservation is over."""
         return self.name.startswith(PREFIX)
+
+    @property
+    def kept_for(self) -> JobId | None:
+        """The job for which we keep the nodes of its lost run; None: it is not such a reservation."""
+        tail = self.name.removeprefix(KEEP_PREFIX)
+        return JobId(int(tail)) if self.name.startswith(KEEP_PREFIX) and tail.isascii() and tail.isdigit() else None
+
+    @property
+    def hot_group(self) -> str:
+        """The group whose hot spares it keeps; empty: it is not such a reservation."""
+        return self.name.removeprefix(HOT_PREFIX) if self.name.startswith(HOT_PREFIX) else ""

@@ -23,7 +23,10 @@ from steward.model.action import (
     CommentJob,
     DownNode,
     DrainNode,
+    ExtendLimit,
     ForgetNode,
+    FreeNodes,
+    KeepNodes,
     LaunchInstance,
     LetGo,
     LookAtAlarms,
@@ -37,6 +40,7 @@ from steward.model.action import (
     ReturnNode,
     SetFeature,
     SetGate,
+    SetNice,
     SetUpNode,
     SignalJob,
     SubmitDeep,
@@ -59,7 +63,7 @@ from steward.ports import (
 from steward.workflows.batch import Batch, batches, nodes_of
 from steward.workflows.journal import Journal
 from steward.workflows.pool import Pool, Workers
-from steward.workflows.promises import DeepAction, JobAction, Promises, SlurmAction
+from steward.workflows.promises import DeepAction, JobAction, KeepAction, Promises, SlurmAction
 from steward.workflows.subject import kind_of
 
 log = logging.getLogger(__name__)
@@ -173,14 +177,18 @@ class Applier:
                 slurm.set_gate(first.partition, open=first.open)
             case WritePartitions():
                 slurm.write_partitions(first.text)
-            case ReserveNodes() | SubmitDeep() | ReleaseNodes():
-                self._do_for_deep(first)
+            case ReserveNodes() | SubmitDeep() | ReleaseNodes() | KeepNodes() | FreeNodes():
+                self._do_in_reservation(first)
             case _:
                 self._do_to_job(first)
 
-    def _do_for_deep(self, first: DeepAction) -> None:
+    def _do_in_reservation(self, first: DeepAction | KeepAction) -> None:
         slurm = self._ports.slurm
         match first:
+            case KeepNodes():
+                slurm.keep_nodes(first.name, first.nodes, first.seconds)
+            case FreeNodes():
+                slurm.free_nodes(first.name)
             case ReserveNodes():
                 slurm.reserve(first.name, first.nodes, first.seconds)
             case SubmitDeep():
@@ -199,6 +207,10 @@ class Applier:
                 slurm.nudge(first.job, first.exclude, release=first.release)
             case AllowRequeue():
                 slurm.allow_requeue(first.job)
+            case ExtendLimit():
+                slurm.extend(first.job, first.limit_s)
+            case SetNice():
+                slurm.set_nice(first.job, first.nice)
             case CommentJob():
                 slurm.comment(first.job, first.text)
             case SignalJob():

@@ -11,7 +11,10 @@ from steward.model.action import (
     CommentJob,
     DownNode,
     DrainNode,
+    ExtendLimit,
     ForgetNode,
+    FreeNodes,
+    KeepNodes,
     LaunchInstance,
     LetGo,
     LookAtAlarms,
@@ -22,6 +25,7 @@ from steward.model.action import (
     ReturnNode,
     SetFeature,
     SetGate,
+    SetNice,
     SignalJob,
     SubmitDeep,
     WritePartitions,
@@ -78,11 +82,11 @@ def _nodes(action: Action) -> frozenset[NodeName] | None:
     match action:
         case RequeueJob() | NudgeJob() | AllowRequeue() | LetGo() | AnswerAsk() | SetGate() | WritePartitions():
             return None
-        case ReleaseNodes():
+        case ReleaseNodes() | FreeNodes() | SetNice() | ExtendLimit():
             return None
         case SignalJob() | LookAtAlarms() | CommentJob() | CollectStacks():
             return frozenset()
-        case ReserveNodes() | SubmitDeep():
+        case ReserveNodes() | SubmitDeep() | KeepNodes():
             return action.nodes
         case CheckNow() | SetFeature():
             return action.nodes

@@ -7,7 +7,10 @@ from steward.model.action import (
     CommentJob,
     DownNode,
     DrainNode,
+    ExtendLimit,
     ForgetNode,
+    FreeNodes,
+    KeepNodes,
     NudgeJob,
     ReleaseNodes,
     RequeueJob,
@@ -15,6 +18,7 @@ from steward.model.action import (
     ReturnNode,
     SetFeature,
     SetGate,
+    SetNice,
     SignalJob,
     SubmitDeep,
     WritePartitions,
@@ -23,10 +27,11 @@ from steward.model.ask import Answer
 from steward.model.ids import JobId, NodeName
 from steward.workflows.batch import Batch
 
-JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob | CommentJob
+JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob | CommentJob | ExtendLimit | SetNice
+KeepAction = KeepNodes | FreeNodes
 DeepAction = ReserveNodes | SubmitDeep | ReleaseNodes
 NodeAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetFeature
-SlurmAction = NodeAction | SetGate | WritePartitions | DeepAction | JobAction
+SlurmAction = NodeAction | SetGate | WritePartitions | DeepAction | KeepAction | JobAction
 _TOO_SLOW_S = 5.0
 
 

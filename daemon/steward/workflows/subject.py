@@ -9,6 +9,8 @@ from steward.model.action import (
     CollectStacks,
     DownNode,
     DrainNode,
+    FreeNodes,
+    KeepNodes,
     LaunchInstance,
     LetGo,
     LookAtAlarms,
@@ -45,9 +47,9 @@ def _about(action: Action) -> dict[str, Any]:
             return {**about, "answer": action.answer.value}
         case LetGo() | CheckNow() | CollectStacks() | SetFeature():
             return {**about, "nodes": len(action.nodes)}
-        case ReserveNodes() | SubmitDeep():
+        case ReserveNodes() | SubmitDeep() | KeepNodes():
             return {"reservation": action.name, "nodes": len(action.nodes)}
-        case ReleaseNodes():
+        case ReleaseNodes() | FreeNodes():
             return {"reservation": action.name}
         case WritePartitions():
             return {"bytes": len(action.text)}

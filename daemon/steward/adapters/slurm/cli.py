@@ -196,6 +196,37 @@ class CommandLineSlurm:
         words = reservations.submit_argv(name, wanted, seconds, output)
         self._run(*words, input=reservations.script(argv))
 
+    def extend(self, job: JobId, limit_s: float) -> None:
+        running = rules.found(self.jobs(), job)
+        rules.may_signal(running)
+        limit = rules.limit_minutes(running, limit_s, self._longest_minutes(running.partition))
+        if limit is not None:
+            self._write("update", f"jobid={rules.spelled(running)}", f"timelimit={limit}")
+
+    def _longest_minutes(self, partition: str) -> int | None:
+        """MaxTime of a partition; None where it has none."""
+        shown = self._read("scontrol", "--oneliner", "show", "partition", words.partition(partition))
+        return partitions.max_minutes(shown)
+
+    def set_nice(self, job: JobId, nice: int) -> None:
+        known = rules.found(self.jobs(), job)
+        rules.may_set_nice(known)
+        self._write("update", f"jobid={rules.spelled(known)}", f"nice={nice}")
+
+    def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
+        """Made, or changed where it is there already: Slurm frees and takes the nodes that differ."""
+        wanted = sorted(set(nodes))
+        there = self.reservations().get(reservations.kept(name))
+        if there is None:
+            user = pwd.getpwuid(os.geteuid()).pw_name
+            self._write("create", *reservations.keep_words(name, wanted, seconds, user))
+        else:
+            self._write("update", *reservations.change_words(name, wanted, seconds))
+
+    def free_nodes(self, name: str) -> None:
+        with contextlib.suppress(Stale):
+            self._write("delete", f"reservation={reservations.kept(name)}")
+
     def release(self, name: str) -> None:
         reservations.ours(name)
         if any(job.partition == name and not job.is_over for job in self.jobs().values()):

@@ -104,6 +104,18 @@ class PyslurmSlurm:
     ) -> None:
         self._commands.submit_deep(name, nodes, argv, seconds=seconds, output=output)
 
+    def extend(self, job: JobId, limit_s: float) -> None:
+        self._commands.extend(job, limit_s)
+
+    def set_nice(self, job: JobId, nice: int) -> None:
+        self._commands.set_nice(job, nice)
+
+    def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
+        self._commands.keep_nodes(name, nodes, seconds)
+
+    def free_nodes(self, name: str) -> None:
+        self._commands.free_nodes(name)
+
     def release(self, name: str) -> None:
         self._commands.release(name)
 

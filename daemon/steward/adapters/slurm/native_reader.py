@@ -104,6 +104,8 @@ def job(found: Any) -> Job:
         qos=found.qos or "",
         time_limit_s=found.time_limit * 60.0 if found.time_limit else None,
         reservation=found.reservation or "",
+        priority=found.priority or 0,
+        nice=found.nice or 0,
     )
 
 

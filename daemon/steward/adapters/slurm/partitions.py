@@ -4,12 +4,13 @@ import re
 from datetime import UTC, datetime
 
 from steward.adapters.process import show
-from steward.adapters.slurm.words import expand
+from steward.adapters.slurm.words import expand, first_words
 from steward.model.partition import Partition, PartitionState
 from steward.ports import Retryable
 
 _STATES = {state.value: state for state in PartitionState}
 _NONE = "No partitions in the system"
+_MAX_TIME = re.compile(r"\bMaxTime=(?:UNLIMITED|(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d\d):\d\d)(?:\s|$)")
 _BOOT = re.compile(r"^BOOT_TIME\s*=\s*(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\s*$", re.MULTILINE)
 
 
@@ -32,10 +33,24 @@ def partitions(answer: str, loaded: float) -> dict[str, Partition]:
 
 
 def _partition(line: str, loaded: float) -> Partition:
-    words = dict(word.partition("=")[::2] for word in line.split())
+    words = first_words(line)
     try:
         name, state, nodes = words["PartitionName"], words["State"], words["Nodes"]
     except KeyError as error:
         raise Retryable(f"cannot read one of Slurm's partitions: no {error} in {show(line)!r}") from error
     known = _STATES.get(state, PartitionState.UNKNOWN)
     return Partition(name=name, state=known, nodes=expand(nodes), loaded=loaded)
+
+
+def max_minutes(answer: str) -> int | None:
+    """MaxTime of the one partition that `scontrol --oneliner show partition NAME` told of; None: it has no limit.
+
+    Raises Retryable when it is not said.
+    """
+    if match := _MAX_TIME.search(answer):
+        return None if match["hours"] is None else _as_minutes(match)
+    raise Retryable("Slurm's answer has no MaxTime in it: not believed")
+
+
+def _as_minutes(match: re.Match[str]) -> int:
+    return (int(match["days"] or 0) * 24 + int(match["hours"])) * 60 + int(match["minutes"])

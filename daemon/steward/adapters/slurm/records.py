@@ -51,8 +51,8 @@ def _each(answer: str, key: str, read: Callable[[Json], T]) -> list[T]:
     try:
         whole = json.loads(answer)
         errors, records, updated = whole.get("errors"), list(whole[key]), _number(whole.get("last_update", 1))
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise Retryable(f"cannot read Slurm's {key}: {error!r} in {show(answer[:200])!r}") from error
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise Retryable(f"cannot read Slurm's {key}: {show(repr(error))} in {show(answer[:200])!r}") from error
     if errors:
         raise Retryable(f"Slurm could not tell its {key}: {show(json.dumps(errors))}")
     if updated == 0:
@@ -64,7 +64,9 @@ def _one(record: Json, key: str, read: Callable[[Json], T]) -> T:
     try:
         return read(record)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise Retryable(f"cannot read one of Slurm's {key}: {error!r} in {show(json.dumps(record))!r}") from error
+        raise Retryable(
+            f"cannot read one of Slurm's {key}: {show(repr(error))} in {show(json.dumps(record))!r}"
+        ) from error
 
 
 def _node(record: Json) -> Node:
@@ -141,6 +143,8 @@ def _job(record: Json) -> Job:
         qos=_text(record["qos"]),
         time_limit_s=_minutes(record["time_limit"]),
         reservation=_text(record["resv_name"]),
+        priority=_number(record["priority"]) or 0,
+        nice=_signed(_number(record["nice"]) or 0),
     )
 
 
@@ -178,10 +182,17 @@ def _list(value: Any) -> list[str]:
 
 
 def _number(value: Any) -> int | None:
-    """A number of any version; None where Slurm has none."""
+    """A number of any version; None where Slurm has none. Raises ValueError for what is not a whole one."""
     if isinstance(value, Mapping):
-        return int(value["number"]) if value["set"] else None
+        value = value["number"] if value["set"] else None
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise ValueError(f"{value} is no whole number")
     return None if value is None else int(value)
+
+
+def _signed(number: int) -> int:
+    """22.05 prints a nice value below 0 as the 32 bits that it has."""
+    return (number + 2**31) % 2**32 - 2**31
 
 
 def _whole(value: Any) -> int:
@@ -207,8 +218,10 @@ def _minutes(value: Any) -> float | None:
 def _name(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError("a name is missing")
-    return value
+    return _text(value)
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+    """What every later writer can encode: no halves of characters."""
+    text = "" if value is None else str(value)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from steward.adapters.process import show
-from steward.adapters.slurm.words import expand, node_list
+from steward.adapters.slurm.words import expand, first_words, node_list
 from steward.model.deep_command import PREFIX, RUN_KEY
 from steward.model.ids import NodeName
 from steward.model.partition import Partition
-from steward.model.reservation import Reservation
+from steward.model.reservation import HOT_PREFIX, KEEP_PREFIX, Reservation
 from steward.ports import Permanent, Retryable
 
 _NONE = "No reservations in the system"
@@ -38,7 +38,7 @@ def with_leftovers(found: dict[str, Reservation], partitions: Sequence[Partition
 
 
 def _reservation(line: str) -> Reservation:
-    words = dict(word.partition("=")[::2] for word in line.split())
+    words = first_words(line)
     try:
         return Reservation(
             name=words["ReservationName"],
@@ -62,16 +62,46 @@ def ours(name: str) -> str:
     return name
 
 
+def kept(name: str) -> str:
+    """Raises Permanent for a name that is not one of nodes kept for a job or of hot spares."""
+    prefix = next((each for each in (KEEP_PREFIX, HOT_PREFIX) if name.startswith(each)), "")
+    tail = name.removeprefix(prefix)
+    if not prefix or not tail or not all((c.isascii() and c.isalnum()) or c == "-" for c in tail) or len(name) > 80:
+        raise Permanent(f"not a name of nodes that we keep: {show(name)!r}")
+    return name
+
+
+def keep_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
+    """What follows `scontrol create`. Without `overlap`: nodes of another reservation are refused."""
+    return (
+        f"reservation={kept(name)}",
+        f"nodes={node_list(nodes)}",
+        f"users={user}",
+        "flags=ignore_jobs",
+        "starttime=now",
+        f"duration={_minutes(seconds)}",
+    )
+
+
+def change_words(name: str, nodes: Sequence[NodeName], seconds: float) -> tuple[str, ...]:
+    """What follows `scontrol update`: these nodes, for so long from now."""
+    return (f"reservation={kept(name)}", f"nodes={node_list(nodes)}", f"endtime=now+{_minutes(seconds)}minutes")
+
+
+def _minutes(seconds: float) -> int:
+    """Slurm counts whole minutes."""
+    return max(1, int(-(-seconds // 60)))
+
+
 def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
-    """What follows `scontrol create`. Slurm counts whole minutes."""
-    minutes = max(1, int(-(-seconds // 60)))
+    """What follows `scontrol create`."""
     return (
         f"reservation={ours(name)}",
         f"nodes={node_list(nodes)}",
         f"users={user}",
         "flags=ignore_jobs,overlap",
         "starttime=now",
-        f"duration={minutes}",
+        f"duration={_minutes(seconds)}",
     )
 
 
@@ -85,7 +115,7 @@ def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: st
     return (
         *("sbatch", "--parsable", f"--job-name={ours(name)}", f"--partition={name}", f"--reservation={name}"),
         *(f"--nodelist={node_list(nodes)}", f"--nodes={len(nodes)}", "--ntasks-per-node=1", "--exclusive", "--mem=0"),
-        *("--no-requeue", f"--time={max(1, int(-(-seconds // 60)))}", "--export=NIL", "--chdir=/"),
+        *("--no-requeue", f"--time={_minutes(seconds)}", "--export=NIL", "--chdir=/"),
         *(f"--output={output}", f"--error={output}"),
     )
 

@@ -1,5 +1,6 @@
 """What both adapters ask before they write to Slurm: is it ours to touch, and how is the job named."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Set
 
@@ -76,6 +77,21 @@ def may_signal(job: Job) -> None:
     """Raises Stale unless the job runs."""
     if not job.is_active:
         raise Stale(f"job {job.id} is {job.state.value}, it does not run")
+
+
+def may_set_nice(job: Job) -> None:
+    """Raises Stale when the job is over."""
+    if not job.is_pending and not job.is_active:
+        raise Stale(f"job {job.id} is {job.state.value}")
+
+
+def limit_minutes(job: Job, limit_s: float, longest: int | None) -> int | None:
+    """The time limit to set; None: the job's is as long already. `longest` is the partition's, in minutes."""
+    if job.time_limit_s is None:
+        return None
+    minutes = math.ceil(limit_s / 60.0)
+    minutes = minutes if longest is None else min(minutes, longest)
+    return minutes if minutes * 60.0 > job.time_limit_s else None
 
 
 def may_forget(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> tuple[list[NodeName], list[NodeName]]:
