@@ -4,8 +4,9 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "dial.h"
 
 enum step_result { GOING_ON, DECIDED, GIVEN_UP };
 
@@ -19,90 +20,6 @@ struct conversation {
 	const char *why;
 };
 
-static int64_t _now_ms(void)
-{
-	struct timespec now;
-
-	/* Cannot fail with these arguments. */
-	(void) clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int _left_ms(int64_t deadline_ms)
-{
-	int64_t left = deadline_ms - _now_ms();
-
-	return left > 0 ? (int) left : 0;
-}
-
-/* A unix socket never connects "in progress": it is there, it is not, or its
- * queue is full (EAGAIN), which may pass. */
-static int _connect(const char *path, int64_t deadline_ms)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -1;
-	memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path)));
-	while (connect(fd, (struct sockaddr *) &address, sizeof(address))) {
-		if ((errno != EAGAIN && errno != EINTR) ||
-		    !_left_ms(deadline_ms)) {
-			close(fd);
-			return -1;
-		}
-		(void) poll(NULL, 0, 10);
-	}
-	return fd;
-}
-
-static bool _send(int fd, const char *line, size_t len, int64_t deadline_ms)
-{
-	while (len) {
-		struct pollfd room = {.fd = fd, .events = POLLOUT};
-		ssize_t sent = send(fd, line, len, MSG_NOSIGNAL);
-
-		if (sent > 0) {
-			line += sent;
-			len -= (size_t) sent;
-			continue;
-		}
-		if (sent < 0 && errno != EAGAIN && errno != EINTR)
-			return false;
-		if (!_left_ms(deadline_ms))
-			return false;
-		(void) poll(&room, 1, _left_ms(deadline_ms));
-	}
-	return true;
-}
-
-/* Connect and say one line; the socket, or -1. */
-static int _say(const struct config *config, const char *line, size_t len)
-{
-	int64_t deadline_ms = _now_ms() + AGENT_SEND_MS;
-	int fd;
-
-	if (!len)
-		return -1;
-	fd = _connect(config->socket, deadline_ms);
-	if (fd >= 0 && !_send(fd, line, len, deadline_ms)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-bool agent_tell(const struct config *config, const struct wire_ask *ask)
-{
-	char line[WIRE_LINE_MAX];
-	int fd = _say(config, line, wire_format_opted(ask, line));
-
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
-}
-
 static enum step_result _give_up(struct conversation *talk, const char *why)
 {
 	talk->why = why;
@@ -115,7 +32,7 @@ static enum step_result _take_line(struct conversation *talk, size_t len,
 	wire_parse(talk->buffer, len, answer);
 	switch (answer->verb) {
 	case WIRE_WAIT:
-		talk->last_line_ms = _now_ms();
+		talk->last_line_ms = dial_now_ms();
 		return GOING_ON;
 	case WIRE_REQUEUE:
 	case WIRE_STOP:
@@ -178,13 +95,13 @@ static enum step_result _wait(struct conversation *talk,
 		{.fd = watch ? watch->fd : -1, .events = POLLIN}};
 	int64_t silent_ms = talk->last_line_ms + AGENT_SILENCE_MS;
 
-	if (!_left_ms(talk->end_ms))
+	if (!dial_left_ms(talk->end_ms))
 		return _give_up(talk, "the agent did not decide in time");
-	if (!_left_ms(silent_ms))
+	if (!dial_left_ms(silent_ms))
 		return _give_up(talk, "the agent fell silent");
 	if (poll(fds, 2,
-		 _left_ms(silent_ms < talk->end_ms ? silent_ms
-						   : talk->end_ms)) < 0)
+		 dial_left_ms(silent_ms < talk->end_ms ? silent_ms
+						       : talk->end_ms)) < 0)
 		return errno == EINTR ? GOING_ON
 				      : _give_up(talk, "poll failed");
 	if (fds[1].revents && watch->abandon(watch->arg))
@@ -204,9 +121,10 @@ bool agent_ask(const struct config *config, const struct wire_ask *ask,
 		*why = "hold=0";
 		return false;
 	}
-	talk.end_ms = _now_ms() + (int64_t) config->hold_s * 1000;
-	talk.fd = _say(config, line, wire_format_ask(ask, line));
-	talk.last_line_ms = _now_ms();
+	talk.end_ms = dial_now_ms() + (int64_t) config->hold_s * 1000;
+	talk.fd = dial_say(config, line, wire_format_ask(ask, line),
+			   dial_now_ms() + AGENT_SEND_MS);
+	talk.last_line_ms = dial_now_ms();
 	if (talk.fd < 0) {
 		*why = "no agent there";
 		return false;

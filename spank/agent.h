@@ -11,7 +11,7 @@
 #include "config.h"
 #include "wire.h"
 
-/* To connect and send. */
+/* To connect and ask. */
 #define AGENT_SEND_MS 200
 /* Between two lines of a waiting agent. */
 #define AGENT_SILENCE_MS 3000
@@ -25,10 +25,6 @@ struct agent_watch {
 	bool (*abandon)(void *arg);
 	void *arg;
 };
-
-/* Say that a step of an opted-in job starts. Returns within AGENT_SEND_MS; does
- * not wait for the answer. False when it could not be sent. */
-bool agent_tell(const struct config *config, const struct wire_ask *ask);
 
 /*
  * Ask what shall become of a failed script or step, and wait for the decision:

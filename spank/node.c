@@ -10,23 +10,37 @@
 #include <slurm/slurm.h>
 
 #include "agent.h"
+#include "defaults.h"
+#include "facts.h"
+#include "notice.h"
 #include "options.h"
+#include "output.h"
+#include "report.h"
 #include "submit.h"
+
+#define EXITS_MAX 8
+
+/* What the script's process leaves for slurmstepd, which cannot know it. */
+struct script {
+	uint32_t restart;
+	struct resume_mode mode;
+};
 
 /* Filled at the start; mode RESUME_OFF means that the job is none of ours. */
 static struct wire_ask step;
-/* One number that the script's process leaves for slurmstepd; NULL: none. */
-static uint32_t *script_restart;
+/* Whether the user, or the job, has said which mode holds. */
+static bool has_mode;
+/* NULL: neither opted in nor to be by the site. */
+static struct script *script;
 
 /* Slurm tells how often a script was requeued in no other place than the
  * script's environment, which only the script's own process has seen; a step
  * has the variable from the script. */
-static uint32_t _restart_count(spank_t spank)
+static uint32_t _number(spank_t spank, const char *variable)
 {
 	char text[16];
 
-	if (spank_getenv(spank, "SLURM_RESTART_COUNT", text, sizeof(text)) !=
-	    ESPANK_SUCCESS)
+	if (spank_getenv(spank, variable, text, sizeof(text)) != ESPANK_SUCCESS)
 		return 0;
 	return (uint32_t) strtoul(text, NULL, 10);
 }
@@ -39,12 +53,16 @@ static bool _identify(spank_t spank)
 	    spank_get_item(spank, S_JOB_STEPID, &step.step) != ESPANK_SUCCESS ||
 	    spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS)
 		return false;
-	step.restart = _restart_count(spank);
+	step.restart = _number(spank, "SLURM_RESTART_COUNT");
 	step.uid = uid;
-	step.attempt = 1;
 	step.replay = true;
 	step.kind = step.step == SLURM_BATCH_SCRIPT ? WIRE_KIND_BATCH
 						    : WIRE_KIND_STEP;
+	step.attempt = step.kind == WIRE_KIND_STEP
+			       ? _number(spank, REPORT_ENV_ATTEMPT)
+			       : 1;
+	if (!step.attempt)
+		step.attempt = 1;
 	return step.step != SLURM_EXTERN_CONT;
 }
 
@@ -55,39 +73,43 @@ static bool _mode_from(spank_t spank, const char *variable,
 
 	return spank_getenv(spank, variable, text, sizeof(text)) ==
 		       ESPANK_SUCCESS &&
-	       resume_parse(text, mode);
+	       resume_parse(text, mode, NULL);
 }
 
 /* The option came with the step; a script, and a step started without it in an
  * opted-in job, have the job's environment. */
 static bool _find_mode(spank_t spank, struct resume_mode *mode)
 {
-	char text[RESUME_TEXT_MAX];
-	spank_err_t rc;
+	return options_given(mode) ||
+	       _mode_from(spank, SUBMIT_ENV_MODE, mode) ||
+	       _mode_from(spank, SUBMIT_ENV_CONTROL, mode);
+}
 
-	if (!options_given(mode) && !_mode_from(spank, SUBMIT_ENV_MODE, mode) &&
-	    !_mode_from(spank, SUBMIT_ENV_CONTROL, mode))
-		return false;
-	resume_format(mode, text);
-	/* With --export=NONE it has got lost on the way. */
-	rc = spank_setenv(spank, SUBMIT_ENV_MODE, text, 1);
+/* With --export=NONE it has got lost on the way. */
+static void _show_mode(spank_t spank)
+{
+	const char *text = resume_text(&step.mode);
+	spank_err_t rc = spank_setenv(spank, SUBMIT_ENV_MODE, text, 1);
+
 	if (rc != ESPANK_SUCCESS)
 		slurm_error("steward: cannot set %s=%s for job %" PRIu32 ": %s",
 			    SUBMIT_ENV_MODE, text, step.job,
 			    spank_strerror(rc));
-	return true;
 }
 
-static void _tell(const struct config *config)
+static void _tell(spank_t spank, const struct config *config)
 {
-	if (!agent_tell(config, &step))
-		slurm_info("steward: no agent at %s knows of job %" PRIu32,
+	struct wire_answer answer;
+
+	if (!notice_opted(config, &step, &answer))
+		slurm_info("steward: no agent at %s takes note of job %" PRIu32,
 			   config->socket, step.job);
+	facts_publish(spank, &answer);
 }
 
-static uint32_t *_shared_number(void)
+static struct script *_shared_page(void)
 {
-	void *page = mmap(NULL, sizeof(uint32_t), PROT_READ | PROT_WRITE,
+	void *page = mmap(NULL, sizeof(struct script), PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	return page == MAP_FAILED ? NULL : page;
@@ -95,26 +117,43 @@ static uint32_t *_shared_number(void)
 
 void node_start(spank_t spank, const struct config *config)
 {
-	struct resume_mode mode;
-
-	if (!_identify(spank) || !_find_mode(spank, &mode) ||
-	    mode.kind == RESUME_OFF)
+	if (!_identify(spank)) {
+		step.mode.kind = RESUME_OFF;
 		return;
-	step.mode = mode;
-	if (step.kind == WIRE_KIND_BATCH)
-		script_restart = _shared_number();
-	else
-		_tell(config);
+	}
+	has_mode = _find_mode(spank, &step.mode);
+	if (has_mode)
+		_show_mode(spank);
+	if (step.kind == WIRE_KIND_BATCH) {
+		if (has_mode || defaults_exist(config))
+			script = _shared_page();
+	} else if (step.mode.kind != RESUME_OFF) {
+		_tell(spank, config);
+	}
+}
+
+static void _tell_of_output(const struct config *config)
+{
+	char path[WIRE_LINE_MAX];
+
+	if (output_path(path, sizeof(path)))
+		notice_log(config, &step, path);
 }
 
 void node_task_start(spank_t spank, const struct config *config)
 {
-	if (step.mode.kind == RESUME_OFF || step.kind != WIRE_KIND_BATCH)
+	if (!script || step.kind != WIRE_KIND_BATCH)
 		return;
-	step.restart = _restart_count(spank);
-	if (script_restart)
-		*script_restart = step.restart;
-	_tell(config);
+	if (!has_mode) {
+		if (!defaults_find(spank, config, &step.mode))
+			return;
+		_show_mode(spank);
+	}
+	step.restart = _number(spank, "SLURM_RESTART_COUNT");
+	*script = (struct script){.restart = step.restart, .mode = step.mode};
+	_tell(spank, config);
+	if (step.mode.kind != RESUME_OFF)
+		_tell_of_output(config);
 }
 
 static const char *_verb_name(enum wire_verb verb)
@@ -130,19 +169,23 @@ static bool _was_told_to_end(int status)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
 }
 
-void node_task_exit(spank_t spank, const struct config *config)
+static void _tell_of_exit(spank_t spank, const struct config *config)
+{
+	static int told;
+	uint32_t task;
+
+	if (told >= EXITS_MAX ||
+	    spank_get_item(spank, S_TASK_GLOBAL_ID, &task) != ESPANK_SUCCESS)
+		return;
+	told++;
+	notice_exit(config, &step, task);
+}
+
+static void _hold(const struct config *config)
 {
 	struct wire_answer answer;
 	const char *why;
 
-	if (step.mode.kind == RESUME_OFF || step.kind != WIRE_KIND_BATCH)
-		return;
-	if (spank_get_item(spank, S_TASK_EXIT_STATUS, &step.status) !=
-		    ESPANK_SUCCESS ||
-	    !step.status || _was_told_to_end(step.status))
-		return;
-	if (script_restart)
-		step.restart = *script_restart;
 	slurm_info("steward: job %" PRIu32 ": script ended with status 0x%x, "
 		   "held for the agent's decision",
 		   step.job, (unsigned int) step.status);
@@ -152,4 +195,23 @@ void node_task_exit(spank_t spank, const struct config *config)
 	else
 		slurm_info("steward: job %" PRIu32 ": let go: %s", step.job,
 			   why);
+}
+
+void node_task_exit(spank_t spank, const struct config *config)
+{
+	bool is_script = step.kind == WIRE_KIND_BATCH;
+
+	if (is_script && script) {
+		step.restart = script->restart;
+		step.mode = script->mode;
+	}
+	if (step.mode.kind == RESUME_OFF ||
+	    spank_get_item(spank, S_TASK_EXIT_STATUS, &step.status) !=
+		    ESPANK_SUCCESS ||
+	    !step.status)
+		return;
+	if (!is_script)
+		_tell_of_exit(spank, config);
+	else if (!_was_told_to_end(step.status))
+		_hold(config);
 }

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #define FAILURE	     "failed\n"
-#define LINE_MAX_LEN 64
+#define LINE_MAX_LEN (RESUME_TEXT_MAX + 16)
 /* A pipe's worth: a heterogeneous step says its lines once a component. */
-#define READ_MAX 4096
+#define READ_MAX 65536
 
 static int report_fd = -1;
 static bool supervised;
@@ -51,11 +51,10 @@ static void _say(const char *line, int len)
 
 void report_mode(const struct resume_mode *mode)
 {
-	char text[RESUME_TEXT_MAX];
 	char line[LINE_MAX_LEN];
 
-	resume_format(mode, text);
-	_say(line, snprintf(line, sizeof(line), "mode %s\n", text));
+	_say(line,
+	     snprintf(line, sizeof(line), "mode %s\n", resume_text(mode)));
 }
 
 void report_step(spank_t spank)
@@ -78,7 +77,7 @@ void report_failure(int fd)
 static void _read_line(const char *line, struct report *report)
 {
 	if (!strncmp(line, "mode ", 5))
-		(void) resume_parse(line + 5, &report->mode);
+		(void) resume_parse(line + 5, &report->mode, NULL);
 	else if (sscanf(line, "step %" SCNu32 " %" SCNu32, &report->job,
 			&report->step) == 2)
 		report->has_step = true;
@@ -88,7 +87,7 @@ static void _read_line(const char *line, struct report *report)
 
 void report_read(int fd, struct report *report)
 {
-	char text[READ_MAX];
+	static char text[READ_MAX];
 	ssize_t got = -1;
 	char *rest;
 

@@ -30,10 +30,9 @@ void submit_forget_outer_job(void)
 /* Show the mode to the job, and to the scripts that the controller runs. */
 static int _publish(spank_t spank, const struct resume_mode *mode)
 {
-	char text[RESUME_TEXT_MAX];
+	const char *text = resume_text(mode);
 	spank_err_t rc;
 
-	resume_format(mode, text);
 	if (setenv(SUBMIT_ENV_MODE, text, 1)) {
 		slurm_error("steward: cannot set %s: %s", SUBMIT_ENV_MODE,
 			    strerror(errno));
@@ -66,7 +65,7 @@ static bool _srun_mode(struct resume_mode *mode)
 	if (options_given(mode))
 		return true;
 	return getenv("SLURM_JOB_ID") && inherited &&
-	       resume_parse(inherited, mode);
+	       resume_parse(inherited, mode, NULL);
 }
 
 int submit_srun(spank_t spank)

@@ -28,6 +28,17 @@ static const struct {
 	{"fatal", WIRE_FATAL},
 };
 
+static const char *const facts[WIRE_FACTS] = {
+	[WIRE_PROGRESS_FILE] = "progress_file",
+	[WIRE_STACKS_FILE] = "stacks_file",
+	[WIRE_RESUME_COUNT] = "resume_count",
+	[WIRE_LAST_CHECKPOINT] = "last_checkpoint",
+	[WIRE_LAST_STEP] = "last_step",
+	[WIRE_EXCLUDED_NODES] = "excluded_nodes",
+	[WIRE_CULPRITS] = "culprits",
+	[WIRE_RESUME_REASON] = "resume_reason",
+};
+
 static bool _is(const struct word *word, const char *text)
 {
 	return word->len == strlen(text) &&
@@ -151,6 +162,27 @@ static bool _read_verdict(const struct word *key, const struct word *value,
 	return true;
 }
 
+/* What is not known here is passed over; what is told twice is malformed. The
+ * texts come one after the other, the first at 1. */
+static bool _read_fact(const struct word *key, const struct word *value,
+		       struct wire_answer *answer)
+{
+	for (size_t i = 0; i < WIRE_FACTS; i++) {
+		size_t at = answer->fact_used;
+
+		if (!_is(key, facts[i]))
+			continue;
+		if (answer->fact_at[i] ||
+		    !_read_text(value, answer->fact_text + at,
+				sizeof(answer->fact_text) - at))
+			return false;
+		answer->fact_at[i] = at;
+		answer->fact_used += strlen(answer->fact_text + at) + 1;
+		return true;
+	}
+	return true;
+}
+
 static bool _read_exclude(const struct word *value, struct wire_answer *answer)
 {
 	if (answer->exclude[0] || !_is_host_list(value->text, value->len))
@@ -168,6 +200,8 @@ static bool _read_field(const struct word *word, struct wire_answer *answer)
 		return false;
 	if (answer->verb == WIRE_BAD)
 		return _read_verdict(&key, &value, answer);
+	if (answer->verb == WIRE_OK)
+		return _read_fact(&key, &value, answer);
 	if (answer->verb == WIRE_RETRY && _is(&key, "exclude"))
 		return _read_exclude(&value, answer);
 	return true;
@@ -211,6 +245,16 @@ static void _clear(struct wire_answer *answer)
 	answer->exclude[0] = '\0';
 	answer->check[0] = '\0';
 	answer->text[0] = '\0';
+	memset(answer->fact_at, 0, sizeof(answer->fact_at));
+	answer->fact_used = 1;
+	answer->fact_text[0] = '\0';
+}
+
+const char *wire_fact(const struct wire_answer *answer, enum wire_fact fact)
+{
+	size_t at = answer->fact_at[fact];
+
+	return at ? answer->fact_text + at : NULL;
 }
 
 void wire_parse(const char *line, size_t len, struct wire_answer *answer)

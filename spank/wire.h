@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "options.h"
+#include "mode.h"
 
 /* Longest line, its LF included. */
 #define WIRE_LINE_MAX 1024
@@ -37,6 +37,20 @@ enum wire_severity {
 
 #define WIRE_CHECK_MAX 65
 
+/* What an agent may tell of a job's past and of its files; one variable of the
+ * tasks each (facts.c). */
+enum wire_fact {
+	WIRE_PROGRESS_FILE,
+	WIRE_STACKS_FILE,
+	WIRE_RESUME_COUNT,
+	WIRE_LAST_CHECKPOINT,
+	WIRE_LAST_STEP,
+	WIRE_EXCLUDED_NODES,
+	WIRE_CULPRITS,
+	WIRE_RESUME_REASON,
+	WIRE_FACTS, /* how many there are */
+};
+
 struct wire_answer {
 	enum wire_verb verb;
 	/* Comma separated nodes to leave out; empty unless WIRE_RETRY. */
@@ -45,6 +59,11 @@ struct wire_answer {
 	enum wire_severity severity;
 	char check[WIRE_CHECK_MAX];
 	char text[WIRE_LINE_MAX];
+	/* Of WIRE_OK: where in fact_text each fact begins, 0 when it was not
+	 * told; printable. */
+	size_t fact_at[WIRE_FACTS];
+	size_t fact_used;
+	char fact_text[WIRE_LINE_MAX];
 };
 
 enum wire_kind { WIRE_KIND_BATCH, WIRE_KIND_STEP };
@@ -71,10 +90,21 @@ void wire_parse(const char *line, size_t len, struct wire_answer *answer);
 /* The whole question after a node's verdict. */
 #define WIRE_VERDICT "steward/1 verdict\n"
 
+/* A fact of a WIRE_OK; NULL when it was not told. */
+const char *wire_fact(const struct wire_answer *answer, enum wire_fact fact);
+
 /* Write one line, LF included; its length, or 0 when it does not fit. */
 size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
 
 /* The same for "opted", which tells that a step of an opted-in job starts. */
 size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
+
+/* "exit": a task of the step ended with ask->status. */
+size_t wire_format_exit(const struct wire_ask *ask, uint32_t task,
+			char line[WIRE_LINE_MAX]);
+
+/* "log": the file that the script writes to. */
+size_t wire_format_log(const struct wire_ask *ask, const char *path,
+		       char line[WIRE_LINE_MAX]);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define VERSION "steward/1"
 
@@ -24,31 +25,78 @@ static size_t _fitting(int len)
 	return len > 0 && len < WIRE_LINE_MAX ? (size_t) len : 0;
 }
 
+/* Write what is not printable, a space or a percent sign as "%XX"; false when
+ * it does not fit. */
+static bool _escape(const char *plain, char *text, size_t size)
+{
+	size_t used = 0;
+
+	for (const char *c = plain; *c; c++) {
+		bool as_is = *c > 0x20 && *c < 0x7f && *c != '%';
+
+		if (used + (as_is ? 1 : 3) >= size)
+			return false;
+		if (as_is)
+			text[used++] = *c;
+		else
+			used += (size_t) snprintf(text + used, size - used,
+						  "%%%02X", (unsigned char) *c);
+	}
+	text[used] = '\0';
+	return true;
+}
+
 size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 {
-	char mode[RESUME_TEXT_MAX];
 	char step[16];
 
-	resume_format(&ask->mode, mode);
 	_format_step(ask, step);
 	return _fitting(snprintf(
 		line, WIRE_LINE_MAX,
 		VERSION " ask kind=%s job=%" PRIu32 " step=%s uid=%u mode=%s "
 			"attempt=%u restart=%" PRIu32 " status=%d%s\n",
 		ask->kind == WIRE_KIND_BATCH ? "batch" : "step", ask->job, step,
-		(unsigned int) ask->uid, mode, ask->attempt, ask->restart,
-		ask->status, ask->replay ? "" : " replay=no"));
+		(unsigned int) ask->uid, resume_text(&ask->mode), ask->attempt,
+		ask->restart, ask->status, ask->replay ? "" : " replay=no"));
 }
 
 size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 {
-	char mode[RESUME_TEXT_MAX];
+	char again[24] = "";
 
-	resume_format(&ask->mode, mode);
+	if (ask->attempt > 1)
+		(void) snprintf(again, sizeof(again), " attempt=%u",
+				ask->attempt);
+	return _fitting(snprintf(
+		line, WIRE_LINE_MAX,
+		VERSION " opted job=%" PRIu32 " uid=%u mode=%s restart=%" PRIu32
+			" batch=%d%s\n",
+		ask->job, (unsigned int) ask->uid, resume_text(&ask->mode),
+		ask->restart, ask->kind == WIRE_KIND_BATCH, again));
+}
+
+size_t wire_format_exit(const struct wire_ask *ask, uint32_t task,
+			char line[WIRE_LINE_MAX])
+{
+	char step[16];
+
+	_format_step(ask, step);
+	return _fitting(snprintf(
+		line, WIRE_LINE_MAX,
+		VERSION " exit job=%" PRIu32 " step=%s restart=%" PRIu32
+			" task=%" PRIu32 " status=%d\n",
+		ask->job, step, ask->restart, task, ask->status));
+}
+
+size_t wire_format_log(const struct wire_ask *ask, const char *path,
+		       char line[WIRE_LINE_MAX])
+{
+	char out[WIRE_LINE_MAX];
+
+	if (!_escape(path, out, sizeof(out)))
+		return 0;
 	return _fitting(snprintf(line, WIRE_LINE_MAX,
-				 VERSION " opted job=%" PRIu32
-					 " uid=%u mode=%s restart=%" PRIu32
-					 " batch=%d\n",
-				 ask->job, (unsigned int) ask->uid, mode,
-				 ask->restart, ask->kind == WIRE_KIND_BATCH));
+				 VERSION " log job=%" PRIu32 " restart=%" PRIu32
+					 " out=%s\n",
+				 ask->job, ask->restart, out));
 }

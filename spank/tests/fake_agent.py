@@ -6,7 +6,8 @@
 ANSWERS is one script for each `ask`, separated by ";" (the last one repeats); a script is a list of steps separated by
 ",": `wait` (say so, then sleep a second), `stop`, `requeue`, `retry`, `retry=n3+n4`, `ok`, `garbage`, `long`, `dribble`
 (bytes for ever, never a line), `silent` (say nothing more, keep the connection), `sleep=SECONDS`, `run=COMMAND ...`
-({job} is replaced). At its end the connection is closed. `opted` is always answered by `ok`. Each line received is
+({job} is replaced). At its end the connection is closed. `opted` is answered by `ok` and the words of
+`facts`, other lines only by `ok`. Each line received is
 printed with the time and the peer's uid.
 """
 
@@ -50,6 +51,7 @@ class FakeAgent:
 
     def __init__(self, path: str, answers: str) -> None:
         self.lines: list[str] = []
+        self.facts = ""
         self._scripts = in_turn(answers.split(";"))
         self._closing = threading.Event()
         self._server = socket.socket(socket.AF_UNIX)
@@ -87,7 +89,10 @@ class FakeAgent:
             self.lines.append(line)
             print(f"{time.time():.3f} peer={uid} {line}", flush=True)
             try:
-                script = "ok" if line.startswith("steward/1 opted") else next(self._scripts)
+                if line.startswith("steward/1 opted"):
+                    connection.sendall(f"steward/1 ok{self.facts}\n".encode())
+                    return
+                script = next(self._scripts) if line.startswith("steward/1 ask") else "ok"
                 for step in script.split(","):
                     self._play(connection, step, fields(line).get("job", "0"))
             except (BrokenPipeError, ConnectionResetError):

@@ -223,24 +223,48 @@ static uint32_t _step_id(const char *name)
 	return (uint32_t) atoi(name);
 }
 
+static void _script_env(const char *ours, const char *name)
+{
+	if (getenv(ours))
+		fake_env_set(&fake.job_env, name, getenv(ours));
+}
+
+/* What the shim has set, one line each. */
+static void _print_env(const char *whose)
+{
+	for (int i = 0; i < fake.job_env.count; i++) {
+		if (!strncmp(fake.job_env.at[i].name, "STEWARD_", 8))
+			printf("%s %s=%s\n", whose, fake.job_env.at[i].name,
+			       fake.job_env.at[i].value);
+	}
+}
+
 /* A process of its own, and the only one that knows of restarts. */
 static void _run_task(void)
 {
 	pid_t task = fork();
 
 	if (!task) {
-		if (getenv("FAKE_RESTARTS"))
-			fake_env_set(&fake.job_env, "SLURM_RESTART_COUNT",
-				     getenv("FAKE_RESTARTS"));
+		_script_env("FAKE_RESTARTS", "SLURM_RESTART_COUNT");
+		_script_env("FAKE_PARTITION", "SLURM_JOB_PARTITION");
+		_script_env("FAKE_ACCOUNT", "SLURM_JOB_ACCOUNT");
 		slurm_spank_task_init(fake_handle(), plugin_arg_count,
 				      plugin_args);
-		_exit(0);
+		_print_env("task");
+		exit(0);
 	}
 	waitpid(task, NULL, 0);
 }
 
+static int _tasks(void)
+{
+	return getenv("FAKE_TASKS") ? atoi(getenv("FAKE_TASKS")) : 1;
+}
+
 /* slurmstepd STEP STATUS [--auto-resume=MODE]; FAKE_JOB_MODE,
- * FAKE_CONTROL_MODE and FAKE_RESTARTS are the job's environment. */
+ * FAKE_CONTROL_MODE, FAKE_ATTEMPT, FAKE_RESTARTS, FAKE_PARTITION and
+ * FAKE_ACCOUNT are the job's environment, the last three only the script's
+ * process sees; FAKE_TASKS tasks end so. */
 static int _run_stepd(int ac, char **av)
 {
 	const char *mode;
@@ -259,11 +283,17 @@ static int _run_stepd(int ac, char **av)
 	if (getenv("FAKE_CONTROL_MODE"))
 		fake_env_set(&fake.job_env, SUBMIT_ENV_CONTROL,
 			     getenv("FAKE_CONTROL_MODE"));
+	_script_env("FAKE_ATTEMPT", "STEWARD_ATTEMPT");
 	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
 	_give_options(ac - 2, av + 2);
 	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);
 	_run_task();
-	slurm_spank_task_exit(fake_handle(), plugin_arg_count, plugin_args);
+	for (int task = 0; task < _tasks(); task++) {
+		fake.task = (uint32_t) task;
+		slurm_spank_task_exit(fake_handle(), plugin_arg_count,
+				      plugin_args);
+	}
+	_print_env("stepd");
 	mode = fake_env_get(&fake.job_env, SUBMIT_ENV_MODE);
 	printf("job mode=%s\n", mode ? mode : "-");
 	return 0;

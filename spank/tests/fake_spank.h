@@ -12,7 +12,7 @@
 #include <slurm/spank.h>
 
 #define FAKE_VARIABLES 32
-#define FAKE_TEXT      256
+#define FAKE_TEXT      1024
 
 struct fake_variable {
 	char name[FAKE_TEXT];
@@ -29,6 +29,7 @@ struct fake_spank {
 	struct spank_option *option; /* as registered */
 	uint32_t job, step;
 	uid_t uid;
+	uint32_t task;
 	int exit_status;
 	bool has_items; /* false: every spank_get_item fails */
 	struct fake_env job_env, control_env;

@@ -12,6 +12,25 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* The same bytes as a value of --auto-resume=. */
+static void _read_mode(const uint8_t *data, size_t size)
+{
+	char text[RESUME_TEXT_MAX + 8];
+	struct resume_fault fault;
+	struct resume_mode mode;
+	size_t len = size < sizeof(text) - 1 ? size : sizeof(text) - 1;
+
+	memcpy(text, data, len);
+	text[len] = '\0';
+	if (resume_parse(text, &mode, &fault)) {
+		if (strcmp(resume_text(&mode), text))
+			abort();
+	} else if (fault.word < text || fault.len < 0 ||
+		   fault.word + fault.len > text + len) {
+		abort();
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct wire_answer answer;
@@ -38,6 +57,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (*c < 0x20 || *c > 0x7e)
 			abort();
 	}
+	for (int i = 0; i < WIRE_FACTS; i++) {
+		const char *fact = wire_fact(&answer, (enum wire_fact) i);
+		const char *same = wire_fact(&again, (enum wire_fact) i);
+
+		if (!fact != !same || (fact && strcmp(fact, same)) ||
+		    (fact && answer.verb != WIRE_OK))
+			abort();
+		for (const char *c = fact ? fact : ""; *c; c++) {
+			if (*c < 0x20 || *c > 0x7e)
+				abort();
+		}
+	}
+	_read_mode(data, size);
 	if (answer.verb != WIRE_MALFORMED &&
 	    (size >= WIRE_LINE_MAX || size < 12 ||
 	     memcmp(data, "steward/1 ", 10)))

@@ -21,40 +21,65 @@ static void _check(bool held, const char *sentence)
 		printf("FAILED: %s\n", sentence);
 }
 
-static bool _mode_is(const char *text, enum resume_kind kind, unsigned limit)
+static bool _mode_is(const char *text, enum resume_kind kind)
 {
 	struct resume_mode mode;
-	char back[RESUME_TEXT_MAX];
 
-	if (!resume_parse(text, &mode))
-		return false;
-	resume_format(&mode, back);
-	return mode.kind == kind && mode.limit == limit && !strcmp(text, back);
+	return resume_parse(text, &mode, NULL) && mode.kind == kind &&
+	       !strcmp(text, resume_text(&mode));
 }
 
-static bool _mode_refused(const char *text)
+static bool _is_refused_for(const char *text, const char *word, const char *why)
 {
+	struct resume_fault fault = {0};
 	struct resume_mode mode;
 
-	return !resume_parse(text, &mode);
+	return !resume_parse(text, &mode, &fault) &&
+	       (size_t) fault.len == strlen(word) &&
+	       !memcmp(fault.word, word, strlen(word)) &&
+	       strstr(fault.why, why);
+}
+
+/* The table that Python's reader is held to as well. */
+static void _test_table(void)
+{
+	FILE *file = fopen(getenv("MODES"), "re");
+	struct resume_mode mode;
+	char line[1024];
+	int read = 0;
+
+	_check(file != NULL, "MODES names the table");
+	while (file && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(line, "good ", 5) || !strncmp(line, "bad ", 4)) {
+			const char *text = strchr(line, ' ') + 1;
+
+			read++;
+			_check(resume_parse(text, &mode, NULL) ==
+				       (line[0] == 'g'),
+			       line);
+		}
+	}
+	_check(read > 90, "the table was read");
+	if (file)
+		fclose(file);
 }
 
 static void _test_modes(void)
 {
-	static const char *const bad[] = {
-		"",	    "2",       "01",
-		"1 ",	    "yes",     "any",
-		"any:",	    "any:0",   "any:01",
-		"any:1001", "any:-1",  "any:+1",
-		"any: 1",   "any:5x",  "ANY:5",
-		"any:1:1",  "any:1\n", "any:99999999999999999999999"};
+	const struct resume_mode none = {.kind = RESUME_OFF};
 
-	_check(_mode_is("0", RESUME_OFF, 0), "0 is off");
-	_check(_mode_is("1", RESUME_EVIDENCE, 0), "1 is on");
-	_check(_mode_is("any:1", RESUME_ANY, 1), "any:1 is the least");
-	_check(_mode_is("any:1000", RESUME_ANY, 1000), "any:1000 is the most");
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		_check(_mode_refused(bad[i]), bad[i]);
+	_check(_mode_is("0", RESUME_OFF), "0 is off");
+	_check(_mode_is("1,max=3", RESUME_EVIDENCE), "1 is on");
+	_check(_mode_is("any:1", RESUME_ANY), "any:1 is the least");
+	_check(!strcmp(resume_text(&none), "0"), "no mode is 0");
+	_check(_is_refused_for("2,max=1", "2", "not known"),
+	       "a bad mode is named");
+	_check(_is_refused_for("1,max=1,mix=3,age=9", "mix=3", "not known"),
+	       "an unknown option is named");
+	_check(_is_refused_for("1,age=0,age=1", "age=1", "comes twice"),
+	       "an option that comes twice is named");
+	_check(_is_refused_for("1,", "", "not known"), "an empty option");
 }
 
 static void _test_option(void)
@@ -68,15 +93,17 @@ static void _test_option(void)
 	       "the option is registered with an argument");
 	_check(!options_given(&mode), "not given at first");
 	_check(fake_give_option("3") && fake.errors == 1 &&
+		       strstr(fake.last_line, "'3' is not known") &&
 		       strstr(fake.last_line, "any:N"),
 	       "a bad value is refused by one line that says the good ones");
 	_check(!options_given(&mode), "a bad value leaves nothing behind");
 	_check(!fake_give_option("0") && !fake_give_option("any:7") &&
-		       options_given(&mode) && mode.limit == 7,
+		       options_given(&mode) &&
+		       !strcmp(resume_text(&mode), "any:7"),
 	       "the last place the option stands wins");
 	fake.context = S_CTX_REMOTE;
 	_check(!fake_give_option("bogus") && options_given(&mode) &&
-		       mode.limit == 7,
+		       !strcmp(resume_text(&mode), "any:7"),
 	       "a forged value on the node fails no job and changes nothing");
 }
 
@@ -212,12 +239,41 @@ static void _test_verdicts(void)
 		_check(_parses(malformed[i], WIRE_MALFORMED, ""), malformed[i]);
 }
 
+static void _test_facts(void)
+{
+	static const char *const malformed[] = {
+		"steward/1 ok resume_count=1 resume_count=1",
+		"steward/1 ok resume_reason=%0A",
+		"steward/1 ok resume_reason=%",
+		"steward/1 ok progress_file",
+		"steward/1 ok LD_PRELOAD=x",
+	};
+	const char *line = "steward/1 ok resume_count=2 ld_preload=x "
+			   "last_checkpoint= resume_reason=a%20b%3D%25";
+	struct wire_answer answer;
+
+	wire_parse(line, strlen(line), &answer);
+	_check(answer.verb == WIRE_OK &&
+		       !strcmp(wire_fact(&answer, WIRE_RESUME_COUNT), "2") &&
+		       !strcmp(wire_fact(&answer, WIRE_LAST_CHECKPOINT), "") &&
+		       !strcmp(wire_fact(&answer, WIRE_RESUME_REASON), "a b=%"),
+	       "facts are told, and what is not known is passed over");
+	_check(!wire_fact(&answer, WIRE_PROGRESS_FILE),
+	       "a fact that was not told is none");
+	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
+		_check(_parses(malformed[i], WIRE_MALFORMED, ""), malformed[i]);
+	wire_parse("steward/1 stop resume_count=2", 29, &answer);
+	_check(answer.verb == WIRE_STOP &&
+		       !wire_fact(&answer, WIRE_RESUME_COUNT),
+	       "facts count for ok only");
+}
+
 static void _test_questions(void)
 {
 	struct wire_ask ask = {.kind = WIRE_KIND_BATCH,
 			       .job = 4294967294U,
 			       .uid = 1000,
-			       .mode = {RESUME_ANY, 3},
+			       .mode = {RESUME_ANY, "any:3"},
 			       .attempt = 1,
 			       .restart = 2,
 			       .status = 768,
@@ -234,7 +290,7 @@ static void _test_questions(void)
 				     "restart=2 status=768\n"),
 	       "ask for a script");
 	ask.kind = WIRE_KIND_STEP;
-	ask.mode = (struct resume_mode){RESUME_EVIDENCE, 0};
+	ask.mode = (struct resume_mode){RESUME_EVIDENCE, "1"};
 	ask.step = WIRE_STEP_UNKNOWN;
 	ask.replay = false;
 	ask.job = 7;
@@ -245,14 +301,55 @@ static void _test_questions(void)
 	       "ask for a step that never was");
 }
 
+static void _test_notices(void)
+{
+	struct wire_ask ask = {.kind = WIRE_KIND_STEP,
+			       .job = 7,
+			       .step = 3,
+			       .uid = 1000,
+			       .mode = {RESUME_EVIDENCE, "1,max=3"},
+			       .attempt = 2,
+			       .restart = 1,
+			       .status = 9};
+	char path[WIRE_LINE_MAX];
+	char line[WIRE_LINE_MAX];
+
+	_check(wire_format_opted(&ask, line) == strlen(line) &&
+		       !strcmp(line, "steward/1 opted job=7 uid=1000 "
+				     "mode=1,max=3 restart=1 batch=0 "
+				     "attempt=2\n"),
+	       "opted of an attempt that is not the first");
+	_check(wire_format_exit(&ask, 12, line) == strlen(line) &&
+		       !strcmp(line, "steward/1 exit job=7 step=3 restart=1 "
+				     "task=12 status=9\n"),
+	       "exit");
+	_check(wire_format_log(&ask, "/a b%/\xc3\xa9\n.out", line) ==
+			       strlen(line) &&
+		       !strcmp(line, "steward/1 log job=7 restart=1 "
+				     "out=/a%20b%25/%C3%A9%0A.out\n"),
+	       "log");
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	_check(!wire_format_log(&ask, path, line), "a path too long is none");
+	memset(path, ' ', sizeof(path) - 1);
+	_check(!wire_format_log(&ask, path, line),
+	       "nor one that gets too long");
+	memset(ask.mode.text, 'x', RESUME_TEXT_MAX - 1);
+	_check(wire_format_ask(&ask, line) && wire_format_opted(&ask, line),
+	       "the longest mode fits into a line");
+}
+
 int main(void)
 {
 	_test_modes();
+	_test_table();
 	_test_option();
 	_test_config();
 	_test_answers();
 	_test_verdicts();
+	_test_facts();
 	_test_questions();
+	_test_notices();
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }

@@ -29,6 +29,17 @@ class Submission(ShimTest):
             assert status != 0
             assert len(output.splitlines()) == 1, output
 
+    def test_options_of_the_mode_travel_as_they_are(self) -> None:
+        text = "any:3,max=10,codes=2:3,checkpoint=/scratch/" + "x" * 200
+        assert self.submit(f"--auto-resume={text}") == f"mode={text} control={text} inherited=-"
+
+    def test_a_bad_option_is_named_with_the_good_ones(self) -> None:
+        for command in ("sbatch", "salloc", "srun"):
+            status, output, _ = self.run_slurm(command, "--auto-resume=1,max=5,hangs=3")
+            assert status != 0
+            assert "'hangs=3' is not known" in output
+            assert ",hang=0|1|SECONDS" in output
+
     def test_a_job_without_the_option_is_not_opted_in_by_a_stray_variable(self) -> None:
         assert self.submit(STEWARD_AUTO_RESUME="1") == "mode=- control=- inherited=-"
 
@@ -83,6 +94,125 @@ class Start(ShimTest):
             status, _, seconds = self.run_slurm("slurmstepd", "3", "0", FAKE_JOB_MODE="1")
         assert status == 0
         assert seconds < 0.8
+
+
+    def test_an_agent_that_says_nothing_delays_the_start_by_a_third_of_a_second_at_most(self) -> None:
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(self.socket)
+            silent.listen(8)
+            status, output, seconds = self.run_slurm("slurmstepd", "3", "0", FAKE_JOB_MODE="1")
+        assert status == 0
+        assert "takes note of job 12" in output
+        assert 0.3 <= seconds < 0.9
+
+    def test_the_second_attempt_of_a_step_says_so(self) -> None:
+        opted = ["steward/1 opted job=12 uid=1000 mode=1 restart=0 batch=0 attempt=2"]
+        assert self.told("3", "0", FAKE_JOB_MODE="1", FAKE_ATTEMPT="2") == opted
+
+    def test_a_script_that_was_opted_out_is_told_and_asks_for_nothing(self) -> None:
+        agent = self.agent("stop")
+        self.run_slurm("slurmstepd", "batch", "256", "--auto-resume=0")
+        agent.close()
+        assert agent.lines == ["steward/1 opted job=12 uid=1000 mode=0 restart=0 batch=1"]
+
+
+class Environment(ShimTest):
+    """What the agent's answer becomes."""
+
+    FACTS = " resume_count=2 progress_file=/run/x/12/progress resume_reason=node%20n3%20failed path=/bin ld_preload=x"
+
+    def env_of(self, step: str, **env: str) -> list[str]:
+        """The variables that the shim has set, of the script's process or of all tasks."""
+        self.agent("stop").facts = self.FACTS
+        _, output, _ = self.run_slurm("slurmstepd", step, "0", FAKE_JOB_MODE="1", **env)
+        return [line for line in output.splitlines() if line.startswith("task " if step == "batch" else "stepd ")]
+
+    def test_scripts_and_tasks_get_what_is_known_and_nothing_else(self) -> None:
+        for step, whose in (("batch", "task"), ("3", "stepd")):
+            with self.subTest(step):
+                self.socket = str(self.folder / step)
+                assert sorted(self.env_of(step)) == [
+                    f"{whose} STEWARD_AUTO_RESUME=1",
+                    f"{whose} STEWARD_PROGRESS_FILE=/run/x/12/progress",
+                    f"{whose} STEWARD_RESUME_COUNT=2",
+                    f"{whose} STEWARD_RESUME_REASON=node n3 failed",
+                ]
+
+    def test_without_an_agent_only_the_mode_is_set(self) -> None:
+        _, output, _ = self.run_slurm("slurmstepd", "3", "0", FAKE_JOB_MODE="1")
+        assert [line for line in output.splitlines() if line.startswith("stepd ")] == ["stepd STEWARD_AUTO_RESUME=1"]
+
+
+class SiteDefault(ShimTest):
+    """Batch jobs without the option, where the site has a list."""
+
+    LIST = "partition=gpu account=llm mode=any:3\nnonsense\npartition=gpu mode=bogus\npartition=gpu mode=1,max=7\n"
+
+    def script(self, **env: str) -> tuple[list[str], str]:
+        """What the agent heard of a script that fails, and the log."""
+        (self.folder / "defaults").write_text(self.LIST)
+        agent = self.agent("stop")
+        _, output, _ = self.run_slurm("slurmstepd", env.pop("step", "batch"), "256", **env)
+        agent.close()
+        return agent.lines, output
+
+    def test_the_first_line_that_fits_counts(self) -> None:
+        lines, output = self.script(FAKE_PARTITION="gpu", FAKE_ACCOUNT="llm")
+        assert "mode=any:3" in lines[0]
+        assert "task STEWARD_AUTO_RESUME=any:3" in output
+
+    def test_a_script_opted_in_by_the_site_is_held(self) -> None:
+        lines, _ = self.script(FAKE_PARTITION="gpu", FAKE_ACCOUNT="other", FAKE_RESTARTS="4")
+        assert lines == [
+            "steward/1 opted job=12 uid=1000 mode=1,max=7 restart=4 batch=1",
+            "steward/1 ask kind=batch job=12 step=batch uid=1000 mode=1,max=7 attempt=1 restart=4 status=256",
+        ]
+
+    def test_a_job_for_which_no_line_is_stays_out(self) -> None:
+        assert self.script(FAKE_PARTITION="cpu")[0] == []
+
+    def test_the_users_word_stands_above_the_sites(self) -> None:
+        lines, _ = self.script(FAKE_PARTITION="gpu", FAKE_JOB_MODE="0")
+        assert lines == ["steward/1 opted job=12 uid=1000 mode=0 restart=0 batch=1"]
+
+    def test_a_step_is_not_opted_in_by_the_site(self) -> None:
+        assert self.script(FAKE_PARTITION="gpu", step="3")[0] == []
+
+
+class Failures(ShimTest):
+    """Tasks that ended badly, and where the script's output is."""
+
+    def told(self, *argv: str, **env: str) -> list[str]:
+        """What the agent heard beside `opted`."""
+        agent = self.agent("stop")
+        self.run_slurm("slurmstepd", *argv, **env)
+        agent.close()
+        return [line for line in agent.lines if not line.startswith("steward/1 opted")]
+
+    def test_a_failed_task_of_an_opted_in_job_is_told(self) -> None:
+        exits = ["steward/1 exit job=12 step=3 restart=0 task=0 status=9"]
+        assert self.told("3", "9", FAKE_JOB_MODE="1") == exits
+
+    def test_the_first_eight_of_a_step_are_told(self) -> None:
+        tasks = [line.split("task=")[1] for line in self.told("3", "256", FAKE_JOB_MODE="1", FAKE_TASKS="20")]
+        assert tasks == [f"{task} status=256" for task in range(8)]
+
+    def test_a_task_that_ended_well_or_of_a_job_without_the_option_is_not(self) -> None:
+        assert self.told("3", "0", FAKE_JOB_MODE="1") == []
+        self.socket = str(self.folder / "second")
+        assert self.told("3", "256") == []
+
+    def test_the_file_that_a_script_writes_to_is_told(self) -> None:
+        agent = self.agent("stop")
+        out = self.folder / "a b%.out"
+        with out.open("w") as file:
+            env = self.env(FAKE_JOB_MODE="1", FAKE_RESTARTS="2")
+            subprocess.run(
+                ["slurmstepd", "batch", "0"], executable=FAKE_SLURM, env=env, stdout=file, timeout=20, check=True
+            )
+        agent.close()
+        where = str(self.folder / "a%20b%25.out")
+        assert agent.lines[1:] == [f"steward/1 log job=12 restart=2 out={where}"]
 
 
 class Hold(ShimTest):

@@ -1,0 +1,198 @@
+#include "mode.h"
+
+#include <string.h>
+
+#define FAULT_LEN_MAX 64
+#define CODES_MAX     32
+#define PATH_LEN_MAX  255
+
+/* A piece of the text, not ended by a NUL. */
+struct piece {
+	const char *at;
+	size_t len;
+};
+
+static bool _is(struct piece piece, const char *text)
+{
+	return piece.len == strlen(text) && !memcmp(piece.at, text, piece.len);
+}
+
+/* Cut the piece at its first separator: what is in front of it is returned,
+ * *rest is what follows; without one, all of it and nothing. */
+static struct piece _cut(struct piece piece, char separator, struct piece *rest)
+{
+	const char *found = memchr(piece.at, separator, piece.len);
+	size_t len = found ? (size_t) (found - piece.at) : piece.len;
+
+	*rest = (struct piece){piece.at + len + !!found,
+			       piece.len - len - !!found};
+	return (struct piece){piece.at, len};
+}
+
+static bool _is_whole(struct piece value, long low, long high)
+{
+	long number = 0;
+
+	if (!value.len || value.len > 6)
+		return false;
+	for (size_t i = 0; i < value.len; i++) {
+		if (value.at[i] < '0' || value.at[i] > '9')
+			return false;
+		number = number * 10 + (value.at[i] - '0');
+	}
+	return number >= low && number <= high;
+}
+
+static bool _is_thousand(struct piece value)
+{
+	return _is_whole(value, 0, 1000);
+}
+
+static bool _is_some(struct piece value)
+{
+	return _is_whole(value, 1, 1000);
+}
+
+static bool _is_a_days_seconds(struct piece value)
+{
+	return _is_whole(value, 0, 86400);
+}
+
+static bool _is_switch(struct piece value)
+{
+	return _is_whole(value, 0, 1);
+}
+
+static bool _is_code_list(struct piece value)
+{
+	for (int count = 0; count < CODES_MAX; count++) {
+		struct piece rest;
+		struct piece code = _cut(value, ':', &rest);
+
+		if (!_is_whole(code, 1, 255))
+			return false;
+		if (code.len == value.len)
+			return true;
+		value = rest;
+	}
+	return false;
+}
+
+static bool _is_hang(struct piece value)
+{
+	return _is(value, "0") || _is(value, "1") ||
+	       _is_whole(value, 10, 86400);
+}
+
+static bool _is_signal(struct piece value)
+{
+	static const char *const names[] = {"USR1", "USR2", "HUP", "QUIT",
+					    "URG"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (_is(value, names[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool _is_path(struct piece value)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789._/+@%:=-";
+
+	if (!value.len || value.at[0] != '/' || value.len > PATH_LEN_MAX)
+		return false;
+	for (size_t i = 0; i < value.len; i++) {
+		if (!memchr(allowed, value.at[i], sizeof(allowed) - 1))
+			return false;
+	}
+	return true;
+}
+
+static const struct {
+	const char *name;
+	bool (*is_good)(struct piece value);
+} options[] = {
+	{"max", _is_thousand},	     {"stalls", _is_some},
+	{"age", _is_a_days_seconds}, {"backoff", _is_switch},
+	{"codes", _is_code_list},    {"timeout", _is_switch},
+	{"hang", _is_hang},	     {"stacks", _is_signal},
+	{"checkpoint", _is_path},
+};
+
+#define OPTION_COUNT (sizeof(options) / sizeof(options[0]))
+
+static bool _read_kind(struct piece word, enum resume_kind *kind)
+{
+	if (_is(word, "0") || _is(word, "1")) {
+		*kind = word.at[0] == '1' ? RESUME_EVIDENCE : RESUME_OFF;
+		return true;
+	}
+	*kind = RESUME_ANY;
+	return word.len > 4 && !memcmp(word.at, "any:", 4) &&
+	       word.at[4] != '0' &&
+	       _is_whole((struct piece){word.at + 4, word.len - 4}, 1,
+			 RESUME_LIMIT_MAX);
+}
+
+/* NULL, or what is wrong with the word; *seen has a bit for each option. */
+static const char *_read_option(struct piece word, unsigned int *seen)
+{
+	struct piece value;
+	struct piece key = _cut(word, '=', &value);
+
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		if (!_is(key, options[i].name))
+			continue;
+		if ((*seen & 1U << i) || !options[i].is_good(value))
+			return "is out of range or comes twice";
+		*seen |= 1U << i;
+		return NULL;
+	}
+	return "is not known";
+}
+
+static bool _refuse(struct resume_fault *fault, struct piece word,
+		    const char *why)
+{
+	if (fault)
+		*fault = (struct resume_fault){
+			.word = word.at,
+			.len = (int) (word.len < FAULT_LEN_MAX ? word.len
+							       : FAULT_LEN_MAX),
+			.why = why};
+	return false;
+}
+
+bool resume_parse(const char *text, struct resume_mode *mode,
+		  struct resume_fault *fault)
+{
+	struct piece all = {text, strnlen(text, RESUME_TEXT_MAX)};
+	struct piece rest = all;
+	struct piece word = _cut(rest, ',', &rest);
+	enum resume_kind kind;
+	unsigned int seen = 0;
+
+	if (all.len == RESUME_TEXT_MAX)
+		return _refuse(fault, all, "is longer than 400 characters");
+	if (!_read_kind(word, &kind))
+		return _refuse(fault, word, "is not known");
+	while (word.at + word.len < text + all.len) {
+		const char *why;
+
+		word = _cut(rest, ',', &rest);
+		why = _read_option(word, &seen);
+		if (why)
+			return _refuse(fault, word, why);
+	}
+	mode->kind = kind;
+	memcpy(mode->text, text, all.len + 1);
+	return true;
+}
+
+const char *resume_text(const struct resume_mode *mode)
+{
+	return mode->text[0] ? mode->text : "0";
+}

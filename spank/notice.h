@@ -1,0 +1,32 @@
+/*
+ * What the node's agent is told and asked without anybody waiting for a
+ * decision: each costs a job a bounded and short time, and nothing where no
+ * agent is.
+ */
+#ifndef STEWARD_NOTICE_H
+#define STEWARD_NOTICE_H
+
+#include <stdbool.h>
+
+#include "config.h"
+#include "wire.h"
+
+/* For an opted-in job's start, the agent's answer included. */
+#define NOTICE_OPTED_MS 300
+/* For each other line. */
+#define NOTICE_MS 50
+
+/* Say that a script or step of an opted-in job starts. False when the agent
+ * has not answered in time; *answer is a WIRE_OK then too, without facts. */
+bool notice_opted(const struct config *config, const struct wire_ask *ask,
+		  struct wire_answer *answer);
+
+/* Say that a task ended with ask->status; nobody waits for an answer. */
+void notice_exit(const struct config *config, const struct wire_ask *ask,
+		 uint32_t task);
+
+/* Say which file the script writes to. */
+void notice_log(const struct config *config, const struct wire_ask *ask,
+		const char *path);
+
+#endif

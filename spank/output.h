@@ -1,0 +1,14 @@
+/*
+ * Where a script's output goes.
+ */
+#ifndef STEWARD_OUTPUT_H
+#define STEWARD_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The path of this process's standard output; false unless it is a regular
+ * file that still has a name. */
+bool output_path(char *path, size_t size);
+
+#endif
