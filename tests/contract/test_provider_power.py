@@ -24,6 +24,7 @@ BOTH = pytest.mark.parametrize("up", ["shown", "hidden"], indirect=True)
 NODES = (NodeName("n1"), NodeName("n2"))
 RESUME = """#!/bin/sh
 [ -e {folder}/fail ] && exit 1
+while [ -e {folder}/slow ]; do sleep 0.02; done
 for node in $(scontrol show hostnames "$1"); do
   # Newer Slurm kills what is in our process group when we end: slurmd begins in another one, before we go on.
   setsid sh -c "/usr/sbin/slurmd -D -N $node -b </dev/null >>{folder}/$node.out 2>&1 & echo \\$! >{folder}/$node.pid"
@@ -65,7 +66,8 @@ class Site:
 
     def all_off(self) -> None:
         """Every power cycle is over, so that the next test begins with powered-down nodes."""
-        (self.folder / "fail").unlink(missing_ok=True)
+        for how in ("fail", "slow"):
+            (self.folder / how).unlink(missing_ok=True)
         quiet_since, end = time.monotonic(), time.monotonic() + 60
         while time.monotonic() < quiet_since + 2.5:  # Slurm may lose an order, and hides what is about to come up
             assert time.monotonic() < end, f"nodes do not stay powered down\n{self.cluster.log_tail()}"
@@ -171,6 +173,27 @@ def test_a_head_that_was_restarted_finds_its_instances(site: Site, tmp_path: Pat
     again = site.provider(tmp_path / "power.json")
     assert again.launch(SLOT, "t1").id == made.id
     assert again.instances()[made.id].token == "t1"
+
+
+@pytest.mark.parametrize("up", ["shown"], indirect=True)
+def test_a_node_that_was_told_twice_to_come_up_is_running_and_can_be_ended(site: Site, tmp_path: Path) -> None:
+    """Slurm leaves POWER_UP on it for good, where the node registers before Slurm has looked at the second order."""
+    provider = site.provider(tmp_path / "power.json")
+    (site.folder / "slow").touch()
+    made = provider.launch(SLOT, "t1")
+    site.wait_power(Power.COMING)
+    site.cluster.run("scontrol", "update", "nodename=n1", "state=power_up")
+    (site.folder / "slow").unlink()
+    site.wait_power(Power.ON)
+    assert provider.instances()[made.id].state is InstanceState.RUNNING
+    assert site.slurm.nodes()[NODES[0]].is_schedulable
+    provider.terminate(made.id)
+    site.cluster.wait("it is gone", lambda: not _is_up(provider, site), 30)
+
+
+def _is_up(provider: PowerProvider, site: Site) -> bool:
+    provider.instances()  # what comes up though it was ended is ended again
+    return site.power(NODES[0]) is not Power.OFF
 
 
 @BOTH

@@ -7,7 +7,8 @@ from steward.model.ids import NodeName
 from steward.model.mark import Mark, first_token, parse_mark
 
 _GOING_DOWN = frozenset({"POWER_DOWN", "POWERING_DOWN"})
-_NO_POWER = _GOING_DOWN | {"POWERED_DOWN", "POWER_UP", "POWERING_UP"}
+_NO_POWER = _GOING_DOWN | {"POWERED_DOWN", "POWERING_UP"}
+"""POWER_UP alone may stay on a node that is up and serves (adapters/slurm/power.py)."""
 
 
 class NodeBase(Enum):

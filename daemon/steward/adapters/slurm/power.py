@@ -6,6 +6,9 @@ Facts, tried on real 22.05.8 and 24.11.5:
 - `power_up` sent while a node still powers down is accepted and lost.
 - `power_down_force` does not take back a `power_up` for which Slurm has not run ResumeProgram yet (it does so every
   `power_save_interval`, 10 s): the node powers down and then up. Given again and again it does so for ever.
+- A second `power_up` while a node is POWERING_UP leaves POWER_UP on it for as long as it is up: it has registered and
+  runs jobs. Only with POWERED_DOWN does POWER_UP mean that Slurm has not begun. Powered down, such a node comes up once
+  more before it stays down.
 - `power_down_force` clears DRAIN and its reason; `power_up` keeps DRAIN and clears the reason.
 - A DOWN node stays DOWN, with its reason, while it is powered down; once it comes up it is IDLE: only DRAIN keeps jobs
   off it.
@@ -41,11 +44,11 @@ def power_of(node: Node | None) -> Power:
         return Power.OFF
     if node.flags & {"POWERING_DOWN", "POWER_DOWN"}:
         return Power.GOING
-    if "POWER_UP" in node.flags:
-        return Power.ASKED
     if "POWERING_UP" in node.flags:
         return Power.COMING
-    return Power.OFF if "POWERED_DOWN" in node.flags else Power.ON
+    if "POWERED_DOWN" in node.flags:
+        return Power.ASKED if "POWER_UP" in node.flags else Power.OFF
+    return Power.ON
 
 
 class PowerSwitch:
