@@ -73,9 +73,9 @@ class SlurmPort(Protocol):
         """Set Requeue=1 on a job."""
 
     def comment(self, job: JobId, text: str) -> None:
-        """Keep `text` (one line that begins with `steward: `) as our part of the job's admin comment, waiting, running or
-        ended; what others wrote there stays in front of it. Raises Retryable while the job cleans up, Stale when Slurm
-        has forgotten it, Permanent for a text that is not ours."""
+        """Keep `text` (one line that begins with `steward: `) as our part of the job's admin comment, while it waits or
+        runs; what others wrote there stays in front of it. Raises Retryable while the job cleans up, Stale when it has
+        ended, Permanent for a text that is not ours."""
 
     def partitions(self) -> Mapping[str, Partition]:
         """Every partition. Raises Retryable as `nodes` does."""

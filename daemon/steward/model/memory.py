@@ -10,6 +10,7 @@ from steward.model.deep import Baseline, DeepRun
 from steward.model.group import ClientToken, Cluster, Group, Operation
 from steward.model.health import Incarnation
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
+from steward.model.ledger import Run
 from steward.model.partition import Gate
 from steward.model.remedy import Mishap, Remedy
 from steward.model.resume import JobMemory
@@ -67,6 +68,8 @@ class Memory:
 
     cases: Mapping[CaseId, Case] = field(default_factory=_none)
     jobs: Mapping[JobId, JobMemory] = field(default_factory=_none)
+    ledger: Mapping[JobId, tuple[Run, ...]] = field(default_factory=_none)
+    """The last runs of the remembered jobs, oldest first; the store's ledger keeps all."""
     incidents: Mapping[str, Incident] = field(default_factory=_none)
     breakers: Mapping[str, Breaker] = field(default_factory=_none)
     asked: Mapping[Key, float] = field(default_factory=_none)

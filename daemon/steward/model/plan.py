@@ -1,8 +1,10 @@
 """The outcome of one decision: what to do, what to remember, what to tell."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from steward.model.action import Action
+from steward.model.action import Action, AnswerAsk
+from steward.model.ask import Answer
 from steward.model.events import Event
 from steward.model.memory import Memory
 
@@ -15,3 +17,9 @@ class Plan:
     memory: Memory
     events: tuple[Event, ...] = ()
     wake_at: float | None = None
+
+
+def stops_last(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """In order, but a shim is told to stop when all else is done: its job ends then, and nothing can be said of it in
+    Slurm any more."""
+    return tuple(sorted(actions, key=lambda action: isinstance(action, AnswerAsk) and action.answer is Answer.STOP))

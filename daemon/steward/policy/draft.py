@@ -18,7 +18,7 @@ from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
-from steward.model.plan import Plan
+from steward.model.plan import Plan, stops_last
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.slot_of import slot_of
@@ -43,6 +43,7 @@ class Draft:
         self.trials = dict(memory.trials)
         self.cases = dict(memory.cases)
         self.jobs = dict(memory.jobs)
+        self.ledger = dict(memory.ledger)
         self.incidents = dict(memory.incidents)
         self.breakers = dict(memory.breakers)
         self.asked = dict(memory.asked)
@@ -266,6 +267,7 @@ class Draft:
         memory = Memory(
             cases=MappingProxyType(self.cases),
             jobs=MappingProxyType(self.jobs),
+            ledger=MappingProxyType(self.ledger),
             incidents=MappingProxyType(self.incidents),
             breakers=MappingProxyType(self.breakers),
             asked=MappingProxyType(self.asked),
@@ -290,4 +292,4 @@ class Draft:
             deeps=MappingProxyType(self.deeps),
             baselines=MappingProxyType(self.baselines),
         )
-        return Plan(actions=tuple(self._actions), memory=memory, events=tuple(self._events), wake_at=self._wake)
+        return Plan(actions=stops_last(self._actions), memory=memory, events=tuple(self._events), wake_at=self._wake)

@@ -15,6 +15,8 @@ from steward.policy.draft import Draft
 from steward.policy.features import keep_features
 from steward.policy.gate import keep_gates
 from steward.policy.groups import keep_groups
+from steward.policy.job_comment import comment_jobs
+from steward.policy.ledger import keep_ledger
 from steward.policy.let_go import let_go
 from steward.policy.lookout import note_foreign, probe_silent, remember_agents
 from steward.policy.mishaps import note_exclusions
@@ -61,6 +63,8 @@ STEPS = (
     follow_jobs,
     let_go,
     answer_asks,
+    keep_ledger,
+    comment_jobs,
     prune,
 )
 """On a fresh picture, in this order: nodes before jobs, so that a bad node is out before its job is brought back. Cases
