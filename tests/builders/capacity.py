@@ -33,7 +33,7 @@ def an_empty_head(*groups: Group, cluster: dict[str, Any] | None = None, **capac
     """No machine, no node; the cluster and its groups were just asked for."""
     fields: dict[str, Any] = {"name": "demo", "id": "abcdef012345", "created": T0, "status": ClusterStatus.CREATING}
     seen = Observed(at=T0, agents_since=T0 - 10_000, provider=Freshness.FRESH)
-    want = Desired(repair=RepairPolicy(), capacity=CapacityPolicy(**capacity))
+    want = Desired(repair=RepairPolicy(settle_degraded_s=0.0), capacity=CapacityPolicy(**capacity))
     memory = Memory(
         cluster=Cluster(**{**fields, **(cluster or {})}), groups={g.name: g for g in groups or (a_group(),)}
     )

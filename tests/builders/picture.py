@@ -166,7 +166,8 @@ class Picture:
 
 
 def a_cluster(count: int = 6, *, provider: bool = True, **repair: Any) -> Picture:
-    """`count` idle nodes n1.., each with an instance, an agent and (with a provider) a slot."""
+    """`count` idle nodes n1.., each with an instance, an agent and (with a provider) a slot. What degrades a node
+    drains it at once, if `repair` does not say otherwise."""
     all_names = [n(f"n{i}") for i in range(1, count + 1)]
     slots = {name: Slot(node=name, group="main") for name in all_names} if provider else {}
     seen = Observed(
@@ -177,7 +178,7 @@ def a_cluster(count: int = 6, *, provider: bool = True, **repair: Any) -> Pictur
         provider=Freshness.FRESH,
         instances={InstanceId(f"i-{name}"): an_instance(name) for name in all_names} if provider else {},
     )
-    want = Desired(resume=ResumePolicy(), repair=RepairPolicy(**repair), slots=slots)
+    want = Desired(resume=ResumePolicy(), repair=RepairPolicy(**{"settle_degraded_s": 0.0, **repair}), slots=slots)
     return Picture(seen=seen, want=want)
 
 

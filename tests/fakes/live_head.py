@@ -103,7 +103,7 @@ def quick(**capacity: Any) -> Desired:
         "minimum_timeout_s": 600.0,
     }
     return Desired(
-        repair=RepairPolicy(agents_grace_s=5.0, breaker_min=100, concurrent_min=100),
+        repair=RepairPolicy(settle_degraded_s=0.0, agents_grace_s=5.0, breaker_min=100, concurrent_min=100),
         capacity=CapacityPolicy(**{**default, **capacity}),
     )
 

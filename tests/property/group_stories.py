@@ -25,6 +25,7 @@ from tests.property.group_law import CLUSTER, GroupLaw
 
 MOST = 5
 QUICK = RepairPolicy(
+    settle_degraded_s=0.5,
     drain_deadline_s=20.0,
     launch_timeout_s=60.0,
     provision_timeout_s=30.0,

@@ -18,6 +18,7 @@ from tests.property.law import Law
 NODES = 6
 FEW = ResumePolicy(max_resumes=2)
 QUICK = RepairPolicy(
+    settle_degraded_s=0.5,
     drain_deadline_s=20.0,
     launch_timeout_s=60.0,
     provision_timeout_s=30.0,

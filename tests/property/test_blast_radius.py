@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, ReturnNode, SetFeature
 from steward.model.case import Step
@@ -95,6 +97,64 @@ def test_one_cause_on_sixty_of_two_hundred_nodes_is_one_incident_and_no_drain(se
     assert "case.opened" not in [event.kind for event in head.events]
 
 
+@given(
+    delays=st.lists(st.floats(0.0, 8.0), min_size=3, max_size=6),
+    nodes=st.sampled_from([6, 20]),
+    restart=st.booleans(),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_cause_that_reaches_the_nodes_one_after_the_other_while_the_first_settles_drains_none(
+    delays: list[float], nodes: int, restart: bool
+) -> None:
+    """However they follow each other, also when the head is killed in between."""
+    head = a_big_head(nodes)
+    last = 0.0
+    for number, (node, at) in enumerate(zip(names(len(delays)), sorted(delays), strict=True)):
+        run(head, at - last)
+        last = at
+        fail(head, node, check="mounts")
+        if restart and number == 0:
+            run(head, 0.1)
+            head.memory = None
+            head.world.restart_head()
+    run(head, 60.0)
+    assert watch(head).touched == {}
+    assert "check:mounts" in memory(head).incidents
+
+
+def test_a_degraded_finding_that_stands_alone_drains_its_node_once_it_has_settled() -> None:
+    head = a_big_head(20)
+    fail(head, NodeName("n3"))
+    run(head, 9.0)
+    assert watch(head).touched == {}
+    run(head, 9.0)
+    assert set(watch(head).touched) == {NodeName("n3")}
+
+
+def test_one_that_passes_again_before_it_settled_begins_anew_the_next_time() -> None:
+    head = a_big_head(20)
+    node = NodeName("n3")
+    for _ in range(5):
+        fail(head, node)
+        run(head, 6.0)
+        machine = head.world.machines.of(node)
+        assert machine is not None
+        machine.findings = ()
+        run(head, 6.0)
+    assert watch(head).touched == {}
+    assert not [note for note in memory(head).noted if note.startswith("settling:")]
+
+
+def test_a_fatal_finding_does_not_wait_also_where_a_degraded_one_settles() -> None:
+    head = a_big_head(20)
+    fail(head, NodeName("n3"))
+    run(head, 3.0)
+    fail(head, NodeName("n3"), Severity.FATAL, "gpu")
+    run(head, 2.0)
+    run(head, 1.0)
+    assert set(watch(head).touched) == {NodeName("n3")}
+
+
 def test_sixty_agents_that_fall_silent_at_once_are_one_incident_and_no_drain() -> None:
     head = a_big_head()
     for node in names(60):
@@ -140,7 +200,7 @@ def test_more_faults_than_may_be_repaired_in_an_hour_wait_for_their_hour() -> No
 
 def test_a_node_whose_finding_flaps_is_not_drained_and_given_back_in_turn() -> None:
     """Each good minute would be an end, each bad one a beginning: the node goes once, and comes back repaired."""
-    head = a_big_head(20)
+    head = a_big_head(20, replace(RULES, settle_degraded_s=0.0))
     node = NodeName("n3")
     for _ in range(20):
         fail(head, node, check="ib.flap")

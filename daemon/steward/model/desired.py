@@ -103,7 +103,7 @@ class RepairPolicy:
     """False: report only, no node is touched."""
     settle_s: float = 0.2
     witness_fresh_s: float = 3.0
-    settle_degraded_s: float = 0.0
+    settle_degraded_s: float = 10.0
     """How long a check's degraded finding must stand before its node is drained; 0: not at all."""
     suspect_deadline_s: float = 30.0
     drain_deadline_s: float = 60.0

@@ -16,6 +16,7 @@ from steward.policy.deep_outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.group_count import is_current
 from steward.policy.ladder import first_rung, identity, on_probation
+from steward.policy.settling import Settling
 from steward.policy.slot_cases import is_between
 from steward.policy.slurm_faults import is_hands_off, reason_fault, with_reason
 from steward.policy.verdict import Fault, Standing, incarnation_of, standing, worst
@@ -24,6 +25,7 @@ from steward.policy.verdict import Fault, Standing, incarnation_of, standing, wo
 def open_cases(draft: Draft) -> None:
     """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
     failed = failed_deep(draft)
+    settling = Settling(draft)
     for node in draft.sorted_nodes():
         if (_is_well(node, draft) and node.name not in failed) or is_between(node, draft):
             continue
@@ -35,8 +37,9 @@ def open_cases(draft: Draft) -> None:
             text = f"{node.name}: would be repaired ({fault.why.text}), but {withheld}"
             once = f"withheld:{node.name}:{fault.trigger.value}:{withheld}"
             draft.tell("case.withheld", text, once=once, level=Level.WARNING, node=node.name)
-        elif not withheld:
+        elif not withheld and settling.is_over(node.name, fault):
             _open(node, fault, draft)
+    settling.end()
 
 
 def _is_well(node: Node, draft: Draft) -> bool:

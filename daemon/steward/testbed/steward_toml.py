@@ -14,6 +14,7 @@ FOR_TESTS: Mapping[str, Table] = {
     "repair": {
         "mode": "act",
         "agents_grace_s": 3.0,
+        "settle_degraded_s": 0.5,
         "concurrent_min": 2,
         "check_breaker_min": 1000,
         "release_deadline_h": 0.05,

@@ -12,7 +12,9 @@ from tests.builders.picture import T0, a_cluster
 
 
 def decided(picture: ApiPicture) -> Plan:
-    want = replace(picture.want, repair=replace(picture.want.repair, breaker_min=10, check_breaker_min=10))
+    want = replace(
+        picture.want, repair=replace(picture.want.repair, breaker_min=10, check_breaker_min=10, settle_degraded_s=0.0)
+    )
     return plan(picture.seen, want, picture.memory, T0 + 100)
 
 
