@@ -5,14 +5,17 @@ Errors: `Retryable` (try again later, nothing is known to have happened), `Perma
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from steward.model.action import Action, CollectStacks, LetGo, MendNode, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
+from steward.model.case import Case
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Instance, Slot
 from steward.model.job import Job
+from steward.model.ledger import Run
 from steward.model.mark import Mark
 from steward.model.memory import Memory
 from steward.model.node import Node
@@ -159,6 +162,17 @@ class ProviderPort(Protocol):
         """Reboot it (same instance id, new boot id); the same token reboots once."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerQuery:
+    """Which lines of the ledger: of one job (0: all), not over before `since` (with all other runs of their jobs) and
+    begun before `until` (None: whenever); at most `limit`, the newest. Times are Unix seconds."""
+
+    job: int = 0
+    since: float = 0.0
+    until: float | None = None
+    limit: int = 50_000
+
+
 class StorePort(Protocol):
     """Memory, journal and events; every method is one transaction. Raises Retryable when locked or full."""
 
@@ -167,6 +181,10 @@ class StorePort(Protocol):
 
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
         """Memory, intents and events together, before anything is done."""
+
+    def ledger(self, wanted: LedgerQuery) -> list[Run | Case]:
+        """Runs of jobs and repairs of nodes, oldest first, also those that memory has forgotten: `commit` writes down
+        each that its memory changed, under its own key. Raises Permanent when a line cannot be read."""
 
     def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
         """How intents ended; an empty error is success."""

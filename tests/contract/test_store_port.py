@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,13 @@ from steward.model.case import Case, Step, Trigger
 from steward.model.events import Event, Level
 from steward.model.ids import CaseId, JobId, Key, NodeName
 from steward.model.instance import Slot
+from steward.model.ledger import Ending, Run
 from steward.model.mark import Mark
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState, Message
 from steward.model.why import Why
-from steward.ports import Retryable, StorePort
+from steward.policy.ledger_rows import key_of
+from steward.ports import LedgerQuery, Retryable, StorePort
 from tests.fakes.store import FakeStore
 
 WHY = Why(rule="lost", text="n1 is silent", evidence=("agent gone", "port silent"))
@@ -226,3 +229,42 @@ def test_what_a_channel_of_notifications_remembers_outlives_a_restart_and_every_
     assert again.channel("ops") == state
     assert again.channel("mail") == ChannelState(cursor=2)
     assert again.load() == Memory(noted={"a": 1.0})
+
+
+def run_of(job: int = 7, restart: int = 0, **more: Any) -> Run:
+    return Run(job=JobId(job), opted_at=5.0, restart=restart, uid=1000, started=10.0 + restart * 100, **more)
+
+
+def kept(world: StoreWorld, **wanted: Any) -> list[str]:
+    return [key_of(line) for line in world.reopen().ledger(LedgerQuery(**wanted))]
+
+
+def test_a_run_is_in_the_ledger_once_as_it_was_last_and_stays_when_memory_forgets_it(world: StoreWorld) -> None:
+    first, over = run_of(), run_of(ended=90.0, ending=Ending.REQUEUED, end_text=HOSTILE.replace("\x00", ""))
+    world.store.commit(Memory(ledger={JobId(7): (first,)}), [], [])
+    world.store.commit(Memory(ledger={JobId(7): (over, run_of(restart=1))}), [], [])
+    again = world.reopen()
+    again.commit(again.load(), [], [])
+    again.commit(Memory(), [], [])
+
+    assert world.reopen().ledger(LedgerQuery()) == [over, run_of(restart=1)]
+
+
+def test_a_repair_is_in_the_ledger_and_a_mere_suspicion_is_not(world: StoreWorld) -> None:
+    doubt = replace(CASE, id=CaseId("c2"), step=Step.SUSPECT)
+    closed = replace(CASE, step=Step.CLOSED, marked=6.0, closed=50.0)
+    world.store.commit(Memory(cases={CASE.id: CASE, doubt.id: doubt}), [], [])
+    world.store.commit(Memory(cases={CASE.id: closed, doubt.id: replace(doubt, step=Step.CLOSED)}), [], [])
+
+    assert world.reopen().ledger(LedgerQuery()) == [closed]
+
+
+def test_the_ledger_is_asked_for_a_job_or_for_a_time(world: StoreWorld) -> None:
+    old = (run_of(8, ended=60.0, ending=Ending.OVER),)
+    long = (run_of(7, ended=90.0, ending=Ending.REQUEUED), run_of(7, restart=1, ended=150.0, ending=Ending.OVER))
+    world.store.commit(Memory(ledger={JobId(7): long, JobId(8): old, JobId(9): (run_of(9, restart=2),)}), [], [])
+
+    assert kept(world, job=8) == ["run:8.5.0.0"]
+    assert kept(world, since=100.0) == ["run:7.5.0.0", "run:7.5.1.0", "run:9.5.2.0"]
+    assert kept(world, until=50.0) == ["run:7.5.0.0", "run:8.5.0.0"]
+    assert kept(world, limit=1) == ["run:9.5.2.0"]

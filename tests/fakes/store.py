@@ -7,9 +7,11 @@ from types import MappingProxyType
 from steward.model.action import Action
 from steward.model.events import Event
 from steward.model.ids import Key
+from steward.model.ledger import Run
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
-from steward.ports import Retryable
+from steward.policy.ledger_rows import Line, changed_lines, key_of
+from steward.ports import LedgerQuery, Retryable
 
 _FAILURES_S = 3600.0
 
@@ -31,6 +33,7 @@ class FakeStore:
     journal: list[Entry] = field(default_factory=list)
     happened: list[Event] = field(default_factory=list)
     channels: dict[str, ChannelState] = field(default_factory=dict)
+    lines: dict[str, Line] = field(default_factory=dict)
     broken: str = ""
 
     def load(self) -> Memory:
@@ -42,9 +45,23 @@ class FakeStore:
 
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
         self._check()
+        self.lines |= {key_of(line): line for line in changed_lines(self.memory, memory)}
         self.memory = memory
         self.journal += [Entry(action=action) for action in intents]
         self.happened += events
+
+    def ledger(self, wanted: LedgerQuery) -> list[Line]:
+        self._check()
+        young = {key for key, line in self.lines.items() if (_end(line) or wanted.since) >= wanted.since}
+        jobs = {line.job for key, line in self.lines.items() if key in young and isinstance(line, Run)}
+        found = [
+            line
+            for key, line in self.lines.items()
+            if (key in young or (isinstance(line, Run) and line.job in jobs))
+            and wanted.job in (0, getattr(line, "job", None))
+            and (wanted.until is None or _begin(line) < wanted.until)
+        ]
+        return sorted(found, key=lambda line: (_begin(line), key_of(line)))[-wanted.limit :]
 
     def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
         self._check()
@@ -88,3 +105,13 @@ class FakeStore:
     def _check(self) -> None:
         if self.broken:
             raise Retryable(self.broken)
+
+
+def _begin(line: Line) -> float:
+    return line.started if isinstance(line, Run) else line.opened
+
+
+def _end(line: Line) -> float | None:
+    if isinstance(line, Run):
+        return line.ended if line.ending is not None else None
+    return line.closed

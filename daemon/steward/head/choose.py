@@ -123,14 +123,15 @@ def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
 
 def store(settings: Settings) -> SqlStore:
     """Opened and migrated. Raises Retryable or Permanent when it cannot be."""
+    keep_ledger_s = settings.head.ledger_days * 86400.0
     if settings.head.database:
-        return SqlStore(open_engine(settings.head.database))
+        return SqlStore(open_engine(settings.head.database), keep_ledger_s=keep_ledger_s)
     directory = settings.head.state_dir
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error
-    return SqlStore(open_engine(sqlite_url(directory / "steward.db")))
+    return SqlStore(open_engine(sqlite_url(directory / "steward.db")), keep_ledger_s=keep_ledger_s)
 
 
 def channels(settings: Settings) -> tuple[Channel, ...]:

@@ -21,7 +21,7 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
   What was set so is gone after a reconfigure or a restart of slurmctld, which go back to the features of slurm.conf; a
   job that waits for such a feature shows BadConstraints meanwhile and goes on by itself when a node has it again. A job
   that asks for a feature that no node has is refused at its submission.
-- SlurmUser can set the admin comment of a job that waits, runs or was just requeued (22.05, 24.11); of one that has ended
+- SlurmUser can set the admin comment of a job that waits, runs or was just requeued (22.05, 24.11); of one that ended
   or cleans up after its end it is refused (`Job has already finished`). 70,000 characters, quotes, newlines and UTF-8
   are taken as they are. sacct shows it, for each run that was requeued as it was then. Users cannot set it.
 - `scancel --full` signals the batch script and its children besides the steps.

@@ -17,7 +17,7 @@ from steward.ports import Permanent, Retryable
 WRITES = {"steward_writes": True}
 """Execution options of a connection that will write: SQLite then locks at once instead of failing half-way."""
 _BUSY_MS = 2000
-NEWEST = "0001"
+NEWEST = "0002"
 """The revision of today's tables, as the newest file in migrations/versions says."""
 
 

@@ -10,30 +10,39 @@ from types import MappingProxyType
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
-from steward.adapters.store import rows, sections
+from steward.adapters.store import ledger_rows, rows, sections
 from steward.adapters.store.engine import WRITES
 from steward.model.action import Action
 from steward.model.events import Event
 from steward.model.ids import Key
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
-from steward.ports import Permanent, Retryable
+from steward.policy.ledger_rows import Line, changed_lines
+from steward.ports import LedgerQuery, Permanent, Retryable
 
 _FAILURES_S = 3600.0
 _KEEP_S = 30 * 86400.0
+_KEEP_LEDGER_S = 400 * 86400.0
 _PRUNE_EVERY_S = 600.0
 
 
 class SqlStore:
     """Safe to call from several threads. `now` is Unix seconds, for the journal's times and for pruning.
 
-    Outcomes and events are kept for `keep_s` seconds.
+    Outcomes and events are kept for `keep_s` seconds, the ledger for `keep_ledger_s`.
     """
 
-    def __init__(self, engine: Engine, *, now: Callable[[], float] = time.time, keep_s: float = _KEEP_S) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        now: Callable[[], float] = time.time,
+        keep_s: float = _KEEP_S,
+        keep_ledger_s: float = _KEEP_LEDGER_S,
+    ) -> None:
         self._engine = engine
         self._now = now
-        self._keep_s = keep_s
+        self._keep_s, self._keep_ledger_s = keep_s, keep_ledger_s
         self._writing = threading.Lock()
         self._stored: Memory | None = None
         self._prune_at = now()
@@ -50,7 +59,9 @@ class SqlStore:
             now = self._now()
             stored, self._stored = self._stored, None  # unknown until the commit is through
             with self._transaction(writes=True) as connection:
-                rows.write(connection, sections.changes(stored or rows.memory(connection), memory))
+                before = stored or rows.memory(connection)
+                rows.write(connection, sections.changes(before, memory))
+                ledger_rows.write(connection, changed_lines(before, memory))
                 rows.add_intents(connection, intents, now)
                 rows.add_events(connection, events)
                 self._prune(connection, now)
@@ -67,6 +78,10 @@ class SqlStore:
     def done(self, kind: str) -> frozenset[str]:
         with self._transaction() as connection:
             return rows.keys_done(connection, kind, since=self._now() - _FAILURES_S)
+
+    def ledger(self, wanted: LedgerQuery) -> list[Line]:
+        with self._transaction() as connection:
+            return ledger_rows.read(connection, wanted)
 
     def add_events(self, events: Sequence[Event]) -> None:
         with self._writing, self._transaction(writes=True) as connection:
@@ -89,6 +104,7 @@ class SqlStore:
         if now >= self._prune_at:
             self._prune_at = now + _PRUNE_EVERY_S
             rows.prune(connection, before=now - self._keep_s)
+            ledger_rows.prune(connection, before=now - self._keep_ledger_s)
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:

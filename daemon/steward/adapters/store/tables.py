@@ -48,3 +48,16 @@ events = Table(
     Index("events_job", "job", "seq"),
     sqlite_autoincrement=True,
 )
+
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("key", _KEY, primary_key=True),
+    Column("kind", String(10), nullable=False),
+    Column("begun", Float(53), nullable=False),
+    Column("ended", Float(53)),
+    Column("job", BigInteger),
+    Column("body", Text, nullable=False),
+    Index("ledger_begun", "begun"),
+    Index("ledger_job", "job"),
+)

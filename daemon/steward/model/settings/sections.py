@@ -44,6 +44,12 @@ class HeadSettings(Section):
         min_length=8,
         description="SQLAlchemy URL of a shared database instead of the file (two head nodes).",
     )
+    ledger_days: float = Field(
+        default=400.0,
+        ge=1,
+        le=3660,
+        description="How long `steward report` knows of jobs and repairs.",
+    )
     sweep_s: float = Field(
         default=5.0, ge=0.1, le=300, description="The cycle runs at least this often, events or not."
     )
