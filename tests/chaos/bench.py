@@ -1,0 +1,224 @@
+"""The real cycle (workflows), on the real SQLite store, over the simulated cluster; without threads, on one clock."""
+
+import queue
+import shutil
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
+
+from steward.model.desired import Desired
+from steward.model.ids import NodeName
+from steward.model.memory import Memory
+from steward.model.node import Node
+from steward.model.observed import Observed
+from steward.model.order import Order
+from steward.model.partition import Partition
+from steward.model.plan import Plan
+from steward.policy.plan import plan
+from steward.ports import Retryable, StorePort
+from steward.workflows.apply import Applier, Ports
+from steward.workflows.bell import Bell
+from steward.workflows.commands import Commands
+from steward.workflows.cycle import Cycle, Parts, Planner, Sweeps
+from steward.workflows.journal import Journal
+from steward.workflows.observe import Observer
+from tests.chaos.disk import Disk
+from tests.chaos.head_ports import AgentsOfWorld, ProviderOfWorld, SiteOfWorld, StoreWithPoints, WitnessOfWorld
+from tests.chaos.slurm_port import SlurmOfWorld
+from tests.chaos.trouble import Killed, Trouble
+from tests.chaos.watch import Watch
+from tests.fakes.head import Watcher
+from tests.fakes.head_ports import FakeNotifier
+from tests.fakes.world import World
+
+RESTART_S = 1.0
+LONGEST_S = 1.0
+LOST_S = 2.0
+"""How much of its own state a killed slurmctld loses at most."""
+
+
+class AtOnce:
+    """Reads: done as soon as they are asked for."""
+
+    def submit(self, call: Callable[[], None]) -> None:
+        call()
+
+
+@dataclass(slots=True)
+class Later:
+    """Slow actions: done between two turns; what was not begun dies with its head."""
+
+    calls: "queue.SimpleQueue[Callable[[], None]]" = field(default_factory=queue.SimpleQueue)
+
+    def submit(self, call: Callable[[], None]) -> None:
+        self.calls.put(call)
+
+    def run(self) -> None:
+        while not self.calls.empty():
+            self.calls.get()()
+
+
+@dataclass(slots=True)
+class ClockOfWorld:
+    world: World
+
+    def now(self) -> float:
+        return self.world.now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """What slurmctld would read when it started now."""
+
+    at: float
+    nodes: Mapping[NodeName, Node]
+    partitions: Mapping[str, Partition]
+
+
+def _same(store: StorePort) -> StorePort:
+    return store
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """A head that can be killed and started, and its world. `broken_store` and `planner` are for tests of the tests."""
+
+    world: World
+    want: Desired
+    law: Watcher
+    planner: Planner = plan
+    broken_store: Callable[[StorePort], StorePort] = _same
+    trouble: Trouble = field(default_factory=Trouble)
+    watch: Watch = field(default_factory=Watch)
+    saved: "deque[Backup]" = field(default_factory=deque)
+    folder: Path = field(default_factory=lambda: Path(mkdtemp(prefix="steward-chaos-")))
+    turns: int = 0
+    elapsed: float = 0.0
+    """Seconds that really passed in the world, whatever its clock says."""
+    deaths: int = 0
+
+    disk: Disk = field(init=False)
+    provider: ProviderOfWorld = field(init=False)
+    slow: Later = field(init=False)
+    bell: Bell = field(init=False)
+    commands: Commands = field(init=False)
+    cycle: Cycle = field(init=False)
+    store: StoreWithPoints = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.disk = Disk.new(self.folder)
+        self.provider = ProviderOfWorld(world=self.world, trouble=self.trouble)
+        self._start()
+
+    def remember(self, memory: Memory) -> "Bench":
+        """As if an earlier head had ended with this."""
+        self.store.inner.commit(memory, (), ())
+        self._start()
+        return self
+
+    def close(self) -> None:
+        self.disk.unlock()
+        self.disk.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def memory(self) -> Memory:
+        return self.cycle.latest.memory if self.cycle.latest else Memory()
+
+    # Time
+
+    def run(self, seconds: float) -> None:
+        until = self.elapsed + seconds
+        while self.elapsed < until - 1e-9:
+            wait = self.turn()
+            self.advance(max(0.1, min(wait, LONGEST_S, until - self.elapsed)))
+
+    def turn(self) -> float:
+        """One turn and what it began; seconds until the next. A head that dies is started again."""
+        self.turns += 1
+        try:
+            wait = self.cycle.turn()
+            self.slow.run()
+        except Killed:
+            self.restart()
+            return 0.1
+        return 0.1 if self.bell.wait(0.0) is not None else wait
+
+    def advance(self, seconds: float) -> None:
+        self.world.advance(seconds)
+        self.elapsed += seconds
+        self._save()
+        self.watch.look(self.world)
+
+    def restart(self, away_s: float = RESTART_S) -> None:
+        """kill -9, and a new process after a while."""
+        self.deaths += 1
+        self.advance(away_s)
+        self.world.restart_head()
+        self._start()
+
+    def give(self, order: Order) -> None:
+        """An API call; its caller does not wait here."""
+        with suppress(Retryable):
+            self.commands.give(order, timeout_s=0.0)
+
+    def _save(self) -> None:
+        slurm, now = self.world.slurm, self.elapsed
+        self.saved.append(Backup(at=now, nodes=dict(slurm.nodes), partitions=dict(slurm.partitions)))
+        while len(self.saved) > 1 and self.saved[1].at <= now - LOST_S:
+            self.saved.popleft()
+
+    # Putting it together, as head/wiring.py does
+
+    def _start(self) -> None:
+        self.bell, self.slow = Bell(), Later()
+        self.commands = Commands(self.bell.ring)
+        self.store = StoreWithPoints(inner=self.disk.open(self.world), trouble=self.trouble)
+        self.cycle = Cycle(self._parts(self.broken_store(self.store)))
+
+    def _parts(self, store: StorePort) -> Parts:
+        clock = ClockOfWorld(self.world)
+        agents = AgentsOfWorld(world=self.world, trouble=self.trouble)
+        slurm = SlurmOfWorld(world=self.world, trouble=self.trouble, wait=self.advance)
+        observer = Observer(
+            slurm=slurm, provider=self.provider, agents=agents, clock=clock, bell=self.bell, workers=AtOnce()
+        )
+        journal = Journal(store, clock, lambda kind, outcome: None)
+        ports = Ports(
+            slurm=slurm,
+            provider=self.provider,
+            agents=agents,
+            witness=WitnessOfWorld(world=self.world),
+            site=SiteOfWorld(world=self.world, trouble=self.trouble),
+        )
+        applier = Applier(
+            ports,
+            journal,
+            changed=observer.changed,
+            listing=observer.listing_needed,
+            ring=self.bell.ring,
+            workers=self.slow,
+            monotonic=lambda: self.elapsed,
+        )
+        return Parts(
+            observer=observer,
+            plan=self._plan,
+            journal=journal,
+            applier=applier,
+            agents=agents,
+            commands=self.commands,
+            bell=self.bell,
+            clock=clock,
+            notifier=FakeNotifier(),
+            want=self.want,
+            sweeps=Sweeps(),
+            told=deque(),
+        )
+
+    def _plan(self, seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+        decided = self.planner(seen, want, memory, now)
+        self.watch.judge(self.law, seen, memory, decided)
+        return decided

@@ -1,0 +1,115 @@
+"""The faults of the matrix: what each does to a bench, for how long, and where it cannot mean anything."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.chaos import blows
+from tests.chaos.bench import Bench
+from tests.chaos.trouble import Command, Point
+
+LASTS_S = 25.0
+KILLS = 3
+
+
+def _nothing(bench: Bench, node: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """`begin` gets the node that the row is about. `is_kill`: the end must be the very same as without a fault.
+
+    `needs`: what a row must do for the fault to be felt ("" for nothing).
+    """
+
+    name: str
+    begin: Callable[[Bench, str], None]
+    end: Callable[[Bench, str], None] = _nothing
+    lasts_s: float = LASTS_S
+    is_kill: bool = False
+    needs: str = ""
+
+
+def _kill(point: Point) -> Callable[[Bench, str], None]:
+    def begin(bench: Bench, node: str) -> None:
+        bench.trouble.kill_at, bench.trouble.kills = point, KILLS
+
+    return begin
+
+
+def _command(kind: Command) -> Callable[[Bench, str], None]:
+    def begin(bench: Bench, node: str) -> None:
+        bench.trouble.command = kind
+
+    return begin
+
+
+def _provider(late: bool) -> Callable[[Bench, str], None]:
+    def begin(bench: Bench, node: str) -> None:
+        bench.trouble.provider_late = late
+
+    return begin
+
+
+def _munge(down: bool) -> Callable[[Bench, str], None]:
+    def begin(bench: Bench, node: str) -> None:
+        bench.trouble.munge_down = bench.world.machines.shut = down
+
+    return begin
+
+
+def _clock(by: float) -> Callable[[Bench, str], None]:
+    return lambda bench, node: blows.set_clock(bench, by)
+
+
+def _kill_column(point: Point) -> Column:
+    return Column(name=f"stewardd killed {point.value}", begin=_kill(point), is_kill=True, lasts_s=0.0)
+
+
+def _command_column(name: str, kind: Command) -> Column:
+    return Column(name=name, begin=_command(kind), end=_command(Command.FINE))
+
+
+NO_FAULT = Column(name="no fault", begin=_nothing, lasts_s=0.0)
+COLUMNS = (
+    *(_kill_column(point) for point in Point),
+    Column(name="agent killed", begin=lambda bench, node: blows.kill_agent(bench, node), lasts_s=0.0),
+    Column(
+        name="slurmctld killed, started again",
+        begin=lambda bench, node: blows.kill_controller(bench),
+        end=lambda bench, node: blows.start_controller(bench),
+        lasts_s=6.0,
+    ),
+    Column(
+        name="slurmctld hung",
+        begin=lambda bench, node: blows.hang_controller(bench),
+        end=lambda bench, node: blows.start_controller(bench),
+    ),
+    _command_column("scontrol hangs", Command.HANGS),
+    _command_column("scontrol prints garbage", Command.GARBAGE),
+    _command_column("scontrol fails", Command.FAILS),
+    Column(
+        name="provider acts, answers too late",
+        begin=_provider(True),
+        end=_provider(False),
+        needs="the provider",
+    ),
+    Column(
+        name="disk full",
+        begin=lambda bench, node: bench.disk.fill(),
+        end=lambda bench, node: bench.disk.free(),
+    ),
+    Column(
+        name="store locked",
+        begin=lambda bench, node: bench.disk.lock(),
+        end=lambda bench, node: bench.disk.unlock(),
+    ),
+    Column(name="clock +1 h", begin=_clock(3600.0), lasts_s=0.0),
+    Column(name="clock -1 h", begin=_clock(-3600.0), lasts_s=0.0),
+    Column(
+        name="half of the nodes cut off",
+        begin=lambda bench, node: blows.cut_half(bench),
+        end=lambda bench, node: blows.heal(bench),
+    ),
+    Column(name="munge down on the head", begin=_munge(True), end=_munge(False)),
+)

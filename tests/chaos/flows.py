@@ -1,0 +1,330 @@
+"""What is under way when a fault comes: each flow begins in a healthy cluster and has named steps."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from steward.model.case import Step
+from steward.model.deep import DeepCause, DeepKind, DeepRun, DeepState
+from steward.model.desired import DeepPolicy, Desired
+from steward.model.group import BatchSize, GroupStatus
+from steward.model.health import Advice, Severity
+from steward.model.ids import NodeName
+from steward.model.instance import Slot
+from steward.model.order import AddNodes, GroupWish, Order, UpdateCluster, UpdateSoftware
+from steward.model.partition import PartitionState
+from steward.model.slot import SlotStep
+from tests.chaos.bench import Bench
+from tests.chaos.watch import MAINTENANCE, unrest
+from tests.fakes.deep_world import DeepWorld
+from tests.fakes.world import World
+from tests.property.deep_law import DeepLaw
+from tests.property.group_stories import a_group_head
+from tests.property.law import Law
+from tests.property.stories import FEW, QUICK
+
+Reached = Callable[[Bench], bool]
+N1, N2, N4, N6, N7 = (NodeName(f"n{i}") for i in (1, 2, 4, 6, 7))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """`make` gives the healthy cluster, `begin` starts what is under way; `steps` tell when each has come.
+
+    `node` is the one that it is about. `ends`: what must be true at the end besides calm, each with its name.
+    """
+
+    name: str
+    make: Callable[[], Bench]
+    begin: Callable[[Bench], None]
+    node: str
+    steps: Mapping[str, Reached]
+    ends: Mapping[str, Reached]
+
+    def unrest(self, bench: Bench) -> list[str]:
+        found = unrest(bench.world, bench.memory, bench.watch.foreign)
+        return found + [f"not yet: {name}" for name, holds in self.ends.items() if not holds(bench)]
+
+
+# Repairs and resumed jobs
+
+
+def a_cluster(nodes: int = 7) -> Bench:
+    """Two opted-in jobs, one with a spare inside; one of somebody else; n6 idle; n7 drained by an admin."""
+    world = World.of(nodes)
+    slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
+    want = Desired(repair=QUICK, resume=FEW, slots=slots)
+    law = Law(want)
+    bench = Bench(world=world, want=want, law=law)
+    take_out(bench, N7)
+    law.opted.update({world.submit(2, works_s=14.0), world.submit(2, works_s=14.0, spare=True)})
+    bench.watch.bystanders.add(world.submit(1, works_s=30.0, mode=None))
+    bench.run(2.0)
+    return bench
+
+
+def take_out(bench: Bench, node: NodeName) -> None:
+    bench.world.slurm.admin(node, "DRAIN", MAINTENANCE, bench.world.now)
+    bench.watch.foreign.add(node)
+
+
+def _at_case(node: NodeName, step: Step) -> Reached:
+    order = list(Step)
+
+    def reached(bench: Bench) -> bool:
+        cases = [case for case in bench.memory.cases.values() if case.node == node]
+        return any(order.index(step) <= order.index(case.step) <= order.index(Step.CLOSED) for case in cases)
+
+    return reached
+
+
+def _is_repaired(node: NodeName) -> Reached:
+    return lambda bench: any(c.node == node and c.step is Step.CLOSED for c in bench.memory.cases.values())
+
+
+def _degraded(bench: Bench) -> None:
+    bench.world.machines.fail_check(N2, Severity.DEGRADED, Advice.REPLACE, bench.world.now, "check-1")
+
+
+def _kill(node: NodeName) -> Callable[[Bench], None]:
+    return lambda bench: bench.world.machines.kill(node)
+
+
+def _service(bench: Bench) -> None:
+    cure = frozenset({Advice.RESTART_SERVICE})
+    bench.world.machines.fail_check(
+        N6,
+        Severity.DEGRADED,
+        Advice.RESTART_SERVICE,
+        bench.world.now,
+        "light-1",
+        hardware="munge",
+        cured_by=cure,
+    )
+
+
+def _job_has(restarts: int, *, runs: bool) -> Reached:
+    def reached(bench: Bench) -> bool:
+        job = min(bench.world.slurm.jobs.values(), key=lambda job: job.id)
+        return job.restarts >= restarts and (job.is_active or job.is_over or not runs)
+
+    return reached
+
+
+def _at_once(bench: Bench) -> bool:
+    return True
+
+
+CASE_STEPS = (Step.DRAIN, Step.RELEASE, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
+REPAIRS = (
+    Flow(
+        name="case",
+        make=a_cluster,
+        begin=_degraded,
+        node=N2,
+        steps={step.value: _at_case(N2, step) for step in CASE_STEPS},
+        ends={"repaired": _is_repaired(N2)},
+    ),
+    Flow(
+        name="case of a dead node",
+        make=a_cluster,
+        begin=_kill(N6),
+        node=N6,
+        steps={step.value: _at_case(N6, step) for step in (Step.SUSPECT, Step.DRAIN, Step.LAUNCH)},
+        ends={"repaired": _is_repaired(N6)},
+    ),
+    Flow(
+        name="case with a light rung",
+        make=a_cluster,
+        begin=_service,
+        node=N6,
+        steps={"mend": _at_case(N6, Step.MEND)},
+        ends={"repaired": _is_repaired(N6)},
+    ),
+    Flow(
+        name="resume in place",
+        make=a_cluster,
+        begin=_kill(N4),
+        node=N4,
+        steps={
+            "node dies": _at_once,
+            "shim asks": lambda bench: bool(bench.world.asks or bench.world.answers),
+            "node taken out": _at_case(N4, Step.DRAIN),
+            "answered": lambda bench: bool(bench.world.answers),
+        },
+        ends={"repaired": _is_repaired(N4)},
+    ),
+    Flow(
+        name="requeue",
+        make=a_cluster,
+        begin=_kill(N1),
+        node=N1,
+        steps={
+            "node dies": _at_once,
+            "node taken out": _at_case(N1, Step.DRAIN),
+            "requeued": _job_has(1, runs=False),
+            "runs again": _job_has(1, runs=True),
+        },
+        ends={"repaired": _is_repaired(N1), "ran again": _job_has(1, runs=True)},
+    ),
+)
+
+# Groups
+
+
+def _a_group(target: int, minimum: int) -> Callable[[], Bench]:
+    """In service, with somebody's job on its first node."""
+
+    def make() -> Bench:
+        head = a_group_head(target=target, minimum=minimum)
+        head.run(25.0)
+        assert head.watch is not None
+        bench = Bench(world=head.world, want=head.want, law=head.watch).remember(head.store.load())
+        job = bench.world.submit(1, works_s=30.0, mode=None)
+        bench.world.slurm.jobs[job] = replace(bench.world.slurm.jobs[job], partition="workers")
+        bench.watch.bystanders.add(job)
+        bench.run(2.0)
+        return bench
+
+    return make
+
+
+def _with_foreign_drain(make: Callable[[], Bench], node: str) -> Callable[[], Bench]:
+    def made() -> Bench:
+        bench = make()
+        take_out(bench, NodeName(node))
+        bench.run(2.0)
+        return bench
+
+    return made
+
+
+def _order(order: Order) -> Callable[[Bench], None]:
+    def begin(bench: Bench) -> None:
+        bench.give(order)
+        bench.turn()
+
+    return begin
+
+
+def _a_slot_at(step: SlotStep) -> Reached:
+    return lambda bench: any(slot.step is step for slot in bench.memory.slots.values())
+
+
+def _has(count: int) -> Reached:
+    """So many in service, and that is what is wanted."""
+
+    def reached(bench: Bench) -> bool:
+        slots, group = bench.memory.slots.values(), bench.memory.groups["workers"]
+        mine = [slot for slot in slots if slot.group == "workers"]
+        machines = [m for m in bench.world.machines.alive.values() if m.node.startswith("workers")]
+        is_there = len(mine) == len(machines) == count and all(slot.step is SlotStep.SERVING for slot in mine)
+        return is_there and group.status is GroupStatus.IN_SERVICE
+
+    return reached
+
+
+def _gate(state: PartitionState) -> Reached:
+    return lambda bench: bench.world.slurm.partitions["workers"].state is state
+
+
+def _update(count: int, minimum: int) -> Order:
+    return UpdateCluster(who="me", cluster="demo", groups=(GroupWish(name="workers", count=count, minimum=minimum),))
+
+
+def _is_new(bench: Bench) -> bool:
+    return all(slot.version.serial >= 1 for slot in bench.memory.slots.values() if slot.group == "workers")
+
+
+COMING = (SlotStep.LAUNCH, SlotStep.PROVISION, SlotStep.SETUP, SlotStep.VERIFY, SlotStep.RETURN)
+GROUPS = (
+    Flow(
+        name="gate change",
+        make=_a_group(2, 1),
+        begin=_order(_update(3, 3)),
+        node="workers-1",
+        steps={
+            "asked to close": _at_once,
+            "closed": _gate(PartitionState.DOWN),
+            "minimum is coming": _a_slot_at(SlotStep.VERIFY),
+            "minimum is there": _a_slot_at(SlotStep.RETURN),
+        },
+        ends={"as many as wanted": _has(3), "open": _gate(PartitionState.UP)},
+    ),
+    Flow(
+        name="scale up",
+        make=_with_foreign_drain(_a_group(2, 1), "workers-2"),
+        begin=_order(AddNodes(who="me", cluster="demo", wishes=(("workers", 2),))),
+        node="workers-3",
+        steps={"asked for": _at_once, **{step.value: _a_slot_at(step) for step in COMING}},
+        ends={"as many as wanted": _has(4)},
+    ),
+    Flow(
+        name="scale down",
+        make=_a_group(4, 1),
+        begin=_order(_update(2, 1)),
+        node="workers-4",
+        steps={
+            "asked for": _at_once,
+            **{step.value: _a_slot_at(step) for step in (SlotStep.DRAIN, SlotStep.END)},
+        },
+        ends={"as many as wanted": _has(2)},
+    ),
+    Flow(
+        name="rolling update",
+        make=_a_group(2, 1),
+        begin=_order(
+            UpdateSoftware(who="me", cluster="demo", groups=(("workers", "v1"),), batch=BatchSize(count=1))
+        ),
+        node="workers-2",
+        steps={
+            "asked for": _at_once,
+            **{step.value: _a_slot_at(step) for step in (SlotStep.DRAIN, SlotStep.END, *COMING)},
+        },
+        ends={"as many as wanted": _has(2), "all of the new version": _is_new},
+    ),
+)
+
+# Deep checks
+
+FAST = DeepPolicy(
+    budget_s=60.0, start_timeout_s=20.0, busy_wait_s=200.0, gather_s=2.0, at_once_fraction=0.5, command=("/bin/true",)
+)
+
+
+def _deep_cluster() -> Bench:
+    world = DeepWorld.deep_of(5)
+    want = Desired(slots={name: Slot(node=name, group="main") for name in world.slurm.nodes}, deep=FAST)
+    bench = Bench(world=world, want=want, law=DeepLaw(want, 2))
+    take_out(bench, NodeName("n5"))
+    bench.watch.bystanders.add(world.submit(1, works_s=20.0, mode=None))
+    bench.run(2.0)
+    run = DeepRun(
+        id="d900",
+        cause=DeepCause.ASKED,
+        who="ann",
+        kinds=frozenset(DeepKind),
+        nodes=frozenset({NodeName("n2"), NodeName("n3")}),
+        asked=world.now,
+        entered=world.now,
+    )
+    return bench.remember(replace(bench.memory, deeps={run.id: run}))
+
+
+def _deep_at(*states: DeepState) -> Reached:
+    return lambda bench: any(run.state in states for run in bench.memory.deeps.values())
+
+
+DEEP = Flow(
+    name="deep check",
+    make=_deep_cluster,
+    begin=lambda bench: None,
+    node="n2",
+    steps={
+        "waiting": _at_once,
+        "reserved": _deep_at(DeepState.RESERVED),
+        "running": _deep_at(DeepState.RUNNING),
+        "results": lambda bench: any(run.results for run in bench.memory.deeps.values()),
+    },
+    ends={"done": _deep_at(DeepState.DONE)},
+)
+FLOWS = (*REPAIRS, *GROUPS, DEEP)

@@ -1,0 +1,185 @@
+"""The head's other ports on the simulated cluster: agents, provider, witness, the site's commands, the store."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from steward.model.action import (
+    Action,
+    AnswerAsk,
+    BackUpNode,
+    LaunchInstance,
+    LetGo,
+    MendNode,
+    RebootInstance,
+    SetUpNode,
+    TerminateInstance,
+)
+from steward.model.ask import Answer, Ask, OptedIn
+from steward.model.events import Event
+from steward.model.ids import AskId, InstanceId, Key, NodeName
+from steward.model.instance import Instance, Slot
+from steward.model.memory import Memory
+from steward.model.notify import ChannelState
+from steward.model.observed import AgentView, Witness, WitnessSeen
+from steward.ports import Permanent, Retryable, Stale, StorePort
+from tests.chaos.slurm_port import KEY, WHY
+from tests.chaos.trouble import Point, Trouble
+from tests.fakes.world import World
+
+
+@dataclass(slots=True, kw_only=True)
+class AgentsOfWorld:
+    world: World
+    trouble: Trouble
+
+    def views(self) -> Mapping[NodeName, AgentView]:
+        return dict(self.world.seen().agents)
+
+    def asks(self) -> tuple[Ask, ...]:
+        return self.world.seen().asks
+
+    def opted_in(self) -> tuple[OptedIn, ...]:
+        return tuple(self.world.opted.values())
+
+    def since(self) -> float:
+        return self.world.agents_since
+
+    def answer(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
+        about = self.world.asks.get(ask)
+        if about is None:
+            raise Stale("nobody waits for it any more")
+        done = AnswerAsk(key=KEY, why=WHY, ask=ask, job=about.job, node=about.node, answer=answer, exclude=exclude)
+        self._tell(lambda: self.world.apply(done))
+
+    def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
+        self._tell(lambda: [self.world.machines.check_now(node, self.world.now) for node in nodes] and "" or "")
+
+    def let_go(self, order: LetGo) -> None:
+        self._tell(lambda: self.world.apply(order))
+
+    def mend(self, order: MendNode) -> None:
+        self._tell(lambda: self.world.apply(order))
+
+    def set_up(self, order: SetUpNode) -> None:
+        self._tell(lambda: self.world.apply(order))
+
+    def saw(self, node: NodeName, seen: WitnessSeen) -> None:
+        """The world kept it when it was looked at."""
+
+    def _tell(self, order: Callable[[], str]) -> None:
+        self.trouble.point(Point.BEFORE_ACT)
+        self.trouble.refuse_to_tell()
+        error = order()
+        self.trouble.point(Point.AFTER_ACT)
+        if error:
+            raise Stale(error)
+
+
+@dataclass(slots=True, kw_only=True)
+class ProviderOfWorld:
+    """`calls` counts what it was asked to change. `forgetful`: it does not know tokens (for tests of the tests)."""
+
+    world: World
+    trouble: Trouble
+    calls: int = 0
+    forgetful: bool = False
+
+    def describe(self) -> str:
+        return "simulated machines"
+
+    def instances(self) -> Mapping[InstanceId, Instance]:
+        return dict(self.world.machines.listed(self.world.now))
+
+    def launch(self, slot: Slot, token: str) -> Instance:
+        asked = f"{token}~{self.calls}" if self.forgetful else token
+        self._do(LaunchInstance(key=KEY, why=WHY, slot=slot, token=asked))
+        return next(one for one in self.instances().values() if one.token == asked)
+
+    def terminate(self, instance: InstanceId) -> None:
+        self._do(TerminateInstance(key=KEY, why=WHY, instance=instance, node=NodeName("")))
+
+    def reboot(self, instance: InstanceId, token: str) -> None:
+        self._do(RebootInstance(key=KEY, why=WHY, instance=instance, node=NodeName(""), token=token))
+
+    def _do(self, action: Action) -> None:
+        self.calls += 1
+        self.trouble.point(Point.BEFORE_ACT)
+        error = self.world.apply(action)
+        self.trouble.point(Point.AFTER_ACT)
+        if self.trouble.provider_late:
+            self.trouble.bite()
+            raise Retryable("the provider did not answer in time")
+        if error:
+            raise Retryable(error) if error.startswith(("capacity", "quota")) else Permanent(error)
+
+
+@dataclass(slots=True, kw_only=True)
+class WitnessOfWorld:
+    world: World
+
+    def look(self, address: str, port: int) -> WitnessSeen:
+        self.world.machines.look(NodeName(address), self.world.now)
+        seen = self.world.machines.views[NodeName(address)].witness
+        return seen or WitnessSeen(result=Witness.REFUSED, at=self.world.now)
+
+
+@dataclass(slots=True, kw_only=True)
+class SiteOfWorld:
+    world: World
+    trouble: Trouble
+
+    def back_up(self, node: NodeName, instance: InstanceId, *, restore: bool) -> None:
+        self.trouble.point(Point.BEFORE_ACT)
+        error = self.world.apply(BackUpNode(key=KEY, why=WHY, node=node, instance=instance, restore=restore))
+        self.trouble.point(Point.AFTER_ACT)
+        if error:
+            raise Permanent(error)
+
+    def firing(self, alarms: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(slots=True, kw_only=True)
+class StoreWithPoints:
+    """The real store, with a head that can die before and after each write, and a disk that can refuse."""
+
+    inner: StorePort
+    trouble: Trouble
+    told: list[Event] = field(default_factory=list)
+
+    def load(self) -> Memory:
+        return self.inner.load()
+
+    def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
+        self._write(lambda: self.inner.commit(memory, intents, events))
+        self.told += events
+
+    def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
+        self._write(lambda: self.inner.record_outcomes(errors, at))
+
+    def failures(self) -> Mapping[str, str]:
+        return self.inner.failures()
+
+    def done(self, kind: str) -> frozenset[str]:
+        return self.inner.done(kind)
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        self._write(lambda: self.inner.add_events(events))
+
+    def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
+        return self.inner.events(after=after, limit=limit, node=node, job=job)
+
+    def channel(self, name: str) -> ChannelState | None:
+        return self.inner.channel(name)
+
+    def keep_channel(self, name: str, state: ChannelState) -> None:
+        self._write(lambda: self.inner.keep_channel(name, state))
+
+    def _write(self, do: Callable[[], None]) -> None:
+        self.trouble.point(Point.BEFORE_WRITE)
+        try:
+            do()
+        except Retryable:
+            self.trouble.bite()
+            raise
+        self.trouble.point(Point.AFTER_WRITE)

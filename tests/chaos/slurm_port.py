@@ -1,0 +1,177 @@
+"""SlurmPort on the simulated cluster, behind a `scontrol` and a controller that can be broken."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from steward.adapters.slurm import rules
+from steward.model.action import (
+    ExtendLimit,
+    ForgetNode,
+    FreeNodes,
+    KeepNodes,
+    ReleaseNodes,
+    ReserveNodes,
+    SetGate,
+    SetNice,
+    SignalJob,
+    SubmitDeep,
+)
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.job import Job
+from steward.model.mark import Mark
+from steward.model.node import Node
+from steward.model.partition import Partition
+from steward.model.reservation import Reservation
+from steward.model.why import Why
+from steward.ports import Permanent, Retryable, Stale
+from tests.chaos.trouble import HANGS_S, Command, Controller, Point, Trouble
+from tests.fakes.world import World
+
+WHY = Why(rule="port", text="a port was called", evidence=("its arguments",))
+KEY = Key("port")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(slots=True, kw_only=True)
+class SlurmOfWorld:
+    """`wait` lets the world go on while a command hangs."""
+
+    world: World
+    trouble: Trouble
+    wait: Callable[[float], None]
+
+    def describe(self) -> str:
+        return "a simulated Slurm"
+
+    def nodes(self) -> Mapping[NodeName, Node]:
+        return self._read(lambda: self.world.slurm.shown_nodes(self.world.now))
+
+    def jobs(self) -> Mapping[JobId, Job]:
+        return self._read(lambda: self.world.slurm.shown(self.world.now))
+
+    def partitions(self) -> Mapping[str, Partition]:
+        return self._read(lambda: self.world.seen().partitions)
+
+    def reservations(self) -> Mapping[str, Reservation]:
+        return self._read(lambda: self.world.seen().reservations)
+
+    def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+        wanted = self._may_take_out(nodes)
+        self._write(lambda: [self.world.slurm.drain(name, mark) for name in wanted])
+
+    def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+        wanted = self._may_take_out(nodes)
+        self._write(lambda: [self.world.slurm.down(name, mark, self.world.now) for name in wanted])
+
+    def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
+        wanted = sorted(set(nodes))
+        rules.may_give_back(self.nodes(), wanted, mark, command)
+        self._write(lambda: [self.world.slurm.give_back(name, mark, command) for name in wanted])
+
+    def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
+        rules.may_requeue(rules.found(self.jobs(), job))
+        self._write(lambda: [self.world.slurm.requeue(job, exclude, self.world.now)])
+
+    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
+        rules.may_nudge(rules.found(self.jobs(), job), release=release)
+        self._write(lambda: [self.world.slurm.nudge(job, exclude, self.world.now)])
+
+    def allow_requeue(self, job: JobId) -> None:
+        self._write(lambda: [self.world.slurm.allow_requeue(job)])
+
+    def comment(self, job: JobId, text: str) -> None:
+        self._write(lambda: [])
+
+    def set_gate(self, partition: str, *, open: bool) -> None:
+        action = SetGate(key=KEY, why=WHY, partition=partition, open=open)
+        self._write(lambda: [self.world.apply(action)])
+
+    def write_partitions(self, text: str) -> None:
+        raise Permanent("no include file is configured")
+
+    def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
+        actions = [ForgetNode(key=KEY, why=WHY, node=name) for name in sorted(set(nodes))]
+        self._write(lambda: [self.world.apply(action) for action in actions], error=Retryable)
+
+    def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
+        here = sorted(set(nodes) & self.world.slurm.nodes.keys())
+        self._write(lambda: [self.world.slurm.set_feature(here, prefix, word) or ""])
+
+    def signal(self, job: JobId, signal: str) -> None:
+        action = SignalJob(key=KEY, why=WHY, job=job, signal=signal)
+        self._write(lambda: [self.world.apply(action)])
+
+    def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
+        action = ReserveNodes(key=KEY, why=WHY, name=name, nodes=frozenset(nodes), seconds=seconds)
+        self._write(lambda: [self.world.apply(action)])
+
+    def submit_deep(
+        self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
+    ) -> None:
+        action = SubmitDeep(
+            key=KEY, why=WHY, name=name, nodes=frozenset(nodes), argv=tuple(argv), seconds=seconds, output=output
+        )
+        self._write(lambda: [self.world.apply(action)])
+
+    def extend(self, job: JobId, limit_s: float) -> None:
+        action = ExtendLimit(key=KEY, why=WHY, job=job, limit_s=limit_s)
+        self._write(lambda: [self.world.apply(action)])
+
+    def set_nice(self, job: JobId, nice: int) -> None:
+        action = SetNice(key=KEY, why=WHY, job=job, nice=nice)
+        self._write(lambda: [self.world.apply(action)])
+
+    def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
+        action = KeepNodes(key=KEY, why=WHY, name=name, nodes=frozenset(nodes), seconds=seconds)
+        self._write(lambda: [self.world.apply(action)])
+
+    def free_nodes(self, name: str) -> None:
+        action = FreeNodes(key=KEY, why=WHY, name=name)
+        self._write(lambda: [self.world.apply(action)])
+
+    def release(self, name: str) -> None:
+        action = ReleaseNodes(key=KEY, why=WHY, name=name)
+        self._write(lambda: [self.world.apply(action)])
+
+    # What can be wrong
+
+    def _may_take_out(self, nodes: Iterable[NodeName]) -> list[NodeName]:
+        wanted = sorted(set(nodes))
+        rules.may_take_out(self.nodes(), wanted)
+        return wanted
+
+    def _read(self, read: Callable[[], Mapping[K, V]]) -> Mapping[K, V]:
+        self._fail_early()
+        if self.trouble.command is Command.GARBAGE:
+            self.trouble.bite()
+            raise Retryable("scontrol: its answer cannot be read")
+        return dict(read())
+
+    def _fail_early(self) -> None:
+        """What ends a command before it reached Slurm."""
+        trouble = self.trouble
+        if trouble.controller is Controller.DEAD or trouble.munge_down or trouble.command is Command.FAILS:
+            trouble.bite()
+            raise Retryable("scontrol: exit status 1")
+        if trouble.controller is Controller.HUNG or trouble.command is Command.HANGS:
+            trouble.bite()
+            self.wait(HANGS_S)
+            raise Retryable(f"scontrol did not come back within {HANGS_S:g} s")
+
+    def _write(self, do: Callable[[], Iterable[str]], error: type[Exception] = Stale) -> None:
+        trouble = self.trouble
+        trouble.commands += 1
+        trouble.point(Point.BEFORE_ACT)
+        if trouble.command is Command.HANGS and trouble.commands % 2:
+            list(do())
+        self._fail_early()
+        failed = [text for text in do() if text]
+        trouble.point(Point.AFTER_ACT)
+        if trouble.command is Command.GARBAGE:
+            trouble.bite()
+            raise Retryable("scontrol: its answer cannot be read")
+        if failed:
+            raise error(failed[0])
+

@@ -1,0 +1,84 @@
+"""What is looked at all the time, and how things must stand at the end."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from steward.model.case import Step
+from steward.model.ids import JobId, NodeName
+from steward.model.job import JobState
+from steward.model.memory import Memory
+from steward.model.observed import Observed
+from steward.model.plan import Plan
+from tests.fakes.deep_world import DeepSlurm
+from tests.fakes.head import Watcher
+from tests.fakes.world import World
+
+MAINTENANCE = "my own maintenance"
+INVARIANTS = {
+    "law": "every plan keeps P1, P2, P4 to P6, P8 to P12 of the design (quiet, deterministic, budgets, only what is "
+    "ours, nothing destructive on an old picture, each action with its evidence)",
+    "lost job": "every job that may end well does; one that did not opt in is never touched",
+    "doubled launch": "no token makes two machines, no node ever has two, none is left over",
+    "foreign drain": "an admin's drain is neither undone nor overwritten, at any moment",
+    "stuck": "no case, slot, deep check, shim, reservation or node is left behind (P3)",
+    "another end": "a head that was killed ends with the same machines, jobs and restarts as one that was not (P7)",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """`broken` are the invariants that did not hold, each told once. `foreign` are nodes that an admin took out."""
+
+    broken: list[str] = field(default_factory=list)
+    foreign: set[NodeName] = field(default_factory=set)
+    bystanders: set[JobId] = field(default_factory=set)
+    """Jobs that did not opt in and whose nodes are well."""
+
+    def tell(self, invariant: str, text: str) -> None:
+        line = f"{invariant}: {text}"
+        if line not in self.broken:
+            self.broken.append(line)
+
+    def judge(self, law: Watcher, seen: Observed, memory: Memory, decided: Plan) -> None:
+        try:
+            law(seen, memory, decided)
+        except AssertionError as error:
+            self.tell("law", str(error).splitlines()[0])
+
+    def look(self, world: World) -> None:
+        for name in self.foreign:
+            node = world.slurm.nodes.get(name)
+            if node is None or not node.is_drain or node.reason is None or node.reason.text != MAINTENANCE:
+                self.tell("foreign drain", f"{name} was touched: {node}")
+        for token, many in world.machines.launched.items():
+            if many > 1:
+                self.tell("doubled launch", f"{token} made {many} machines")
+        serving = Counter(machine.node for machine in world.machines.alive.values())
+        for name, many in serving.items():
+            if many > 1:
+                self.tell("doubled launch", f"{many} machines serve {name}")
+        for id in self.bystanders:
+            job = world.slurm.jobs[id]
+            if job.restarts or job.state in (JobState.CANCELLED, JobState.FAILED, JobState.NODE_FAIL):
+                self.tell("lost job", f"{id} did not opt in and was hurt: {job.state.value}")
+
+
+def unrest(world: World, memory: Memory, foreign: set[NodeName]) -> list[str]:
+    """What is neither as it should be nor waits for a person: cases, deep checks, asks, nodes, jobs."""
+    held = {case.node for case in memory.cases.values() if case.step is Step.HELD}
+    found = [
+        f"case {case.id} of {case.node} is at {case.step.value}"
+        for case in memory.cases.values()
+        if case.is_open and case.step is not Step.HELD
+    ]
+    found += [f"deep check {run.id} is {run.state.value}" for run in memory.deeps.values() if run.is_open]
+    found += [f"ask {ask} was never answered" for ask in world.asks]
+    for name, node in world.slurm.shown_nodes(world.now).items():
+        is_sound = node.is_schedulable and world.is_alive(name)
+        if not is_sound and name not in held | foreign:
+            found.append(f"{name} is out of service: {node.base.value} {sorted(node.flags)} {node.reason}")
+    found += [f"{node} is held for a person" for node in sorted(held)]
+    found += [f"job {job.id} is {job.state.value}" for job in world.slurm.jobs.values() if not job.is_over]
+    if isinstance(world.slurm, DeepSlurm):
+        found += [f"reservation {name} is left" for name in sorted(world.slurm.reservations)]
+    return found
