@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from steward.adapters.mend_messages import MendOrder, mend_of
 from steward.adapters.messages import LetGoOrder, answer_of, let_go_of, number, text
+from steward.adapters.stacks_messages import StacksOrder, stacks_of
 from steward.adapters.wire import Frame, Malformed
 from steward.agent.desk import Desk
 from steward.agent.link import Link
@@ -63,6 +64,18 @@ class Mending(Protocol):
         """Begin, or tell again how it ended; never blocks."""
 
 
+class Jobs(Protocol):
+    """How far the jobs on the node are, as the agent sees it."""
+
+    def frames(self) -> tuple[Frame, ...]:
+        """Of all that are here."""
+
+
+class Stacks(Protocol):
+    def obey(self, order: StacksOrder) -> None:
+        """Begin to find out what a job's tasks are doing; never blocks."""
+
+
 class Agent:
     """A Listener of the link, and the one that runs everything."""
 
@@ -73,6 +86,8 @@ class Agent:
         desk: Desk,
         senses: Senses,
         letting_go: LettingGo,
+        jobs: Jobs,
+        stacks: Stacks,
         setups: Setups,
         deep: DeepReports,
         mending: Mending,
@@ -82,13 +97,15 @@ class Agent:
         self._desk = desk
         self._senses = senses
         self._letting_go = letting_go
+        self._jobs = jobs
+        self._stacks = stacks
         self._setups = setups
         self._deep = deep
         self._mending = mending
         self._notifier = notifier
 
     def greetings(self) -> tuple[Frame, ...]:
-        speakers = (self._senses, self._desk, self._setups, self._deep, self._mending)
+        speakers = (self._senses, self._desk, self._jobs, self._setups, self._deep, self._mending)
         return tuple(frame for speaker in speakers for frame in speaker.frames())
 
     def hear(self, frame: Frame) -> None:
@@ -99,6 +116,8 @@ class Agent:
                 self._senses.check_now(text(frame, "id"), number(frame, "budget_s"))
             case "let_go":
                 self._letting_go.obey(let_go_of(frame))
+            case "stacks":
+                self._stacks.obey(stacks_of(frame))
             case "mend":
                 self._mending.obey(mend_of(frame))
             case "set_up":

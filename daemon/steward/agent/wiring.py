@@ -29,6 +29,8 @@ from steward.agent.check_memory import CheckMemory
 from steward.agent.config import AgentConfig
 from steward.agent.deep_desk import DeepDesk
 from steward.agent.desk import Desk
+from steward.agent.job_eyes import JobEyes
+from steward.agent.job_watch import JobWatch
 from steward.agent.kernel_watch import KernelWatch
 from steward.agent.let_go import LettingGo
 from steward.agent.link import Link
@@ -39,6 +41,7 @@ from steward.agent.reception import Reception
 from steward.agent.senses import Senses
 from steward.agent.setup import Setups
 from steward.agent.slurm_look import SlurmLook
+from steward.agent.stacks import Stacks
 from steward.agent.tidy import keep_tidy
 from steward.agent.track import Track
 from steward.agent.verdict_desk import VerdictDesk
@@ -56,6 +59,7 @@ except ImportError:  # systemd-python is not installed
 
 _MUNGE_THREADS = 4
 _LOOK_THREADS = 4
+_STACKS_THREADS = 2
 
 
 async def run_agent(config: AgentConfig, *, node: str) -> None:
@@ -87,6 +91,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
     state = config.agent.state_dir / f"mend-{name}.json"
     mending = Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
+    jobs = _jobs(config, name, link, opted, clock, nvml)
     stepds = Stepds(config.cluster.slurm_conf)
     letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
     deep = _deep(config, name, who, link, clock)
@@ -95,6 +100,10 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         desk=desk,
         senses=senses,
         letting_go=letting_go,
+        jobs=jobs,
+        stacks=Stacks(
+            node=name, opted=opted, folders=JobFolders(config.agent.job_dir), head=link, threads=Threads(_STACKS_THREADS)
+        ),
         setups=_setups(config, name, who, link, clock),
         deep=deep,
         mending=mending,
@@ -104,7 +113,17 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
     # munge.service is the munged of the library's own socket: whose service another one is, nobody knows
     watched = () if config.cluster.munge_socket else (care.run(mending.restart),)
-    await agent.run(shims.run(), keep_tidy(opted, slurm, name, clock), *watched)
+    await agent.run(shims.run(), jobs.run(), keep_tidy(opted, slurm, name, clock), *watched)
+
+
+def _jobs(
+    config: AgentConfig, node: NodeName, link: Link, opted: OptedBook, clock: Clock, nvml: Nvml
+) -> JobWatch:
+    probes = LocalProbes(
+        skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir, munge_socket="", nvml=nvml
+    )
+    eyes = JobEyes(JobFolders(config.agent.job_dir), probes.look)
+    return JobWatch(node=node, opted=opted, eyes=eyes, head=link, clock=clock, threads=lambda: Threads(1))
 
 
 def _deep(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> DeepDesk:

@@ -25,6 +25,7 @@ from steward.api.server import News, build
 from steward.api.source import CheckBook, Source
 from steward.head import choose
 from steward.head.aws import endpoint
+from steward.head.bundles import Bundles
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.setup_logs import SetupLogs
@@ -42,6 +43,8 @@ from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer, Patience
 from steward.workflows.snapshot import Snapshot
 
+BUNDLES = "bundles"
+"""Below the head's state_dir."""
 _MUNGE_THREADS = 8
 _MAX_TOLD = 1000
 
@@ -79,6 +82,7 @@ def wire(settings: Settings) -> Head:
     """Raises Permanent or Retryable, with one clear line, when the head cannot run like this."""
     base = _base(settings)
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
+    bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
     hub = Hub(
         sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
         clock=base.clock,
@@ -86,6 +90,7 @@ def wire(settings: Settings) -> Head:
         tell=base.told.append,
         heartbeat_s=settings.head.heartbeat_s,
         keep_log=logs.take,
+        keep_bundle=bundles.take,
     )
     news = News()
     desk = _desk(base)

@@ -1,0 +1,50 @@
+"""Files of users, looked at with their own rights in a child that may be killed: a path of theirs may lead anywhere,
+and where it leads may not answer."""
+
+import os
+import pwd
+
+from steward.adapters.process import Completed, Failed, run
+
+_LOOK_S = 3.0
+_MAX_LISTING = 1 << 20
+_ENV = {"LC_ALL": "C"}
+
+
+def tail(path: str, uid: int, *, max_bytes: int, timeout_s: float) -> str:
+    """The last bytes of a file, as text. Raises Failed (a Retryable)."""
+    argv = (*_become(uid), "tail", "--bytes", str(max_bytes), "--", path)
+    return run(argv, timeout_s=timeout_s, max_bytes=max_bytes, env=_ENV).text
+
+
+def newest(path: str, uid: int) -> float | None:
+    """The newest time of change (Unix s) of a folder's entries, or of the file; None where there is nothing.
+
+    Raises Failed (a Retryable) when it cannot be known.
+    """
+    argv = (*_become(uid), "find", path, "-maxdepth", "1", "-not", "-name", ".*", "-printf", r"%d %T@\n")
+    done: Completed = run(argv, timeout_s=_LOOK_S, max_bytes=_MAX_LISTING, env=_ENV, check=False)
+    lines = [line.split() for line in done.text.splitlines()]
+    times = [float(words[1]) for words in lines if len(words) == 2 and _is_time(words[1])]
+    depths = {words[0] for words in lines if words}
+    if done.returncode != 0 and not times:
+        raise Failed(done.line(), done)
+    if "1" in depths:
+        times = times[1:]  # the folder's own time says less than that of what is in it
+    return max(times, default=None)
+
+
+def _is_time(word: str) -> bool:
+    return word.replace(".", "", 1).isdigit()
+
+
+def _become(uid: int) -> tuple[str, ...]:
+    """The words that go before a program. Raises Failed where we cannot be that user."""
+    if uid == os.geteuid():
+        return ()
+    try:
+        who = pwd.getpwuid(uid)
+    except KeyError:
+        raise Failed(f"uid {uid} is no user of this node") from None
+    ids = (f"--reuid={uid}", f"--regid={who.pw_gid}")
+    return ("setpriv", *ids, "--init-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--")

@@ -1,0 +1,179 @@
+"""How far the opted-in jobs of this node are, told to the head when something has changed."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from steward.adapters.job_activity import Used
+from steward.adapters.job_look import Look, Stamp, Told
+from steward.adapters.offload import Threads
+from steward.adapters.progress_messages import MAX_JOBS, progress_frame
+from steward.adapters.wire import Frame
+from steward.agent.activity import Activity
+from steward.agent.opted import OptedBook
+from steward.agent.pace import Pace
+from steward.agent.together import together
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId, NodeName
+from steward.model.job_report import Progress
+from steward.ports import Clock, PortError
+
+log = logging.getLogger(__name__)
+
+EVERY_S = {"told": 2.0, "used": 15.0, "checkpoint": 15.0}
+"""How often each look is taken."""
+TELL_QUIET_S = 30.0
+"""Shorter rests are not worth a word."""
+_TIMEOUT_S = 10.0
+_EARLIER_S = 1.0
+"""Clocks of files are coarse."""
+
+
+class Head(Protocol):
+    def post(self, frame: Frame) -> None: ...
+
+
+class Eyes(Protocol):
+    """All may block for a while; they are called in a thread."""
+
+    def told(self, opted: OptedIn, before: Stamp | None) -> Look:
+        """What the job tells in its folder. Never raises."""
+
+    def newest(self, path: str, uid: int) -> float | None:
+        """When something at `path` changed last (Unix s of this node). Raises PortError."""
+
+    def used(self, jobs: frozenset[JobId]) -> Used: ...
+
+    def gpus_busy(self) -> bool | None:
+        """None where that is not known."""
+
+
+@dataclass(kw_only=True)
+class _Watched:
+    """One run of a job here."""
+
+    opted: OptedIn
+    is_new: bool
+    """It began while we watched: its first step is seen as its first."""
+    stamp: Stamp | None = None
+    pace: Pace = field(default_factory=Pace)
+    found: Progress
+
+
+class JobWatch:
+    """Watches the jobs of the book that have told something, or that have processes here."""
+
+    def __init__(
+        self, *, node: NodeName, opted: OptedBook, eyes: Eyes, head: Head, clock: Clock, threads: Callable[[], Threads]
+    ) -> None:
+        self._node, self._opted, self._eyes, self._head, self._clock = node, opted, eyes, head, clock
+        self._threads = {name: threads() for name in EVERY_S}
+        self._began = clock.now()
+        self._watched: dict[JobId, _Watched] = {}
+        self._activity = Activity()
+        self._here: frozenset[JobId] = frozenset()
+        self._sent: tuple[Progress, ...] = ()
+
+    def frames(self) -> tuple[Frame, ...]:
+        """For a head that we have just connected to: it may know of jobs that are gone."""
+        self._sent = self._now_known()
+        return (progress_frame(self._sent, self._clock.now()),)
+
+    async def run(self) -> None:
+        """Until cancelled. A look that hangs holds up no other."""
+        await together(*(self._keep_looking(name) for name in EVERY_S))
+
+    async def turn(self) -> None:
+        """One look at everything. Without an opted-in job nothing is looked at."""
+        for name in EVERY_S:
+            await self._look(name)
+
+    async def _keep_looking(self, name: str) -> None:
+        while True:
+            await self._look(name)
+            await asyncio.sleep(EVERY_S[name])
+
+    async def _look(self, name: str) -> None:
+        self._follow_book()
+        if self._watched:
+            await self._blocking(name)
+        self._tell()
+
+    def _follow_book(self) -> None:
+        book = {one.job: one for one in self._opted.all() if one.mode.on}
+        self._watched = {job: one for job, one in self._watched.items() if book.get(job) == one.opted}
+        for job, opted in book.items():
+            if job not in self._watched:
+                empty = Progress(job=job, restart=opted.restart, node=self._node)
+                self._watched[job] = _Watched(opted=opted, is_new=opted.at >= self._began, found=empty)
+
+    async def _blocking(self, name: str) -> None:
+        look = {"told": self._read, "used": self._measure, "checkpoint": self._stat}[name]
+        try:
+            await self._threads[name].call(look, name=f"jobs: {name}", timeout_s=_TIMEOUT_S)
+        except (PortError, OSError) as error:
+            log.info("jobs not looked at what=%s why=%r", name, str(error))
+
+    # In a thread
+
+    def _read(self) -> None:
+        for one in list(self._watched.values()):
+            seen = self._eyes.told(one.opted, one.stamp)
+            one.stamp = seen.stamp
+            if seen.told is not None and seen.told.changed >= one.opted.at - _EARLIER_S:
+                _learn(one, seen.told, self._clock.now())
+
+    def _measure(self) -> None:
+        now = self._clock.now()
+        used = self._eyes.used(frozenset(self._watched))
+        self._here = frozenset(used.cpu_s)
+        self._activity.note(now, used, self._eyes.gpus_busy() if used.cpu_s else None)
+
+    def _stat(self) -> None:
+        for one in [one for one in self._watched.values() if one.opted.mode.checkpoint and one.opted.job in self._here]:
+            path = one.opted.mode.checkpoint
+            try:
+                newest = self._eyes.newest(path, one.opted.uid)
+            except PortError as error:
+                log.info("checkpoints not looked at job=%d path=%s why=%r", one.opted.job, path, str(error))
+                continue
+            if newest is not None and newest >= one.opted.at:
+                checkpoint = one.found.checkpoint or path
+                one.found = replace(one.found, checkpoint=checkpoint, checkpointed=min(newest, self._clock.now()))
+
+    # Back in the loop
+
+    def _tell(self) -> None:
+        known = self._now_known()
+        if _essence(known) != _essence(self._sent):
+            self._sent = known
+            self._head.post(progress_frame(known, self._clock.now()))
+
+    def _now_known(self) -> tuple[Progress, ...]:
+        now = self._clock.now()
+        found = (replace(one.found, quiet_s=self._quiet_s(job, now)) for job, one in sorted(self._watched.items()))
+        told = [one for one in found if one.job in self._here or one.step is not None or one.checkpointed is not None]
+        return tuple(told[-MAX_JOBS:])
+
+    def _quiet_s(self, job: JobId, now: float) -> float:
+        quiet_s = self._activity.quiet_s(job, now)
+        return quiet_s if quiet_s >= TELL_QUIET_S else 0.0
+
+
+def _learn(one: _Watched, told: Told, now: float) -> None:
+    """A step that is another than the last one is progress, also a smaller one: the job went on from its checkpoint."""
+    at, found = min(told.changed, now), one.found
+    if told.step is not None and told.step != found.step:
+        one.pace.step(at)
+        first = found.first_step if found.step is not None else at if one.is_new else None
+        found = replace(found, step=told.step, stepped=at, pace_s=one.pace.longest_s, first_step=first)
+    if told.checkpoint and (told.checkpoint, told.checkpoint_step) != (found.checkpoint, found.checkpoint_step):
+        found = replace(found, checkpoint=told.checkpoint, checkpoint_step=told.checkpoint_step, checkpointed=at)
+    one.found = found
+
+
+def _essence(known: tuple[Progress, ...]) -> Mapping[JobId, Progress]:
+    """Without what time alone changes: that a job is quiet is told once, the head counts on."""
+    return {one.job: replace(one, quiet_s=float(one.quiet_s > 0.0)) for one in known}

@@ -1,0 +1,101 @@
+"""On the head's order: what the tasks of a job are doing, told to the head as one text."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from steward.adapters import job_activity, job_look, job_stacks
+from steward.adapters.offload import Threads
+from steward.adapters.stacks_messages import MAX_BUNDLE, StacksOrder, bundle_frames
+from steward.adapters.wire import Frame
+from steward.agent.job_folder import STACKS, JobFolders
+from steward.agent.opted import OptedBook
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId, NodeName
+from steward.ports import PortError
+
+log = logging.getLogger(__name__)
+
+WRITE_S = 2.0
+"""For the tasks to write their stacks after the signal."""
+_TIMEOUT_S = 15.0
+_MAX_FILES = 64
+_MAX_FILE = 32 << 10
+_MAX_PROCESSES = 256
+
+
+class Head(Protocol):
+    def post(self, frame: Frame) -> None: ...
+
+
+class Stacks:
+    """One order of a job at a time. A job that did not opt in is not looked at."""
+
+    def __init__(
+        self,
+        *,
+        node: NodeName,
+        opted: OptedBook,
+        folders: JobFolders,
+        head: Head,
+        threads: Threads,
+        write_s: float = WRITE_S,
+        pids: Callable[[JobId], list[int]] | None = None,
+    ) -> None:
+        self._node, self._opted, self._folders, self._head = node, opted, folders, head
+        self._threads, self._write_s, self._pids = threads, write_s, pids or _pids
+        self._tasks: dict[JobId, asyncio.Task[None]] = {}
+
+    def obey(self, order: StacksOrder) -> None:
+        """Begin; never blocks."""
+        known = self._opted.of(order.job)
+        if order.job in self._tasks:
+            return
+        if known is None or not known.mode.on:
+            log.warning("stacks refused job=%d why='it did not opt in on this node'", order.job)
+            return
+        self._tasks[order.job] = asyncio.get_running_loop().create_task(self._collect(order, known))
+        self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
+
+    async def rest(self) -> None:
+        """Until nothing is being done."""
+        await asyncio.gather(*self._tasks.values())
+
+    async def _collect(self, order: StacksOrder, opted: OptedIn) -> None:
+        try:
+            text = await self._threads.call(
+                lambda: self._look(order, opted), name=f"stacks {order.job}", timeout_s=_TIMEOUT_S
+            )
+        except (PortError, OSError) as error:
+            text = f"the agent of {self._node} could not look: {error}\n"
+        log.info("stacks kept job=%d name=%s characters=%d", order.job, order.name, len(text))
+        for frame in bundle_frames(order.name, text):
+            self._head.post(frame)
+
+    def _look(self, order: StacksOrder, opted: OptedIn) -> str:
+        pids = self._pids(order.job)[:_MAX_PROCESSES]
+        said = f"no signal was sent: the job names none in stacks={opted.mode.stacks}"
+        if order.signal and order.signal == opted.mode.stacks:
+            asked = job_stacks.signal_those_who_expect_it(pids, opted.uid, order.signal)
+            said = f"SIG{order.signal} was sent to the {asked.told} of {asked.of} processes that expect it"
+            time.sleep(self._write_s if asked.told else 0.0)
+        head = f"job {order.job} on {self._node}: {len(pids)} processes; {said}\n\n"
+        return _clean(head + job_stacks.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
+
+    def _own_stacks(self, opted: OptedIn) -> str:
+        """What the tasks wrote themselves, each file's end."""
+        folder = self._folders.folder(opted.job)
+        names = [name for name in job_look.names(folder, 1024) if name == STACKS or name.startswith(f"{STACKS}.")]
+        texts = ((name, job_look.text_of(folder, name, opted.uid, _MAX_FILE)) for name in names[:_MAX_FILES])
+        return "\n".join(f"{name}:\n{text}" for name, text in texts if text)
+
+
+def _pids(job: JobId) -> list[int]:
+    return sorted(pid for pid, _ in job_activity.processes({job}))
+
+
+def _clean(text: str) -> str:
+    """Printable ASCII, line feeds and tabs."""
+    return "".join(c if " " <= c <= "~" or c in "\n\t" else "?" for c in text)

@@ -1,0 +1,114 @@
+"""Texts that come from agents in pieces, as files `<folder>/<group>/<name><suffix>`: bounded in size, number, age."""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+_WAITING = 2_000
+_PRUNE_EVERY_S = 3600.0
+_MISSING = "[a part of this %s did not reach the head]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """`most` files a group, `groups` groups (None: any number), `size` characters a file."""
+
+    kind: str
+    """What the texts are, in a word."""
+    suffix: str
+    size: int
+    most: int
+    keep_days: float
+    groups: int | None = None
+    folder_mode: int = 0o750
+    file_mode: int = 0o640
+
+
+class PieceFiles:
+    """`take` never blocks: a thread of its own writes, and what it cannot keep up with is left out of the file.
+
+    A daemon thread, begun with the first piece. Pieces may come again or overlap: an offset has one place. Who calls
+    has made sure that names are fit for files.
+    """
+
+    def __init__(self, folder: Path, rules: Rules, *, now: Callable[[], float] = time.time) -> None:
+        self._folder, self._rules, self._now = folder, rules, now
+        self._waiting: queue.Queue[tuple[str, str, int, str]] = queue.Queue(_WAITING)
+        self._writer: threading.Thread | None = None
+        self._pruned = 0.0
+
+    def path(self, group: str, name: str) -> Path:
+        return self._folder / group / f"{name}{self._rules.suffix}"
+
+    def take(self, group: str, name: str, offset: int, text: str) -> None:
+        try:
+            self._waiting.put_nowait((group, name, offset, text))
+        except queue.Full:
+            return  # the file will say that a part is missing
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._write_all, name=self._folder.name, daemon=True)
+            self._writer.start()
+
+    def settle(self) -> None:
+        """Until everything taken so far is written."""
+        self._waiting.join()
+
+    def _write_all(self) -> None:
+        while True:
+            group, name, offset, text = self._waiting.get()
+            try:
+                self._write(self.path(group, name), offset, text)
+                self._prune()
+            except OSError as error:
+                log.warning("%s/%s cannot be kept: %s", group, name, error)
+            finally:
+                self._waiting.task_done()
+
+    def _write(self, path: Path, offset: int, text: str) -> None:
+        if not path.exists():
+            self._make_room_for(path.parent)
+            path.parent.mkdir(mode=self._rules.folder_mode, parents=True, exist_ok=True)
+            self._make_room(path.parent)
+            path.touch(mode=self._rules.file_mode)
+        with path.open("r+b") as file:
+            size = file.seek(0, 2)
+            gap = offset - size
+            if gap > 0:
+                file.write((_MISSING % self._rules.kind).ljust(gap)[:gap].encode("ascii"))
+            file.seek(offset)
+            file.write(text.encode("ascii", "replace")[: self._rules.size - offset])
+
+    def _make_room(self, folder: Path) -> None:
+        newest_last = sorted(folder.glob(f"*{self._rules.suffix}"), key=lambda file: file.stat().st_mtime)
+        for file in newest_last[: max(0, len(newest_last) - self._rules.most + 1)]:
+            file.unlink(missing_ok=True)
+
+    def _make_room_for(self, group: Path) -> None:
+        """The groups that nobody wrote to for the longest time go."""
+        if self._rules.groups is None or group.exists() or not self._folder.is_dir():
+            return
+        newest_last = sorted(self._folder.iterdir(), key=lambda one: one.stat().st_mtime)
+        for old in newest_last[: max(0, len(newest_last) - self._rules.groups + 1)]:
+            _empty(old)
+
+    def _prune(self) -> None:
+        """Those that nobody wrote to for the time that they are kept."""
+        now = self._now()
+        if now - self._pruned < _PRUNE_EVERY_S:
+            return
+        self._pruned = now
+        for file in self._folder.glob(f"*/*{self._rules.suffix}"):
+            if now - file.stat().st_mtime > self._rules.keep_days * 86400.0:
+                file.unlink(missing_ok=True)
+
+
+def _empty(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink(missing_ok=True)
+    folder.rmdir()

@@ -1,0 +1,250 @@
+"""What the head hears of jobs on a node: changes only, with times, and nothing that a former run left behind."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steward.adapters.job_activity import Used
+from steward.adapters.job_look import Look, Stamp, Told
+from steward.adapters.offload import Threads
+from steward.adapters.progress_messages import progress_of
+from steward.adapters.wire import Frame
+from steward.agent.job_watch import JobWatch
+from steward.agent.opted import OptedBook
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId, NodeName
+from steward.model.job_report import Progress
+from steward.model.resume_mode import ResumeMode
+from steward.ports import Retryable
+
+N1, J7 = NodeName("n1"), JobId(7)
+T0 = 10_000.0
+
+
+@dataclass(kw_only=True)
+class FakeEyes:
+    now: float = T0
+    says: dict[JobId, Told] = field(default_factory=dict)
+    cpu_s: dict[JobId, float] = field(default_factory=dict)
+    network: int = 0
+    gpus: bool | None = False
+    newest_of: dict[str, float | Retryable] = field(default_factory=dict)
+    looks: int = 0
+
+    def told(self, opted: OptedIn, before: Stamp | None) -> Look:
+        self.looks += 1
+        found = self.says.get(opted.job)
+        if found is None:
+            return Look(stamp=None)
+        stamp = (1, int(found.changed * 1000) + hash(found) % 1000)
+        return Look(stamp=stamp, told=None if stamp == before else found)
+
+    def newest(self, path: str, uid: int) -> float | None:
+        found = self.newest_of.get(path)
+        if isinstance(found, Retryable):
+            raise found
+        return found
+
+    def used(self, jobs: frozenset[JobId]) -> Used:
+        return Used(cpu_s={job: cpu for job, cpu in self.cpu_s.items() if job in jobs}, network_bytes=self.network)
+
+    def gpus_busy(self) -> bool | None:
+        return self.gpus
+
+
+class Bench:
+    """A watch, driven turn by turn; `heard` is what the head knows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.eyes = FakeEyes()
+        self.book = OptedBook(folder / "opted.json")
+        self.frames: list[Frame] = []
+        self.watch = JobWatch(
+            node=N1, opted=self.book, eyes=self.eyes, head=self, clock=self, threads=lambda: Threads(1)
+        )
+
+    def now(self) -> float:
+        return self.eyes.now
+
+    def post(self, frame: Frame) -> None:
+        self.frames.append(frame)
+
+    def opt_in(self, mode: str = "1", *, restart: int = 0, at: float | None = None) -> None:
+        at = self.eyes.now if at is None else at
+        self.book.add(OptedIn(job=J7, uid=1000, mode=ResumeMode.parse(mode), restart=restart, at=at))
+
+    def step(self, step: int, *, at: float | None = None, checkpoint: str = "", saved: int | None = None) -> None:
+        at = self.eyes.now if at is None else at
+        self.eyes.says[J7] = Told(changed=at, step=step, checkpoint=checkpoint, checkpoint_step=saved)
+
+    def turn(self, seconds: float = 0.0) -> None:
+        self.eyes.now += seconds
+        asyncio.run(self.watch.turn())
+
+    @property
+    def heard(self) -> Progress:
+        (found,) = progress_of(self.frames[-1], N1, self.eyes.now)
+        return found
+
+
+def test_without_an_opted_in_job_nothing_is_looked_at(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.turn()
+    bench.opt_in("0")
+    bench.turn()
+    assert (bench.eyes.looks, bench.frames) == (0, [])
+
+
+def test_a_step_is_told_once_with_its_time(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    bench.step(1, at=T0 - 0.5)
+    bench.turn()
+    bench.turn(2.0)
+    assert len(bench.frames) == 1
+    (told,) = progress_of(bench.frames[0], N1, T0)
+    assert (told.job, told.step, told.stepped, told.first_step, told.pace_s) == (J7, 1, T0 - 0.5, T0 - 0.5, None)
+
+
+def test_the_pace_is_the_longest_pause_of_late(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    for step, pause in enumerate([2.0, 2.0, 30.0, 2.0, 2.0, 2.0, 2.0]):
+        bench.eyes.now += pause
+        bench.step(step)
+        bench.turn()
+    assert bench.heard.pace_s is not None
+    assert 29.0 < bench.heard.pace_s <= 30.0
+    assert bench.heard.first_step == T0 + 2.0
+
+
+def test_a_file_that_is_touched_without_a_new_step_is_no_progress(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    bench.step(5)
+    bench.turn()
+    bench.eyes.now += 60.0
+    bench.step(5)
+    bench.turn()
+    assert len(bench.frames) == 1
+
+
+def test_a_step_of_the_future_was_made_now(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    bench.step(5, at=T0 + 1e6)
+    bench.turn()
+    assert bench.heard.stepped is not None
+    assert abs(bench.heard.stepped - T0) < 0.01
+
+
+def test_what_a_former_run_told_is_not_told_of_this_one(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    bench.step(5)
+    bench.turn()
+    bench.eyes.now += 100.0
+    bench.opt_in(restart=1)
+    bench.eyes.cpu_s[J7] = 1.0
+    bench.turn()
+    assert (bench.heard.restart, bench.heard.step) == (1, None)
+    bench.step(3, at=bench.eyes.now)
+    bench.turn()
+    assert (bench.heard.restart, bench.heard.step) == (1, 3)
+
+
+def test_after_its_own_restart_the_agent_does_not_take_any_step_for_the_first(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in(at=T0 - 500.0)
+    bench.step(50)
+    bench.turn()
+    assert (bench.heard.step, bench.heard.first_step) == (50, None)
+
+
+def test_a_rank_that_knows_no_checkpoint_does_not_make_it_forgotten(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    bench.step(10, checkpoint="/c/10", saved=10)
+    bench.turn()
+    bench.eyes.now += 2.0
+    bench.step(11)
+    bench.turn()
+    heard = bench.heard
+    assert (heard.step, heard.checkpoint, heard.checkpoint_step, heard.checkpointed) == (11, "/c/10", 10, T0)
+
+
+def test_a_declared_path_tells_of_checkpoints(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in("1,checkpoint=/ckpt")
+    bench.eyes.cpu_s[J7] = 1.0
+    bench.eyes.newest_of["/ckpt"] = T0 - 50.0
+    bench.turn()
+    assert bench.heard.checkpointed is None
+    bench.eyes.newest_of["/ckpt"] = T0 + 5.0
+    bench.turn(10.0)
+    assert (bench.heard.checkpoint, bench.heard.checkpointed) == ("/ckpt", T0 + 5.0)
+
+
+def test_a_path_that_does_not_answer_costs_only_what_it_would_tell(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in("1,checkpoint=/ckpt")
+    bench.eyes.cpu_s[J7] = 1.0
+    bench.eyes.newest_of["/ckpt"] = Retryable("no end within 3 s")
+    bench.step(1)
+    bench.turn()
+    assert bench.heard.step == 1
+
+
+def rest(bench: Bench, seconds: float, *, cores: float = 0.0, bytes_per_s: float = 0.0) -> None:
+    for _ in range(int(seconds / 15)):
+        bench.eyes.cpu_s[J7] = bench.eyes.cpu_s.get(J7, 0.0) + 15 * cores
+        bench.eyes.network += int(15 * bytes_per_s)
+        bench.turn(15.0)
+
+
+def test_a_job_that_worked_and_uses_nothing_any_more_is_quiet_and_told_so_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    rest(bench, 60, cores=1.0)
+    assert bench.heard.quiet_s == 0.0
+    rest(bench, 300)
+    assert bench.heard.quiet_s >= 30.0
+    assert len(bench.frames) == 2
+    rest(bench, 30, cores=1.0)
+    assert bench.heard.quiet_s == 0.0
+
+
+def test_a_job_that_never_worked_is_not_quiet(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    rest(bench, 600)
+    assert bench.heard.quiet_s == 0.0
+
+
+def test_a_job_whose_node_talks_is_not_quiet(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    rest(bench, 60, cores=1.0)
+    rest(bench, 300, bytes_per_s=1e6)
+    assert bench.heard.quiet_s == 0.0
+
+
+def test_where_gpus_cannot_be_asked_or_work_no_job_is_quiet(tmp_path: Path) -> None:
+    for number, known in enumerate((None, True)):
+        (tmp_path / str(number)).mkdir()
+        bench = Bench(tmp_path / str(number))
+        bench.opt_in()
+        rest(bench, 60, cores=1.0)
+        bench.eyes.gpus = known
+        rest(bench, 300)
+        assert bench.heard.quiet_s == 0.0
+
+
+def test_a_new_head_hears_everything_and_that_there_is_nothing(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    assert bench.watch.frames() == ({"t": "progress", "jobs": []},)
+    bench.opt_in()
+    bench.step(4)
+    bench.turn()
+    (frame,) = bench.watch.frames()
+    assert progress_of(frame, N1, T0)[0].step == 4
