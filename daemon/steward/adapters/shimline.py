@@ -1,7 +1,9 @@
 """The lines that the shim and the agent exchange (docs/architecture.md): pure text in, values out."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
 
 from steward.adapters.deep_line import DeepLine, deep_line_of
 from steward.adapters.verdict_line import VerdictLine
@@ -9,6 +11,7 @@ from steward.adapters.wire import Malformed
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
+from steward.model.text import printable
 
 MAX_LINE = 1024
 WAIT = b"steward/1 wait\n"
@@ -16,7 +19,8 @@ OK = b"steward/1 ok\n"
 
 _VERSION = "steward/1"
 _FIELD = re.compile(r"^(?P<key>[a-z_]+)=(?P<value>\S+)$")
-_STEP = re.compile(r"^[A-Za-z0-9._-]{1,32}$")
+_STEP = re.compile(r"^[A-Za-z0-9._-]{1,32}\Z")
+_ESCAPED = re.compile(r"[ %]")
 
 
 class BadLine(Exception):
@@ -31,6 +35,27 @@ class OptedLine:
     uid: int
     mode: ResumeMode
     restart: int
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitLine:
+    """A task of such a job ended badly, says slurmstepd. `status` is a raw wait status."""
+
+    job: JobId
+    step: str
+    restart: int
+    task: int
+    status: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """Where the script of such a job writes to, as its user says."""
+
+    job: JobId
+    restart: int
+    out: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +70,10 @@ class AskLine:
     attempt: int
     restart: int
     status: int
+    replay: bool = True
 
 
-Request = OptedLine | AskLine | DeepLine | VerdictLine
+Request = OptedLine | AskLine | ExitLine | LogLine | DeepLine | VerdictLine
 """Everything that may be said at the agent's socket."""
 
 
@@ -61,17 +87,10 @@ def parse_request(line: bytes) -> Request:
     version, verb, fields = _split(body.decode("ascii"))
     if version != _VERSION:
         raise BadLine(f"version {version[:20]!r}, this agent speaks {_VERSION}")
-    if verb == "opted":
-        return OptedLine(
-            job=_job(fields), uid=_uid(fields), mode=_mode(fields), restart=_whole(fields, "restart", 10**6)
-        )
-    if verb == "ask":
-        return _ask(fields)
-    if verb == "deep":
-        return _deep(fields)
-    if verb == "verdict":
-        return VerdictLine()
-    raise BadLine(f"unknown verb {verb[:20]!r}")
+    read = _VERBS.get(verb)
+    if read is None:
+        raise BadLine(f"unknown verb {verb[:20]!r}")
+    return read(fields)
 
 
 def answer_line(answer: Answer, exclude: frozenset[NodeName]) -> bytes:
@@ -83,19 +102,53 @@ def answer_line(answer: Answer, exclude: frozenset[NodeName]) -> bytes:
     return f"{line}\n".encode("ascii", "replace")
 
 
+def ok_line(words: Mapping[str, str]) -> bytes:
+    """The answer to `opted`: what there is room for of `words`, the first first. Other text than ASCII becomes `?`."""
+    line = f"{_VERSION} ok"
+    for key, value in words.items():
+        word = f" {key}={_plain(value)}"
+        if len(line) + len(word) < MAX_LINE:
+            line += word
+    return f"{line}\n".encode("ascii")
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", printable(text, MAX_LINE))
+
+
+def _opted(fields: dict[str, str]) -> OptedLine:
+    attempt = _whole(fields, "attempt", 10**6) if "attempt" in fields else 1
+    return OptedLine(job=_job(fields), uid=_uid(fields), mode=_mode(fields), restart=_restart(fields), attempt=attempt)
+
+
+def _exit(fields: dict[str, str]) -> ExitLine:
+    return ExitLine(
+        job=_job(fields),
+        step=_step(fields),
+        restart=_restart(fields),
+        task=_whole(fields, "task", 2**32 - 1),
+        status=_whole(fields, "status", 0xFFFF),
+    )
+
+
+def _log(fields: dict[str, str]) -> LogLine:
+    out = unquote_to_bytes(_needed(fields, "out")).decode("utf-8", "surrogateescape")
+    if not out.startswith("/") or any(c in out for c in "\0\n"):
+        raise BadLine(f"out={out[:40]!r} is not the path of a file")
+    return LogLine(job=_job(fields), restart=_restart(fields), out=out)
+
+
 def _ask(fields: dict[str, str]) -> AskLine:
-    step = _needed(fields, "step")
-    if not _STEP.match(step):
-        raise BadLine(f"step={step[:40]!r}")
     return AskLine(
         kind=_kind(fields),
         job=_job(fields),
-        step=step,
+        step=_step(fields),
         uid=_uid(fields),
         mode=_mode(fields),
         attempt=_whole(fields, "attempt", 10**6),
-        restart=_whole(fields, "restart", 10**6),
+        restart=_restart(fields),
         status=_whole(fields, "status", 0xFFFF),
+        replay=fields.get("replay") != "no",
     )
 
 
@@ -136,6 +189,17 @@ def _job(fields: dict[str, str]) -> JobId:
     return JobId(_whole(fields, "job", 2**32 - 1))
 
 
+def _restart(fields: dict[str, str]) -> int:
+    return _whole(fields, "restart", 10**6)
+
+
+def _step(fields: dict[str, str]) -> str:
+    step = _needed(fields, "step")
+    if not _STEP.match(step):
+        raise BadLine(f"step={step[:40]!r}")
+    return step
+
+
 def _uid(fields: dict[str, str]) -> int:
     return _whole(fields, "uid", 2**32 - 1)
 
@@ -152,3 +216,13 @@ def _kind(fields: dict[str, str]) -> AskKind:
         return AskKind(_needed(fields, "kind"))
     except ValueError:
         raise BadLine(f"kind={fields['kind'][:40]!r}") from None
+
+
+_VERBS: Mapping[str, Callable[[dict[str, str]], Request]] = {
+    "opted": _opted,
+    "ask": _ask,
+    "exit": _exit,
+    "log": _log,
+    "deep": _deep,
+    "verdict": lambda fields: VerdictLine(),
+}

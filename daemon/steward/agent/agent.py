@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
+from steward.adapters.job_messages import facts_of
 from steward.adapters.mend_messages import MendOrder, mend_of
 from steward.adapters.messages import LetGoOrder, answer_of, let_go_of, number, text
 from steward.adapters.stacks_messages import StacksOrder, stacks_of
@@ -11,6 +12,8 @@ from steward.adapters.wire import Frame, Malformed
 from steward.agent.desk import Desk
 from steward.agent.link import Link
 from steward.agent.together import together
+from steward.model.ids import JobId
+from steward.model.job_report import ResumeFacts
 from steward.ports import Notifier
 
 ALIVE_EVERY_S = 5.0
@@ -64,6 +67,11 @@ class Mending(Protocol):
         """Begin, or tell again how it ended; never blocks."""
 
 
+class Past(Protocol):
+    def hear(self, job: JobId, facts: ResumeFacts | None) -> None:
+        """What the head knows of a resumed job."""
+
+
 class Jobs(Protocol):
     """How far the jobs on the node are, as the agent sees it."""
 
@@ -84,6 +92,7 @@ class Agent:
         *,
         link: Link,
         desk: Desk,
+        past: Past,
         senses: Senses,
         letting_go: LettingGo,
         jobs: Jobs,
@@ -95,6 +104,7 @@ class Agent:
     ) -> None:
         self._link = link
         self._desk = desk
+        self._past = past
         self._senses = senses
         self._letting_go = letting_go
         self._jobs = jobs
@@ -112,6 +122,8 @@ class Agent:
         match frame["t"]:
             case "answer":
                 self._desk.decide(*answer_of(frame))
+            case "facts":
+                self._past.hear(*facts_of(frame))
             case "check_now":
                 self._senses.check_now(text(frame, "id"), number(frame, "budget_s"))
             case "let_go":

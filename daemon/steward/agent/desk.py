@@ -3,24 +3,45 @@
 import asyncio
 import itertools
 import logging
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
-from steward.adapters.ask_messages import ask_frame
+from steward.adapters.ask_messages import MAX_SIGNS, ask_frame
 from steward.adapters.messages import opted_frame, withdraw_frame
-from steward.adapters.shimline import OK, AskLine, OptedLine, answer_line
+from steward.adapters.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
 from steward.adapters.wire import Frame
+from steward.agent.exits import Exits
 from steward.agent.opted import OptedBook
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import AskId, JobId, NodeName
+from steward.model.job_report import LogSign
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
 
 OWN_LOOK_EVERY_S = 2.0
+SIGNS_S = 0.5
 
+Line = OptedLine | AskLine | ExitLine | LogLine
 Decision = tuple[Answer, frozenset[NodeName]]
 STOP: Decision = (Answer.STOP, frozenset())
+
+
+class Briefing(Protocol):
+    """What a starting script or step is told, by the names of the shim's protocol."""
+
+    async def words(self, line: OptedLine) -> Mapping[str, str]:
+        """Within 250 ms."""
+
+
+Signs = Callable[[JobId], Awaitable[tuple[LogSign, ...]]]
+"""Known lines near the end of a job's output. Given `SIGNS_S`; what fails or lasts longer says nothing."""
+
+
+async def no_signs(job: JobId) -> tuple[LogSign, ...]:
+    """Where nobody reads the output."""
+    return ()
 
 
 class Head(Protocol):
@@ -55,6 +76,9 @@ class Desk:
         own_look: OwnLook,
         hold_head_absent_s: float,
         trusted: frozenset[int],
+        briefing: Briefing,
+        exits: Exits,
+        signs: Signs = no_signs,
         own_look_every_s: float = OWN_LOOK_EVERY_S,
     ) -> None:
         self._node = node
@@ -64,22 +88,33 @@ class Desk:
         self._own_look = own_look
         self._hold_head_absent_s = hold_head_absent_s
         self._trusted = trusted
+        self._briefing = briefing
+        self._exits = exits
+        self._signs = signs
         self._own_look_every_s = own_look_every_s
         first = int(clock.now() * 1000)  # so that no id comes twice, not even after a restart in the same boot
         self._ids = (AskId(f"{node}-{incarnation.boot[:8]}-{n}") for n in itertools.count(first))
         self._waiting: dict[AskId, tuple[Ask, asyncio.Future[Decision]]] = {}
 
-    async def serve(self, line: OptedLine | AskLine, peer: int) -> bytes | None:
+    async def serve(self, line: Line, peer: int) -> bytes | None:
         """The shim's last line, or None to hang up on it. Cancelled when the shim hangs up."""
-        known = self._opted.of(line.job)
-        if peer not in self._trusted and (line.uid != peer or (known is not None and known.uid != peer)):
+        if not self._may_say(line, peer):
             log.warning("shim refused job=%d uid=%d why='not a job of this user'", line.job, peer)
             return None
-        return self._note(line) if isinstance(line, OptedLine) else await self._ask(line)
+        match line:
+            case OptedLine():
+                return await self._note(line)
+            case AskLine():
+                return await self._ask(line)
+            case ExitLine():
+                self._exits.note(line)
+            case LogLine():
+                self._opted.note_out(line.job, line.restart, line.out)
+        return OK
 
     def frames(self) -> tuple[Frame, ...]:
-        """What a head that we have just connected to must hear: every ask that still waits."""
-        return tuple(ask_frame(ask) for ask, _ in self._waiting.values())
+        """What a head that we have just connected to must hear: every ask that still waits, and tasks that failed."""
+        return (*self._exits.frames(), *(ask_frame(ask) for ask, _ in self._waiting.values()))
 
     def decide(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
         """The head's word. One that comes too late, or makes no sense, changes nothing."""
@@ -90,15 +125,28 @@ class Desk:
         if not decision.done():
             decision.set_result(STOP if senseless else (answer, exclude))
 
-    def _note(self, line: OptedLine) -> bytes:
+    def _may_say(self, line: Line, peer: int) -> bool:
+        """How a task ended is slurmstepd's to say; of all else a user may speak where the job is his own."""
+        if peer in self._trusted:
+            return True
+        known = self._opted.of(line.job)
+        match line:
+            case ExitLine():
+                return False
+            case LogLine():
+                return known is not None and known.uid == peer
+            case _:
+                return line.uid == peer and (known is None or known.uid == peer)
+
+    async def _note(self, line: OptedLine) -> bytes:
         opted = OptedIn(job=line.job, uid=line.uid, mode=line.mode, restart=line.restart, at=self._clock.now())
         if self._opted.add(opted):
             log.info("opted job=%d uid=%d mode=%s restart=%d", line.job, line.uid, line.mode.text, line.restart)
             self._head.post(opted_frame([opted]))
-        return OK
+        return ok_line(await self._briefing.words(line)) if line.mode.on else OK
 
     async def _ask(self, line: AskLine) -> bytes:
-        ask = self._ask_of(line)
+        ask = self._ask_of(line, await self._signs_of(line.job))
         decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting[ask.id] = (ask, decision)
         log.info("ask id=%s kind=%s job=%d status=%d", ask.id, ask.kind.value, ask.job, ask.status)
@@ -112,7 +160,15 @@ class Desk:
         log.info("answer id=%s job=%d answer=%s", ask.id, ask.job, answer.value)
         return answer_line(answer, exclude)
 
-    def _ask_of(self, line: AskLine) -> Ask:
+    async def _signs_of(self, job: JobId) -> tuple[LogSign, ...]:
+        try:
+            async with asyncio.timeout(SIGNS_S):
+                return (await self._signs(job))[:MAX_SIGNS]
+        except (TimeoutError, PortError, OSError) as error:
+            log.info("output not read job=%d why=%r", job, str(error))
+            return ()
+
+    def _ask_of(self, line: AskLine, signs: tuple[LogSign, ...]) -> Ask:
         return Ask(
             id=next(self._ids),
             kind=line.kind,
@@ -125,6 +181,8 @@ class Desk:
             restart=line.restart,
             status=line.status,
             at=self._clock.now(),
+            signs=signs,
+            replay=line.replay,
         )
 
     async def _decided(self, ask: Ask, decision: "asyncio.Future[Decision]") -> Decision:

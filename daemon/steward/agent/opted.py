@@ -1,7 +1,6 @@
 """The opted-in jobs that this node's slurmstepds told of; kept in a file, so that an agent's restart forgets none."""
 
 import logging
-from collections.abc import Iterable
 from pathlib import Path
 
 from steward.adapters.jsonfile import read_json, write_json
@@ -21,7 +20,9 @@ class OptedBook:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._jobs = {one.job: one for one in _read(path)}
+        records = _read(path)
+        self._jobs = {one.job: one for one, _ in records}
+        self._outs = {one.job: out for one, out in records if out}
 
     def all(self) -> tuple[OptedIn, ...]:
         return tuple(self._jobs.values())
@@ -34,8 +35,21 @@ class OptedBook:
         known = self._jobs.get(opted.job)
         if known is not None and (known.uid, known.mode, known.restart) == (opted.uid, opted.mode, opted.restart):
             return False
+        if known is None or known.restart != opted.restart:
+            self._outs.pop(opted.job, None)
         self._keep({**self._jobs, opted.job: opted})
         return True
+
+    def out_of(self, job: JobId) -> str:
+        """The file that the job's script writes to, as its user says; empty where that is not known."""
+        return self._outs.get(job, "")
+
+    def note_out(self, job: JobId, restart: int, path: str) -> None:
+        """Remember it, of the job's present run."""
+        known = self._jobs.get(job)
+        if known is not None and known.restart == restart and self._outs.get(job) != path:
+            self._outs[job] = path
+            self._keep(self._jobs)
 
     @property
     def is_crowded(self) -> bool:
@@ -49,16 +63,20 @@ class OptedBook:
     def _keep(self, jobs: dict[JobId, OptedIn]) -> None:
         newest = sorted(jobs.values(), key=lambda one: one.at)[-MAX_OPTED:]
         self._jobs = {one.job: one for one in newest}
+        self._outs = {job: out for job, out in self._outs.items() if job in self._jobs}
         try:
-            write_json(self._path, [opted_record(one) for one in newest])
+            write_json(self._path, [{**opted_record(one), "out": self.out_of(one.job)} for one in newest])
         except PortError as error:
             log.warning("opted jobs not saved why=%r", str(error))
 
 
-def _read(path: Path) -> Iterable[OptedIn]:
+def _read(path: Path) -> list[tuple[OptedIn, str]]:
+    """Each job, and the file that its script writes to (empty: not known)."""
     records = read_json(path)
+    found = []
     for record in records if isinstance(records, list) else []:
         try:
-            yield opted_of(record)
+            found.append((opted_of(record), str(record.get("out") or "")))
         except PortError as error:
             log.warning("opted job dropped from=%s why=%r", path, str(error))
+    return found

@@ -1,9 +1,12 @@
-"""Now and then: forget opted-in jobs that are long gone from this node."""
+"""Now and then: forget opted-in jobs that are gone from this node, and remove their folders."""
 
 import asyncio
 import logging
+from functools import partial
 from typing import Protocol
 
+from steward.adapters.offload import Threads
+from steward.agent.job_folder import JobFolders
 from steward.agent.opted import OptedBook
 from steward.model.ids import JobId, NodeName
 from steward.ports import Clock, PortError
@@ -11,6 +14,7 @@ from steward.ports import Clock, PortError
 log = logging.getLogger(__name__)
 
 TIDY_EVERY_S = 600.0
+_REMOVE_S = 30.0
 
 
 class JobsLook(Protocol):
@@ -19,14 +23,33 @@ class JobsLook(Protocol):
 
 
 async def keep_tidy(
-    opted: OptedBook, look: JobsLook, node: NodeName, clock: Clock, *, every_s: float = TIDY_EVERY_S
+    opted: OptedBook,
+    folders: JobFolders,
+    look: JobsLook,
+    node: NodeName,
+    clock: Clock,
+    *,
+    every_s: float = TIDY_EVERY_S,
 ) -> None:
-    """Until cancelled. Slurm is asked only when the book is crowded; without its answer nothing is forgotten."""
+    """Until cancelled. Slurm is asked only when the book is crowded or a job has a folder here; without its answer
+    nothing is forgotten."""
+    threads = Threads(1)
     while True:
         await asyncio.sleep(every_s)
-        if not opted.is_crowded:
+        if not opted.is_crowded and not folders.all():
             continue
         try:
             opted.prune(await look.on(node), clock.now())
+            await threads.call(partial(_remove, folders, _left(folders, opted)), name="tidy", timeout_s=_REMOVE_S)
         except PortError as error:
             log.info("opted jobs kept why=%r", str(error))
+
+
+def _left(folders: JobFolders, opted: OptedBook) -> frozenset[JobId]:
+    """Jobs that have a folder and are in the book no more."""
+    return folders.all() - {one.job for one in opted.all()}
+
+
+def _remove(folders: JobFolders, jobs: frozenset[JobId]) -> None:
+    for job in jobs:
+        folders.remove(job)

@@ -7,6 +7,7 @@ import random
 from steward import __version__
 from steward.adapters.agentsock import ShimSocket
 from steward.adapters.clock import SystemClock
+from steward.adapters.defaults_file import write_defaults
 from steward.adapters.dial import dial
 from steward.adapters.handshake import Hello, Terms, greet_head
 from steward.adapters.hardware import Hardware
@@ -24,12 +25,15 @@ from steward.adapters.setup_start import Starter
 from steward.adapters.stepds import Stepds
 from steward.adapters.wire import Channel
 from steward.agent.agent import Agent
+from steward.agent.briefing import Briefing
 from steward.agent.catalogue import NodeCatalogue
 from steward.agent.check_memory import CheckMemory
 from steward.agent.config import AgentConfig
 from steward.agent.deep_desk import DeepDesk
 from steward.agent.desk import Desk
+from steward.agent.exits import Exits
 from steward.agent.job_eyes import JobEyes
+from steward.agent.job_folder import JobFolders
 from steward.agent.job_watch import JobWatch
 from steward.agent.kernel_watch import KernelWatch
 from steward.agent.let_go import LettingGo
@@ -37,6 +41,7 @@ from steward.agent.link import Link
 from steward.agent.mend import AfterMend, Mending
 from steward.agent.munge_care import MungeCare
 from steward.agent.opted import OptedBook
+from steward.agent.past import Past
 from steward.agent.reception import Reception
 from steward.agent.senses import Senses
 from steward.agent.setup import Setups
@@ -60,6 +65,7 @@ except ImportError:  # systemd-python is not installed
 _MUNGE_THREADS = 4
 _LOOK_THREADS = 4
 _STACKS_THREADS = 2
+_FOLDER_THREADS = 4
 
 
 async def run_agent(config: AgentConfig, *, node: str) -> None:
@@ -74,6 +80,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     told = ToldMunge(munge, care.no_answer)
     link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom())
     slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
+    folders, past = JobFolders(config.agent.job_dir), Past(link)
     desk = Desk(
         node=name,
         incarnation=who,
@@ -83,6 +90,8 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         own_look=slurm,
         hold_head_absent_s=config.agent.hold_head_absent_s,
         trusted=frozenset({0, os.geteuid()}),
+        briefing=Briefing(folders, past, Threads(_FOLDER_THREADS)),
+        exits=Exits(name, link, clock),
     )
     nvml = Nvml()
     kernel = _kernel(config, name, who, clock)
@@ -98,11 +107,16 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     agent = Agent(
         link=link,
         desk=desk,
+        past=past,
         senses=senses,
         letting_go=letting_go,
         jobs=jobs,
         stacks=Stacks(
-            node=name, opted=opted, folders=JobFolders(config.agent.job_dir), head=link, threads=Threads(_STACKS_THREADS)
+            node=name,
+            opted=opted,
+            folders=folders,
+            head=link,
+            threads=Threads(_STACKS_THREADS),
         ),
         setups=_setups(config, name, who, link, clock),
         deep=deep,
@@ -113,12 +127,10 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
     # munge.service is the munged of the library's own socket: whose service another one is, nobody knows
     watched = () if config.cluster.munge_socket else (care.run(mending.restart),)
-    await agent.run(shims.run(), jobs.run(), keep_tidy(opted, slurm, name, clock), *watched)
+    await agent.run(shims.run(), jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *watched)
 
 
-def _jobs(
-    config: AgentConfig, node: NodeName, link: Link, opted: OptedBook, clock: Clock, nvml: Nvml
-) -> JobWatch:
+def _jobs(config: AgentConfig, node: NodeName, link: Link, opted: OptedBook, clock: Clock, nvml: Nvml) -> JobWatch:
     probes = LocalProbes(
         skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir, munge_socket="", nvml=nvml
     )
@@ -217,15 +229,18 @@ class _Connect:
         self._node = node
         self._who = who
         self._opted = opted
+        self._socket = config.agent.socket
 
     async def __call__(self) -> tuple[Channel, Terms]:
         reader, writer = await dial(*self._address, self._threads)
         hello = Hello(node=self._node, incarnation=self._who, version=__version__, opted=self._opted.all())
         try:
-            return await greet_head(reader, writer, self._sealer, hello)
+            channel, terms = await greet_head(reader, writer, self._sealer, hello)
         except BaseException:
             writer.transport.abort()
             raise
+        write_defaults(self._socket.parent, terms.defaults)
+        return channel, terms
 
 
 def _trusted(slurm_user: str) -> frozenset[int]:

@@ -33,6 +33,7 @@ from steward.model.events import Event
 from steward.model.observed import Freshness
 from steward.model.settings import Settings
 from steward.policy.plan import plan
+from steward.policy.resume_facts import resume_facts
 from steward.ports import Notifier, ProviderPort, StorePort
 from steward.workflows.apply import Applier, Ports
 from steward.workflows.bell import Bell
@@ -91,6 +92,8 @@ def wire(settings: Settings) -> Head:
         heartbeat_s=settings.head.heartbeat_s,
         keep_log=logs.take,
         keep_bundle=bundles.take,
+        facts=lambda job: None if cycle.latest is None else resume_facts(job, cycle.latest.memory),
+        defaults=desired(settings).resume.defaults,
     )
     news = News()
     desk = _desk(base)

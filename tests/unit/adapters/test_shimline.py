@@ -2,7 +2,16 @@
 
 import pytest
 
-from steward.adapters.shimline import AskLine, BadLine, OptedLine, answer_line, parse_request
+from steward.adapters.shimline import (
+    AskLine,
+    BadLine,
+    ExitLine,
+    LogLine,
+    OptedLine,
+    answer_line,
+    ok_line,
+    parse_request,
+)
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
@@ -72,3 +81,31 @@ def test_answers_are_single_lines() -> None:
 
 def test_an_exclude_list_too_long_for_a_line_is_left_out() -> None:
     assert answer_line(Answer.RETRY, frozenset(NodeName(f"node{n:04}") for n in range(200))) == b"steward/1 retry\n"
+
+
+def test_what_an_attempt_or_a_step_without_input_adds_is_read() -> None:
+    opted, ask = parse_request(OPTED[:-1] + b" attempt=2\n"), parse_request(ASK[:-1] + b" replay=no\n")
+    assert isinstance(opted, OptedLine)
+    assert isinstance(ask, AskLine)
+    assert (opted.attempt, ask.replay) == (2, False)
+
+
+def test_a_failed_task_is_read() -> None:
+    line = b"steward/1 exit job=7 step=3 restart=1 task=12 status=9\n"
+    assert parse_request(line) == ExitLine(job=JobId(7), step="3", restart=1, task=12, status=9)
+
+
+def test_the_path_of_the_output_is_read_byte_by_byte() -> None:
+    read = parse_request(b"steward/1 log job=7 restart=1 out=/a%20b%25/%C3%A9.out\n")
+    assert read == LogLine(job=JobId(7), restart=1, out="/a b%/é.out")
+
+
+@pytest.mark.parametrize("out", [b"relative", b"/a%0Ab", b"/a%00b", b""])
+def test_what_can_be_no_output_file_is_refused(out: bytes) -> None:
+    with pytest.raises(BadLine):
+        parse_request(b"steward/1 log job=7 restart=1 out=" + out + b"\n")
+
+
+def test_an_answer_leaves_out_what_there_is_no_room_for() -> None:
+    line = ok_line({"resume_count": "2", "resume_reason": "x y" * 400, "last_step": "9", "culprits": "n\u00e9\n"})
+    assert line == b"steward/1 ok resume_count=2 last_step=9 culprits=n?%20\n"

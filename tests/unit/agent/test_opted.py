@@ -1,11 +1,14 @@
 """The book of opted-in jobs."""
 
 import asyncio
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from steward.adapters.messages import MAX_OPTED
+from steward.agent.job_folder import JobFolders
 from steward.agent.opted import CROWDED, OptedBook
 from steward.agent.tidy import keep_tidy
 from steward.model.ask import OptedIn
@@ -62,10 +65,12 @@ def test_a_book_that_cannot_be_saved_still_knows_its_jobs(tmp_path: Path) -> Non
     assert jobs(book) == [1]
 
 
-def tidied(book: OptedBook, slurm: FakeSlurmLook) -> None:
+def tidied(book: OptedBook, slurm: FakeSlurmLook, folders: Path = Path("/nowhere")) -> None:
     async def story() -> None:
         clock = FakeClock(at=10_000.0)
-        tidying = asyncio.ensure_future(keep_tidy(book, slurm, NodeName("n1"), clock, every_s=0.01))
+        tidying = asyncio.ensure_future(
+            keep_tidy(book, JobFolders(folders), slurm, NodeName("n1"), clock, every_s=0.01)
+        )
         await asyncio.sleep(0.1)
         tidying.cancel()
 
@@ -88,3 +93,31 @@ def test_a_crowded_book_is_thinned_out_and_not_without_slurms_word(path: Path) -
     assert len(jobs(book)) == CROWDED + 1
     tidied(book, FakeSlurmLook(here=frozenset({JobId(5)})))
     assert jobs(book) == [5]
+
+
+def test_a_job_that_has_left_the_node_leaves_no_folder(path: Path, tmp_path: Path) -> None:
+    book, folders = OptedBook(path), JobFolders(tmp_path / "jobs")
+    for job in (1, 2):
+        book.add(opted(job))
+        folders.make(JobId(job), os.geteuid())
+    tidied(book, FakeSlurmLook(here=frozenset({JobId(2)})), tmp_path / "jobs")
+    assert jobs(book) == [2]
+    assert folders.all() == {2}
+
+
+def test_where_a_script_writes_to_is_known_again_after_a_restart(path: Path) -> None:
+    book = OptedBook(path)
+    book.add(opted(7))
+    book.note_out(JobId(7), 0, "/home/a/é.out")
+    assert OptedBook(path).out_of(JobId(7)) == "/home/a/é.out"
+    assert OptedBook(path).out_of(JobId(8)) == ""
+
+
+def test_where_another_run_wrote_to_is_of_no_interest(path: Path) -> None:
+    book = OptedBook(path)
+    book.add(opted(7))
+    book.note_out(JobId(7), 3, "/home/a/other.out")
+    assert book.out_of(JobId(7)) == ""
+    book.note_out(JobId(7), 0, "/home/a/first.out")
+    book.add(replace(opted(7), restart=1))
+    assert book.out_of(JobId(7)) == ""

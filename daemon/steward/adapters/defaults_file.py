@@ -1,0 +1,45 @@
+"""The site's defaults for jobs without the option, beside the socket, where the node's shim reads them."""
+
+import logging
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from steward.model.resume_mode import SiteDefault
+
+log = logging.getLogger(__name__)
+
+NAME = "defaults"
+_PLAIN = re.compile(r"[!-~]*\Z")
+
+
+def write_defaults(folder: Path, defaults: Iterable[SiteDefault]) -> None:
+    """The file is either the old one or the new one; without defaults there is none. What cannot be written is told in
+    the log: jobs then start without the site's default."""
+    text = "".join(f"{line}\n" for line in map(_line, defaults) if line)
+    file = folder / NAME
+    try:
+        if text:
+            _replace(file, text)
+        else:
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("site's defaults not written file=%s why=%r", file, str(error))
+
+
+def _line(one: SiteDefault) -> str:
+    """Empty for one that no job can fit: Slurm's names have no blanks."""
+    words = {"partition": one.partition, "account": one.account, "qos": one.qos, "mode": one.mode.text}
+    if not all(_PLAIN.match(word) for word in words.values()):
+        log.warning("site's default left out why='a name with blanks or other characters than ASCII' is=%r", words)
+        return ""
+    return " ".join(f"{key}={word}" for key, word in words.items() if word)
+
+
+def _replace(file: Path, text: str) -> None:
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    new.write_text(text, encoding="ascii")
+    new.chmod(0o644)
+    new.replace(file)

@@ -1,0 +1,66 @@
+"""What a starting script or step of an opted-in job is told: where its files are, and the job's past."""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from steward.adapters.offload import Threads
+from steward.adapters.shimline import OptedLine
+from steward.agent.job_folder import JobFolders
+from steward.agent.past import Past
+from steward.model.job_report import ResumeFacts
+from steward.ports import PortError
+
+log = logging.getLogger(__name__)
+
+_FOLDER_S = 0.1
+_NODES_ROOM = 250
+"""Characters for a list of nodes: the whole answer is one line."""
+
+
+class Briefing:
+    """All within 250 ms: a job's start waits for it."""
+
+    def __init__(self, folders: JobFolders, past: Past, threads: Threads) -> None:
+        self._folders = folders
+        self._past = past
+        self._threads = threads
+
+    async def words(self, line: OptedLine) -> Mapping[str, str]:
+        """Names as in the shim's protocol, the most important first; what is not known is not there."""
+        files = await self._files(line)
+        facts = await self._past.of(line.job) if line.restart > 0 or line.attempt > 1 else None
+        told = _facts(facts) if facts is not None else {"resume_count": str(line.restart)}
+        return {name: value for name, value in (files | told).items() if value}
+
+    async def _files(self, line: OptedLine) -> dict[str, str]:
+        try:
+            await self._threads.call(
+                lambda: self._folders.make(line.job, line.uid), name="job folder", timeout_s=_FOLDER_S
+            )
+        except (PortError, OSError) as error:
+            log.warning("no folder job=%d why=%r", line.job, str(error))
+            return {}
+        progress, stacks = self._folders.progress(line.job), self._folders.stacks(line.job)
+        return {"progress_file": str(progress), "stacks_file": str(stacks)}
+
+
+def _facts(facts: ResumeFacts) -> dict[str, str]:
+    return {
+        "resume_count": str(facts.resumes),
+        "last_checkpoint": facts.checkpoint,
+        "last_step": "" if facts.checkpoint_step is None else str(facts.checkpoint_step),
+        "resume_reason": facts.reason,
+        "culprits": _list(facts.culprits),
+        "excluded_nodes": _list(facts.excluded),
+    }
+
+
+def _list(names: Iterable[str]) -> str:
+    """As many as there is room for."""
+    text = ""
+    for name in names:
+        longer = f"{text},{name}" if text else name
+        if len(longer) > _NODES_ROOM:
+            break
+        text = longer
+    return text

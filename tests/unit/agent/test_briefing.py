@@ -1,0 +1,110 @@
+"""What a starting script or step of an opted-in job is told."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.offload import Threads
+from steward.adapters.shimline import MAX_LINE, OptedLine, ok_line
+from steward.adapters.wire import Frame
+from steward.agent.briefing import Briefing
+from steward.agent.job_folder import JobFolders
+from steward.agent.past import Past
+from steward.model.ids import JobId, NodeName
+from steward.model.job_report import ResumeFacts
+from steward.model.resume_mode import ResumeMode
+
+FACTS = ResumeFacts(
+    resumes=2,
+    culprits=(NodeName("n3"),),
+    excluded=(NodeName("n3"), NodeName("n4")),
+    reason="a node failed",
+    checkpoint="/ckpt/10",
+    checkpoint_step=10,
+)
+
+
+@dataclass
+class Head:
+    """Answers with what it knows; None: not at all."""
+
+    facts: ResumeFacts | None = FACTS
+    answers: bool = True
+    asked: list[Frame] = field(default_factory=list)
+    past: Past | None = None
+
+    def post(self, frame: Frame) -> None:
+        self.asked.append(frame)
+        if self.answers and self.past is not None:
+            asyncio.get_running_loop().call_soon(self.past.hear, frame["job"], self.facts)
+
+
+def line(restart: int = 0, attempt: int = 1) -> OptedLine:
+    mode = ResumeMode.parse("1")
+    return OptedLine(job=JobId(7), uid=os.geteuid(), mode=mode, restart=restart, attempt=attempt)
+
+
+def words(head: Head, folder: Path, opted: OptedLine) -> Mapping[str, str]:
+    async def story() -> Mapping[str, str]:
+        head.past = Past(head)
+        return await Briefing(JobFolders(folder), head.past, Threads(1)).words(opted)
+
+    return asyncio.run(story())
+
+
+def test_a_first_run_is_told_of_its_files_and_the_head_is_not_asked(tmp_path: Path) -> None:
+    head = Head()
+    assert words(head, tmp_path, line()) == {
+        "progress_file": str(tmp_path / "7" / "progress"),
+        "stacks_file": str(tmp_path / "7" / "stacks"),
+        "resume_count": "0",
+    }
+    assert head.asked == []
+
+
+@pytest.mark.parametrize("opted", [line(restart=1), line(attempt=2)])
+def test_a_resumed_run_is_told_of_its_past(tmp_path: Path, opted: OptedLine) -> None:
+    told = words(Head(), tmp_path, opted)
+    assert {name: told[name] for name in told if not name.endswith("_file")} == {
+        "resume_count": "2",
+        "last_checkpoint": "/ckpt/10",
+        "last_step": "10",
+        "resume_reason": "a node failed",
+        "culprits": "n3",
+        "excluded_nodes": "n3,n4",
+    }
+
+
+@pytest.mark.parametrize("head", [Head(answers=False), Head(facts=None)])
+def test_without_the_heads_word_slurms_count_is_told_and_nothing_waits(tmp_path: Path, head: Head) -> None:
+    told = words(head, tmp_path, line(restart=3))
+    assert told["resume_count"] == "3"
+    assert "culprits" not in told
+
+
+def test_a_folder_that_cannot_be_made_holds_up_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert words(Head(), tmp_path / "file", line()) == {"resume_count": "0"}
+
+
+def test_many_nodes_are_told_as_far_as_there_is_room(tmp_path: Path) -> None:
+    names = tuple(NodeName(f"node-{number:04}") for number in range(200))
+    facts = ResumeFacts(resumes=1, culprits=names, excluded=names, reason="x" * 200, checkpoint="/" + "y" * 200)
+    told = words(Head(facts=facts), tmp_path, line(restart=1))
+    assert told["excluded_nodes"].startswith("node-0000,node-0001,")
+    assert len(ok_line(told)) <= MAX_LINE
+    assert b"resume_count=1 " in ok_line(told)
+
+
+def test_one_question_serves_all_steps_that_start_together() -> None:
+    async def story() -> None:
+        head = Head()
+        head.past = Past(head)
+        assert await asyncio.gather(*(head.past.of(JobId(7)) for _ in range(5))) == [FACTS] * 5
+        assert head.asked == [{"t": "facts?", "job": 7}]
+
+    asyncio.run(story())
