@@ -131,9 +131,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
 
 
 def _jobs(config: AgentConfig, node: NodeName, link: Link, opted: OptedBook, clock: Clock, nvml: Nvml) -> JobWatch:
-    probes = LocalProbes(
-        skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir, munge_socket="", nvml=nvml
-    )
+    probes = LocalProbes(skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir, nvml=nvml)
     eyes = JobEyes(JobFolders(config.agent.job_dir), probes.look)
     return JobWatch(node=node, opted=opted, eyes=eyes, head=link, clock=clock, threads=lambda: Threads(1))
 
