@@ -57,6 +57,19 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standstill:
+    """A job that runs and does not go on. `name` is that of the bundle of its stacks; `since` is when it was found."""
+
+    name: str
+    since: float
+    restart: int
+    step: int | None = None
+    is_quiet: bool = False
+    is_settled: bool = False
+    """What is to be done about it was decided; it is not decided again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobMemory:
     """`resumes` counts against the job's budget, `unproven` those of them that had no evidence against a node.
 
@@ -86,5 +99,7 @@ class JobMemory:
     attempts: tuple[Attempt, ...] = ()
     saved: Saved | None = None
     """Its newest checkpoint; None: none is known."""
+    hang: Standstill | None = None
+    """None while it goes on."""
     ended: float | None = None
     end_text: str = ""
