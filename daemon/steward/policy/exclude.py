@@ -33,6 +33,18 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     return user | ours if len(usable - user - ours) >= _need(job, mem) else user
 
 
+def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:
+    """Whether too few nodes that could take the job now are left when it does without `bad`; its own count as free."""
+    named = {p for p in job.partition.split(",") if p}
+    mine = job.nodes | mem.nodes
+    usable = [
+        node
+        for node in draft.seen.nodes.values()
+        if node.is_schedulable and (not node.is_busy or node.name in mine) and (not named or named & node.partitions)
+    ]
+    return len({node.name for node in usable} - bad - users_own(job, mem)) < _need(job, mem)
+
+
 def _need(job: Job, mem: JobMemory) -> int:
     """Nodes of a new run: a job that lost nodes while it ran shows the smaller number, but starts with the first."""
     return max(1, job.node_count, len(mem.nodes))

@@ -1,52 +1,97 @@
 """Remember the jobs that opted in, and bring back those that were requeued or failed while nobody was there to ask."""
 
-import math
 from dataclasses import replace
 
-from steward.model.action import AllowRequeue, NudgeJob
+from steward.model.action import AllowRequeue
+from steward.model.ask import OptedIn
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job, JobState
-from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.resume import Decision, JobMemory
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
-from steward.policy.ask import record, remember_excludes, requeue
+from steward.policy.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.draft import Draft
-from steward.policy.evidence import evidence, taken_out_key
-from steward.policy.exclude import exclude_list
+from steward.policy.evidence import Evidence, taken_out_key
+from steward.policy.failure import Kind, told
+from steward.policy.nudge import nudge, slurms_requeue
+from steward.policy.progress import note_saved
+from steward.policy.resume_default import default_for
+from steward.policy.rulings import keep_ruling, requeue, requeue_by
+from steward.policy.time_limit import signal_before_limit
 
-SLURMS_HOLDS = frozenset({"JobHoldMaxRequeue", "launch failed requeued held", "launch_failed_requeued_held"})
-"""Reasons of holds that slurmctld sets by itself after failures."""
-PEOPLES_HOLDS = frozenset({"JobHeldUser", "JobHeldAdmin"})
-BY_MACHINE = frozenset({JobState.NODE_FAIL, JobState.BOOT_FAIL})
-"""Ends that are evidence by themselves."""
-GROWTH = 1.5
+SHIM_SPEAKS_S = 15.0
+"""After a job's start its shim has told of the job's wish, or there is none."""
 COMPLETING_LOOK_S = 0.3
 COMPLETING_WATCH_S = 60.0
 
 
 def remember_jobs(draft: Draft) -> None:
-    """Every job that asked to be resumed, by the word of its node's slurmstepd or of the kernel; nobody else's."""
+    """Every job that asked to be resumed, by the word of its node's slurmstepd or of the kernel, and those that the
+    site opts in; nobody else's."""
     if not draft.want.resume.enabled:
         return
     for word in sorted(draft.seen.opted_in, key=lambda w: (w.job, w.at)):
-        _remember(word.job, word.uid, word.mode, word.restart, draft)
+        if word.mode.on:
+            _remember(word.job, word.uid, word.mode, word.restart, draft)
+        else:
+            _respect_refusal(word, draft)
     for ask in sorted(draft.seen.asks, key=lambda a: a.id):
-        _remember(ask.job, ask.uid, ask.mode, ask.restart, draft)
+        if ask.mode.on:
+            _remember(ask.job, ask.uid, ask.mode, ask.restart, draft)
+    if draft.want.resume.defaults:
+        _remember_by_default(draft)
 
 
-def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft) -> None:
+def _respect_refusal(word: OptedIn, draft: Draft) -> None:
+    """A job's own `--auto-resume=0` is stronger than the site's default."""
+    job, mem = draft.seen.jobs.get(word.job), draft.jobs.get(word.job)
+    if job is None or word.uid != job.user_id or not draft.want.resume.defaults:
+        return
+    draft.first_seen(_refusal_key(job))
+    if mem is not None and mem.by_default:
+        del draft.jobs[job.id]
+
+
+def _refusal_key(job: Job) -> str:
+    return f"no:{job.id}:{job.submitted}"
+
+
+def _remember_by_default(draft: Draft) -> None:
+    """Only jobs that ran for a while: by then their shim has told whether they have a wish of their own."""
+    for id in sorted(draft.seen.jobs):
+        job = draft.seen.jobs[id]
+        if not job.is_active or job.started is None or id in draft.jobs or _refusal_key(job) in draft.noted:
+            continue
+        mode = default_for(job, draft.want.resume.defaults)
+        if mode is None or not mode.on:
+            continue
+        if draft.now >= job.started + SHIM_SPEAKS_S:
+            _remember(id, job.user_id, mode, job.restarts, draft, by_default=True)
+        draft.wake(job.started + SHIM_SPEAKS_S)
+
+
+def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft, *, by_default: bool = False) -> None:
     """`restart` is the run that told of it; Slurm may be further already."""
     job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
-    if job is None or not mode.on or uid != job.user_id or not (job.is_active or job.is_pending):
+    if job is None or uid != job.user_id or not (job.is_active or job.is_pending):
         return
     if mem is not None and mem.uid == uid and not _is_another(job, mem):
+        if mem.by_default and not by_default:
+            draft.jobs[id] = replace(mem, mode=mode, by_default=False)
         return
     restarts = min(restart, job.restarts)
     draft.jobs[id] = JobMemory(
-        id=id, uid=uid, mode=mode, opted_at=draft.now, restarts=restarts, excluded_by_user=job.excluded
+        id=id,
+        uid=uid,
+        mode=mode,
+        opted_at=draft.now,
+        restarts=restarts,
+        excluded_by_user=job.excluded,
+        by_default=by_default,
     )
-    draft.tell("job.opted_in", f"job {id} is resumed if a node fails (--auto-resume={mode.text})", job=id)
+    how = f"the site's default for it is {mode.text}" if by_default else f"--auto-resume={mode.text}"
+    draft.tell("job.opted_in", f"job {id} is resumed if a node fails ({how})", job=id)
 
 
 def _is_another(job: Job, mem: JobMemory) -> bool:
@@ -58,6 +103,7 @@ def follow_jobs(draft: Draft) -> None:
     """Bring the memory of each job up to the picture and do what its state asks for."""
     for id in sorted(draft.jobs):
         job = draft.seen.jobs.get(id)
+        note_saved(draft.jobs[id], draft)
         if job is not None and job.is_completing:
             _look_soon(job, draft)
         if job is None:
@@ -94,6 +140,7 @@ def _follow_running(job: Job, draft: Draft) -> None:
     if not job.requeue and job.is_batch:
         why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
+    signal_before_limit(job, followed, draft)
     if job.is_batch and job.nodes and job.batch_host is not None and job.batch_host not in job.nodes:
         _requeue_without_script(job, job.batch_host, draft)
 
@@ -102,27 +149,17 @@ def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
     """With `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever without its script."""
     mem = draft.jobs[job.id]
     if prior := next((a for a in mem.attempts if a.decided_for == f"script:{mem.restarts}"), None):
-        requeue(job, prior.why, draft)
-    elif mem.resumes >= draft.want.resume.max_resumes:
-        text = f"job {job.id} runs without its script since {host} died, and was resumed {mem.resumes} times: cancel it"
+        if prior.is_requeue:
+            requeue(job, prior.why, draft)
+        return
+    gone = Evidence(node=host, text=f"{host}: its script ran there, and Slurm took it out of the job", at=draft.now)
+    ruling = decide(told(Kind.NO_SCRIPT, job, mem, draft.now, draft, known=(gone,)))
+    if ruling.decision is Decision.STOP:
+        keep_ruling(job.id, f"script:{mem.restarts}", ruling, draft)
+        text = f"job {job.id} runs without its script since {host} died; {ruling.why.text}: cancel it"
         draft.tell("job.budget", text, once=f"script:{job.id}:{job.restarts}", level=Level.WARNING, job=job.id)
     else:
-        why = Why(rule="resume.no_script", text="its batch host died, and Slurm goes on without it", evidence=(host,))
-        _decide_requeue(job, f"script:{mem.restarts}", why, frozenset({host}), draft)
-
-
-def _decide_requeue(job: Job, decided_for: str, why: Why, bad: frozenset[NodeName], draft: Draft) -> None:
-    attempt = Attempt(
-        decided_for=decided_for,
-        decision=Decision.REQUEUE,
-        why=why,
-        at=draft.now,
-        culprits=bad,
-        restart=draft.jobs[job.id].restarts,
-    )
-    record(job.id, attempt, draft)
-    draft.tell("job.decided", f"job {job.id}: requeue: {why}", job=job.id)
-    requeue(job, why, draft)
+        requeue_by(job, f"script:{mem.restarts}", ruling, draft)
 
 
 def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
@@ -131,7 +168,7 @@ def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
         "job.resumed", f"job {job.id} runs again after {took:.1f} s on {', '.join(sorted(job.nodes))}", job=job.id
     )
     attempts = mem.attempts
-    if attempts and attempts[-1].decision is Decision.REQUEUE and attempts[-1].running is None:
+    if attempts and attempts[-1].is_requeue and attempts[-1].running is None:
         attempts = (*attempts[:-1], replace(attempts[-1], running=draft.now))
     return replace(mem, pending_from=None, nudges=0, last_nudge=0.0, attempts=attempts)
 
@@ -141,13 +178,13 @@ def _follow_pending(job: Job, draft: Draft) -> None:
     if mem.pending_from is None and (mem.nodes or job.restarts > mem.restarts):
         _note_requeue(job, mem, draft)
     if draft.jobs[job.id].pending_from is not None:
-        _nudge(job, draft)
+        nudge(job, draft)
 
 
 def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     """The job went back to the queue: by our wish, by Slurm after a node's failure, or by a person."""
     last = mem.attempts[-1] if mem.attempts else None
-    if last is not None and last.decision is Decision.REQUEUE and last.requeued is None:
+    if last is not None and last.is_requeue and last.requeued is None:
         attempts = (*mem.attempts[:-1], replace(last, requeued=draft.now))
         draft.jobs[job.id] = replace(mem, attempts=attempts, pending_from=draft.now)
     else:
@@ -157,132 +194,55 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 
 def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
-    found = evidence(mem.nodes, mem, draft.now, draft)
-    if not found:
+    """What Slurm requeues for a fault counts as a resume; what a person requeues costs the job nothing."""
+    failure = told(Kind.REQUEUED, job, mem, draft.now, draft)
+    if not has_cause(failure):
         return
-    why = Why(
-        rule="resume.by_slurm",
-        text="Slurm requeued it after a node's failure",
-        evidence=tuple(dict.fromkeys(item.text for item in found))[:10],
-    )
-    bad = frozenset(item.node for item in found)
-    attempt = Attempt(
-        decided_for=f"restart:{mem.restarts + 1}",
-        decision=Decision.REQUEUE,
-        why=why,
-        at=draft.now,
-        culprits=bad,
-        restart=mem.restarts,
-        requeued=draft.now,
-    )
-    record(job.id, attempt, draft)
-
-
-def _nudge(job: Job, draft: Draft) -> None:
-    """Make the job eligible now and wake the scheduler, often at first; never past a person's hold."""
-    mem = draft.jobs[job.id]
-    if job.is_completing or _is_held_by_person(job, draft) or _is_over_budget(mem, draft):
-        return
-    if draft.now < (safe := _credential_safe_at(job, draft)):
-        draft.wake(safe)
-        return
-    exclude = exclude_list(job, mem, draft)
-    if not _is_due(job, mem, exclude, draft):
-        return
-    why = mem.attempts[-1].why if mem.attempts else Why(rule="resume.nudge", text="it was requeued")
-    release = job.reason in SLURMS_HOLDS
-    key = Key(f"nudge:{job.id}:{job.restarts}")
-    action = NudgeJob(key=key, why=why, job=job.id, exclude=exclude, release=release)
-    if draft.wish(action, 0.0):
-        remember_excludes(job, exclude, draft)
-        mem = draft.jobs[job.id]
-        draft.jobs[job.id] = replace(mem, nudges=mem.nudges + 1, last_nudge=draft.now)
-        _is_due(job, draft.jobs[job.id], exclude, draft)
-
-
-def _credential_safe_at(job: Job, draft: Draft) -> float:
-    """slurmd revokes a job's credentials up to the second in which it ended, and times have whole seconds.
-
-    Started again within that second, the new credential counts as revoked too and slurmctld kills the job ("Job
-    credential revoked").
-    """
-    return _next_second(draft.first_seen(f"clean:{job.id}:{job.restarts}"))
-
-
-def _next_second(at: float) -> float:
-    """Slurm counts in whole seconds: a second nudge within one changes nothing. A little more for its coarse clock."""
-    return math.floor(at) + 1.02
-
-
-def _is_held_by_person(job: Job, draft: Draft) -> bool:
-    if job.reason not in PEOPLES_HOLDS and not job.flags & {"REQUEUE_HOLD", "SPECIAL_EXIT"}:
-        return False
-    text = f"job {job.id} is held ({job.reason}): it stays where it is until it is released"
-    draft.tell("job.held", text, once=f"held:{job.id}:{job.restarts}:{job.reason}", job=job.id)
-    return True
-
-
-def _is_over_budget(mem: JobMemory, draft: Draft) -> bool:
-    if mem.resumes <= draft.want.resume.max_resumes:
-        return False
-    text = f"job {mem.id} was resumed {mem.resumes} times (limit {draft.want.resume.max_resumes}): left to Slurm"
-    draft.tell("job.budget", text, once=f"budget:{mem.id}:{mem.resumes}", level=Level.WARNING, job=mem.id)
-    return True
-
-
-def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
-    """Whether to nudge now: quickly at first; later only where it can help, because it costs the job its age."""
-    rules = draft.want.resume
-    began = mem.pending_from if mem.pending_from is not None else draft.now
-    if draft.now < began + rules.nudge_for_s:
-        pause = min(rules.nudge_max_s, rules.nudge_first_s * GROWTH ** min(max(mem.nudges - 1, 0), 30))
-        due = max(mem.last_nudge + pause, _next_second(mem.last_nudge))
-    elif _may_help(job, mem, exclude, draft):
-        due = mem.last_nudge + rules.nudge_slow_s
-    else:
-        return False
-    draft.wake(due)
-    return draft.now >= due
-
-
-def _may_help(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
-    returned = any(c.returned is not None and c.returned > mem.last_nudge for c in draft.cases.values())
-    stuck = job.reason in SLURMS_HOLDS or job.reason in ("BeginTime", "None", "")
-    return returned or stuck or exclude != job.excluded
+    ruling = decide(failure)
+    keep_ruling(job.id, slurms_requeue(mem), ruling, draft, slurm_did=True)
+    if ruling.decision is Decision.STOP:
+        text = f"job {job.id} was requeued by Slurm and is left to it: {ruling.why.text}"
+        draft.tell("job.budget", text, once=f"budget:{job.id}:{job.restarts}", level=Level.WARNING, job=job.id)
 
 
 def _follow_ended(job: Job, draft: Draft) -> None:
-    """A job that failed while nobody could be asked is requeued on positive evidence; everything else is over."""
+    """A job that failed while nobody could be asked is requeued on positive evidence, or as its options say."""
     mem = draft.jobs[job.id]
     ended = job.ended if job.ended is not None else draft.now
     last = mem.attempts[-1] if mem.attempts else None
     told_to_stop = last is not None and last.final and last.restart == mem.restarts
-    by_machine = job.state in BY_MACHINE
-    open_end = (by_machine or job.state is JobState.FAILED) and job.is_batch and not told_to_stop
-    if not open_end or draft.now > ended + draft.want.resume.evidence_after_s:
+    if told_to_stop or not job.is_batch:
         _end(job.id, f"{job.state.value}", draft)
-        return
-    if not job.is_completing:
-        _requeue_late(job, mem, ended, draft)
+    elif not job.is_completing or draft.now > ended + draft.want.resume.evidence_after_s:
+        _rule_late(job, mem, ended, draft)
 
 
-def _requeue_late(job: Job, mem: JobMemory, ended: float, draft: Draft) -> None:
+def _rule_late(job: Job, mem: JobMemory, ended: float, draft: Draft) -> None:
+    decided_for = f"end:{mem.restarts}"
     error = draft.seen.failures.get(f"requeue:{job.id}:{job.restarts}")
-    prior = next((a for a in mem.attempts if a.decided_for == f"end:{mem.restarts}"), None)
-    if error is not None and prior is not None:
-        _end(job.id, f"{job.state.value}; it could not be requeued: {error}", draft)
-        return
-    if prior is not None:
+    prior = next((a for a in mem.attempts if a.decided_for == decided_for), None)
+    if prior is not None and (error is not None or draft.now > ended + draft.want.resume.evidence_after_s):
+        how = f": {error}" if error is not None else ""
+        _end(job.id, f"{job.state.value}; it could not be requeued{how}", draft)
+    elif prior is not None:
         requeue(job, prior.why, draft)
-        return
-    found = evidence(mem.nodes, mem, ended, draft)
-    if (not found and job.state not in BY_MACHINE) or mem.resumes >= draft.want.resume.max_resumes:
-        draft.wake(ended + draft.want.resume.evidence_after_s)
-        return
-    texts = (f"Slurm: {job.state.value}", *dict.fromkeys(item.text for item in found))[:10]
-    why = Why(rule="resume.late", text="it failed by a node's fault while nobody could be asked", evidence=texts)
-    bad = frozenset(item.node for item in found)
-    _decide_requeue(job, f"end:{mem.restarts}", why, bad, draft)
+    else:
+        _decide_late(job, decided_for, decide(told(Kind.ENDED, job, mem, ended, draft)), ended, draft)
+
+
+def _decide_late(job: Job, decided_for: str, ruling: Ruling, ended: float, draft: Draft) -> None:
+    """A ruling that rests on nobody's speaking against a node waits for what may still turn up."""
+    rules, stops = draft.want.resume, ruling.decision is Decision.STOP
+    until = ended + (rules.evidence_after_s if stops else rules.detect_s)
+    too_late = draft.now > ended + rules.evidence_after_s
+    if ruling.open and draft.now <= until:
+        draft.wake(until + 0.1)
+    elif stops or too_late:
+        if stops and ruling.why.rule != CANCELLED:
+            keep_ruling(job.id, decided_for, ruling, draft)
+        _end(job.id, f"{job.state.value}", draft)
+    else:
+        requeue_by(job, decided_for, ruling, draft)
 
 
 def _end(id: JobId, text: str, draft: Draft) -> None:

@@ -1,0 +1,124 @@
+"""Nudges: a job that is back in the queue is made eligible at once, on other nodes, until it runs."""
+
+import math
+from dataclasses import replace
+
+from steward.model.action import NudgeJob
+from steward.model.ids import Key, NodeName
+from steward.model.job import Job
+from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.exclude import exclude_list
+from steward.policy.failure import SLURMS_HOLDS
+from steward.policy.options import options
+from steward.policy.rulings import remember_excludes
+
+PEOPLES_HOLDS = frozenset({"JobHeldUser", "JobHeldAdmin"})
+GROWTH = 1.5
+
+
+def slurms_requeue(mem: JobMemory) -> str:
+    """For what a ruling about Slurm's own requeue of the job's last run is remembered."""
+    return f"restart:{mem.restarts + 1}"
+
+
+def nudge(job: Job, draft: Draft) -> None:
+    """Make the job eligible now and wake the scheduler, often at first; never past a person's hold."""
+    mem = draft.jobs[job.id]
+    if job.is_completing or _is_held_by_person(job, draft) or is_left_to_slurm(mem) or _backs_off(job, mem, draft):
+        return
+    if draft.now < (safe := _credential_safe_at(job, draft)):
+        draft.wake(safe)
+        return
+    if mem.kept is not None and mem.kept.freed is None and mem.nudges:
+        return  # it cannot start while its nodes are kept for it: it is nudged again when they are freed
+    exclude = exclude_list(job, mem, draft)
+    if not _is_due(job, mem, exclude, draft):
+        return
+    why = mem.attempts[-1].why if mem.attempts else Why(rule="resume.nudge", text="it was requeued")
+    release = job.reason in SLURMS_HOLDS
+    key = Key(f"nudge:{job.id}:{job.restarts}")
+    action = NudgeJob(key=key, why=why, job=job.id, exclude=exclude, release=release)
+    if draft.wish(action, 0.0):
+        remember_excludes(job, exclude, draft)
+        mem = draft.jobs[job.id]
+        draft.jobs[job.id] = replace(mem, nudges=mem.nudges + 1, last_nudge=draft.now)
+        _is_due(job, draft.jobs[job.id], exclude, draft)
+
+
+def _credential_safe_at(job: Job, draft: Draft) -> float:
+    """slurmd revokes a job's credentials up to the second in which it ended, and times have whole seconds.
+
+    Started again within that second, the new credential counts as revoked too and slurmctld kills the job ("Job
+    credential revoked").
+    """
+    return _next_second(draft.first_seen(f"clean:{job.id}:{job.restarts}"))
+
+
+def _next_second(at: float) -> float:
+    """Slurm counts in whole seconds: a second nudge within one changes nothing. A little more for its coarse clock."""
+    return math.floor(at) + 1.02
+
+
+def is_held(job: Job) -> bool:
+    """By a person, who will release it."""
+    return job.reason in PEOPLES_HOLDS or bool(job.flags & {"REQUEUE_HOLD", "SPECIAL_EXIT"})
+
+
+def _is_held_by_person(job: Job, draft: Draft) -> bool:
+    if not is_held(job):
+        return False
+    text = f"job {job.id} is held ({job.reason}): it stays where it is until it is released"
+    draft.tell("job.held", text, once=f"held:{job.id}:{job.restarts}:{job.reason}", job=job.id)
+    return True
+
+
+def is_left_to_slurm(mem: JobMemory) -> bool:
+    """Slurm requeued it for a fault, but its budget is used up: nobody hurries it on."""
+    last = mem.attempts[-1] if mem.attempts else None
+    return last is not None and last.decision is Decision.STOP and last.decided_for == slurms_requeue(mem)
+
+
+def not_before(mem: JobMemory, draft: Draft) -> float:
+    """Back-off: when the resume that is under way may start (Unix s); 0 for at once."""
+    resumes = [attempt for attempt in mem.attempts if attempt.decision is not Decision.STOP]
+    if len(resumes) < 2 or not _is_under_way(resumes[-1]):
+        return 0.0
+    return resumes[-2].at + options(mem.mode, draft.want.resume).wait_s(mem.resumes)
+
+
+def _is_under_way(attempt: Attempt) -> bool:
+    return attempt.is_requeue and attempt.running is None
+
+
+def _backs_off(job: Job, mem: JobMemory, draft: Draft) -> bool:
+    at = not_before(mem, draft)
+    if draft.now >= at:
+        return False
+    draft.wake(at)
+    text = f"job {job.id} was resumed {mem.resumes} times: it is not hurried on for {at - draft.now:.0f} s"
+    draft.tell("job.backoff", text, once=f"backoff:{job.id}:{job.restarts}", job=job.id)
+    return True
+
+
+def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
+    """Whether to nudge now: quickly at first; later only where it can help, because it costs the job its age."""
+    rules = draft.want.resume
+    freed = mem.kept.freed if mem.kept is not None and mem.kept.freed is not None else 0.0
+    began = max(mem.pending_from if mem.pending_from is not None else draft.now, not_before(mem, draft), freed)
+    if draft.now < began + rules.nudge_for_s:
+        pause = min(rules.nudge_max_s, rules.nudge_first_s * GROWTH ** min(max(mem.nudges - 1, 0), 30))
+        due = max(mem.last_nudge + pause, _next_second(mem.last_nudge))
+    elif _may_help(job, mem, exclude, draft):
+        due = mem.last_nudge + rules.nudge_slow_s
+    else:
+        return False
+    draft.wake(due)
+    return draft.now >= due
+
+
+def _may_help(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
+    returned = any(c.returned is not None and c.returned > mem.last_nudge for c in draft.cases.values())
+    stuck = job.reason in SLURMS_HOLDS or job.reason in ("BeginTime", "None", "")
+    return returned or stuck or exclude != job.excluded

@@ -1,0 +1,74 @@
+"""A ruling about a job becomes memory and wishes."""
+
+from dataclasses import replace
+
+from steward.model.action import AllowRequeue, RequeueJob
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.job import Job
+from steward.model.resume import Attempt, Decision
+from steward.model.why import Why
+from steward.policy.decide import Ruling
+from steward.policy.draft import Draft
+from steward.policy.exclude import exclude_list, users_own
+
+MOST_ATTEMPTS = 20
+
+
+def keep_ruling(
+    id: JobId, decided_for: str, ruling: Ruling, draft: Draft, *, node: NodeName | None = None, slurm_did: bool = False
+) -> None:
+    """Tell of a ruling and remember it, once for each `decided_for`; all but STOP count against the job's budget.
+
+    `slurm_did`: the job is back in the queue already.
+    """
+    mem = draft.jobs.get(id)
+    text = f"job {id}: {ruling.decision.value}: {ruling.why}"
+    draft.tell("job.decided", text, once=f"decided:{id}:{decided_for}", node=node, job=id)
+    if mem is None or any(a.decided_for == decided_for for a in mem.attempts):
+        return
+    attempt = Attempt(
+        decided_for=decided_for,
+        decision=ruling.decision,
+        why=ruling.why,
+        at=draft.now,
+        culprits=ruling.culprits,
+        restart=mem.restarts,
+        final=ruling.final,
+        requeued=draft.now if slurm_did else None,
+        saved=mem.saved,
+    )
+    resumed = ruling.decision is not Decision.STOP
+    draft.jobs[id] = replace(
+        mem,
+        attempts=(*mem.attempts, attempt)[-MOST_ATTEMPTS:],
+        resumes=mem.resumes + resumed,
+        unproven=mem.unproven + (resumed and ruling.unproven),
+    )
+
+
+def requeue_by(job: Job, decided_for: str, ruling: Ruling, draft: Draft, *, node: NodeName | None = None) -> None:
+    """Remember a ruling to requeue (or wait), and ask for it."""
+    keep_ruling(job.id, decided_for, ruling, draft, node=node)
+    requeue(job, ruling.why, draft)
+
+
+def requeue(job: Job, why: Why, draft: Draft) -> None:
+    """Ask for a requeue with the culprits excluded; `Requeue=1` first where the job was submitted without."""
+    mem = draft.jobs[job.id]
+    if not job.requeue:
+        draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), _retry_s(draft))
+    exclude = exclude_list(job, mem, draft)
+    remember_excludes(job, exclude, draft)
+    key = Key(f"requeue:{job.id}:{job.restarts}")
+    draft.wish(RequeueJob(key=key, why=why, job=job.id, exclude=exclude), _retry_s(draft))
+
+
+def remember_excludes(job: Job, exclude: frozenset[NodeName], draft: Draft) -> None:
+    """Keep which part of the job's list is ours, so that the user's own is never lost."""
+    mem = draft.jobs[job.id]
+    user = users_own(job, mem)
+    draft.jobs[job.id] = replace(mem, excluded=exclude - user, excluded_by_user=user)
+
+
+def _retry_s(draft: Draft) -> float:
+    return draft.want.repair.retry_s
