@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import requests
 
@@ -81,6 +81,15 @@ class Client:
 
     def jobs(self) -> list[Json]:
         return self._list("/v1/jobs")
+
+    def job_history(self, job: int) -> list[Json]:
+        """Every run of a job, oldest first."""
+        return self._list(f"/v1/jobs/{job}/history")
+
+    def report(self, *, job: int = 0, since: float = 0.0, month: str = "", user: str = "", partition: str = "") -> Json:
+        """Where the time of jobs went: of one, or of all with time since then (Unix s) or in a month (`2026-11`)."""
+        said = {"job": str(job), "since": f"{since:.3f}", "month": month, "user": user, "partition": partition}
+        return self._object("/v1/report?" + urlencode(said), read_s=_EXAMINE_S)
 
     def plan(self) -> Json:
         return self._object("/v1/plan")
@@ -178,8 +187,8 @@ class Client:
         answer = self._ask("POST", "/", body, headers, _READ_S)
         return answer if isinstance(answer, dict) else {}
 
-    def _object(self, path: str) -> Json:
-        answer = self._ask("GET", path, b"", {}, _READ_S)
+    def _object(self, path: str, read_s: float = _READ_S) -> Json:
+        answer = self._ask("GET", path, b"", {}, read_s)
         if not isinstance(answer, dict):
             raise HeadError(f"{self._url}{path} answered with something else than an object: is it a Steward head?")
         return answer

@@ -21,7 +21,8 @@ from steward.model.instance import Instance, Slot
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.model.observed import AgentView, Witness, WitnessSeen
-from steward.ports import Permanent, Retryable, Stale, StorePort
+from steward.policy.ledger_rows import Line
+from steward.ports import LedgerQuery, Permanent, Retryable, Stale, StorePort
 from tests.chaos.slurm_port import KEY, WHY
 from tests.chaos.trouble import Point, Trouble
 from tests.fakes.world import World
@@ -52,7 +53,7 @@ class AgentsOfWorld:
         self._tell(lambda: self.world.apply(done))
 
     def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
-        self._tell(lambda: [self.world.machines.check_now(node, self.world.now) for node in nodes] and "" or "")
+        self._tell(lambda: ([self.world.machines.check_now(node, self.world.now) for node in nodes] and "") or "")
 
     def let_go(self, order: LetGo) -> None:
         self._tell(lambda: self.world.apply(order))
@@ -153,6 +154,9 @@ class StoreWithPoints:
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
         self._write(lambda: self.inner.commit(memory, intents, events))
         self.told += events
+
+    def ledger(self, wanted: LedgerQuery) -> list[Line]:
+        return self.inner.ledger(wanted)
 
     def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
         self._write(lambda: self.inner.record_outcomes(errors, at))

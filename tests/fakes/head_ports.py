@@ -13,7 +13,8 @@ from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.model.observed import AgentView, Witness, WitnessSeen
-from steward.ports import PortError, Stale
+from steward.policy.ledger_rows import Line, changed_lines, key_of
+from steward.ports import LedgerQuery, PortError, Stale
 
 
 @dataclass(kw_only=True)
@@ -79,6 +80,8 @@ class FakeStore:
     outcomes: dict[Key, str | None] = field(default_factory=dict)
     log: list[Event] = field(default_factory=list)
     channels: dict[str, ChannelState] = field(default_factory=dict)
+    lines: dict[str, Line] = field(default_factory=dict)
+    """The ledger."""
     commits: int = 0
     refuse: PortError | None = None
     wrote: Callable[[str], None] = lambda what: None
@@ -89,6 +92,7 @@ class FakeStore:
 
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
         self._write()
+        self.lines |= {key_of(line): line for line in changed_lines(self.memory, memory)}
         self.memory = memory
         self.commits += 1
         for action in intents:
@@ -96,6 +100,10 @@ class FakeStore:
             self.outcomes[action.key] = None
         self.log.extend(events)
         self.wrote("commit")
+
+    def ledger(self, wanted: LedgerQuery) -> list[Line]:
+        """All lines; of jobs only the one asked for."""
+        return [line for line in self.lines.values() if wanted.job in (0, getattr(line, "job", None))]
 
     def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
         self._write()

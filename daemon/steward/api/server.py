@@ -21,6 +21,7 @@ from steward.api.events import EventChoice, choose_events
 from steward.api.json11.route import Json11
 from steward.api.lemons import lemons_view
 from steward.api.notify import channels_view, test_channels
+from steward.api.report_pages import report_routes
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, status_view
@@ -37,10 +38,8 @@ from steward.workflows.snapshot import Snapshot
 _MAX_BODY = 65536
 _MAX_EVENTS = 5000
 _MAX_WAIT_S = 30.0
-_MAX_WAITERS = 64
-_MAX_WHY = 400
-_EXPLAINED = 50
-"""The last events that an explanation shows."""
+_MAX_WAITERS, _MAX_WHY = 64, 400
+_EXPLAINED = 50  # the last events that an explanation shows
 
 
 class News:
@@ -219,6 +218,7 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         Route("/v1/nodes", pages.nodes),
         Route("/v1/cases", pages.cases),
         Route("/v1/jobs", pages.jobs),
+        *report_routes(source),
         Route("/v1/events", pages.events),
         Route("/v1/explain/node/{name}", pages.explain_node),
         Route("/v1/explain/job/{job:int}", pages.explain_job),

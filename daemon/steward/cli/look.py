@@ -135,40 +135,6 @@ def cases(context: Context, as_json: bool, closed: bool) -> None:
 
 @click.command()
 @JSON
-@click.pass_obj
-@one_line_errors
-def jobs(context: Context, as_json: bool) -> None:
-    """Jobs that asked to be resumed."""
-    found = context.client().jobs()
-    if wants_json(context, as_json):
-        print_json(found)
-        return
-    rows = [
-        (
-            job["id"],
-            job["name"],
-            job["state"],
-            job["mode"]["text"],
-            job["resumes"],
-            ",".join(job["running_on"]),
-            ",".join(job["excluded"]),
-            _last_decision(job),
-        )
-        for job in found
-    ]
-    columns = ("JOB", "NAME", "STATE", "RESUME", "RESUMED", "NODES", "EXCLUDED", "LAST DECISION")
-    table(columns, rows, empty="No job with --auto-resume is known.")
-
-
-def _last_decision(job: dict[str, Any]) -> str:
-    if not job["attempts"]:
-        return ""
-    last = job["attempts"][-1]
-    return f"{when(last['at'])} {last['decision']}: {last['why']['text']}"
-
-
-@click.command()
-@JSON
 @click.option("-f", "--follow", is_flag=True, help="Go on until interrupted.")
 @click.option("-n", "--lines", type=click.IntRange(1, 5000), default=50, show_default=True, help="So many old ones.")
 @click.option("--node", default="", help="Only of this node.")

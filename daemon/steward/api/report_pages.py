@@ -1,0 +1,33 @@
+"""The pages of the ledger."""
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from steward.api.report import ReportChoice, history_view, report_view
+from steward.api.source import Source
+
+
+def report_routes(source: Source) -> list[Route]:
+    """They run in threads: a year of a big cluster takes a while."""
+
+    def report(request: Request) -> Response:
+        now = source.clock.now()
+        try:
+            choice = ReportChoice.of(request.query_params, now)
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from error
+        found = report_view(source.store, choice, now)
+        if choice.job and not found["jobs"]:
+            raise HTTPException(404, f"job {choice.job} is not in the ledger: it never opted in, or it is too long ago")
+        return JSONResponse(found)
+
+    def history(request: Request) -> Response:
+        job = int(request.path_params["job"])
+        found = history_view(source.store, job)
+        if not found:
+            raise HTTPException(404, f"job {job} is not in the ledger: it never opted in, or it is too long ago")
+        return JSONResponse(found)
+
+    return [Route("/v1/report", report), Route("/v1/jobs/{job:int}/history", history)]

@@ -1,0 +1,161 @@
+"""`steward report`: what faults cost, of a job or of many."""
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.show import line, table, when
+from steward.cli.timeline_svg import timeline_svg
+
+_UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_PHASES = ("start", "work", "redo", "detect", "decide", "release", "queue")
+_INSTANTS = ("fault", "detected", "decided", "marked", "eligible", "running", "first_step", "replaced", "returned")
+_UNKNOWN = "?"
+
+
+def _age(context: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """`30m`, `12h`, `7d`, `4w`: seconds."""
+    match = re.fullmatch(r"([0-9]{1,6})([mhdw])", value or "")
+    if value is not None and match is None:
+        raise click.BadParameter(f"{value} is no length of time: use 30m, 12h, 7d or 4w")
+    return int(match[1]) * _UNITS[match[2]] if match else None
+
+
+@click.command()
+@click.argument("job", type=click.IntRange(min=1), required=False)
+@click.option("--since", metavar="AGE", callback=_age, default=None, help="The last 30m, 12h, 7d; without JOB: 7d.")
+@click.option("--month", default="", metavar="YYYY-MM", help="A whole month (UTC) instead.")
+@click.option("--user", default="", help="Only jobs of this user (name or number).")
+@click.option("--partition", default="", help="Only jobs of this partition.")
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Draw JOB's time.")
+@JSON
+@click.pass_obj
+@one_line_errors
+def report(
+    context: Context,
+    job: int | None,
+    since: float | None,
+    month: str,
+    user: str,
+    partition: str,
+    svg: Path | None,
+    as_json: bool,
+) -> None:
+    """What faults cost: where the time of jobs with --auto-resume went, and what each incident took."""
+    if svg is not None and job is None:
+        raise click.UsageError("--svg draws one job: name it")
+    begin = 0.0 if month or (job is not None and since is None) else time.time() - (since or 7 * _UNITS["d"])
+    found = context.client().report(job=job or 0, since=begin, month=month, user=user, partition=partition)
+    if svg is not None:
+        _write(svg, timeline_svg(found["jobs"][0], found["at"]))
+    if wants_json(context, as_json):
+        print_json(found)
+    elif job is not None:
+        _show_job(found["jobs"][0])
+    else:
+        _show_many(found)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from error
+
+
+def _show_job(job: Mapping[str, Any]) -> None:
+    line(f"job {job['job']} {job['name']} of {job['user']} in {job['partition']}: {job['state']}", "bold")
+    line(f"runs      {job['runs']}, resumed {job['resumes']} times; steps made again: {_known(job['steps_redone'])}")
+    _show_sums(job["sums"])
+    line("")
+    rows = [
+        (
+            ",".join(one["culprits"]) or None,
+            one["cause"] or one["rule"],
+            when(_began(one)),
+            *(_after(one, name) for name in _INSTANTS[1:]),
+            _known(one["steps_redone"]),
+            one["decision"],
+        )
+        for one in job["incidents"]
+    ]
+    heads = [name.replace("_", " ").upper() for name in _INSTANTS[1:]]
+    columns = ("NODES", "CAUSE", "FAULT", *heads, "STEPS AGAIN", "DECISION")
+    table(columns, rows, empty="Nothing hit it.")
+    if any(one["unknown"] for one in job["incidents"]):
+        line(f"{_UNKNOWN}: nobody saw that instant; its time is in the phase after it. Times are from the fault on.")
+
+
+def _show_sums(sums: Mapping[str, Any]) -> None:
+    spent = ", ".join(f"{name} {_hours(sums['seconds'][name])}" for name in _PHASES if sums["seconds"][name])
+    line(f"time      {_hours(sums['all_s'])}: {spent or 'none yet'}")
+    line(f"lost      {_hours(sums['lost_node_s'])} of {_hours(sums['all_node_s'])} of its nodes' time")
+    line(f"ETTR      {_percent(sums['ettr'])}    goodput {_percent(sums['goodput'])}")
+
+
+def _show_many(found: Mapping[str, Any]) -> None:
+    rows = [
+        (
+            job["job"],
+            job["user"],
+            job["partition"],
+            job["state"],
+            job["runs"],
+            job["resumes"],
+            _hours(job["sums"]["all_s"]),
+            _hours(job["sums"]["lost_node_s"]),
+            _known(job["steps_redone"]),
+            _percent(job["sums"]["ettr"]),
+            _percent(job["sums"]["goodput"]),
+        )
+        for job in found["jobs"]
+    ]
+    columns = ("JOB", "USER", "PARTITION", "STATE", "RUNS", "RESUMED", "TIME", "LOST", "STEPS AGAIN", "ETTR", "GOODPUT")
+    table(columns, rows, empty="No job with --auto-resume ran then.")
+    if not rows:
+        return
+    line("")
+    kinds = (("user", found["by_user"]), ("partition", found["by_partition"]), ("month", found["by_month"]))
+    groups = [(f"{kind} {name}", *_group(sums)) for kind, names in kinds for name, sums in names.items()]
+    table(("", "TIME", "LOST", "ETTR", "GOODPUT"), [*groups, ("all", *_group(found["totals"]))], empty="")
+    out = sum(one["out_s"] for one in found["repairs"])
+    line("")
+    line(f"repairs   {len(found['repairs'])} of nodes, {_hours(out)} out of service")
+    line("TIME is the jobs' own; LOST, ETTR and GOODPUT are of node time.")
+
+
+def _group(sums: Mapping[str, Any]) -> tuple[str, ...]:
+    return _hours(sums["all_s"]), _hours(sums["lost_node_s"]), _percent(sums["ettr"]), _percent(sums["goodput"])
+
+
+def _began(one: Mapping[str, Any]) -> float | None:
+    """The fault, or the first instant after it that somebody saw."""
+    found: float | None = next((one[name] for name in _INSTANTS if one[name] is not None), None)
+    return found
+
+
+def _after(one: Mapping[str, Any], name: str) -> str:
+    began = _began(one)
+    if one[name] is None or began is None:
+        return _UNKNOWN if name in one["unknown"] else "-"
+    return f"{max(one[name] - began, 0.0):.1f} s"
+
+
+def _known(number: int | None) -> str:
+    return _UNKNOWN if number is None else str(number)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share * 100:.1f} %"
+
+
+def _hours(seconds: float) -> str:
+    """`41 s`, `3.2 min`, `5.1 h`."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
