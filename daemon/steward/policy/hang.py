@@ -1,0 +1,176 @@
+"""Jobs that stand still: no step for much longer than usual, or nothing used any more. First what their tasks are doing
+is kept and their nodes are checked; then the same decision as for any failure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from steward.model.action import CheckNow, CollectStacks
+from steward.model.events import Level
+from steward.model.ids import Key, NodeName
+from steward.model.job import Job, JobState
+from steward.model.job_report import Progress
+from steward.model.observed import AgentView
+from steward.model.resume import Decision, JobMemory, Standstill
+from steward.model.why import Why
+from steward.policy.decide import Ruling, decide
+from steward.policy.draft import Draft
+from steward.policy.failure import Kind, told
+from steward.policy.rulings import requeue, requeue_by
+
+TOGETHER_S = 120.0
+TOO_MANY = 3
+"""So many jobs that stop within TOGETHER_S of each other have one cause, and it is none of theirs: a disk, a clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Still:
+    """What speaks for it now. `step` names the standstill: another step is another one."""
+
+    text: str
+    step: int | None
+    is_quiet: bool
+
+
+def follow_hangs(draft: Draft) -> None:
+    """Only of jobs that asked to be resumed, run, and did not say `hang=0`."""
+    for id in sorted(draft.jobs):
+        job, mem = draft.seen.jobs.get(id), draft.jobs[id]
+        found = None if job is None or not _is_watched(job, mem, draft) else _standstill(job, mem, draft)
+        if mem.hang is not None and not _is_same(mem.hang, mem, found):
+            draft.jobs[id] = mem = _over(mem, job, draft)
+        if job is not None and found is not None:
+            _follow(job, mem.hang or _begin(job, found, draft), found, draft)
+
+
+def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
+    """How long without a step is standing still, for this job at this pace."""
+    rules = draft.want.resume
+    if mem.mode.hang_s is not None:
+        return mem.mode.hang_s
+    if pace_s is None:
+        return rules.hang_most_s
+    return min(max(rules.hang_factor * pace_s, rules.hang_least_s), rules.hang_most_s)
+
+
+def _is_watched(job: Job, mem: JobMemory, draft: Draft) -> bool:
+    wanted = draft.want.resume.hang if mem.mode.hang is None else mem.mode.hang
+    runs = job.state is JobState.RUNNING and not job.is_completing and job.restarts == mem.restarts
+    return wanted and runs and mem.mode.on and draft.want.resume.enabled and mem.ended is None
+
+
+def _is_same(hang: Standstill, mem: JobMemory, found: _Still | None) -> bool:
+    return found is not None and (hang.restart, hang.step, hang.is_quiet) == (mem.restarts, found.step, found.is_quiet)
+
+
+def _over(mem: JobMemory, job: Job | None, draft: Draft) -> JobMemory:
+    """It goes on, or it ended."""
+    if job is not None and job.state is JobState.RUNNING and job.restarts == mem.restarts:
+        draft.tell("job.hang_over", f"job {mem.id} goes on", job=mem.id)
+    return replace(mem, hang=None)
+
+
+def _standstill(job: Job, mem: JobMemory, draft: Draft) -> _Still | None:
+    """None while it goes on, and while not all that could speak against it can be heard."""
+    views = [draft.seen.agents.get(node) for node in sorted(job.nodes)]
+    heard = [view for view in views if view is not None and view.connected and not view.late]
+    if len(heard) < len(views) or not heard:
+        return None
+    told = [(view, one) for view in heard for one in view.progress if (one.job, one.restart) == (job.id, job.restarts)]
+    stepping = [one for _, one in told if one.step is not None and one.stepped is not None]
+    return _no_step(mem, stepping, draft) if stepping else _quiet(job, told, draft)
+
+
+def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still | None:
+    """A checkpoint that was written since is a sign of life, too."""
+    newest = max(told, key=lambda one: (one.stepped or 0.0, one.step or 0))
+    pace_s = max((one.pace_s for one in told if one.pace_s is not None), default=None)
+    last = max(at for one in told for at in (one.stepped, one.checkpointed) if at is not None)
+    limit_s = hang_seconds(mem, pace_s, draft)
+    if draft.now < last + limit_s:
+        draft.wake(last + limit_s)
+        return None
+    usual = "not known yet" if pace_s is None else f"{pace_s:.1f} s"
+    text = f"no step since step {newest.step} for more than {limit_s:.0f} s (its usual longest pause: {usual})"
+    return _Still(text=text, step=newest.step, is_quiet=False)
+
+
+def _quiet(job: Job, told: Sequence[tuple[AgentView, Progress]], draft: Draft) -> _Still | None:
+    """All of its nodes must say so."""
+    if {view.node for view, _ in told} < job.nodes or any(one.quiet_s <= 0.0 for _, one in told):
+        return None
+    since = max(one.at - one.quiet_s for _, one in told)
+    limit_s = draft.want.resume.hang_quiet_s
+    if draft.now < since + limit_s:
+        draft.wake(since + limit_s)
+        return None
+    return _Still(text=f"next to no CPU, GPU and network for more than {limit_s:.0f} s", step=None, is_quiet=True)
+
+
+def _begin(job: Job, found: _Still, draft: Draft) -> Standstill:
+    mem = draft.jobs[job.id]
+    hang = Standstill(
+        name=f"{job.id}-{job.restarts}-{'quiet' if found.step is None else found.step}",
+        since=draft.now,
+        restart=job.restarts,
+        step=found.step,
+        is_quiet=found.is_quiet,
+    )
+    draft.jobs[job.id] = replace(mem, hang=hang)
+    draft.tell("job.hang", f"job {job.id} stands still: {found.text}", level=Level.WARNING, job=job.id)
+    why = Why(rule="job.hang", text=f"job {job.id} stands still", evidence=(found.text,))
+    nodes = frozenset(job.nodes)
+    key = f"{hang.name}:{draft.now:.0f}"
+    signal = mem.mode.stacks
+    draft.wish(CollectStacks(key=Key(f"stacks:{key}"), why=why, job=job.id, nodes=nodes, name=hang.name, signal=signal))
+    budget_s = draft.want.resume.check_budget_s
+    draft.wish(CheckNow(key=Key(f"check:hang:{key}"), why=why, nodes=nodes, budget_s=budget_s))
+    return hang
+
+
+def _follow(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
+    prior = next((a for a in draft.jobs[job.id].attempts if a.decided_for == _decided_for(hang)), None)
+    if prior is not None and prior.is_requeue:
+        requeue(job, prior.why, draft)
+    elif not hang.is_settled and not _waits(job, hang, draft):
+        _settle(job, hang, found, draft)
+
+
+def _decided_for(hang: Standstill) -> str:
+    return f"hang:{hang.name}:{hang.since:.0f}"
+
+
+def _waits(job: Job, hang: Standstill, draft: Draft) -> bool:
+    """For what its tasks are doing and for the checks; no longer than the site says."""
+    until = hang.since + draft.want.resume.hang_stacks_s
+    draft.wake(until)
+    return draft.now < until and any(_is_awaited(node, hang, draft) for node in job.nodes)
+
+
+def _is_awaited(node: NodeName, hang: Standstill, draft: Draft) -> bool:
+    view = draft.seen.agents.get(node)
+    return view is not None and (hang.name not in view.bundles or view.checked_at < hang.since)
+
+
+def _settle(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
+    mem = draft.jobs[job.id]
+    ruling = decide(told(Kind.HANG, job, mem, draft.now, draft))
+    left = _why_left(mem, ruling, hang, draft)
+    draft.jobs[job.id] = replace(mem, hang=replace(hang, is_settled=True))
+    if left:
+        text = f"job {job.id} stands still ({found.text}) and is left running: {left}; stacks: bundles/{hang.name}"
+        draft.tell("job.hang_left", text, level=Level.WARNING, job=job.id)
+        return
+    why = replace(ruling.why, evidence=(found.text, *ruling.why.evidence)[:10])
+    requeue_by(job, _decided_for(hang), replace(ruling, why=why), draft)
+
+
+def _why_left(mem: JobMemory, ruling: Ruling, hang: Standstill, draft: Draft) -> str:
+    """Empty: it is resumed."""
+    near = [m for m in draft.jobs.values() if m.hang is not None and abs(m.hang.since - hang.since) <= TOGETHER_S]
+    if ruling.decision is Decision.STOP:
+        return str(ruling.why)
+    if not ruling.culprits and len(near) >= TOO_MANY:
+        return f"{len(near)} jobs stopped at about the same time, which speaks for a cause that they share"
+    if not ruling.culprits and hang.is_quiet and not mem.mode.hang:
+        return "nothing speaks for a fault, and it did not ask for this (hang=1)"
+    return ""

@@ -1,0 +1,205 @@
+"""A job that stands still is found, looked at, and resumed only as far as evidence or its own words go."""
+
+from dataclasses import replace
+
+from steward.model.action import CheckNow, CollectStacks, RequeueJob
+from steward.model.events import Event
+from steward.model.ids import JobId
+from steward.model.job import JobState
+from steward.model.job_report import Progress
+from steward.model.resume_mode import ResumeMode
+from tests.builders.picture import T0, Picture, a_cluster, n
+
+J7 = JobId(7)
+ANY = "any:3,age=0"
+
+
+def a_job(mode: str = ANY) -> Picture:
+    """It runs on n1 and n2, and Steward knows of it."""
+    return a_cluster().job(7, on=("n1", "n2")).opted_in(7, ResumeMode.parse(mode)).then()
+
+
+def stepping(picture: Picture, step: int = 100, *, ago_s: float = 0.0, id: int = 7, **fields: object) -> Picture:
+    """n1 tells of the job's last step."""
+    told = Progress(
+        job=JobId(id), restart=0, node=n("n1"), step=step, stepped=picture.now - ago_s, pace_s=2.0, at=picture.now
+    )
+    return picture.agent("n1", progress=(replace(told, **fields),))  # type: ignore[arg-type]
+
+
+def stuck(mode: str = ANY) -> Picture:
+    return stepping(a_job(mode), ago_s=301.0)
+
+
+def answered(picture: Picture) -> Picture:
+    """Its nodes have told what the tasks are doing, and their checks are fresh."""
+    for node in ("n1", "n2"):
+        picture = picture.agent(node, bundles=("7-0-100",), checked_at=picture.now)
+    return picture
+
+
+def kinds(picture: Picture) -> list[str]:
+    return [type(action).__name__ for action in picture.plan().actions]
+
+
+def events(picture: Picture) -> list[str]:
+    return [event.kind for event in picture.plan().events]
+
+
+def event(picture: Picture, kind: str) -> Event:
+    (found,) = [event for event in picture.plan().events if event.kind == kind]
+    return found
+
+
+def test_a_job_that_goes_on_is_left_alone() -> None:
+    picture = stepping(a_job(), ago_s=299.0)
+    assert kinds(picture) == []
+    assert picture.plan().wake_at == picture.now + 1.0
+
+
+def test_a_job_that_stands_still_is_looked_at_first() -> None:
+    picture = stuck("any:3,age=0,stacks=USR1")
+    orders = [action for action in picture.plan().actions if isinstance(action, CollectStacks)]
+    assert [(o.job, o.nodes, o.name, o.signal) for o in orders] == [(J7, {"n1", "n2"}, "7-0-100", "USR1")]
+    assert [action.nodes for action in picture.plan().actions if isinstance(action, CheckNow)] == [{"n1", "n2"}]
+    assert "no step since step 100 for more than 300 s" in event(picture, "job.hang").text
+    assert kinds(picture.then(1.0)) == []
+
+
+def test_no_signal_is_named_where_the_job_named_none() -> None:
+    (order,) = [action for action in stuck().plan().actions if isinstance(action, CollectStacks)]
+    assert order.signal == ""
+
+
+def test_with_its_stacks_kept_it_is_resumed_as_it_asked_for() -> None:
+    picture = answered(stuck().then(3.0))
+    (action,) = [action for action in picture.plan().actions if isinstance(action, RequeueJob)]
+    assert action.job == 7
+    assert "no step since step 100" in action.why.evidence[0]
+
+
+def test_stacks_that_do_not_come_are_not_waited_for_for_ever() -> None:
+    picture = stuck().then(19.0)
+    assert "RequeueJob" not in kinds(picture)
+    assert "RequeueJob" in kinds(picture.then(1.5))
+
+
+def test_without_evidence_a_job_of_mode_1_is_told_of_and_left_running() -> None:
+    picture = answered(stuck("1").then(3.0))
+    assert "RequeueJob" not in kinds(picture)
+    assert "left running" in event(picture, "job.hang_left").text
+    assert "bundles/7-0-100" in event(picture, "job.hang_left").text
+
+
+def test_with_a_fault_on_its_node_it_is_resumed_without_that_node() -> None:
+    picture = answered(stuck("1").then(3.0)).failing("n2")
+    (action,) = [action for action in picture.plan().actions if isinstance(action, RequeueJob)]
+    assert action.exclude == {"n2"}
+    assert picture.plan().memory.jobs[J7].attempts[-1].culprits == {"n2"}
+
+
+def test_it_is_never_decided_twice_for_one_standstill() -> None:
+    picture = answered(stuck("1").then(3.0)).then(60.0)
+    assert (kinds(picture), events(picture)) == ([], [])
+    picture = picture.wait(3600.0)
+    assert (kinds(picture), events(picture)) == ([], [])
+
+
+def test_a_step_ends_it_and_another_standstill_is_another_one() -> None:
+    picture = answered(stuck("1").then(3.0)).then(60.0)
+    moving = stepping(picture, 101)
+    assert events(moving) == ["job.hang_over"]
+    again = moving.then(301.0)
+    assert "job.hang" in events(again)
+    assert any(isinstance(a, CollectStacks) and a.name == "7-0-101" for a in again.plan().actions)
+
+
+def test_a_step_while_its_stacks_are_awaited_ends_it() -> None:
+    picture = answered(stepping(stuck().then(3.0), 101))
+    assert kinds(picture) == []
+    assert picture.plan().memory.jobs[J7].hang is None
+
+
+def test_a_checkpoint_that_was_written_since_is_a_sign_of_life() -> None:
+    assert kinds(stepping(a_job(), ago_s=400.0, checkpointed=T0 - 10.0)) == []
+
+
+def test_the_limit_grows_with_the_jobs_own_pace_and_has_a_limit() -> None:
+    assert kinds(stepping(a_job(), ago_s=400.0, pace_s=100.0)) == []
+    assert kinds(stepping(a_job(), ago_s=3601.0, pace_s=5000.0)) != []
+
+
+def test_where_the_pace_is_not_known_the_longest_limit_counts() -> None:
+    assert kinds(stepping(a_job(), ago_s=3599.0, pace_s=None)) == []
+    assert kinds(stepping(a_job(), ago_s=3601.0, pace_s=None)) != []
+
+
+def test_the_jobs_own_words_come_first() -> None:
+    assert kinds(stepping(a_job("any:1,hang=20"), ago_s=21.0)) != []
+    assert kinds(stepping(a_job("any:1,hang=0"), ago_s=90_000.0)) == []
+    assert kinds(stepping(a_job("any:1,hang=1").resume(hang=False), ago_s=301.0)) != []
+    assert kinds(stuck().resume(hang=False)) == []
+
+
+def test_a_job_that_did_not_opt_in_is_never_touched() -> None:
+    assert kinds(stepping(a_cluster().job(7, on=("n1", "n2")), ago_s=90_000.0)) == []
+
+
+def test_while_an_agent_is_away_nobody_knows() -> None:
+    assert "CollectStacks" not in kinds(stuck().agent("n2", connected=False, lost_at=T0))
+    assert "CollectStacks" not in kinds(stuck().agent("n1", late=True))
+
+
+def test_what_a_former_run_told_says_nothing_of_this_one() -> None:
+    assert kinds(stepping(a_job(), ago_s=400.0, restart=1)) == []
+
+
+def test_a_suspended_job_does_not_stand_still() -> None:
+    assert "CollectStacks" not in kinds(stuck().change_job(state=JobState.SUSPENDED))
+
+
+def quiet(picture: Picture, *nodes: str, for_s: float = 1801.0) -> Picture:
+    for node in nodes:
+        told = Progress(job=J7, restart=0, node=n(node), quiet_s=for_s, at=picture.now)
+        picture = picture.agent(node, progress=(told,))
+    return picture
+
+
+def test_a_job_that_uses_nothing_on_all_its_nodes_stands_still() -> None:
+    assert "CollectStacks" in kinds(quiet(a_job(), "n1", "n2"))
+    assert kinds(quiet(a_job(), "n1")) == []
+    busy = quiet(a_job(), "n1", "n2").agent("n2", progress=(Progress(job=J7, restart=0, node=n("n2"), at=T0),))
+    assert kinds(busy) == []
+
+
+def test_the_head_counts_on_while_a_quiet_job_tells_nothing_new() -> None:
+    picture = quiet(a_job(), "n1", "n2", for_s=30.0)
+    assert kinds(picture.after(1769.0)) == []
+    assert "CollectStacks" in kinds(picture.after(1771.0))
+
+
+def test_a_quiet_job_is_resumed_without_a_fault_only_where_it_asked_for_that() -> None:
+    asked, not_asked = (quiet(a_job(mode), "n1", "n2").then(21.0) for mode in ("any:3,age=0,hang=1", ANY))
+    assert "RequeueJob" in kinds(asked)
+    assert "RequeueJob" not in kinds(not_asked)
+    assert "hang=1" in event(not_asked, "job.hang_left").text
+
+
+def test_jobs_that_stop_together_have_a_cause_that_they_share() -> None:
+    picture = a_cluster()
+    for id, node in ((7, "n1"), (8, "n2"), (9, "n3")):
+        picture = picture.job(id, on=(node,)).opted_in(id, ResumeMode.parse(ANY))
+    picture = picture.then()
+    for id, node in ((7, "n1"), (8, "n2"), (9, "n3")):
+        told = Progress(job=JobId(id), restart=0, node=n(node), step=5, stepped=T0 - 400, pace_s=1.0, at=T0)
+        picture = picture.agent(node, progress=(told,))
+    picture = picture.then(21.0)
+    assert "RequeueJob" not in kinds(picture)
+    assert events(picture).count("job.hang_left") == 3
+
+
+def test_a_restart_of_the_head_does_not_begin_anew() -> None:
+    picture = stuck().then(3.0)
+    again = replace(picture, seen=replace(picture.seen, agents_since=picture.now))
+    assert "CollectStacks" not in kinds(again)
+    assert "RequeueJob" in kinds(answered(again))
