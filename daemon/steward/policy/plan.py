@@ -15,6 +15,7 @@ from steward.policy.draft import Draft
 from steward.policy.features import keep_features
 from steward.policy.gate import keep_gates
 from steward.policy.groups import keep_groups
+from steward.policy.hang import follow_hangs
 from steward.policy.job_comment import comment_jobs
 from steward.policy.ledger import keep_ledger
 from steward.policy.let_go import let_go
@@ -61,6 +62,7 @@ STEPS = (
     note_exclusions,
     remember_jobs,
     follow_jobs,
+    follow_hangs,
     let_go,
     answer_asks,
     keep_ledger,
