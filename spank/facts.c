@@ -1,5 +1,9 @@
 #include "facts.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 static const char *const variables[WIRE_FACTS] = {
 	[WIRE_PROGRESS_FILE] = "STEWARD_PROGRESS_FILE",
 	[WIRE_STACKS_FILE] = "STEWARD_STACKS_FILE",
@@ -23,5 +27,14 @@ void facts_publish(spank_t spank, const struct wire_answer *answer)
 		if (rc != ESPANK_SUCCESS)
 			slurm_error("steward: cannot set %s: %s",
 				    variables[fact], spank_strerror(rc));
+	}
+}
+
+void facts_forget(void)
+{
+	for (int fact = 0; fact < WIRE_FACTS; fact++) {
+		if (unsetenv(variables[fact]))
+			slurm_error("steward: cannot unset %s: %s",
+				    variables[fact], strerror(errno));
 	}
 }

@@ -13,4 +13,8 @@
  * tasks of the step, in a task's own process for that task. */
 void facts_publish(spank_t spank, const struct wire_answer *answer);
 
+/* Take them out of this process's environment: what a job was told is not about
+ * the ones that it submits. */
+void facts_forget(void);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "facts.h"
 #include "options.h"
 #include "report.h"
 
@@ -19,6 +20,7 @@ static void _unset(const char *name)
 
 void submit_forget_outer_job(void)
 {
+	facts_forget();
 	_unset(SPANK_VARIABLE);
 	_unset(SUBMIT_ENV_CONTROL);
 	/* By hand outside a job, SLURM_SPANK_... is Slurm's documented way to

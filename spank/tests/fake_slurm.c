@@ -208,6 +208,8 @@ static int _run_allocator(int ac, char **av)
 	rc = slurm_spank_init_post_opt(fake_handle(), plugin_arg_count,
 				       plugin_args);
 	told = fake_env_get(&fake.control_env, SUBMIT_ENV_MODE);
+	if (getenv("STEWARD_PROGRESS_FILE") || getenv("STEWARD_CULPRITS"))
+		printf("still told of the outer job\n");
 	printf("mode=%s control=%s inherited=%s\n", _env(SUBMIT_ENV_MODE),
 	       told ? told : "-",
 	       _env("SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume"));

@@ -47,6 +47,8 @@ class Submission(ShimTest):
         variable = "SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume"
         inside = self.submit(SLURM_JOB_ID="12", STEWARD_AUTO_RESUME="1", **{variable: "1"})
         assert inside == "mode=- control=- inherited=-"
+        told = {"STEWARD_PROGRESS_FILE": "/run/x", "STEWARD_RESUME_COUNT": "2", "STEWARD_CULPRITS": "n3"}
+        assert self.submit(SLURM_JOB_ID="12", **told) == inside
         assert self.submit(**{variable: "1"}).endswith("inherited=1"), "outside it is the user's own wish"
 
 
