@@ -38,9 +38,15 @@ class ServicesLimits:
         "systemd-timesyncd.service",
         "nvidia-persistenced.service",
         "nvidia-dcgm.service",
+        "nvidia-imex.service",
         "containerd.service",
         "docker.service",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModulesLimits:
+    required: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +96,7 @@ class Limits:
     disk: DiskLimits = DiskLimits()
     mounts: MountsLimits = MountsLimits()
     services: ServicesLimits = ServicesLimits()
+    modules: ModulesLimits = ModulesLimits()
     memory: MemoryLimits = MemoryLimits()
     kernel_log: KernelLogLimits = KernelLogLimits()
     gpu: GpuLimits = GpuLimits()

@@ -37,12 +37,13 @@ FOR_TESTS: Mapping[str, Table] = {
     "deep": {"budget_s": 40.0, "start_timeout_s": 30.0, "busy_wait_s": 60.0, "gather_s": 1.0},
     "checks.site": {"mode": "drain"},
     "checks.disk": {"mode": "report"},
+    "checks.mode": {"os.load": "off", "mem.frag": "off"},
 }
 """What every backend's file says: short times, and a site check that counts, for the fault `fail-check`. That the
-disk of the machine under the bed is full is no fault of its nodes."""
+disk of the machine under the bed is full, its load and its memory are no faults of its nodes."""
 
 
-OF_THE_HOST: Table = {"proc.rogue": "off", "os.dstate": "report"}
+OF_THE_HOST: Table = {**FOR_TESTS["checks.mode"], "proc.rogue": "off", "os.dstate": "report"}
 """Nodes of a local bed see every process of the machine under it; those of the docker bed only their own."""
 
 FOR_GROUPS: Mapping[str, object] = {

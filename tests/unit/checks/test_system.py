@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from steward.checks.check import Facts, Verdict
-from steward.checks.limits import Limits, MountsLimits, ServicesLimits
+from steward.checks.limits import Limits, ModulesLimits, MountsLimits, ServicesLimits
 from steward.checks.past import Past, Reading
-from steward.checks.system import CHECKS, fs_shared, svc_units
+from steward.checks.system import CHECKS, fs_shared, os_modules, svc_units
 from steward.model.health import Advice, Outcome, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Raw, TouchMounts
@@ -16,7 +16,8 @@ from tests.builders.recorded import NOW, recorded
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "checks"
 BY_ID = {check.id: check for check in CHECKS}
-FACTS = Facts(node=NodeName("n1"), limits=Limits(), slurm_conf="/etc/slurm/slurm.conf")
+NAMED = Limits(modules=ModulesLimits(required=("nvidia-peermem", "ib_uverbs")))
+FACTS = Facts(node=NodeName("n1"), limits=NAMED, slurm_conf="/etc/slurm/slurm.conf")
 
 D, S, INFO = Severity.DEGRADED, Severity.SUSPECT, Severity.INFO
 BAD: dict[str, tuple[Severity, Advice, str]] = {
@@ -30,6 +31,11 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
     "os.zombie/many": (INFO, Advice.NONE, "101 zombies, 101 of them of process 700 (limit 100)"),
     "os.pids/used-up": (INFO, Advice.NONE, "28400 processes and threads of 32768 (87 %)"),
     "os.files/used-up": (INFO, Advice.NONE, "812000 file handles of 1000000 (81 %)"),
+    "mem.frag/fragmented": (INFO, Advice.NONE, "no free block of 2 MiB on NUMA node 0"),
+    "os.load/high": (INFO, Advice.NONE, "load 140.50 on 64 CPUs in 15 min"),
+    "os.modules/missing": (D, Advice.REBOOT, "not loaded: nvidia_peermem, ib_uverbs"),
+    "gpu.peermem/missing": (INFO, Advice.NONE, "nvidia_peermem is not loaded: no GPUDirect RDMA"),
+    "efa.memlock/low": (INFO, Advice.NONE, "slurmd's LimitMEMLOCK is 8 MiB: set it to infinity for EFA"),
     "os.uptime/fresh": (INFO, Advice.NONE, "booted 4 min ago"),
     "os.reboot_required/wanted": (INFO, Advice.NONE, "a reboot is wanted for libc6, linux-image-6.1.0-26-amd64"),
     "os.reboot_required/scheduled": (INFO, Advice.NONE, "a shutdown or reboot is scheduled in 10 min"),
@@ -64,10 +70,13 @@ SKIPPED = {
     *("disk.smart/virtual", "disk.smart/no-tool", "fs.shared/absent", "svc.munge/no-library", "svc.units/no-systemd"),
     *("svc.units/not-installed", "slurm.spool/absent", "slurm.gres/slices", "slurm.gres/no-gres"),
     *("slurm.gres/overrides", "slurm.gres/no-driver", "bmc.sensors/no-device", "bmc.sensors/not-installed"),
+    *("mem.frag/absent", "os.modules/absent", "gpu.peermem/open-driver", "gpu.peermem/no-adapter"),
+    *("gpu.peermem/no-driver", "efa.memlock/no-unit", "efa.memlock/no-device"),
 }
 UNKNOWN = {
     *("cpu.topology/no-controller", "cpu.topology/garbage", "mem.free/garbage", "os.pids/garbage", "os.files/garbage"),
     *("os.uptime/garbage", "svc.units/no-bus", "slurm.gres/no-controller", "fs.shared/hung", "fs.shared/gone"),
+    *("mem.frag/garbage", "os.load/garbage", "efa.memlock/garbage"),
 }
 
 
@@ -78,7 +87,7 @@ def raws_of(case: str) -> tuple[Raw, ...]:
 def judged(*cases: str, every_s: float = 60.0, limit: dict[str, float] | None = None) -> Verdict:
     """The verdict on the last case, after looks that brought those before it."""
     check = BY_ID[cases[-1].partition("/")[0]]
-    facts = dataclasses.replace(FACTS, limits=dataclasses.replace(Limits(), limit=limit or {}))
+    facts = dataclasses.replace(FACTS, limits=dataclasses.replace(NAMED, limit=limit or {}))
     begun = NOW - every_s * (len(cases) - 1)
     readings = tuple(
         Reading(at=begun + every_s * number, values=check.readings(raws_of(case)))
@@ -130,6 +139,7 @@ def test_what_only_tells_never_drains_and_what_is_proof_does() -> None:
     proof = {check.id for check in CHECKS if check.mode(Limits()) == "drain"}
     assert proof == {
         *("cpu.topology", "mem.edac", "os.dstate", "disk.raid", "disk.nvme", "disk.smart", "svc.munge", "slurm.gres"),
+        "os.modules",
     }
 
 
@@ -183,6 +193,11 @@ def test_the_services_that_the_site_names_are_asked_in_one_call() -> None:
     assert probe.argv[-3:] == ("--", "a.service", "b.service")
     none = dataclasses.replace(FACTS, limits=dataclasses.replace(Limits(), services=ServicesLimits(units=())))
     assert svc_units.judge((Raw(),), none, Past()).outcome is Outcome.SKIPPED
+
+
+def test_without_a_name_no_module_is_missed() -> None:
+    none = dataclasses.replace(FACTS, limits=Limits())
+    assert os_modules.judge(raws_of("os.modules/missing"), none, Past()).outcome is Outcome.SKIPPED
 
 
 def test_a_service_that_failed_is_named_as_what_must_be_restarted() -> None:

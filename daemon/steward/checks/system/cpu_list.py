@@ -2,6 +2,7 @@
 
 import re
 
+ONLINE = "/sys/devices/system/cpu/online"
 _LIST = re.compile(r"^[0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?){0,4096}$")
 
 

@@ -4,18 +4,17 @@ from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped,
 from steward.checks.modes import by_id
 from steward.checks.past import Past
 from steward.checks.slurm_node import EVERY_S, is_pretended, no_answer, number, show_node
-from steward.checks.system.cpu_list import count
+from steward.checks.system.cpu_list import ONLINE, count
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles
 
 ID = "cpu.topology"
-_ONLINE = "/sys/devices/system/cpu/online"
 _PRESENT = "/sys/devices/system/cpu/present"
 
 
 def probes(facts: Facts) -> tuple[Probe, ...]:
     conf = (facts.slurm_conf,) if facts.slurm_conf else ()
-    return ReadFiles(paths=(_ONLINE, _PRESENT, *conf)), show_node(facts)
+    return ReadFiles(paths=(ONLINE, _PRESENT, *conf)), show_node(facts)
 
 
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
@@ -24,9 +23,9 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     files, shown = raws
     if is_pretended(files.files.get(facts.slurm_conf)):
         return skipped("slurm.conf says config_overrides: its CPUs need not be there")
-    online, wanted = count(files.files.get(_ONLINE)), number(shown, "CPUTot")
+    online, wanted = count(files.files.get(ONLINE)), number(shown, "CPUTot")
     if online is None:
-        return unknown(f"{_ONLINE} is no list of CPUs")
+        return unknown(f"{ONLINE} is no list of CPUs")
     if wanted is None:
         return unknown(no_answer(shown, facts))
     present = count(files.files.get(_PRESENT)) or online

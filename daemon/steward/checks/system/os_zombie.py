@@ -5,28 +5,27 @@ from collections import Counter
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
 from steward.checks.modes import by_id
 from steward.checks.past import Past
-from steward.checks.system.cpu_list import count
+from steward.checks.system.cpu_list import ONLINE, count
 from steward.checks.system.rhythm import PROCESSES_S
 from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import ListProcesses, Probe, Raw, ReadFiles
 
 ID = "os.zombie"
-_ONLINE = "/sys/devices/system/cpu/online"
 PER_CPU = Threshold(
     name="os.zombie.per_cpu", default=50.0, unit="processes", text="More zombies for each CPU are told.", low=1.0
 )
 
 
 def probes(facts: Facts) -> tuple[Probe, ...]:
-    return ListProcesses(), ReadFiles(paths=(_ONLINE,))
+    return ListProcesses(), ReadFiles(paths=(ONLINE,))
 
 
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     listed, files = raws
     if not listed.processes:
         return skipped("/proc lists no process here")
-    limit = facts.limit(PER_CPU) * (count(files.files.get(_ONLINE)) or 1)
+    limit = facts.limit(PER_CPU) * (count(files.files.get(ONLINE)) or 1)
     parents = Counter(process.parent for process in listed.processes if process.state == "Z")
     text = f"{parents.total()} zombies"
     if parents.total() <= limit:

@@ -55,10 +55,20 @@ class ServicesCheck(Section):
             "systemd-timesyncd.service",
             "nvidia-persistenced.service",
             "nvidia-dcgm.service",
+            "nvidia-imex.service",
             "containerd.service",
             "docker.service",
         ),
         description="systemd units that must not have failed; those that are not installed are left out.",
+    )
+
+
+class ModulesCheck(Section):
+    """What the check `os.modules` looks at."""
+
+    required: Words = Field(
+        default=(),
+        description="Kernel modules that must be loaded; what is built into the kernel is no module.",
     )
 
 
@@ -131,6 +141,7 @@ class ChecksSettings(Section):
     disk: DiskCheck = DiskCheck()
     mounts: MountsCheck = MountsCheck()
     services: ServicesCheck = ServicesCheck()
+    modules: ModulesCheck = ModulesCheck()
     memory: MemoryCheck = MemoryCheck()
     kernel_log: KernelLogCheck = KernelLogCheck()
     gpu: GpuCheck = GpuCheck()
