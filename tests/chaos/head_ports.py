@@ -7,6 +7,7 @@ from steward.model.action import (
     Action,
     AnswerAsk,
     BackUpNode,
+    CollectStacks,
     LaunchInstance,
     LetGo,
     MendNode,
@@ -57,6 +58,9 @@ class AgentsOfWorld:
 
     def let_go(self, order: LetGo) -> None:
         self._tell(lambda: self.world.apply(order))
+
+    def collect_stacks(self, order: CollectStacks) -> None:
+        """No task of the world has stacks."""
 
     def mend(self, order: MendNode) -> None:
         self._tell(lambda: self.world.apply(order))
