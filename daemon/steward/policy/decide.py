@@ -253,7 +253,9 @@ def _by_slurm(f: Failure) -> str:
 
 
 def _status(f: Failure) -> str:
-    status = next((exit.status for exit in f.exits if exit.status), f.status)
+    """Of the first task that ended badly, if one is known: the others may be its victims."""
+    exits = sorted(f.exits, key=lambda exit: (exit.at, exit.task, exit.node, exit.status))
+    status = next((exit.status for exit in exits if exit.status), f.status)
     if not status:
         return ""
     number = ended_by(status)
