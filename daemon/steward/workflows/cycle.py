@@ -114,7 +114,7 @@ class Cycle:
         seen = parts.observer.observe(
             busy=self._is_busy(),
             groups=before.cluster is not None or bool(before.gates),
-            deeps=any(_is_of_interest(run, self._parts.clock.now()) for run in before.deeps.values()),
+            reserving=_is_reserving(before, self._parts.clock.now()),
             failures=parts.journal.failures(),
             alive=self._alive,
         )
@@ -177,6 +177,7 @@ class Cycle:
         now = self._parts.clock.now()
         if any(isinstance(action, SlurmAction) for action in snapshot.plan.actions):
             self._acted = now
+        self._acted = min(self._acted, now)  # the clock may have been set back
         sweep = self._parts.sweeps.busy_s if self._is_busy() else self._parts.sweeps.quiet_s
         soon = max(_SOON_S, (now - self._acted) / 2)
         wake = snapshot.plan.wake_at
@@ -218,6 +219,13 @@ class Cycle:
                 self._parts.agents.answer(ask.id, Answer.STOP, frozenset())
             except PortError as error:
                 log.info("not answered: %s", error)
+
+
+def _is_reserving(memory: Memory, now: float) -> bool:
+    """Whether reservations of ours are there, or may be."""
+    return any(_is_of_interest(run, now) for run in memory.deeps.values()) or any(
+        job.kept is not None for job in memory.jobs.values()
+    )
 
 
 def _is_of_interest(run: DeepRun, now: float) -> bool:

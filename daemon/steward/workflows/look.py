@@ -47,12 +47,17 @@ class Look(Generic[T]):
 
     def tried(self, since: float) -> bool:
         """A read that began at or after `since` has ended, well or not."""
-        return self._ended is not None and self._ended >= since
+        return self._ended is not None and since <= self._ended <= self._clock.now()
 
     def fresh(self, since: float) -> Seen[T] | None:
-        """The last good answer, if its read began at or after `since` and no later one failed."""
+        """The last good answer, if its read began at or after `since` and no later one failed.
+
+        One that seems to come from the future is from before the clock was set back: nobody knows how old it is.
+        """
         last = self.last
-        return last if last is not None and not self.failed and last.began >= since else None
+        if last is None or self.failed:
+            return None
+        return last if since <= last.began <= self._clock.now() else None
 
     def _look(self) -> None:
         began = self._running or self._clock.now()

@@ -84,16 +84,23 @@ class Observer:
         self._listing_needed = self._clock.now()
 
     def observe(
-        self, *, busy: bool, groups: bool, deeps: bool = False, failures: Mapping[str, str], alive: Callable[[], None]
+        self,
+        *,
+        busy: bool,
+        groups: bool,
+        reserving: bool = False,
+        failures: Mapping[str, str],
+        alive: Callable[[], None],
     ) -> Observed:
         """Never raises for a failed look; `alive` is called every now and then while it waits. `groups`: partitions
-        are of interest; `deeps`: a deep check is under way."""
+        are of interest; `reserving`: reservations of ours are there."""
+        self._heed_the_clock()
         asks, opted = self._agents.asks(), self._agents.opted_in()
         self._list_instances(busy)
         if groups and not self._partitions.fresh(max(self._clock.now() - self._patience.partitions, self._changed)):
             self._partitions.start()
-        every = self._patience.reservations_busy if deeps else self._patience.reservations
-        if not self._reservations.fresh(max(self._clock.now() - every, self._changed if deeps else 0.0)):
+        every = self._patience.reservations_busy if reserving else self._patience.reservations
+        if not self._reservations.fresh(max(self._clock.now() - every, self._changed if reserving else 0.0)):
             self._reservations.start()
         slurm = self._read_slurm(max((ask.at for ask in asks), default=0.0), alive)
         instances = self._instances.last if self._instances else None
@@ -117,6 +124,12 @@ class Observer:
             opted_in=opted,
             failures=failures,
         )
+
+    def _heed_the_clock(self) -> None:
+        """Times that are in the future now are of before the clock was set back: nothing would be new enough for them
+        until it has caught up."""
+        now = self._clock.now()
+        self._changed, self._listing_needed = min(self._changed, now), min(self._listing_needed, now)
 
     def _read_slurm(self, asked: float, alive: Callable[[], None]) -> Freshness:
         now = self._clock.now()

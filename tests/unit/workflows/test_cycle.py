@@ -173,6 +173,15 @@ def test_after_an_action_slurm_is_looked_at_again_at_once_and_then_less_and_less
     assert waits == pytest.approx([0.05, 0.1, 0.3, 0.9, 2.7])
 
 
+def test_a_clock_that_is_set_back_after_an_action_lets_the_cycle_rest_again() -> None:
+    bench = Bench(plan=once(down()))
+    bench.cycle.turn()
+    bench.clock.at -= 3600.0
+    bench.cycle.turn()
+    bench.clock.at += 4.0
+    assert bench.cycle.turn() == pytest.approx(2.0)
+
+
 def test_an_event_from_outside_is_stored_once() -> None:
     bench = Bench()
     bench.told.append(Event(at=NOW, kind="agent.conflict", text="two of them"))

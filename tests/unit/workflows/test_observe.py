@@ -10,9 +10,10 @@ from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
-from steward.ports import Retryable
+from steward.ports import Clock, Retryable
 from steward.workflows.bell import Bell
 from steward.workflows.observe import Observer, Patience
+from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeProvider
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import until
@@ -45,6 +46,7 @@ class Bench:
     provider: FakeProvider = field(default_factory=FakeProvider)
     agents: FakeAgents = field(default_factory=FakeAgents)
     bell: Bell = field(default_factory=Bell)
+    clock: Clock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
         self.slurm.node_table = FakeSlurm.with_nodes("n1", "n2").node_table
@@ -52,7 +54,7 @@ class Bench:
             slurm=self.slurm,
             provider=self.provider,
             agents=self.agents,
-            clock=SystemClock(),
+            clock=self.clock,
             bell=self.bell,
             patience=self.patience,
         )
@@ -205,3 +207,40 @@ def test_a_partition_that_changed_rings() -> None:
     bench.bell.wait(0.0)
     bench.look(groups=True)
     assert bench.bell.wait(2.0)
+
+
+def test_a_picture_from_before_the_clock_was_set_back_is_read_anew() -> None:
+    clock = FakeClock(10_000.0)
+    bench = Bench(clock=clock)
+    bench.look()
+    clock.at -= 3600.0
+    del bench.slurm.node_table[NodeName("n2")]
+    seen = bench.look()
+    assert (seen.slurm, set(seen.nodes)) == (Freshness.FRESH, {"n1"})
+
+
+def test_instances_are_listed_anew_after_the_clock_was_set_back() -> None:
+    clock = FakeClock(10_000.0)
+    bench = Bench(clock=clock)
+    until("they were listed", lambda: bench.look().provider is Freshness.FRESH)
+    bench.observer.listing_needed()
+    clock.at -= 3600.0
+    made = Instance(id=InstanceId("i-1"), node=NodeName("n1"), state=InstanceState.RUNNING, token="t")
+    bench.provider.machines[made.id] = made
+
+    def is_seen() -> bool:
+        clock.at += 1.0
+        seen = bench.look()
+        return seen.provider is Freshness.FRESH and made.id in seen.instances
+
+    until("the new one is seen", is_seen)
+    assert clock.at < 10_000.0 - 3000.0
+
+
+def test_a_slurm_that_fails_after_the_clock_was_set_back_does_not_hang_the_look() -> None:
+    clock = FakeClock(10_000.0)
+    bench = Bench(clock=clock)
+    bench.look()
+    clock.at -= 3600.0
+    bench.slurm.refuse = Retryable("no answer")
+    assert bench.look().slurm is Freshness.OLD
