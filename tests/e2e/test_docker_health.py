@@ -1,8 +1,8 @@
 """What the faults of one machine alone lead to: every container has its own disks, file systems and clock.
 
 Each node breaks in its own way at the same moment. A file server that hangs is in test_health_machine.py (the local
-bed): containers get no FUSE. A dead munged is in no e2e test: without it the agent cannot prove its messages, so the
-head sees a lost agent, and Slurm itself gives the node up after SlurmdTimeout (300 s).
+bed): containers get no FUSE. Without munged an agent can prove nothing that it says: nobody can ask it to restart
+munged, so it does that itself, long before Slurm gives the node up after SlurmdTimeout (300 s).
 """
 
 import time
@@ -16,11 +16,12 @@ from tests.e2e.conftest import own_place
 from tests.e2e.findings import bad, instance
 from tests.e2e.health_bed import OWN
 from tests.e2e.lost_memory import memory_lost
-from tests.e2e.on_node import on_node
+from tests.e2e.on_node import on_node, put_site_check
 from tests.e2e.story import Story
 from tests.e2e.wrong_clock import BEHIND_S, wrong_clock
 
 REPAIR_S = 90.0
+MUNGE_S = 25.0
 DROP_IN = "/run/systemd/system/steward-agent.service.d"
 
 
@@ -79,6 +80,25 @@ def test_a_machine_that_lost_what_jobs_need_is_taken_out_and_comes_back_well(
     assert (instance(story, node) != before[node]) == (rung == "replace")
     story.wait("it takes jobs again", lambda: story.node_state(node) == "IDLE")
     assert bad(story, node) == {}
+
+
+def test_a_dead_munged_is_restarted_by_the_nodes_own_agent_and_no_job_and_no_node_is_touched(story: Story) -> None:
+    job = story.submit(story.script("work.sh", "sleep 12; hostname"), "-w", "n6")
+    story.wait_state(job, "RUNNING")
+    began = time.time()
+    on_node(story.bed, "n6", "systemctl", "stop", "munge")
+    put_site_check(story.bed, "n6", "news", "#!/bin/sh\nexit 0\n")  # something that the agent has to prove
+    story.wait("munged answers again", lambda: is_active(story, "n6", "munge"), MUNGE_S)
+    story.wait("its agent is back", lambda: not story.silent_agents(), MUNGE_S)
+    assert story.wait_end(job).exit_code == "0:0"
+    after = story.submit(story.script("after.sh", "hostname"), "-w", "n6")
+    assert story.wait_end(after).exit_code == "0:0"
+    assert story.cases("n6", since=began) == []
+    assert "munge dead" in on_node(story.bed, "n6", "cat", "/bed/log/steward-agent-n6.log")
+
+
+def is_active(story: Story, node: str, unit: str) -> bool:
+    return on_node(story.bed, node, "sh", "-c", f"systemctl is-active {unit} || true").strip() == "active"
 
 
 def test_a_clock_that_jumps_is_told_and_drains_nothing(story: Story, hurt_at: float) -> None:
