@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from steward.api.group_metrics import GroupMetrics
 from steward.api.health_metrics import HealthMetrics
+from steward.api.ledger_metrics import LedgerMetrics
 from steward.model.action import AnswerAsk
 from steward.model.case import Case
 from steward.model.desired import Desired
@@ -51,6 +52,7 @@ class Metrics:
         self._cases = Gauge("steward_open_cases", "Repairs that are not closed.", registry=registry)
         self._agents = Gauge("steward_agents_connected", "Agents that are connected now.", registry=registry)
         self._groups = GroupMetrics(registry)
+        self._ledger = LedgerMetrics(registry)
         self._health = HealthMetrics(registry, want or Desired())
         self._paused = Gauge("steward_paused", "1 while a person has paused all actions.", registry=registry)
 
@@ -72,6 +74,7 @@ class Metrics:
         self._note_answers(snapshot)
         self._note_state(snapshot)
         self._groups.watch(snapshot.before, snapshot.memory, snapshot.seen)
+        self._ledger.watch(snapshot.before, snapshot.memory)
         self._health.watch(snapshot)
 
     def _note_repairs(self, before: Memory, now: Memory) -> None:

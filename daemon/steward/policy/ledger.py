@@ -153,8 +153,16 @@ def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
         run = _with_progress(run, told, draft) if told else run
         return _ended(run, attempt, run.ended or _left(attempt, mem, job, draft), Ending.REQUEUED)
     if job.is_active:
-        return replace(run, nodes=run.nodes | job.nodes) if run.attempt == 0 else run
+        return _going(run, mem, job)
     return run if run.ended is not None or job.ended is None else replace(run, ended=job.ended)
+
+
+def _going(run: Run, mem: JobMemory, job: Job) -> Run:
+    """It runs. One that is told to stop ends soon, and what was decided is known before that."""
+    stop = _last(mem, run, (Decision.STOP,))
+    if stop is not None and stop.final and run.decided != stop.at:
+        run = replace(run, decision=stop.decision, why=stop.why, culprits=stop.culprits, decided=stop.at)
+    return replace(run, nodes=run.nodes | job.nodes) if run.attempt == 0 and not job.nodes <= run.nodes else run
 
 
 def _left(attempt: Attempt | None, mem: JobMemory, job: Job, draft: Draft) -> float:

@@ -1,0 +1,110 @@
+"""The admin comment: short, ours alone, once for each change, and before a job ends."""
+
+from dataclasses import replace
+
+import pytest
+
+from steward.model.action import AnswerAsk, CommentJob
+from steward.model.ask import AskKind
+from steward.model.comment import ours, with_ours
+from steward.model.health import Severity
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.job import JobState
+from steward.model.ledger import Ending, Run
+from steward.model.resume import Decision
+from steward.model.why import Why
+from steward.policy.job_comment import job_comment
+from tests.builders.picture import T0, Picture, a_cluster, names
+
+AT = 1_700_000_000.0
+LOST = Run(
+    job=JobId(7),
+    opted_at=AT,
+    restart=0,
+    uid=1000,
+    started=AT,
+    ended=AT + 3602.0,
+    ending=Ending.REQUEUED,
+    decision=Decision.REQUEUE,
+    why=Why(rule="resume.requeue", text="a node failed"),
+    culprits=frozenset({NodeName("n3")}),
+    cause="xid79",
+    fault=AT + 3600.0,
+    step=100,
+    checkpoint_step=90,
+    checkpointed=AT + 3459.0,
+)
+AGAIN = Run(job=JobId(7), opted_at=AT, restart=1, uid=1000, started=AT + 3641.0)
+
+
+def comments(picture: Picture) -> list[CommentJob]:
+    return [action for action in picture.plan().actions if isinstance(action, CommentJob)]
+
+
+def test_a_resume_is_said_with_who_was_to_blame_when_and_what_it_took() -> None:
+    text = job_comment((LOST, AGAIN), 2)
+    assert text == "steward: resumed 2x (n3 xid79 23:13Z, back in 41 s), 3 min lost"
+
+
+def test_a_stop_is_said_with_its_reason() -> None:
+    stop = replace(AGAIN, decision=Decision.STOP, why=Why(rule="x", text="no checkpoint progress"))
+    assert job_comment((stop,), 0) == "steward: stopped, no checkpoint progress"
+    assert job_comment((LOST, stop), 1).endswith("; last: stopped, no checkpoint progress")
+
+
+def test_nothing_is_said_of_a_job_that_nothing_was_done_for() -> None:
+    assert job_comment((AGAIN,), 0) == ""
+    assert job_comment((), 0) == ""
+
+
+def test_hostile_words_make_neither_a_long_comment_nor_a_second_part() -> None:
+    why = Why(rule="x", text="a | b\n\x1b[2J" + "y" * 500)
+    text = job_comment((replace(AGAIN, decision=Decision.STOP, why=why),), 0)
+    assert len(text) <= 200
+    assert text.isprintable()
+    assert "|" not in text
+
+
+@pytest.mark.parametrize("theirs", ["", "ticket 77", "ticket 77 | do not touch"])
+def test_what_others_wrote_stays_in_front(theirs: str) -> None:
+    once = with_ours(theirs, "steward: one")
+    twice = with_ours(once, "steward: two")
+    assert ours(twice) == "steward: two"
+    assert twice.removesuffix("steward: two").rstrip(" |") == theirs
+
+
+def a_lost_run() -> Picture:
+    return a_cluster().job(is_batch=True, admin_comment="ticket 77").opted_in().then(1.0)
+
+
+def test_a_stop_is_written_before_the_shim_is_told_to_go_on() -> None:
+    picture = a_lost_run().ask(AskKind.BATCH)
+    for name in ("n1", "n2", "n3"):
+        picture = picture.agent(name, checked_at=T0 + 1000)
+    while not any(isinstance(action, AnswerAsk) for action in picture.plan().actions):
+        picture = picture.then(1.0)
+    kinds = [type(a) for a in picture.plan().actions if isinstance(a, CommentJob | AnswerAsk)]
+    assert kinds == [CommentJob, AnswerAsk]
+
+
+def test_it_is_written_once_and_again_only_a_minute_after_a_failure() -> None:
+    picture = a_lost_run().failing("n2", Severity.FATAL).then(0.5).marked("n2")
+    waiting = picture.change_job(state=JobState.PENDING, nodes=names(), restarts=1, started=None)
+    for _ in range(3):
+        if comments(waiting):
+            break
+        waiting = waiting.then(1.0)
+    (said,) = comments(waiting)
+    assert "n2" in said.text
+    assert comments(waiting.then(120.0)) == []
+    failed = waiting.then(61.0).see(failures={Key(said.key): "slurmctld does not answer"})
+    assert [one.key for one in comments(failed)] == [said.key]
+
+
+def test_nothing_is_written_while_slurm_cleans_the_job_up() -> None:
+    picture = a_lost_run().failing("n2", Severity.FATAL).then(0.5).marked("n2")
+    cleaning = picture.change_job(
+        state=JobState.PENDING, nodes=names(), restarts=1, started=None, flags=frozenset({"COMPLETING"})
+    )
+    assert comments(cleaning) == []
+    assert comments(cleaning.then(1.0)) == []
