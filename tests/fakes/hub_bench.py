@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from steward.adapters.handshake import Hello, Terms, greet_head
 from steward.adapters.seal import Sealer
@@ -12,8 +13,10 @@ from steward.adapters.wire import Channel
 from steward.head.hub import Hub
 from steward.model.events import Event
 from steward.model.health import Incarnation
-from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.ids import BootId, InstanceId, JobId, NodeName
+from steward.model.job_report import ResumeFacts
 from steward.model.observed import AgentView
+from steward.model.resume_mode import SiteDefault
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunged
 from tests.fakes.wires import sealer
@@ -34,6 +37,8 @@ class HubBench:
     events: list[Event] = field(default_factory=list)
     logs: list[tuple[NodeName, LogChunk]] = field(default_factory=list)
     agents: list[asyncio.StreamWriter] = field(default_factory=list)
+    facts: Callable[[JobId], ResumeFacts | None] = lambda job: None
+    defaults: tuple[SiteDefault, ...] = ()
 
     async def listen(self, heartbeat_s: float) -> None:
         self.hub = Hub(
@@ -43,6 +48,8 @@ class HubBench:
             tell=self.events.append,
             heartbeat_s=heartbeat_s,
             keep_log=lambda node, chunk: self.logs.append((node, chunk)),
+            facts=self.facts,
+            defaults=self.defaults,
         )
         self.port = await self.hub.start("127.0.0.1", 0)
 
@@ -68,8 +75,8 @@ class HubBench:
 
 
 @contextlib.asynccontextmanager
-async def a_hub(heartbeat_s: float = 1.0) -> AsyncIterator[HubBench]:
-    bench = HubBench()
+async def a_hub(heartbeat_s: float = 1.0, **given: Any) -> AsyncIterator[HubBench]:
+    bench = HubBench(**given)
     await bench.listen(heartbeat_s)
     try:
         yield bench

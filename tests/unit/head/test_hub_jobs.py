@@ -1,0 +1,72 @@
+"""What agents tell the hub of opted-in jobs that run, and what it tells them."""
+
+import asyncio
+
+from steward.adapters.job_messages import exits_frame, facts_of, facts_wanted_frame
+from steward.model.ids import JobId, NodeName
+from steward.model.job_report import ResumeFacts, TaskExit
+from steward.model.resume_mode import ResumeMode, SiteDefault
+from tests.fakes.hub_bench import a_hub, hello
+
+DEFAULT = SiteDefault(partition="gpu", mode=ResumeMode.parse("1,max=3"))
+FACTS = ResumeFacts(resumes=2, reason="n3 died")
+
+
+def an_exit(task: int) -> TaskExit:
+    return TaskExit(job=JobId(7), restart=0, step="0", node=NodeName("n1"), task=task, status=9, at=100.0)
+
+
+def test_failed_tasks_are_in_the_view_with_times_of_the_heads_clock() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            rings = bench.rings
+            await channel.send(exits_frame((an_exit(1),), now=103.0))
+            await bench.until("it is seen", lambda: bench.view().exits)
+            (seen,) = bench.view().exits
+            assert (seen.task, seen.status, seen.at) == (1, 9, bench.clock.at - 3.0)
+            assert bench.rings > rings
+
+    asyncio.run(story())
+
+
+def test_what_is_told_again_on_a_new_connection_is_no_news_and_only_the_last_are_kept() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            await channel.send(exits_frame((an_exit(1),), now=100.0))
+            await bench.until("it is seen", lambda: bench.view().exits)
+            first = bench.view().exits
+            bench.clock.at += 50.0
+            again, _ = await bench.connect()
+            await again.send(exits_frame((an_exit(1), an_exit(2)), now=160.0))
+            await bench.until("the new one is seen", lambda: len(bench.view().exits) == 2)
+            assert bench.view().exits[0] == first[0]
+            for begin in (3, 40):
+                await again.send(exits_frame(map(an_exit, range(begin, begin + 37)), now=160.0))
+            await bench.until("the last ones are kept", lambda: bench.view().exits[-1].task == 76)
+            assert len(bench.view().exits) == 64
+
+    asyncio.run(story())
+
+
+def test_a_question_after_a_jobs_past_is_answered_at_once() -> None:
+    async def story() -> None:
+        async with a_hub(facts=lambda job: FACTS if job == 7 else None) as bench:
+            channel, _ = await bench.connect()
+            for job, known in ((7, FACTS), (8, None)):
+                await channel.send(facts_wanted_frame(JobId(job)))
+                assert facts_of(await channel.receive()) == (job, known)
+
+    asyncio.run(story())
+
+
+def test_every_agent_is_told_the_sites_defaults_when_it_connects() -> None:
+    async def story() -> None:
+        async with a_hub(defaults=(DEFAULT,)) as bench:
+            _, terms = await bench.connect(hello("n2"))
+            assert terms.defaults == (DEFAULT,)
+
+    asyncio.run(story())

@@ -1,0 +1,47 @@
+"""What a resumed job is told of its past."""
+
+from steward.model.ids import JobId, NodeName
+from steward.model.memory import Memory
+from steward.model.resume import Attempt, Decision, JobMemory, Saved
+from steward.model.resume_mode import ResumeMode
+from steward.model.why import Why
+from steward.policy.resume_facts import resume_facts
+
+N3, N4 = NodeName("n3"), NodeName("n4")
+
+
+def attempt(decision: Decision, at: float, text: str) -> Attempt:
+    why = Why(rule="resume.requeue", text=text)
+    return Attempt(decided_for=f"a{at:g}", decision=decision, why=why, at=at, culprits=frozenset({N3}))
+
+
+def remembered(*attempts: Attempt) -> Memory:
+    mem = JobMemory(
+        id=JobId(7),
+        uid=1000,
+        mode=ResumeMode.parse("1"),
+        opted_at=0.0,
+        resumes=len(attempts),
+        excluded=frozenset({N4, N3}),
+        attempts=attempts,
+        saved=Saved(path="/ckpt/10", step=10, at=5.0),
+    )
+    return Memory(jobs={mem.id: mem})
+
+
+def test_it_is_told_why_it_was_resumed_last_and_from_where_it_can_go_on() -> None:
+    first, last = attempt(Decision.RETRY, 1.0, "first"), attempt(Decision.REQUEUE, 2.0, "n3 died")
+    facts = resume_facts(JobId(7), remembered(first, last))
+    assert facts is not None
+    assert (facts.resumes, facts.reason, facts.culprits, facts.excluded) == (2, "n3 died", (N3,), (N3, N4))
+    assert (facts.checkpoint, facts.checkpoint_step) == ("/ckpt/10", 10)
+
+
+def test_a_decision_to_stop_is_not_why_it_runs() -> None:
+    facts = resume_facts(JobId(7), remembered(attempt(Decision.STOP, 2.0, "no evidence")))
+    assert facts is not None
+    assert (facts.reason, facts.culprits) == ("", ())
+
+
+def test_of_a_job_that_nobody_knows_there_is_nothing_to_tell() -> None:
+    assert resume_facts(JobId(8), remembered()) is None
