@@ -1,6 +1,8 @@
 """The shipped units, and their installation below a directory."""
 
 import configparser
+import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -68,3 +70,43 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     done = process.run(argv, timeout_s=60, check=False)
     assert done.returncode == 1
     assert str(blocked) in done.error_text
+
+
+CEILINGS = {"stewardd.service": 1.5, "steward-agent.service": 6.5}
+"""What `systemd-analyze security` may say at most (0 none to 10 all is exposed): docs/security.md says why not less."""
+needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+
+
+@needs_systemd
+@pytest.mark.parametrize(("daemon", "name"), DAEMONS)
+def test_a_unit_exposes_no_more_than_it_needs(tmp_path: Path, daemon: str, name: str) -> None:
+    install(daemon, tmp_path, BIN)
+    unit = tmp_path / "etc/systemd/system" / name
+    argv = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)]
+    done = process.run(argv, timeout_s=60, check=False, env={"LC_ALL": "C.UTF-8"})
+    score = re.search(r"exposure level for \S+ ([0-9.]+) ", done.text)
+    assert score is not None, done.text + done.error_text
+    assert float(score[1]) <= CEILINGS[name]
+
+
+def test_the_page_tells_the_scores_that_are_held() -> None:
+    page = (Path(__file__).parents[3] / "docs/security.md").read_text()
+    for name, ceiling in CEILINGS.items():
+        assert re.search(rf"`{name}` .*\| {ceiling} \|", page), name
+
+
+@pytest.mark.parametrize(
+    "capability", ["CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_DAC_READ_SEARCH", "CAP_SYS_PTRACE", "CAP_SYSLOG"]
+)
+def test_the_agent_keeps_what_it_watches_and_reads_jobs_with(tmp_path: Path, capability: str) -> None:
+    install("agent", tmp_path, BIN)
+    text = (tmp_path / "etc/systemd/system/steward-agent.service").read_text()
+    dropped = re.findall(r"^CapabilityBoundingSet=~(.*)$", text, re.MULTILINE)
+    assert dropped
+    assert capability not in " ".join(dropped).split()
+
+
+def test_the_agents_look_at_the_kernels_clock_is_not_filtered(tmp_path: Path) -> None:
+    filtered = service(tmp_path, "agent", "steward-agent.service")["SystemCallFilter"]
+    assert filtered.startswith("~")
+    assert "@clock" not in filtered
