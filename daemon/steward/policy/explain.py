@@ -8,7 +8,7 @@ from steward.model.mark import SPARE
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
-from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.resume import JobMemory
 from steward.policy.breaker import guards
 from steward.policy.budget import must_wait
 from steward.policy.case_table import deadline, facts_of
@@ -24,6 +24,7 @@ from steward.policy.explain_health import (
     hardware_lines,
     verdict_lines,
 )
+from steward.policy.explain_job import hurry, resume_lines
 from steward.policy.explain_words import ago, clean, until
 from steward.policy.slot_cases import is_between
 from steward.policy.slurm_faults import acting_row
@@ -57,10 +58,7 @@ def explain_job(id: JobId, seen: Observed, want: Desired, memory: Memory, now: f
     if mem is None:
         lines.append("It did not ask to be resumed (--auto-resume=1), so Steward never touches it.")
         return clean(lines)
-    limit = want.resume.max_resumes
-    lines.append(f"It asked to be resumed (--auto-resume={mem.mode.text}); {mem.resumes} of {limit} resumes are used.")
-    lines += [line for attempt in mem.attempts for line in _attempt(attempt, now)]
-    return clean([*lines, *_next_of_job(job, mem, draft)])
+    return clean([*lines, *resume_lines(mem, draft), *_next_of_job(job, mem, draft)])
 
 
 def _stale(draft: Draft) -> list[str]:
@@ -170,19 +168,6 @@ def _known_of_job(id: JobId, job: Job | None) -> str:
     return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, restarted {job.restarts} times.'
 
 
-def _attempt(attempt: Attempt, now: float) -> list[str]:
-    did = {
-        Decision.RETRY: "retried inside its allocation",
-        Decision.REQUEUE: "requeued",
-        Decision.STOP: "not resumed",
-    }[attempt.decision]
-    line = f"{ago(attempt.at, now)}: {did}: {attempt.why.text} [{attempt.why.rule}]."
-    facts = [f"  because {fact}" for fact in attempt.why.evidence]
-    if attempt.running is not None:
-        facts.append(f"  it ran again {attempt.running - attempt.at:.1f} s later")
-    return [line, *facts]
-
-
 def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     lines = []
     bad = culprits(mem, draft)
@@ -191,7 +176,7 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     if mem.ended is not None:
         return [*lines, f"It is over: {mem.end_text}."]
     if job is not None and mem.pending_from is not None:
-        lines.append(f"It waits to run again since {ago(mem.pending_from, draft.now)}; nudged {mem.nudges} times.")
+        lines.append(f"It waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(mem, draft)}.")
     waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
     return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
 

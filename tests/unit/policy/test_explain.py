@@ -10,6 +10,7 @@ from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import CaseId, JobId
 from steward.model.memory import Breaker
 from steward.model.remedy import Remedy
+from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.controls import pause
 from steward.policy.explain import explain_job, explain_node
 from tests.builders.picture import Picture, a_cluster, n, names
@@ -156,3 +157,23 @@ def test_deep_checks_and_what_users_see_are_told() -> None:
     text = of_node(replace(picture, memory=replace(picture.memory, deeps={"d1": run})), "n2")
     assert "Deep check d1 (sweep; InstanceStress), 30 s ago: Passed: all well" in text
     assert "Users see it in Slurm as HealthCheck:Passed." in text
+
+
+def test_a_job_is_explained_with_its_options_and_what_it_has_left() -> None:
+    mode = ResumeMode.parse("any:3,max=10,codes=4")
+    text = of_job(a_cluster().job().opted_in(mode=mode).then())
+    assert "--auto-resume=any:3,max=10,codes=4); 0 of 10 resumes are used, 0 of 3 without evidence." in text
+    assert "max=10 (its own), stalls=2 (site), age=180 (site)" in text
+    assert "codes=4:93 (its own)" in text
+
+
+def test_a_job_that_the_site_opted_in_is_said_to_be_so() -> None:
+    default = SiteDefault(partition="main", mode=ResumeMode.parse("1"))
+    text = of_job(a_cluster().resume(defaults=(default,)).job().then())
+    assert "The site's default resumes it (--auto-resume=1)" in text
+
+
+def test_a_job_that_waits_for_its_replacement_says_so() -> None:
+    text = of_job(a_cluster(3).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5))
+    assert "to wait for the replacement of its bad node" in text
+    assert "[resume.wait]" in text

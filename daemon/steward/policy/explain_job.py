@@ -1,0 +1,59 @@
+"""What is known of a job's resumes, for `steward explain JOB`."""
+
+from collections.abc import Iterator
+
+from steward.model.resume import Attempt, Decision, JobMemory, Saved
+from steward.policy.draft import Draft
+from steward.policy.explain_words import ago, until
+from steward.policy.failure import stalls
+from steward.policy.nudge import is_left_to_slurm, not_before
+from steward.policy.options import option_words, options
+
+_DID = {
+    Decision.RETRY: "retried inside its allocation",
+    Decision.REQUEUE: "requeued",
+    Decision.WAIT: "requeued, to wait for the replacement of its bad node",
+    Decision.STOP: "not resumed",
+}
+
+
+def resume_lines(mem: JobMemory, draft: Draft) -> list[str]:
+    """What it asked for and has left, and each ruling with its evidence."""
+    lines = [_asked(mem, draft), f"In force: {', '.join(option_words(mem.mode, draft.want.resume))}."]
+    if mem.saved is not None:
+        lines.append(_progress(mem, mem.saved, draft))
+    return lines + [line for attempt in mem.attempts for line in _attempt(attempt, draft.now)]
+
+
+def _asked(mem: JobMemory, draft: Draft) -> str:
+    chosen = options(mem.mode, draft.want.resume)
+    how = f"--auto-resume={mem.mode.text}"
+    who = f"The site's default resumes it ({how})" if mem.by_default else f"It asked to be resumed ({how})"
+    free = f", {mem.unproven} of {chosen.without_evidence} without evidence" if chosen.without_evidence else ""
+    return f"{who}; {mem.resumes} of {chosen.max_resumes} resumes are used{free}."
+
+
+def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:
+    at = f" of step {saved.step}" if saved.step is not None else ""
+    since = f", saved {ago(saved.at, draft.now)}" if saved.at is not None else ""
+    limit = options(mem.mode, draft.want.resume).stalls
+    stalled = f" Resumes in a row without a new one: {stalls(mem)} of {limit}." if mem.resumes else ""
+    return f"Its newest checkpoint: {saved.path or 'one'}{at}{since}.{stalled}"
+
+
+def _attempt(attempt: Attempt, now: float) -> Iterator[str]:
+    yield f"{ago(attempt.at, now)}: {_DID[attempt.decision]}: {attempt.why.text} [{attempt.why.rule}]."
+    for fact in attempt.why.evidence:
+        yield f"  because {fact}"
+    if attempt.running is not None:
+        yield f"  it ran again {attempt.running - attempt.at:.1f} s later"
+
+
+def hurry(mem: JobMemory, draft: Draft) -> str:
+    """What is done to make it run."""
+    if is_left_to_slurm(mem):
+        return "it is left to Slurm"
+    at = not_before(mem, draft)
+    if at > draft.now:
+        return f"after so many resumes it is hurried on only {until(at, draft.now)}"
+    return f"nudged {mem.nudges} times"
