@@ -13,6 +13,9 @@ from steward.model.action import (
     CheckNow,
     DownNode,
     DrainNode,
+    ExtendLimit,
+    FreeNodes,
+    KeepNodes,
     LaunchInstance,
     LetGo,
     MendNode,
@@ -20,6 +23,7 @@ from steward.model.action import (
     ProbeNode,
     RequeueJob,
     ReturnNode,
+    SetNice,
 )
 from steward.model.ask import Answer
 from steward.model.case import Step, Trigger
@@ -32,13 +36,14 @@ from steward.model.mend import fits
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
+from steward.model.reservation import Reservation
 from steward.policy.budget import REPLACING
 from steward.policy.plan import plan
 
 COMMANDS = ("Action:Replace", "Action:Reboot")
 SLURMS_OWN = ("Kill task failed (JobId=7 StepId=0)", "Prolog error", "gres/gpu count too low (7 < 8)")
 HARMLESS = (CheckNow, ProbeNode)
-ABOUT_JOBS = (RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk)
+ABOUT_JOBS = (RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk, SetNice, ExtendLimit)
 NO_PROOF = ("doubt-", "scratch-")
 """Checks of the stories that only suspect, or tell of what all nodes share."""
 LET_GO_MOST = 90
@@ -62,6 +67,7 @@ class Law:
             self._every_action(action, seen)
         self._budgets(decided)
         self._ladder(memory, decided)
+        kept_within_bounds(decided, self.want)
         self._quiet_and_deterministic(seen, memory, decided)
 
     def _ladder(self, memory: Memory, decided: Plan) -> None:
@@ -99,6 +105,8 @@ class Law:
             )
         if isinstance(action, ABOUT_JOBS):
             assert action.job in self.opted, f"P5: {action} touches a job that did not opt in"
+        if isinstance(action, KeepNodes | FreeNodes):
+            keeps_only_ours(action, seen, self.opted)
         if isinstance(action, LetGo):
             ends_only_what_is_over(action, seen)
             self.orders[action.job, action.restart] += 1
@@ -196,3 +204,23 @@ def shuffled(seen: Observed) -> Observed:
         asks=tuple(order.sample(seen.asks, len(seen.asks))),
         opted_in=tuple(order.sample(seen.opted_in, len(seen.opted_in))),
     )
+
+
+def keeps_only_ours(action: KeepNodes | FreeNodes, seen: Observed, opted: set[JobId]) -> None:
+    """Reservations are named as ours; nodes are kept for jobs that opted in, and never those of somebody else."""
+    named = Reservation(name=action.name, nodes=frozenset())
+    assert named.kept_for is not None or named.hot_group, f"P5: {action.name} is not ours"
+    if isinstance(action, FreeNodes):
+        return
+    assert named.kept_for is None or named.kept_for in opted, f"P5: {action.name} is of no opted-in job"
+    others = {n for r in seen.reservations.values() if not r.kept_for and not r.hot_group for n in r.nodes}
+    assert not action.nodes & others, f"P5: {action.name} takes nodes of somebody's reservation"
+
+
+def kept_within_bounds(decided: Plan, want: Desired) -> None:
+    """Nothing is kept longer than it may be, nor for a job that is over."""
+    for mem in decided.memory.jobs.values():
+        kept = mem.kept
+        if kept is not None and kept.freed is None:
+            assert kept.until - kept.since <= want.resume.keep_s, f"P4: kept too long for {mem.id}"
+            assert mem.ended is None, f"P8: nodes are kept for {mem.id}, which is over"

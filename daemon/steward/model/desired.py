@@ -35,6 +35,16 @@ class ResumePolicy:
     """How long a failure waits for a silent node to be found out before it is called the user's own."""
     retry_proof_s: float = 30.0
     """A retry that fails sooner had too few nodes or a bad one left: the job is requeued instead."""
+    keep_s: float = 1800.0
+    """The sound nodes of a lost run are kept for its job at most so long; 0: never."""
+    keep_others_s: float = 600.0
+    """Another job that could use them does not wait for them longer than this."""
+    keep_fraction: float = 1.0
+    """Of a partition's nodes may be kept at once."""
+    first: bool = True
+    """A resumed job goes before others when it can start."""
+    give_back_time: bool = True
+    """What a retry in place lost of a job's time limit is given back."""
     ask_deadline_s: float = 60.0
     """No shim waits longer than this for a decision: then it is told to stop."""
     recheck_s: float = 10.0

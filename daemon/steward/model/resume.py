@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from steward.model.ids import JobId, NodeName
+from steward.model.keep import Kept, Raised
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 
@@ -101,5 +102,9 @@ class JobMemory:
     """Its newest checkpoint; None: none is known."""
     hang: Standstill | None = None
     """None while it goes on."""
+    kept: Kept | None = None
+    """Nodes that are, or in this resume were, kept for it."""
+    raised: Raised | None = None
+    """It stands before others in the queue for a while."""
     ended: float | None = None
     end_text: str = ""

@@ -53,18 +53,20 @@ def crowd_of(draft: Draft) -> Crowd:
     runs = [run for run in draft.deeps.values() if run.has_nodes]
     taken = frozenset(node for run in runs for node in nodes_of(run))
     held = frozenset(node for run in runs if run.cause is not DeepCause.ON_START for node in nodes_of(run))
-    idle = frozenset(name for name, node in draft.seen.nodes.items() if _is_idle(node)) - taken
+    idle = frozenset(name for name, node in draft.seen.nodes.items() if is_idle(node)) - taken
     until = draft.now + draft.want.deep.budget_s + draft.want.deep.start_timeout_s
     others = [r for r in draft.seen.reservations.values() if not r.is_ours and r.starts <= until and draft.now < r.ends]
     foreign = frozenset(node for each in others for node in each.nodes)
-    return Crowd(idle=idle - foreign, held=held, jobs=tuple(_waiting(draft)), foreign=foreign)
+    return Crowd(idle=idle - foreign, held=held, jobs=tuple(waiting_jobs(draft)), foreign=foreign)
 
 
-def _is_idle(node: Node) -> bool:
+def is_idle(node: Node) -> bool:
+    """Slurm would start a job on it now."""
     return node.base is NodeBase.IDLE and node.is_schedulable and not node.is_busy and node.is_powered
 
 
-def _waiting(draft: Draft) -> Iterable[Job]:
+def waiting_jobs(draft: Draft) -> Iterable[Job]:
+    """Users' jobs that would start if nodes were free."""
     for job in draft.seen.jobs.values():
         is_ready = job.is_pending and not job.partition.startswith(PREFIX) and (job.eligible or 0.0) <= draft.now
         if is_ready and (not job.reason or job.reason.startswith(_WAITS_FOR_NODES)):

@@ -4,7 +4,7 @@ The only mutable thing in the policy, and it lives for one call of `plan`. Each 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -218,14 +218,20 @@ class Draft:
         if self._open.get(case.node) == case.id:
             del self._open[case.node]
 
-    def wish(self, action: Action, every: float | None = None) -> bool:
-        """Ask for an action unless the same wish is younger than `every` seconds (None: ask only once)."""
+    @property
+    def actions(self) -> Sequence[Action]:
+        """What is wished for so far."""
+        return self._actions
+
+    def wish(self, action: Action, every: float | None = None, *, first: bool = False) -> bool:
+        """Ask for an action unless the same wish is younger than `every` seconds (None: ask only once); `first`: it is
+        done before all others of this plan."""
         last = self.asked.get(action.key)
         if last is not None and (every is None or self.now < last + every):
             self.wake(None if every is None else last + every)
             return False
         self.asked[action.key] = self.now
-        self._actions.append(action)
+        self._actions.insert(0 if first else len(self._actions), action)
         self.wake(None if every is None else self.now + every)
         return True
 

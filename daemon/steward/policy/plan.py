@@ -13,10 +13,12 @@ from steward.policy.correlate import find_incidents
 from steward.policy.deep import carry_deeps, follow_deeps
 from steward.policy.draft import Draft
 from steward.policy.features import keep_features
+from steward.policy.first import restore_turns
 from steward.policy.gate import keep_gates
 from steward.policy.groups import keep_groups
 from steward.policy.hang import follow_hangs
 from steward.policy.job_comment import comment_jobs
+from steward.policy.keep import free_kept, keep_nodes
 from steward.policy.ledger import keep_ledger
 from steward.policy.let_go import let_go
 from steward.policy.lookout import note_foreign, probe_silent, remember_agents
@@ -61,10 +63,13 @@ STEPS = (
     tell_reasons,
     note_exclusions,
     remember_jobs,
+    restore_turns,
+    free_kept,
     follow_jobs,
     follow_hangs,
     let_go,
     answer_asks,
+    keep_nodes,
     keep_ledger,
     comment_jobs,
     prune,

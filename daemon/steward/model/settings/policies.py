@@ -130,6 +130,31 @@ class ResumeSettings(Section):
         default=(), description="One `[[resume.default]]` table per kind of jobs that are opted in by the site."
     )
     nudge_max_s: float = Field(default=5.0, ge=0.1, le=600, description="The time between nudges grows up to this.")
+    keep_s: float = Field(
+        default=1800.0,
+        ge=0,
+        le=86400,
+        description="The sound nodes of a lost run are kept for its job, while a replacement comes, at most this long; "
+        "0: never. Only with repair.mode = \"act\".",
+    )
+    keep_others_s: float = Field(
+        default=600.0,
+        ge=0,
+        le=86400,
+        description="Kept nodes are freed when another job that could use them has waited this long.",
+    )
+    keep_percent: float = Field(
+        default=100.0, ge=0, le=100, description="No more of a partition's nodes than this are kept at once."
+    )
+    first: bool = Field(
+        default=True,
+        description="A resumed job whose nodes are there goes before other waiting jobs, once a resume and for 60 s at "
+        "most.",
+    )
+    give_back_time: bool = Field(
+        default=True,
+        description="What a fault took of a running job's time limit is added to it, as far as its partition allows.",
+    )
     exclude_culprits_h: float = Field(
         default=24.0, ge=0, le=720, description="A blamed node stays on the job's exclude list this long."
     )

@@ -1,0 +1,104 @@
+"""Where a resumed job can run: which of its nodes are sound, which others are free, and who else waits for them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from steward.model.action import DownNode, DrainNode
+from steward.model.case import Step
+from steward.model.ids import NodeName
+from steward.model.job import Job
+from steward.model.node import Node
+from steward.model.reservation import Reservation, keep_name
+from steward.model.resume import JobMemory
+from steward.policy.deep_crowd import is_idle, waiting_jobs
+from steward.policy.draft import Draft
+from steward.policy.exclude import culprits, users_own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Of one job in one picture. `own` are the sound nodes of its lost run, `free` those of them that it could take at
+    once; `others` are idle nodes of others; `hot` are idle ones that we keep for resumed jobs."""
+
+    need: int
+    own: frozenset[NodeName]
+    free: frozenset[NodeName]
+    others: frozenset[NodeName]
+    hot: frozenset[NodeName]
+    lost: frozenset[NodeName]
+
+    @property
+    def lacks(self) -> int:
+        """How many nodes it must wait for, its own that still clean up not counted."""
+        return max(0, self.need - len(self.own) - len(self.others) - len(self.hot))
+
+    @property
+    def wants_hot(self) -> int:
+        """How many of the hot spares it takes if it starts now."""
+        return max(0, self.need - len(self.free) - len(self.others))
+
+    @property
+    def can_start(self) -> bool:
+        return self.wants_hot <= len(self.hot)
+
+
+def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
+    going = {a.node for a in draft.actions if isinstance(a, DownNode | DrainNode)}
+    lost = {name for name in mem.nodes if name in going or not _is_sound(name, draft)} | (
+        culprits(mem, draft) & mem.nodes
+    )
+    excluded = users_own(job, mem) | culprits(mem, draft)
+    reserved = _reserved(job, draft)
+    own = frozenset(mem.nodes - lost - reserved)
+    fits = {n.name for n in draft.seen.nodes.values() if is_idle(n) and _is_in_partition(job, n)} - excluded - going
+    hot = frozenset(node for each in draft.seen.reservations.values() if each.hot_group for node in each.nodes & fits)
+    return Places(
+        need=max(1, job.node_count, len(mem.nodes)),
+        own=own,
+        free=own & fits,
+        others=frozenset(name for name in fits - own - reserved - mem.nodes if draft.open_case(name) is None),
+        hot=frozenset(name for name in hot - own if draft.open_case(name) is None),
+        lost=frozenset(lost),
+    )
+
+
+def _is_sound(name: NodeName, draft: Draft) -> bool:
+    node = draft.seen.nodes.get(name)
+    return node is not None and node.is_schedulable and draft.case_in_work(name) is None
+
+
+def _is_in_partition(job: Job, node: Node) -> bool:
+    return bool(node.partitions & set(job.partition.split(",")))
+
+
+def _reserved(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """Nodes that a reservation has before the job would be over, its own one with us not counted."""
+    until = draft.now + job.time_limit_s if job.time_limit_s is not None else None
+    mine = keep_name(job.id)
+    return frozenset(
+        node
+        for each in draft.seen.reservations.values()
+        if each.name != mine and _is_in_the_way(each, until, draft.now)
+        for node in each.nodes
+    )
+
+
+def _is_in_the_way(reservation: Reservation, until: float | None, now: float) -> bool:
+    return now < reservation.ends and (until is None or reservation.starts <= until)
+
+
+def has_hope(places: Places, draft: Draft) -> bool:
+    """Whether something is done about a lost node without a person."""
+    cases = (draft.open_case(name) for name in places.lost)
+    return any(case is not None and case.step is not Step.HELD for case in cases)
+
+
+def rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> tuple[Job, ...]:
+    """Jobs that wait for nodes and could run if these were theirs."""
+    idle = {n.name for n in draft.seen.nodes.values() if is_idle(n)} | nodes
+    return tuple(other for other in waiting_jobs(draft) if other.id != job.id and _fits(other, idle, nodes, draft))
+
+
+def _fits(other: Job, idle: Iterable[NodeName], nodes: frozenset[NodeName], draft: Draft) -> bool:
+    usable = {n for n in idle if _is_in_partition(other, draft.seen.nodes[n]) and n not in other.excluded}
+    return bool(usable & nodes) and len(usable) >= max(1, other.node_count)

@@ -1,0 +1,231 @@
+"""The sound nodes of a lost run are kept for its job while a replacement comes, bounded by a time and by who waits."""
+
+from dataclasses import replace
+
+import pytest
+
+from steward.model.action import Action, DownNode, FreeNodes, KeepNodes, NudgeJob, SetNice
+from steward.model.case import Step
+from steward.model.ids import JobId
+from steward.model.job import JobState
+from steward.model.node import NodeBase
+from steward.model.reservation import Reservation, keep_name
+from steward.policy.keep import GOES_ON_S, LEASE_S, RENEW_S
+from tests.builders.picture import T0, Picture, a_cluster, n, names
+
+J = JobId(7)
+NAME = keep_name(J)
+
+
+def full() -> Picture:
+    """Four nodes: the job on three, somebody else's on the fourth."""
+    picture = a_cluster(4).node("n4", base=NodeBase.ALLOCATED).job().job(8, on=("n4",), user_id=1)
+    for name in ("n1", "n2", "n3"):
+        picture = picture.node(name, base=NodeBase.ALLOCATED)
+    return picture.opted_in().then()
+
+
+def reserved(picture: Picture) -> Picture:
+    """Slurm keeps what we asked for."""
+    kept = picture.memory.jobs[J].kept
+    assert kept is not None
+    made = Reservation(name=NAME, nodes=kept.nodes, starts=picture.now, ends=picture.now + 1920)
+    return picture.see(reservations={NAME: made}, reservations_at=picture.now)
+
+
+def waiting() -> Picture:
+    """n2 is down by our mark, the job back in the queue, its other nodes idle and kept; a machine for n2 is made."""
+    picture = full().lost("n2").then()
+    picture = reserved(picture).marked("n2").requeued(node_count=3)
+    for name in ("n1", "n3"):
+        picture = picture.node(name, base=NodeBase.IDLE)
+    return picture.then(1.2)
+
+
+def n2_is_back(picture: Picture) -> Picture:
+    memory = picture.memory
+    cases = {id: replace(c, step=Step.CLOSED, closed=picture.now) for id, c in memory.cases.items()}
+    back = replace(picture, memory=replace(memory, cases=cases))
+    return back.node("n2", base=NodeBase.IDLE, flags=frozenset(), reason=None).agent(
+        "n2", connected=True, lost_at=None, witness=None, last_heard=back.now
+    )
+
+
+def of(kind: type[Action], picture: Picture) -> list[Action]:  # type: ignore[valid-type]
+    return [a for a in picture.plan().actions if isinstance(a, kind)]  # type: ignore[arg-type]
+
+
+def told(picture: Picture) -> list[str]:
+    return [event.kind for event in picture.plan().events]
+
+
+def rival(picture: Picture, **fields: object) -> Picture:
+    default = {"state": JobState.PENDING, "node_count": 1, "user_id": 1, "started": None, "reason": "Resources"}
+    return picture.job(9, on=(), **{**default, "eligible": picture.now, "nodes": frozenset(), **fields})
+
+
+def test_the_sound_nodes_are_kept_before_the_lost_one_is_marked_down() -> None:
+    kinds = [a for a in full().lost("n2").plan().actions if isinstance(a, KeepNodes | DownNode)]
+    first, second = kinds
+    assert isinstance(first, KeepNodes)
+    assert isinstance(second, DownNode)
+    assert (first.name, first.nodes) == (NAME, names("n1", "n3"))
+    assert first.seconds == LEASE_S
+    assert "job.keep" in told(full().lost("n2"))
+
+
+def test_nothing_is_kept_where_another_node_is_free_and_nobody_waits() -> None:
+    picture = full().node("n4", base=NodeBase.IDLE).change_job(8, state=JobState.COMPLETED, nodes=frozenset())
+    assert of(KeepNodes, picture.lost("n2")) == []
+
+
+def test_they_are_kept_for_the_moment_of_the_requeue_where_somebody_waits_for_them() -> None:
+    picture = full().node("n4", base=NodeBase.IDLE).change_job(8, state=JobState.COMPLETED, nodes=frozenset())
+    (keep,) = of(KeepNodes, rival(picture, node_count=2).lost("n2"))
+    assert keep.why.rule == "keep.contested"
+
+
+@pytest.mark.parametrize("change", [{"reservation": "course"}, {"het_job_id": J}])
+def test_a_job_with_a_reservation_of_its_own_or_of_several_parts_is_left_to_slurm(change: dict[str, object]) -> None:
+    assert of(KeepNodes, full().change_job(**change).lost("n2")) == []
+
+
+def test_nothing_is_kept_for_a_job_that_did_not_opt_in() -> None:
+    picture = full()
+    assert of(KeepNodes, replace(picture, memory=replace(picture.memory, jobs={})).see(opted_in=()).lost("n2")) == []
+
+
+def test_nothing_is_kept_where_steward_only_reports() -> None:
+    assert of(KeepNodes, full().repair(act=False).lost("n2")) == []
+
+
+def test_nothing_is_kept_beyond_the_share_of_the_partition() -> None:
+    picture = full().resume(keep_fraction=0.25).lost("n2")
+    assert of(KeepNodes, picture) == []
+    assert "job.keep_refused" in told(picture)
+
+
+def test_a_job_that_waits_for_its_nodes_is_made_eligible_once_and_not_nudged_again() -> None:
+    assert len(of(NudgeJob, waiting())) == 1
+    assert of(NudgeJob, waiting().then(2).after(20)) == []
+
+
+def test_the_reservation_is_a_lease_that_ends_with_the_head_and_is_renewed_by_it() -> None:
+    picture = waiting()
+    assert of(KeepNodes, picture.after(RENEW_S - 10)) == []
+    (again,) = of(KeepNodes, picture.after(RENEW_S + 1))
+    assert isinstance(again, KeepNodes)
+    assert (again.nodes, again.seconds) == (names("n1", "n3"), LEASE_S)
+    (last,) = of(KeepNodes, picture.then(1700).after(0))
+    assert isinstance(last, KeepNodes)
+    assert last.seconds <= 120
+
+
+def test_the_nodes_stay_kept_while_the_replacement_is_made() -> None:
+    assert of(FreeNodes, waiting().after(900)) == []
+
+
+def test_when_the_replacement_is_back_they_are_freed_and_the_job_is_nudged_in_one_plan() -> None:
+    picture = n2_is_back(waiting().then(60)).plan()
+    kinds = [type(a) for a in picture.actions if isinstance(a, FreeNodes | NudgeJob)]
+    assert kinds == [FreeNodes, NudgeJob]
+    assert "job.keep_released" in [event.kind for event in picture.events]
+
+
+def test_the_job_is_put_before_those_that_wait_then() -> None:
+    picture = rival(waiting().then(60).change_job(priority=100, nice=5), priority=300)
+    decided = n2_is_back(picture).plan()
+    (nice,) = [a for a in decided.actions if isinstance(a, SetNice)]
+    assert (nice.job, nice.nice) == (J, 5 - 201)
+    order = [type(a) for a in decided.actions if isinstance(a, FreeNodes | NudgeJob | SetNice)]
+    assert order.index(SetNice) < order.index(NudgeJob)
+
+
+def test_its_own_nice_value_is_set_back_when_it_runs_and_only_ours_is_undone() -> None:
+    picture = n2_is_back(rival(waiting().then(60).change_job(priority=100, nice=5), priority=300)).then(1)
+    runs = picture.change_job(state=JobState.RUNNING, nodes=names("n1", "n2", "n3"), started=picture.now)
+    (back,) = of(SetNice, runs.change_job(nice=-196))
+    assert isinstance(back, SetNice)
+    assert back.nice == 5
+    assert of(SetNice, runs.change_job(nice=0)) == []
+
+
+def test_a_job_that_does_not_start_in_time_waits_for_its_turn_again() -> None:
+    picture = n2_is_back(rival(waiting().then(60).change_job(priority=100), priority=300)).then(61)
+    (back,) = of(SetNice, picture.change_job(nice=-201))
+    assert isinstance(back, SetNice)
+    assert back.nice == 0
+    assert of(SetNice, picture.then(5).change_job(nice=0).then(60)) == []
+
+
+def test_at_the_bound_they_are_freed_and_not_kept_again() -> None:
+    late = waiting().after(1801)
+    (free,) = of(FreeNodes, late)
+    assert isinstance(free, FreeNodes)
+    assert "resume.keep_s" in free.why.text
+    assert of(KeepNodes, late.then(1).see(reservations={})) == []
+
+
+def test_another_job_that_could_use_them_waits_no_longer_than_allowed() -> None:
+    picture = rival(waiting().then(10))
+    assert of(FreeNodes, picture.after(590)) == []
+    (free,) = of(FreeNodes, picture.after(601))
+    assert isinstance(free, FreeNodes)
+    assert "job 9" in free.why.text
+
+
+def test_a_job_that_could_not_use_them_does_not_matter() -> None:
+    assert of(FreeNodes, rival(waiting().then(10), node_count=4).after(700)) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": JobState.CANCELLED, "ended": T0},
+        {"reason": "JobHeldUser"},
+        {"state": JobState.RUNNING, "started": T0 + 50, "nodes": names("n1")},
+    ],
+)
+def test_they_are_freed_when_the_job_is_over_held_or_running(change: dict[str, object]) -> None:
+    assert len(of(FreeNodes, waiting().change_job(**change))) == 1
+
+
+def test_they_are_freed_when_the_case_is_held_for_a_person() -> None:
+    picture = waiting()
+    cases = {id: replace(case, step=Step.HELD) for id, case in picture.memory.cases.items()}
+    held = replace(picture, memory=replace(picture.memory, cases=cases))
+    assert len(of(FreeNodes, held)) == 1
+
+
+def test_they_are_freed_when_the_job_goes_on_without_the_lost_node() -> None:
+    goes_on = reserved(full().lost("n2").then()).change_job(nodes=names("n1", "n3")).after(GOES_ON_S + 1)
+    assert len(of(FreeNodes, goes_on)) == 1
+
+
+def test_a_refusal_of_slurm_or_somebodys_deletion_leaves_the_job_to_its_nudges() -> None:
+    refused = waiting().see(failures={"keep:7:0": "Requested nodes are busy"})
+    assert len(of(FreeNodes, refused)) == 1
+    deleted = waiting().then(10)
+    deleted = deleted.see(reservations={}, reservations_at=deleted.now)
+    assert len(of(FreeNodes, deleted)) == 1
+
+
+def test_what_nobody_needs_is_freed_and_what_is_not_ours_is_left() -> None:
+    found = {name: Reservation(name=name, nodes=names("n1"), starts=T0, ends=T0 + 900) for name in
+             ("steward-keep-77", "maintenance", "steward-keep-x", "steward-deep-d9")}  # fmt: skip
+    frees = of(FreeNodes, a_cluster().see(reservations=found, reservations_at=T0))
+    assert [a.name for a in frees if isinstance(a, FreeNodes)] == ["steward-keep-77"]
+
+
+def test_what_is_kept_survives_a_restart_of_the_head() -> None:
+    """Memory is all that it takes: nothing is freed, nothing asked for again."""
+    picture = waiting()
+    assert of(FreeNodes, picture) + of(KeepNodes, picture) == []
+
+
+def test_nodes_in_reservations_of_others_are_not_kept() -> None:
+    course = Reservation(name="course", nodes=frozenset({n("n1")}), starts=T0 + 600, ends=T0 + 9000)
+    picture = full().see(reservations={"course": course}, reservations_at=T0).lost("n2")
+    (keep,) = of(KeepNodes, picture)
+    assert isinstance(keep, KeepNodes)
+    assert keep.nodes == names("n3")
