@@ -17,6 +17,12 @@ def tail(path: str, uid: int, *, max_bytes: int, timeout_s: float) -> str:
     return run(argv, timeout_s=timeout_s, max_bytes=max_bytes, env=_ENV).text
 
 
+def size(path: str, uid: int, *, timeout_s: float) -> int:
+    """Of a file, in bytes. Raises Failed (a Retryable)."""
+    text = run((*_become(uid), "stat", "--dereference", "--format=%s", "--", path), timeout_s=timeout_s, env=_ENV).text
+    return int(text) if text.strip().isdigit() else 0
+
+
 def newest(path: str, uid: int) -> float | None:
     """The newest time of change (Unix s) of a folder's entries, or of the file; None where there is nothing.
 

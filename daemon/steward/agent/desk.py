@@ -79,6 +79,7 @@ class Desk:
         briefing: Briefing,
         exits: Exits,
         signs: Signs = no_signs,
+        run_began: Callable[[JobId], None] = lambda job: None,
         own_look_every_s: float = OWN_LOOK_EVERY_S,
     ) -> None:
         self._node = node
@@ -91,6 +92,7 @@ class Desk:
         self._briefing = briefing
         self._exits = exits
         self._signs = signs
+        self._run_began = run_began
         self._own_look_every_s = own_look_every_s
         first = int(clock.now() * 1000)  # so that no id comes twice, not even after a restart in the same boot
         self._ids = (AskId(f"{node}-{incarnation.boot[:8]}-{n}") for n in itertools.count(first))
@@ -110,6 +112,7 @@ class Desk:
                 self._exits.note(line)
             case LogLine():
                 self._opted.note_out(line.job, line.restart, line.out)
+                self._run_began(line.job)
         return OK
 
     def frames(self) -> tuple[Frame, ...]:

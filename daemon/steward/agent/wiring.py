@@ -34,6 +34,7 @@ from steward.agent.desk import Desk
 from steward.agent.exits import Exits
 from steward.agent.job_eyes import JobEyes
 from steward.agent.job_folder import JobFolders
+from steward.agent.job_log import JobLogs
 from steward.agent.job_watch import JobWatch
 from steward.agent.kernel_watch import KernelWatch
 from steward.agent.let_go import LettingGo
@@ -65,6 +66,7 @@ except ImportError:  # systemd-python is not installed
 _MUNGE_THREADS = 4
 _LOOK_THREADS = 4
 _STACKS_THREADS = 2
+_OUTPUT_THREADS = 4
 _FOLDER_THREADS = 4
 
 
@@ -81,6 +83,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom())
     slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), Past(link)
+    outputs = JobLogs(opted, Threads(_OUTPUT_THREADS))
     desk = Desk(
         node=name,
         incarnation=who,
@@ -92,6 +95,8 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         trusted=frozenset({0, os.geteuid()}),
         briefing=Briefing(folders, past, Threads(_FOLDER_THREADS)),
         exits=Exits(name, link, clock),
+        signs=outputs,
+        run_began=outputs.begin,
     )
     nvml = Nvml()
     kernel = _kernel(config, name, who, clock)

@@ -1,0 +1,94 @@
+"""Whose output is read, which part of it, and that nothing of it holds anything up."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.offload import Threads
+from steward.agent.job_log import MAX_BYTES, JobLogs
+from steward.agent.opted import OptedBook
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId
+from steward.model.resume_mode import ResumeMode
+from steward.ports import Retryable
+
+J7 = JobId(7)
+
+
+@dataclass(kw_only=True)
+class FakeFiles:
+    text: str = ""
+    uid: int = -1
+    refuses: bool = False
+
+    def size(self, path: str, uid: int, *, timeout_s: float) -> int:
+        if self.refuses:
+            raise Retryable("no end within 0.3 s")
+        return len(self.text)
+
+    def tail(self, path: str, uid: int, *, max_bytes: int, timeout_s: float) -> str:
+        self.uid = uid
+        assert max_bytes <= MAX_BYTES
+        return self.text[-max_bytes:]
+
+
+class Bench:
+    def __init__(self, folder: Path) -> None:
+        self.files = FakeFiles()
+        self.book = OptedBook(folder / "opted.json")
+        self.logs = JobLogs(self.book, Threads(1), self.files)
+        self.run(0)
+
+    def run(self, restart: int) -> None:
+        """A run begins, and says where its output is."""
+        self.book.add(OptedIn(job=J7, uid=1000, mode=ResumeMode.parse("1"), restart=restart, at=1.0))
+        self.book.note_out(J7, restart, "/home/me/out")
+
+        async def begin() -> None:
+            self.logs.begin(J7)
+            await self.logs.rest()
+
+        asyncio.run(begin())
+
+    def signs(self, job: JobId = J7) -> list[str]:
+        async def ask() -> list[str]:
+            return [sign.sign for sign in await self.logs(job)]
+
+        return asyncio.run(ask())
+
+
+def test_the_output_is_read_as_the_jobs_user(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.files.text = "KeyError: 'x'\n"
+    assert bench.signs() == ["user.python"]
+    assert bench.files.uid == 1000
+
+
+def test_of_a_job_that_is_not_known_nothing_is_read(tmp_path: Path) -> None:
+    assert Bench(tmp_path).signs(JobId(8)) == []
+
+
+def test_what_former_runs_wrote_does_not_count(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.files.text = "KeyError: 'old'\nslurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 1 DUE TO NODE FAILURE ***\n"
+    bench.run(1)
+    assert bench.signs() == []
+    bench.files.text += "Bus error\n"
+    assert bench.signs() == ["crash.bus"]
+
+
+def test_an_output_that_was_emptied_counts_whole(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.files.text = "x" * 1000
+    bench.run(1)
+    bench.files.text = "Bus error\n"
+    assert bench.signs() == ["crash.bus"]
+
+
+def test_an_output_that_does_not_answer_is_a_retryable_error(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.files.refuses = True
+    with pytest.raises(Retryable):
+        bench.signs()
