@@ -131,8 +131,10 @@ def _carry_on(ask: Ask, job: Job, prior: Attempt, draft: Draft) -> None:
 
 def _waits_for_checks(ask: Ask, job: Job, failure: Failure, failed_at: float, draft: Draft) -> bool:
     """Fresh results of the job's nodes are on their way, or a silent one may be found out; where the job's log speaks
-    for the machines, they are checked once more a little later."""
-    first = failed_at + draft.want.resume.detect_s
+    for the machines, they are checked once more a little later. A head that has just begun gives agents their time to
+    come back first."""
+    began = draft.seen.agents_since + draft.want.repair.agents_grace_s
+    first = max(failed_at, began) + draft.want.resume.detect_s
     if _looks(Key(f"check:{ask.id}"), job, first, draft):
         return True
     if failure.sign(Lean.INFRA) is None:

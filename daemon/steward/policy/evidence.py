@@ -9,7 +9,7 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.exclude import told_again_until
-from steward.policy.verdict import Standing, mode_of, standing
+from steward.policy.verdict import Standing, is_awaited, mode_of, standing
 
 START_SLACK_S = 60.0
 """A fault shortly before a run began may have gone unnoticed until it hit the run."""
@@ -113,6 +113,8 @@ def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft)
 
 
 def may_still_turn_up(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Nodes of the job that nobody can speak for yet: late, or silent with the second witness still out."""
+    """Nodes of the job that nobody can speak for yet: late, silent with the second witness still out, or not back since
+    the head's start."""
     nodes = [draft.seen.nodes[n] for n in sorted(job.nodes) if n in draft.seen.nodes]
-    return frozenset(n.name for n in nodes if standing(n, draft).standing in (Standing.LATE, Standing.SILENT))
+    doubtful = (Standing.LATE, Standing.SILENT)
+    return frozenset(n.name for n in nodes if is_awaited(n.name, draft) or standing(n, draft).standing in doubtful)

@@ -103,6 +103,12 @@ def missed_since(node: NodeName, draft: Draft) -> float | None:
     return due if draft.now >= due else None
 
 
+def is_awaited(node: NodeName, draft: Draft) -> bool:
+    """Its agent was there before the head's start and still has time to come back: nobody knows how it is."""
+    due = draft.seen.agents_since + draft.want.repair.agents_grace_s
+    return node in draft.agents and node not in draft.seen.agents and draft.now < due
+
+
 def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
     reason = (view.lost_why or "connection ended") if view else "it did not come back after the head's start"
     facts = (f"agent lost {draft.now - lost_at:.1f} s ago: {reason}",)

@@ -11,7 +11,7 @@ from steward.model.job import JobState
 from steward.model.observed import Freshness
 from steward.model.resume_mode import ResumeMode
 from steward.policy.controls import pause
-from tests.builders.picture import Picture, a_cluster, names
+from tests.builders.picture import T0, Picture, a_cluster, names
 
 STEP, BATCH = AskKind.STEP, AskKind.BATCH
 
@@ -45,6 +45,15 @@ def test_a_node_that_does_not_answer_the_check_may_be_frozen_and_is_waited_for()
     picture = asked().then(0.1).checked("n1", "n3")
     assert answers(picture.after(5)) == []
     assert answers(picture.after(6.1)) == [(Answer.STOP, frozenset())]
+
+
+def test_a_head_that_just_began_waits_for_the_agents_it_knew_before_it_calls_a_failure_the_users() -> None:
+    """n2 died while the head was killed: this head has never heard of it."""
+    known = asked().then().see(agents_since=T0 - 1.0)
+    checked = known.then(0.1).checked("n1", "n3")
+    here = {name: view for name, view in checked.seen.agents.items() if name != "n2"}
+    assert answers(checked.see(agents=here).after(10.0)) == []
+    assert answers(excised(checked.after(14.5).lost("n2"))) == [(Answer.RETRY, names("n2"))]
 
 
 def test_a_failure_seen_before_the_frozen_node_is_not_called_the_users() -> None:
