@@ -1,10 +1,9 @@
 """Known lines in what a job printed last: a table, and a pure look at the text. They support evidence and are never
 enough for it: users can print anything."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import regex
 
 from steward.model.job_report import Lean, LogSign
 from steward.model.text import printable
@@ -13,8 +12,6 @@ MAX_LINES = 200
 MAX_LINE = 2000
 MAX_SIGNS = 16
 _SHOWN = 200
-_PATIENCE_S = 0.2
-"""For all patterns on all lines: a text that is made to be slow to search says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +19,7 @@ class Signature:
     """`last_word`: Slurm's own word for the end, which counts before all others. What comes after it is tidying up."""
 
     sign: str
-    pattern: regex.Pattern[str]
+    pattern: re.Pattern[str]
     lean: Lean
     strong: bool = False
     last_word: bool = False
@@ -30,11 +27,11 @@ class Signature:
 
 
 def _signature(sign: str, pattern: str, lean: Lean, *, strong: bool = False, note: str = "") -> Signature:
-    return Signature(sign=sign, pattern=regex.compile(pattern, regex.IGNORECASE), lean=lean, strong=strong, note=note)
+    return Signature(sign=sign, pattern=re.compile(pattern, re.IGNORECASE), lean=lean, strong=strong, note=note)
 
 
 def _ending(sign: str, pattern: str, lean: Lean, note: str) -> Signature:
-    compiled = regex.compile(pattern, regex.IGNORECASE)
+    compiled = re.compile(pattern, re.IGNORECASE)
     return Signature(sign=sign, pattern=compiled, lean=lean, strong=True, last_word=True, note=note)
 
 
@@ -115,7 +112,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     _signature("peer.gone", r"Connection reset by peer|Broken pipe|Connection closed by peer|Socket Timeout", CASCADE),
 )
-"""The first that fits a line names it."""
+"""The first that fits a line names it. Each repetition in them is bounded: no text makes them slow."""
 
 
 def signs_in(text: str) -> tuple[LogSign, ...]:
@@ -136,17 +133,10 @@ def signs_in(text: str) -> tuple[LogSign, ...]:
 def _known(lines: list[str]) -> Iterator[tuple[LogSign, Signature]]:
     for order, line in enumerate(lines):
         short = line[:MAX_LINE]
-        known = next((one for one in SIGNATURES if _fits(one, short)), None)
+        known = next((one for one in SIGNATURES if one.pattern.search(short)), None)
         if known is not None:
             shown = printable(short.strip(), _SHOWN)
             yield LogSign(sign=known.sign, lean=known.lean, strong=known.strong, line=shown, order=order), known
-
-
-def _fits(one: Signature, line: str) -> bool:
-    try:
-        return one.pattern.search(line, timeout=_PATIENCE_S) is not None
-    except TimeoutError:
-        return False
 
 
 def _once(found: Iterator[tuple[LogSign, Signature]]) -> Iterator[tuple[LogSign, Signature]]:
