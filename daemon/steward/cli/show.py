@@ -60,12 +60,17 @@ def _print_lines(out: Console, grid: Table) -> None:
 
 
 def line(text: str, style: str = "") -> None:
-    console().print(Text(text, style=style), soft_wrap=True)
+    console().print(Text("\n".join(map(harmless, text.split("\n"))), style=style), soft_wrap=True)
+
+
+def harmless(text: str) -> str:
+    """Without control characters: a job's name or a node's reason must not steer the terminal, nor forge a line."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
 def _cell(value: object) -> Text:
     text = "-" if value is None or value == "" else str(value)
-    return Text(text, style=_STYLES.get(text, ""))
+    return Text(harmless(text), style=_STYLES.get(text, ""))
 
 
 def styled(word: str) -> str:
