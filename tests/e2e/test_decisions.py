@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from steward.adapters.process import Failed
 from steward.testbed.faults import FaultKind
 from tests.e2e.story import XID_79, Story, task_script
 
@@ -14,6 +15,16 @@ def test_a_users_bug_ends_the_job_with_its_own_exit_code(story: Story, command: 
     seen = story.wait_end(job, 15.0)
     assert (seen.state, seen.exit_code, seen.restarts) == ("FAILED", exit_code, 0)
     story.wait("explain says why", lambda: "resume.no_evidence" in story.explain(str(job)), 5.0)
+
+
+def test_a_job_may_say_how_it_is_resumed_and_a_word_too_many_is_refused(story: Story) -> None:
+    tell = "echo $STEWARD_AUTO_RESUME $STEWARD_RESUME_COUNT; echo 1 >$STEWARD_PROGRESS_FILE && echo told"
+    script = story.script("tell.sh", f"({tell}; srun -n1 bash -c '{tell}') >>said\n")
+    with pytest.raises(Failed, match=r"'maxi=3' is not known.*,max=N"):
+        story.submit(script, "--auto-resume=1,maxi=3", "-N1")
+    job = story.submit(script, "--auto-resume=1,max=3,codes=2:3", "-N1")
+    assert story.wait_end(job).state == "COMPLETED"
+    assert story.lines("said") == ["1,max=3,codes=2:3 0", "told"] * 2
 
 
 def test_a_failing_step_without_evidence_is_not_tried_again(story: Story) -> None:
@@ -27,7 +38,8 @@ def test_a_failing_step_without_evidence_is_not_tried_again(story: Story) -> Non
 def test_a_gpu_that_fell_off_the_bus_moves_the_job_and_replaces_the_node(story: Story) -> None:
     task = story.script(
         "task.sh",
-        f"""echo "$SLURMD_NODENAME attempt=$STEWARD_ATTEMPT restart=${{SLURM_RESTART_COUNT:-0}}" >>{story.dir}/started
+        f"""run="attempt=$STEWARD_ATTEMPT restart=${{SLURM_RESTART_COUNT:-0}}"
+echo "$SLURMD_NODENAME $run resumes=$STEWARD_RESUME_COUNT culprits=$STEWARD_CULPRITS" >>{story.dir}/started
 while [ ! -e {story.dir}/go ]; do
     [ -e {story.dir}/die.$SLURMD_NODENAME.${{SLURM_RESTART_COUNT:-0}} ] && exit 1
     sleep 0.05
@@ -44,7 +56,9 @@ done
     (story.dir / f"die.{victim}.0").touch()
 
     story.wait("it runs elsewhere", lambda: sum("restart=1" in line for line in story.lines("started")) == 2)
-    assert not any(victim in line for line in story.lines("started") if "restart=1" in line)
+    again = [line for line in story.lines("started") if "restart=1" in line]
+    assert not any(line.startswith(victim) for line in again)
+    assert all(f"resumes=1 culprits={victim}" in line for line in again)
     story.hurt(FaultKind.ALLOW_LAUNCH)
     (story.dir / "go").touch()
     assert story.wait_end(job).state == "COMPLETED"
