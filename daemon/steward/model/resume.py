@@ -49,6 +49,8 @@ class Attempt:
     """The batch script itself was told to stop: nothing is looked at again for this restart."""
     requeued: float | None = None
     running: float | None = None
+    given_limit_s: float | None = None
+    """The time limit (s) that gives back what this fault took; 0: not worth it; None: not known yet, or no retry."""
     saved: Saved | None = None
     """The newest checkpoint when it was decided; None: none is known."""
 

@@ -15,6 +15,7 @@ from steward.policy.draft import Draft
 from steward.policy.features import keep_features
 from steward.policy.first import restore_turns
 from steward.policy.gate import keep_gates
+from steward.policy.give_back import give_back_time
 from steward.policy.groups import keep_groups
 from steward.policy.hang import follow_hangs
 from steward.policy.job_comment import comment_jobs
@@ -70,6 +71,7 @@ STEPS = (
     let_go,
     answer_asks,
     keep_nodes,
+    give_back_time,
     keep_ledger,
     comment_jobs,
     prune,
