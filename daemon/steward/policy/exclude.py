@@ -7,6 +7,7 @@ from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.case_facts import HARD
+from steward.policy.company import bad_company
 from steward.policy.draft import Draft
 from steward.policy.verdict import Standing, standing, worst
 
@@ -77,7 +78,10 @@ def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     """Nodes blamed within `exclude_culprits_s` that have not proved sound since."""
     since = draft.now - draft.want.resume.exclude_culprits_s
     blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
-    return frozenset(node for node in blamed if not _is_sound(node, draft))
+    if not blamed:
+        return frozenset()
+    company = bad_company(mem.uid, draft.now, draft)
+    return frozenset(node for node in blamed if node in company or not _is_sound(node, draft))
 
 
 def _is_sound(node: NodeName, draft: Draft) -> bool:

@@ -1,6 +1,7 @@
 """One failure of a job, with everything that may bear on what is done about it: gathered here, judged in decide.py."""
 
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -9,7 +10,7 @@ from steward.model.ids import NodeName
 from steward.model.job import Job, JobState
 from steward.model.job_report import Lean, LogSign, TaskExit
 from steward.model.resume import Attempt, Decision, JobMemory
-from steward.policy.company import in_bad_company
+from steward.policy.company import bad_company, users
 from steward.policy.draft import Draft
 from steward.policy.evidence import Evidence, evidence
 from steward.policy.exclude import is_short_without
@@ -181,7 +182,15 @@ def _failure(
 
 
 def _against(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
-    return (*evidence(held, mem, failed_at, draft), *in_bad_company(held | mem.nodes, mem, failed_at, draft))
+    company = bad_company(mem.uid, failed_at, draft)
+    others = (_beside(node, company[node]) for node in sorted((held | mem.nodes) & company.keys()))
+    return (*evidence(held, mem, failed_at, draft), *others)
+
+
+def _beside(node: NodeName, jobs: Sequence[Job]) -> Evidence:
+    ids = ", ".join(str(job.id) for job in jobs[:5])
+    at = max(job.ended or 0.0 for job in jobs)
+    return Evidence(node=node, text=f"{node}: jobs of {users(jobs)} other users failed on it, too ({ids})", at=at)
 
 
 def _not_used_up(

@@ -1,5 +1,7 @@
 """What is done about a failure: one sentence for each rule."""
 
+from typing import Any
+
 import pytest
 
 from steward.model.desired import ResumePolicy
@@ -67,7 +69,7 @@ def test_a_job_that_asked_for_it_goes_on_after_its_time_limit() -> None:
 
 def test_a_site_may_let_all_jobs_go_on_after_their_time_limit_and_a_job_may_say_no() -> None:
     rules = ResumePolicy(timeout=True)
-    over = {"kind": Kind.ENDED, "state": JobState.TIMEOUT}
+    over: dict[str, Any] = {"kind": Kind.ENDED, "state": JobState.TIMEOUT}
     assert ruled(decide(a_failure("1", rules, **over))) == (Decision.REQUEUE, "timeout")
     assert ruled(decide(a_failure("1,timeout=0", rules, **over))) == (Decision.STOP, "time_limit")
 
@@ -194,7 +196,7 @@ def test_a_job_without_its_script_is_requeued() -> None:
 
 
 def test_a_hang_is_resumed_on_evidence_or_where_none_is_asked_for() -> None:
-    hang = {"kind": Kind.HANG, "status": 0}
+    hang: dict[str, Any] = {"kind": Kind.HANG, "status": 0}
     assert ruled(decide(a_failure("1", **hang))) == (Decision.STOP, "no_evidence")
     assert ruled(decide(a_failure("1", evidence=(against(),), **hang))) == (Decision.REQUEUE, "requeue")
     assert ruled(decide(a_failure("any:1", **hang))) == (Decision.REQUEUE, "any")
