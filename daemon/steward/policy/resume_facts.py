@@ -1,9 +1,10 @@
 """What a resumed job finds in its environment, from what is remembered of it."""
 
-from steward.model.ids import JobId
+from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts
 from steward.model.memory import Memory
-from steward.model.resume import Decision
+from steward.model.resume import Attempt, Decision
+from steward.model.why import Why
 
 
 def resume_facts(job: JobId, memory: Memory) -> ResumeFacts | None:
@@ -16,8 +17,18 @@ def resume_facts(job: JobId, memory: Memory) -> ResumeFacts | None:
     return ResumeFacts(
         resumes=mem.resumes,
         culprits=tuple(sorted(last.culprits)) if last else (),
-        excluded=tuple(sorted(mem.excluded)),
-        reason=last.why.text if last else "",
+        excluded=tuple(sorted(mem.excluded | mem.excised | _left_out(last))),
+        reason=_reason(last.why) if last else "",
         checkpoint=mem.saved.path if mem.saved else "",
         checkpoint_step=mem.saved.step if mem.saved else None,
     )
+
+
+def _left_out(last: Attempt | None) -> frozenset[NodeName]:
+    """A step that runs again does so without the culprits; a requeue's are in the exclude list already."""
+    return last.culprits if last is not None and last.decision is Decision.RETRY else frozenset()
+
+
+def _reason(why: Why) -> str:
+    """What was seen says more than what was done about it."""
+    return why.evidence[0] if why.evidence else why.text

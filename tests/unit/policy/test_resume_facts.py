@@ -1,5 +1,7 @@
 """What a resumed job is told of its past."""
 
+from dataclasses import replace
+
 from steward.model.ids import JobId, NodeName
 from steward.model.memory import Memory
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
@@ -35,6 +37,23 @@ def test_it_is_told_why_it_was_resumed_last_and_from_where_it_can_go_on() -> Non
     assert facts is not None
     assert (facts.resumes, facts.reason, facts.culprits, facts.excluded) == (2, "n3 died", (N3,), (N3, N4))
     assert (facts.checkpoint, facts.checkpoint_step) == ("/ckpt/10", 10)
+
+
+def test_what_was_seen_is_the_reason_where_something_was() -> None:
+    seen = replace(
+        attempt(Decision.REQUEUE, 1.0, "requeue"), why=Why(rule="r", text="requeue", evidence=("n3: Xid 79",))
+    )
+    facts = resume_facts(JobId(7), remembered(seen))
+    assert facts is not None
+    assert facts.reason == "n3: Xid 79"
+
+
+def test_a_step_that_runs_again_does_so_without_the_culprits() -> None:
+    memory = remembered(attempt(Decision.RETRY, 1.0, "retry"))
+    alone = Memory(jobs={JobId(7): replace(memory.jobs[JobId(7)], excluded=frozenset({N4}), excised=frozenset())})
+    facts = resume_facts(JobId(7), alone)
+    assert facts is not None
+    assert facts.excluded == (N3, N4)
 
 
 def test_a_decision_to_stop_is_not_why_it_runs() -> None:
