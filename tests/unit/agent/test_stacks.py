@@ -1,0 +1,129 @@
+"""What is kept of a job's tasks, on real processes: the signal reaches only those that expect it."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.offload import Threads
+from steward.adapters.stacks_messages import StacksOrder, bundle_of
+from steward.adapters.wire import Frame
+from steward.agent.job_folder import JobFolders
+from steward.agent.opted import OptedBook
+from steward.agent.stacks import Stacks
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId, NodeName
+from steward.model.resume_mode import ResumeMode
+
+J7 = JobId(7)
+TRAINS = """
+import sys, time
+from steward import job
+job.allow_stacks()
+print("ready", flush=True)
+def collective_that_never_ends():
+    time.sleep(60)
+collective_that_never_ends()
+"""
+SLEEPS = "import time; print('ready', flush=True); time.sleep(60)"
+
+
+@dataclass(kw_only=True)
+class Bench:
+    folder: Path
+    frames: list[Frame] = field(default_factory=list)
+    children: list["subprocess.Popen[str]"] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.folders = JobFolders(self.folder / "jobs")
+        self.folders.make(J7, os.geteuid())
+        self.book = OptedBook(self.folder / "opted.json")
+
+    def opt_in(self, mode: str) -> None:
+        self.book.add(OptedIn(job=J7, uid=os.geteuid(), mode=ResumeMode.parse(mode), restart=0, at=time.time()))
+
+    def start(self, code: str) -> "subprocess.Popen[str]":
+        """A task of the job, as soon as it is at work."""
+        env = {**os.environ, "STEWARD_STACKS_FILE": str(self.folders.stacks(J7))}
+        child = subprocess.Popen([sys.executable, "-P", "-c", code], env=env, stdout=subprocess.PIPE, text=True)
+        self.children.append(child)
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        return child
+
+    def post(self, frame: Frame) -> None:
+        self.frames.append(frame)
+
+    def collect(self, signal: str) -> str:
+        """What the head is told."""
+
+        async def obey() -> None:
+            stacks = Stacks(
+                node=NodeName("n1"),
+                opted=self.book,
+                folders=self.folders,
+                head=self,
+                threads=Threads(1),
+                write_s=0.5,
+                pids=lambda job: [child.pid for child in self.children],
+            )
+            stacks.obey(StacksOrder(job=J7, name="7-0-1", signal=signal))
+            await stacks.rest()
+
+        asyncio.run(obey())
+        return "".join(bundle_of(frame).text for frame in self.frames)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(folder=tmp_path)
+    yield bench
+    for child in bench.children:
+        child.kill()
+        child.communicate()
+
+
+def test_the_stacks_of_tasks_that_expect_the_signal_are_kept_and_no_other_dies(bench: Bench) -> None:
+    bench.opt_in("any:1,stacks=USR1")
+    trains, sleeps = bench.start(TRAINS), bench.start(SLEEPS)
+    text = bench.collect("USR1")
+    assert "collective_that_never_ends" in text
+    assert "sent to the 1 of 2 processes" in text
+    assert f"process {sleeps.pid}" in text
+    assert (trains.poll(), sleeps.poll()) == (None, None)
+
+
+def test_a_job_that_names_no_signal_gets_none(bench: Bench) -> None:
+    bench.opt_in("any:1")
+    child = bench.start(TRAINS)
+    text = bench.collect("USR1")
+    assert "no signal was sent" in text
+    assert "collective_that_never_ends" not in text
+    assert f"process {child.pid}" in text
+    assert "waits in" in text
+
+
+def test_of_a_job_that_did_not_opt_in_nothing_is_told(bench: Bench) -> None:
+    bench.start(TRAINS)
+    assert bench.collect("USR1") == ""
+    bench.opt_in("0")
+    assert bench.collect("USR1") == ""
+
+
+def test_nobodys_arguments_are_told(bench: Bench) -> None:
+    bench.opt_in("1")
+    bench.start(SLEEPS + "  # --token=secret")
+    assert "secret" not in bench.collect("")
+
+
+def test_a_file_that_a_user_has_linked_elsewhere_is_not_told(bench: Bench) -> None:
+    bench.opt_in("1")
+    (bench.folder / "shadow").write_text("root:hash")
+    (bench.folders.folder(J7) / "stacks.1").symlink_to(bench.folder / "shadow")
+    assert "root:hash" not in bench.collect("")
