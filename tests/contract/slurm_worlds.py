@@ -48,6 +48,8 @@ class SlurmWorld(Protocol):
     def reconfigure(self) -> None:
         """Slurm reads its slurm.conf again, in which no node has a feature."""
 
+    def comment_by_admin(self, job: JobId, text: str) -> None: ...
+
     def set_partition(self, partition: str, state: str) -> None:
         """By an admin."""
 
@@ -152,6 +154,9 @@ class FakeWorld(SlurmWorld):
     def longest(self, minutes: int) -> None:
         self.fake.longest = minutes
 
+    def comment_by_admin(self, job: JobId, text: str) -> None:
+        self.fake.job_table[job] = replace(self.fake.job_table[job], admin_comment=text)
+
     def set_partition(self, partition: str, state: str) -> None:
         self.fake.divided.set(partition, PartitionState(state))
 
@@ -239,6 +244,9 @@ class RealWorld(SlurmWorld):
 
     def longest(self, minutes: int) -> None:
         self.cluster.run("scontrol", "update", "partitionname=main", f"maxtime={minutes}")
+
+    def comment_by_admin(self, job: JobId, text: str) -> None:
+        self.cluster.run("scontrol", "update", f"jobid={job}", f"admincomment={text}")
 
     def set_partition(self, partition: str, state: str) -> None:
         self.cluster.run("scontrol", "update", f"partitionname={partition}", f"state={state.lower()}")

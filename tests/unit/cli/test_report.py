@@ -1,0 +1,106 @@
+"""`steward report` and `steward jobs history`: what people see, and what programs may rely on."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from steward.cli import main
+from steward.model.memory import Memory
+from tests.builders.ledger import BEGIN, a_memory
+from tests.fakes.api_bench import ApiBench
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def ledger(api: ApiBench) -> ApiBench:
+    """Slurm and the head's memory have forgotten the job."""
+    api.store.commit(a_memory(), [], [])
+    api.store.commit(Memory(), [], [])
+    api.clock.at = BEGIN + 9100
+    return api
+
+
+def steward(api: ApiBench, *words: str) -> Result:
+    return CliRunner().invoke(main, ["--url", api.url, *words])
+
+
+def test_a_report_of_a_job_says_where_its_time_went_and_what_each_incident_took(ledger: ApiBench) -> None:
+    found = steward(ledger, "report", "7").output
+    assert "runs      3, resumed 2 times; steps made again: 50" in found
+    assert "time      2.5 h: start 3.1 min, work 2.4 h, redo 3.3 min, detect 1.0 s, decide 3.0 s" in found
+    assert "ETTR      95.2 %    goodput 95.4 %" in found
+    (first, second) = (line.split() for line in found.splitlines() if line.startswith(("n3 ", "n4 ")))
+    assert " ".join(first[4:]) == "1.0 s 3.0 s 2.0 s 6.0 s 20.0 s 100.0 s 200.0 s 300.0 s 50 requeue"
+    assert " ".join(second[4:]) == "0.0 s 1.0 s ? - 1.0 s 50.0 s - - ? retry"
+    assert "?: nobody saw that instant" in found
+
+
+def test_the_sums_of_a_report_are_the_timeline_in_the_document_too(ledger: ApiBench) -> None:
+    found = json.loads(steward(ledger, "report", "7", "--json").output)
+    (job,) = found["jobs"]
+    spent = sum(one["end"] - one["begin"] for one in job["timeline"])
+    assert sum(job["sums"]["seconds"].values()) == job["sums"]["all_s"] == spent == job["ended"] - job["started"]
+    assert job["sums"] == found["totals"] == found["by_month"]["2023-11"] == found["by_partition"]["main"]
+    assert job["incidents"][1]["unknown"] == ["fault", "marked"]
+    assert [one["out_s"] for one in found["repairs"]] == [300.0]
+
+
+def test_a_report_of_many_jobs_is_chosen_by_time_user_and_partition(ledger: ApiBench) -> None:
+    by_month = steward(ledger, "report", "--month", "2023-11").output
+    assert "repairs   1 of nodes, 5.0 min out of service" in by_month
+    assert "user root" in by_month
+    assert "No job" in steward(ledger, "report", "--month", "2023-10").output
+    assert "No job" in steward(ledger, "report", "--month", "2023-11", "--user", "nobody").output
+    assert "No job" in steward(ledger, "report", "--month", "2023-11", "--partition", "gpu").output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("report", "8"), "not in the ledger"),
+        (("jobs", "history", "8"), "not in the ledger"),
+        (("report", "--month", "tomorrow"), "use a month such as 2026-11"),
+        (("report", "--since", "7x"), "use 30m, 12h, 7d or 4w"),
+        (("report", "--svg", "x.svg"), "name it"),
+    ],
+)
+def test_what_cannot_be_told_is_one_clear_line(ledger: ApiBench, words: tuple[str, ...], said: str) -> None:
+    found = steward(ledger, *words)
+    assert found.exit_code != 0
+    assert said in found.output
+
+
+def test_the_history_of_a_job_has_a_line_for_each_run(ledger: ApiBench) -> None:
+    found = json.loads(steward(ledger, "jobs", "history", "7", "--json").output)
+    said = [(one["number"], one["restart"], one["attempt"], one["ending"], one["slurm_state"]) for one in found]
+    assert said == [(1, 0, 0, "requeued", ""), (2, 1, 0, "retried", ""), (3, 1, 1, "over", "COMPLETED")]
+    assert found[0]["rule"] == "resume.requeue"
+    lines = steward(ledger, "jobs", "history", "7").output.splitlines()
+    assert len(lines) == 4
+    assert lines[1].endswith("requeue: a node failed (n3)")
+
+
+def test_the_picture_of_a_job_has_a_row_a_node_bars_of_its_phases_and_marks_of_its_faults(
+    ledger: ApiBench, tmp_path: Path
+) -> None:
+    file = tmp_path / "job.svg"
+    assert steward(ledger, "report", "7", "--svg", str(file)).exit_code == 0
+    svg = ElementTree.parse(file).getroot()
+    texts = [one.text for one in svg.iter(f"{SVG}text")]
+    assert [text for text in texts if text and text[0] == "n"] == ["n1", "n2", "n3", "n10", "n4"]
+    assert "job 7  <train> & co" in texts
+    assert {"work", "start", "redo", "queue"} <= set(texts)
+    assert len([one for one in svg.iter(f"{SVG}line") if one.get("class") == "fault"]) == 2
+    bars = [one for one in svg.iter(f"{SVG}rect") if one.find(f"{SVG}title") is not None]
+    assert all(130 <= float(one.get("x", "0")) <= 1000 for one in bars)
+    assert "prefers-color-scheme: dark" in file.read_text()
+
+
+def test_a_picture_that_cannot_be_written_is_said(ledger: ApiBench, tmp_path: Path) -> None:
+    found = steward(ledger, "report", "7", "--svg", str(tmp_path / "no" / "job.svg"))
+    assert found.exit_code == 1
+    assert "No such file" in found.output
