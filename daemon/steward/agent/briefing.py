@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from steward.adapters.offload import Threads
 from steward.adapters.shimline import OptedLine
@@ -12,6 +13,7 @@ from steward.ports import PortError
 
 log = logging.getLogger(__name__)
 
+MAX_FOLDERS = 512
 _FOLDER_S = 0.1
 _NODES_ROOM = 250
 """Characters for a list of nodes: the whole answer is one line."""
@@ -34,14 +36,19 @@ class Briefing:
 
     async def _files(self, line: OptedLine) -> dict[str, str]:
         try:
-            await self._threads.call(
-                lambda: self._folders.make(line.job, line.uid), name="job folder", timeout_s=_FOLDER_S
-            )
+            await self._threads.call(partial(self._make, line), name="job folder", timeout_s=_FOLDER_S)
         except (PortError, OSError) as error:
             log.warning("no folder job=%d why=%r", line.job, str(error))
             return {}
         progress, stacks = self._folders.progress(line.job), self._folders.stacks(line.job)
         return {"progress_file": str(progress), "stacks_file": str(stacks)}
+
+    def _make(self, line: OptedLine) -> None:
+        """Any user may say that a job of his starts: what that takes of the node's memory is bounded."""
+        there = self._folders.all()
+        if line.job not in there and len(there) >= MAX_FOLDERS:
+            raise OSError(f"there are {len(there)} already in {self._folders.root}")
+        self._folders.make(line.job, line.uid)
 
 
 def _facts(facts: ResumeFacts) -> dict[str, str]:

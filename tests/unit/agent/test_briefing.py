@@ -11,7 +11,7 @@ import pytest
 from steward.adapters.offload import Threads
 from steward.adapters.shimline import MAX_LINE, OptedLine, ok_line
 from steward.adapters.wire import Frame
-from steward.agent.briefing import Briefing
+from steward.agent.briefing import MAX_FOLDERS, Briefing
 from steward.agent.job_folder import JobFolders
 from steward.agent.past import Past
 from steward.model.ids import JobId, NodeName
@@ -89,6 +89,14 @@ def test_without_the_heads_word_slurms_count_is_told_and_nothing_waits(tmp_path:
 def test_a_folder_that_cannot_be_made_holds_up_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert words(Head(), tmp_path / "file", line()) == {"resume_count": "0"}
+
+
+def test_more_folders_than_jobs_fit_on_a_node_are_not_made(tmp_path: Path) -> None:
+    for job in range(100, 100 + MAX_FOLDERS):
+        (tmp_path / str(job)).mkdir()
+    assert words(Head(), tmp_path, line()) == {"resume_count": "0"}
+    (tmp_path / "100").rmdir()
+    assert "progress_file" in words(Head(), tmp_path, line())
 
 
 def test_many_nodes_are_told_as_far_as_there_is_room(tmp_path: Path) -> None:
