@@ -10,6 +10,8 @@ record=/run/steward-engine          # "PID STARTTIME start|run": the dockerd tha
 lock=/run/steward-engine.lock       # held shared by every `run`
 log=/var/log/steward-engine.log
 start_limit_s=60
+inotify=/proc/sys/fs/inotify/max_user_instances
+inotify_needed=1024                 # systemd takes five in each machine of a bed; the usual 128 are those of 25 machines
 
 say() { echo "engine: $*" >&2; }
 
@@ -59,6 +61,28 @@ await_answer() {
     done
 }
 
+# Put back by stop.
+allow_many_machines() {
+    before=$(cat "$inotify")
+    [ "$before" -lt "$inotify_needed" ] || return 0
+    if echo "$inotify_needed" 2>/dev/null >"$inotify"; then
+        echo "$before" >"$record.inotify"
+    else
+        say "cannot raise fs.inotify.max_user_instances ($before): more than $((before / 5)) machines at once do not boot"
+    fi
+}
+
+# A dockerd that was killed leaves its pid file, one that is about to end still has it: either keeps another from starting.
+clear_pid_file() {
+    waited=0
+    while [ "$(cat "/proc/$(cat /var/run/docker.pid 2>/dev/null)/comm" 2>/dev/null)" = dockerd ]; do
+        if answers || [ "$waited" -ge 300 ]; then return; fi
+        waited=$((waited + 1))
+        sleep 0.1
+    done
+    rm -f /var/run/docker.pid
+}
+
 # start start|run
 start() {
     answers && return
@@ -71,6 +95,9 @@ start() {
         say "docker.service does not answer: look at 'systemctl status docker'"
         exit 1
     fi
+    clear_pid_file
+    answers && return
+    allow_many_machines
     setsid dockerd </dev/null >"$log" 2>&1 9>&- &
     pid=$!
     echo "$pid $(started_at "$pid") $1" >"$record"
@@ -96,7 +123,8 @@ stop() {
         [ "$waited" -ne 300 ] || kill -KILL "$pid"
         sleep 0.1
     done
-    rm -f "$record"
+    if [ -r "$record.inotify" ]; then cat "$record.inotify" >"$inotify"; fi
+    rm -f "$record" "$record.inotify"
     say "stopped"
 }
 

@@ -23,6 +23,8 @@ _BUILD_S = 1200.0
 _TIMEOUT_S = 60
 _TRIES = 5
 _AT_ONCE = 4
+_INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+_INOTIFY_EACH = 5
 
 
 def engine_url() -> str:
@@ -63,6 +65,16 @@ def image_for(slurm: str, say: Say) -> str:
         words = "" if error.completed is None else error.completed.error_text
         raise BedError(f"{script} {slurm} failed: {' | '.join(words.splitlines()[-4:]) or error}") from error
     return f"steward-bed:{slurm}"
+
+
+def must_have_room(client: docker.DockerClient, machines: int) -> None:
+    """systemd in a machine that gets too few inotify instances of the kernel does not boot, and says so to nobody.
+    Raises BedError with the remedy."""
+    limit, running = int(_INOTIFY.read_text()), len(client.containers.list())
+    if (running + machines) * _INOTIFY_EACH > limit:
+        words = f"{running} containers run, and {machines} more with systemd need more than the kernel allows"
+        needed = max(1024, 2 * (running + machines) * _INOTIFY_EACH)
+        raise BedError(f"{words}: sysctl fs.inotify.max_user_instances={needed} (it is {limit})")
 
 
 def slurm_of(client: docker.DockerClient, image: str) -> str:

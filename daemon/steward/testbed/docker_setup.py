@@ -13,7 +13,7 @@ from steward.adapters.providers.docker_machine import BED, Machine, create
 from steward.model.settings.providers import DockerProvider as DockerSettings
 from steward.testbed.bed import Backend, BedError, BedSpec, Say
 from steward.testbed.docker_commands import write_commands
-from steward.testbed.docker_engine import DEFAULT_SLURM, engine_url, image_for, make_network, slurm_of
+from steward.testbed.docker_engine import DEFAULT_SLURM, engine_url, image_for, make_network, must_have_room, slurm_of
 from steward.testbed.docker_files import ENGINE_SOCKET, MOUNT, Plan, write_files
 from steward.testbed.docker_layout import DockerLayout
 
@@ -22,6 +22,7 @@ def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, sa
     """Image, network, directory and every file. Raises BedError."""
     if layout.root.exists() and any(layout.root.iterdir()):
         raise BedError(f"{layout.root} is not empty; bring its bed down first, or choose another --dir")
+    must_have_room(client, 1 + len(spec.node_names) + len(spec.spare_names))
     # By id: a build for another bed moves the tag, and a bed's machines stay all alike.
     image = str(client.images.get(image_for(spec.slurm or DEFAULT_SLURM, say)).id)
     plan = Plan(

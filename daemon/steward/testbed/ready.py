@@ -12,6 +12,8 @@ from steward.testbed.wait import wait_until_empty
 _NODES_S = 30.0
 _AGENTS_S = 60.0
 _HTTP_S = 5.0
+_AT_REST = ("fine", "suspect", "report-only", "unwatched")
+"""Words of `steward nodes` after which the node stays as it is."""
 
 
 def node_states(bed: Bed) -> Mapping[NodeName, str]:
@@ -54,6 +56,12 @@ def await_agents(bed: Bed) -> None:
 def open_cases(bed: Bed) -> list[str]:
     """ "n3 at drain" for each repair under way."""
     return [f"{case['node']} at {case['step']}" for case in ask_head(bed, "/v1/cases") if case["open"]]
+
+
+def accused(bed: Bed) -> list[str]:
+    """ "n3 is degraded" for each node that the head sees out of service, or will take out."""
+    said = {node["name"]: node["verdict"] for node in ask_head(bed, "/v1/nodes")}
+    return [f"{name} is {word}" for name, word in said.items() if word not in _AT_REST]
 
 
 def ask_head(bed: Bed, path: str) -> Any:

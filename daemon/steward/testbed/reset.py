@@ -2,23 +2,30 @@
 
 from steward.adapters.process import Failed
 from steward.testbed.bed import Bed
-from steward.testbed.ready import await_ready, node_states, open_cases
+from steward.testbed.ready import accused, await_ready, node_states, open_cases
 from steward.testbed.wait import wait_until, wait_until_empty
 
 _FAULTS_S = 30.0
 _JOBS_S = 60.0
 _CASES_S = 60.0
 _NODES_S = 60.0
+_HEALTH_S = 90.0
 _RESUMABLE = ("down", "drain", "fail")
 
 
 def reset(bed: Bed) -> None:
-    """No fault in force, no job, no open case, every node idle. Raises NotInTime, saying what would not go away."""
+    """No fault in force, no job, no open case, every node idle and none that the head would take out or is about to.
+
+    A node that was in somebody's hands with a fault of its own is repaired only now, when it is given back. Raises
+    NotInTime, saying what would not go away.
+    """
     wait_until("every fault is undone", lambda: _restore(bed), _FAULTS_S, every_s=0.2)
     wait_until_empty("no job is left", lambda: _cancel_jobs(bed), _JOBS_S, every_s=0.2)
     if bed.spec.steward:
         wait_until_empty("no case is open", lambda: open_cases(bed), _CASES_S, every_s=0.2)
     wait_until("every node can take jobs", lambda: not _resume_nodes(bed), _NODES_S, every_s=0.2)
+    if bed.spec.steward:
+        wait_until_empty("nothing speaks against a node", lambda: _resume_nodes(bed) or accused(bed), _HEALTH_S)
     await_ready(bed)
 
 
