@@ -99,6 +99,8 @@ class Bench:
     elapsed: float = 0.0
     """Seconds that really passed in the world, whatever its clock says."""
     deaths: int = 0
+    longest_s: float = LONGEST_S
+    """Made longer where nothing happens for hours: then it is the time from turn to turn."""
 
     disk: Disk = field(init=False)
     provider: ProviderOfWorld = field(init=False)
@@ -134,7 +136,8 @@ class Bench:
         until = self.elapsed + seconds
         while self.elapsed < until - 1e-9:
             wait = self.turn()
-            self.advance(max(0.1, min(wait, LONGEST_S, until - self.elapsed)))
+            rest = self.longest_s if self.longest_s > LONGEST_S else min(wait, LONGEST_S)
+            self.advance(max(0.1, min(rest, until - self.elapsed)))
 
     def turn(self) -> float:
         """One turn and what it began; seconds until the next. A head that dies is started again."""

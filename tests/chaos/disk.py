@@ -1,4 +1,4 @@
-"""The store's file, whose disk can be full and whose database can be locked by somebody else: SQLite's own errors."""
+"""The store's file: its disk can be full, and its database locked by somebody else (that is SQLite's own doing)."""
 
 import shutil
 import sqlite3
@@ -9,6 +9,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
+from sqlalchemy.exc import OperationalError
 
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
@@ -60,23 +61,18 @@ class Disk:
 
         @event.listens_for(engine, "begin")
         def begin(connection: Connection) -> None:
-            most = 1 if self.full else 1_000_000_000
-            connection.exec_driver_sql(f"PRAGMA max_page_count={most}")
+            if self.full and connection.get_execution_options().get("steward_writes"):
+                full = sqlite3.OperationalError("database or disk is full")
+                raise OperationalError("BEGIN IMMEDIATE", None, full)
+
+        engine.dispose()  # connections made before have none of this
 
     def fill(self) -> None:
-        """Every page that is left is taken by somebody else; the file cannot grow."""
+        """The write-ahead log cannot grow: no write goes through, reads do."""
         self.full = True
-        with sqlite3.connect(self.file) as other:
-            other.execute("CREATE TABLE IF NOT EXISTS filler (body TEXT)")
-            pages = other.execute("PRAGMA freelist_count").fetchone()[0]
-            other.executemany("INSERT INTO filler VALUES (?)", [("x" * 3900,)] * pages)
-        other.close()
 
     def free(self) -> None:
         self.full = False
-        with sqlite3.connect(self.file) as other:
-            other.execute("DROP TABLE IF EXISTS filler")
-        other.close()
 
     def lock(self) -> None:
         self.holder = sqlite3.connect(self.file, isolation_level=None)

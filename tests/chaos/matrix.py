@@ -1,0 +1,78 @@
+"""The fault matrix: `python -m tests.chaos.matrix` runs it, prints it and writes docs/reliability.md.
+
+Options: `--only TEXT` cells whose row or column has it (nothing is written then), `--jobs N` processes.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from tests.chaos import page
+from tests.chaos.cell import run_cell, run_control
+from tests.chaos.columns import COLUMNS, Column
+from tests.chaos.flows import FLOWS, Flow
+from tests.chaos.table import Row
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+
+
+def rows() -> list[tuple[str, str]]:
+    return [(flow.name, step) for flow in FLOWS for step in flow.steps]
+
+
+def flow_of(name: str) -> Flow:
+    return next(flow for flow in FLOWS if flow.name == name)
+
+
+def run_row(flow: str, step: str, columns: Sequence[Column]) -> Row:
+    logging.disable(logging.CRITICAL)
+    control = run_control(flow_of(flow), step)
+    results = tuple(run_cell(flow_of(flow), step, column, control) for column in columns)
+    bad = (control,) if control.broken else ()
+    return Row(flow=flow, step=step, undisturbed_s=control.seconds, results=(*bad, *results))
+
+
+def _row_named(flow: str, step: str, names: Sequence[str]) -> Row:
+    """Columns hold functions, which do not travel between processes."""
+    return run_row(flow, step, [column for column in COLUMNS if column.name in names])
+
+
+def sample() -> list[tuple[str, str, Column]]:
+    """What CI runs: a diagonal through the matrix."""
+    cells = [(flow, step, column) for flow, step in rows() for column in COLUMNS]
+    size = len(COLUMNS)
+    return [cell for at, cell in enumerate(cells) if at % size == (at // size * 5) % size]
+
+
+def run_all(jobs: int, only: str = "") -> Iterable[Row]:
+    names = {f"{flow}: {step}": [c.name for c in COLUMNS] for flow, step in rows()}
+    for row in names:
+        if only and only not in row:
+            names[row] = [name for name in names[row] if only in name]
+    chosen = [(flow, step) for flow, step in rows() if names[f"{flow}: {step}"]]
+    with ProcessPoolExecutor(jobs) as pool:
+        asked = [pool.submit(_row_named, flow, step, names[f"{flow}: {step}"]) for flow, step in chosen]
+        for one in asked:
+            row = one.result()
+            print(page.line(row), file=sys.stderr, flush=True)
+            yield row
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The fault matrix.")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=1)
+    given = parser.parse_args()
+    found = list(run_all(given.jobs, given.only))
+    text = page.text(found)
+    print(text)
+    if not given.only:
+        PAGE.write_text(text)
+    return 1 if any(row.red for row in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
