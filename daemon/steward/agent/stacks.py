@@ -31,7 +31,7 @@ class Head(Protocol):
 
 
 class Stacks:
-    """One order of a job at a time. A job that did not opt in is not looked at."""
+    """One order of a job at a time. A job that did not opt in here is not looked at."""
 
     def __init__(
         self,
@@ -54,7 +54,8 @@ class Stacks:
         if order.job in self._tasks:
             return
         if known is None or not known.mode.on:
-            log.warning("stacks refused job=%d why='it did not opt in on this node'", order.job)
+            log.info("no stacks job=%d why='nothing of it that opted in was here'", order.job)
+            self._tell(order, f"job {order.job} on {self._node}: nothing of it that opted in was here\n")
             return
         self._tasks[order.job] = asyncio.get_running_loop().create_task(self._collect(order, known))
         self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
@@ -71,6 +72,10 @@ class Stacks:
         except (PortError, OSError) as error:
             text = f"the agent of {self._node} could not look: {error}\n"
         log.info("stacks kept job=%d name=%s characters=%d", order.job, order.name, len(text))
+        self._tell(order, text)
+
+    def _tell(self, order: StacksOrder, text: str) -> None:
+        """Also that there is nothing: the head waits for a word."""
         for frame in bundle_frames(order.name, text):
             self._head.post(frame)
 

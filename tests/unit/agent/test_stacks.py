@@ -109,11 +109,12 @@ def test_a_job_that_names_no_signal_gets_none(bench: Bench) -> None:
     assert "waits in" in text
 
 
-def test_of_a_job_that_did_not_opt_in_nothing_is_told(bench: Bench) -> None:
+@pytest.mark.parametrize("mode", ["", "0"])
+def test_of_a_job_that_did_not_opt_in_nothing_is_told_but_that(bench: Bench, mode: str) -> None:
     bench.start(TRAINS)
-    assert bench.collect("USR1") == ""
-    bench.opt_in("0")
-    assert bench.collect("USR1") == ""
+    if mode:
+        bench.opt_in(mode)
+    assert bench.collect("USR1") == "job 7 on n1: nothing of it that opted in was here\n"
 
 
 def test_nobodys_arguments_are_told(bench: Bench) -> None:
