@@ -43,6 +43,10 @@ class ResumePolicy:
     """Of a partition's nodes may be kept at once."""
     first: bool = True
     """A resumed job goes before others when it can start."""
+    hot_spares: int = 0
+    """Idle nodes of each group that are kept for resumed jobs."""
+    hot_spares_while_waiting: bool = False
+    """Whether idle nodes become hot spares also while users' jobs wait."""
     give_back_time: bool = True
     """What a retry in place lost of a job's time limit is given back."""
     ask_deadline_s: float = 60.0
@@ -286,5 +290,7 @@ class Desired:
     """Whose login name Slurm's own daemons write reasons under."""
     unrepaired: frozenset[str] = frozenset()
     """Groups of which faults are told, but whose nodes are not touched unless a person asks for it."""
+    hot_spares: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Group -> its own number in place of `resume.hot_spares`."""
     spares: frozenset[NodeName] = frozenset()
     """Nodes kept out of service until they stand in for a broken one whose machine is fixed."""

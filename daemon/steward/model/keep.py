@@ -33,3 +33,12 @@ class Raised:
     nice: int
     at: float
     restored: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lent:
+    """Hot spares that were let out for a job at `at` (Unix s), until it runs or had its time."""
+
+    restart: int
+    nodes: frozenset[NodeName]
+    at: float

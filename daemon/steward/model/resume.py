@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from steward.model.ids import JobId, NodeName
-from steward.model.keep import Kept, Raised
+from steward.model.keep import Kept, Lent, Raised
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 
@@ -108,5 +108,7 @@ class JobMemory:
     """Nodes that are, or in this resume were, kept for it."""
     raised: Raised | None = None
     """It stands before others in the queue for a while."""
+    lent: Lent | None = None
+    """Hot spares that were let out for it."""
     ended: float | None = None
     end_text: str = ""

@@ -14,6 +14,8 @@ def place_lines(mem: JobMemory, now: float) -> list[str]:
             lines.append(f"{nodes}: kept for it since {ago(kept.since, now)}, {until(kept.until, now)} at the latest.")
         else:
             lines.append(f"{nodes}: kept for it until {ago(kept.freed, now)}; {kept.why}.")
+    if mem.lent is not None:
+        lines.append(f"Hot spares let out for it {ago(mem.lent.at, now)}: {', '.join(sorted(mem.lent.nodes))}.")
     if raised is not None and not raised.restored:
         lines.append(
             f"It stands first in the queue since {ago(raised.at, now)} (nice {raised.before} -> {raised.nice})."

@@ -15,6 +15,7 @@ from steward.model.resume import Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.first import put_first
+from steward.policy.hot_spares import lend
 from steward.policy.nudge import is_held, is_left_to_slurm, not_before
 from steward.policy.places import has_hope, places_of, rivals
 
@@ -115,7 +116,9 @@ def _go_first(id: JobId, draft: Draft) -> None:
     kept = mem.kept is not None and mem.kept.freed is None
     if kept or is_left_to_slurm(mem) or draft.now < not_before(mem, draft):
         return
-    if places_of(job, mem, draft).can_start:
+    places = places_of(job, mem, draft)
+    if places.can_start:
+        lend(job, places, draft)
         put_first(job, draft)
 
 

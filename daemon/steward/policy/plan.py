@@ -18,6 +18,7 @@ from steward.policy.gate import keep_gates
 from steward.policy.give_back import give_back_time
 from steward.policy.groups import keep_groups
 from steward.policy.hang import follow_hangs
+from steward.policy.hot_spares import keep_hot
 from steward.policy.job_comment import comment_jobs
 from steward.policy.keep import free_kept, keep_nodes
 from steward.policy.ledger import keep_ledger
@@ -66,6 +67,7 @@ STEPS = (
     remember_jobs,
     restore_turns,
     free_kept,
+    keep_hot,
     follow_jobs,
     follow_hangs,
     let_go,

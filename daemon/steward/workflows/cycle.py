@@ -224,7 +224,7 @@ class Cycle:
 def _is_reserving(memory: Memory, now: float) -> bool:
     """Whether reservations of ours are there, or may be."""
     return any(_is_of_interest(run, now) for run in memory.deeps.values()) or any(
-        job.kept is not None for job in memory.jobs.values()
+        job.kept is not None or job.lent is not None for job in memory.jobs.values()
     )
 
 

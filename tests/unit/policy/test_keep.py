@@ -1,6 +1,7 @@
 """The sound nodes of a lost run are kept for its job while a replacement comes, bounded by a time and by who waits."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -51,15 +52,15 @@ def n2_is_back(picture: Picture) -> Picture:
     )
 
 
-def of(kind: type[Action], picture: Picture) -> list[Action]:  # type: ignore[valid-type]
-    return [a for a in picture.plan().actions if isinstance(a, kind)]  # type: ignore[arg-type]
+def of(kind: type[Action], picture: Picture) -> list[Action]:
+    return [a for a in picture.plan().actions if isinstance(a, kind)]
 
 
 def told(picture: Picture) -> list[str]:
     return [event.kind for event in picture.plan().events]
 
 
-def rival(picture: Picture, **fields: object) -> Picture:
+def rival(picture: Picture, **fields: Any) -> Picture:
     default = {"state": JobState.PENDING, "node_count": 1, "user_id": 1, "started": None, "reason": "Resources"}
     return picture.job(9, on=(), **{**default, "eligible": picture.now, "nodes": frozenset(), **fields})
 
@@ -86,7 +87,7 @@ def test_they_are_kept_for_the_moment_of_the_requeue_where_somebody_waits_for_th
 
 
 @pytest.mark.parametrize("change", [{"reservation": "course"}, {"het_job_id": J}])
-def test_a_job_with_a_reservation_of_its_own_or_of_several_parts_is_left_to_slurm(change: dict[str, object]) -> None:
+def test_a_job_with_a_reservation_of_its_own_or_of_several_parts_is_left_to_slurm(change: dict[str, Any]) -> None:
     assert of(KeepNodes, full().change_job(**change).lost("n2")) == []
 
 
@@ -186,7 +187,7 @@ def test_a_job_that_could_not_use_them_does_not_matter() -> None:
         {"state": JobState.RUNNING, "started": T0 + 50, "nodes": names("n1")},
     ],
 )
-def test_they_are_freed_when_the_job_is_over_held_or_running(change: dict[str, object]) -> None:
+def test_they_are_freed_when_the_job_is_over_held_or_running(change: dict[str, Any]) -> None:
     assert len(of(FreeNodes, waiting().change_job(**change))) == 1
 
 

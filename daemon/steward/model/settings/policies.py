@@ -151,6 +151,16 @@ class ResumeSettings(Section):
         description="A resumed job whose nodes are there goes before other waiting jobs, once a resume and for 60 s at "
         "most.",
     )
+    hot_spares: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="So many idle, checked nodes of each group are kept for resumed jobs (hot spares). Only with "
+        'repair.mode = "act".',
+    )
+    hot_spares_while_waiting: bool = Field(
+        default=False, description="true: idle nodes become hot spares also while users' jobs wait for nodes."
+    )
     give_back_time: bool = Field(
         default=True,
         description="What a fault took of a running job's time limit is added to it, as far as its partition allows.",

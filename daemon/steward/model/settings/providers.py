@@ -18,6 +18,9 @@ class GroupSettings(Section):
         default=Recovery.AUTOMATIC,
         description='"none": faults of these nodes are told, and nothing is done but what a person asks for.',
     )
+    hot_spares: int | None = Field(
+        default=None, ge=0, le=1000, description="Hot spares of this group, in place of resume.hot_spares."
+    )
 
 
 class StaticProvider(Section):

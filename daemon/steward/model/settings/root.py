@@ -68,6 +68,7 @@ class Settings(Section):
             deep=self.deep.policy(str(self.agent.socket)),
             health=self.health.policy(),
             unrepaired=frozenset(group.name for group in self.groups if group.recovery is Recovery.NONE),
+            hot_spares=MappingProxyType({g.name: g.hot_spares for g in self.groups if g.hot_spares is not None}),
             slots=MappingProxyType(self.slots()),
             modes=MappingProxyType(self.checks.modes()),
             spares=frozenset(self.spares()),

@@ -1,0 +1,74 @@
+"""A resumed job's sound nodes are kept for it while its lost node is replaced, and never longer than they may be."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steward.testbed.bed import Bed
+from steward.testbed.faults import FaultKind
+from steward.testbed.reset import reset
+from tests.e2e.conftest import brought_up
+from tests.e2e.story import Story, task_script
+
+KEEP_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def keep_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
+    """Nodes n1..n3, of which a job takes all."""
+    yield from brought_up(request, nodes=3, steward=True, settings={"resume": {"keep_s": KEEP_S}})
+
+
+@pytest.fixture
+def site(keep_bed: Bed) -> Story:
+    reset(keep_bed)
+    place = Path(tempfile.mkdtemp(dir=keep_bed.shared))
+    place.chmod(0o1777)
+    return Story(keep_bed, place)
+
+
+def ran_on(site: Story, restart: int) -> set[str]:
+    return {line.split()[0].split(":")[1] for line in site.lines("started") if f"restart={restart} " in line}
+
+
+def reservations(site: Story) -> str:
+    return site.bed.run(["scontrol", "--oneliner", "show", "reservations"]).text
+
+
+def lose_n2(site: Story) -> tuple[int, int]:
+    """A job on all nodes loses one, which nobody replaces yet, while another waits for any node: their ids."""
+    job = site.submit(site.script("train.sh", f"srun bash {task_script(site)}\n"), "--auto-resume=1", "-N3", "-n3")
+    site.wait("three tasks run", lambda: len(ran_on(site, 0)) == 3)
+    other = site.submit(site.script("other.sh", "sleep 300\n"), "-N1", "--exclusive", "--nice=-50")
+    site.hurt(FaultKind.REFUSE_LAUNCH)
+    site.hurt(FaultKind.KILL_NODE, "n2")
+    site.wait("its sound nodes are kept", lambda: f"steward-keep-{job}" in reservations(site))
+    return job, other
+
+
+def test_the_other_nodes_wait_for_the_replacement_and_the_job_goes_first(site: Story) -> None:
+    job, other = lose_n2(site)
+    site.wait("the job is back in the queue", lambda: site.job(job).state == "PENDING")
+    assert "kept for it" in site.explain(f"{job}")
+    assert site.job(other).state == "PENDING"
+
+    site.hurt(FaultKind.ALLOW_LAUNCH)
+    site.wait("three tasks run again", lambda: len(ran_on(site, 1)) == 3, KEEP_S)
+
+    assert site.job(other).state == "PENDING"
+    site.wait("nothing is kept", lambda: "steward-keep" not in reservations(site))
+    site.wait("its nice value is its own again", lambda: site.job(job).fields["Nice"] == "0")
+
+
+def test_at_the_bound_others_may_have_the_nodes(site: Story) -> None:
+    job, other = lose_n2(site)
+
+    site.wait_state(other, "RUNNING", KEEP_S + 20)
+
+    assert "steward-keep" not in reservations(site)
+    assert site.job(job).state == "PENDING"
+    released = [event["text"] for event in site.events("job.keep_released") if event["job"] == job]
+    assert "resume.keep_s" in released[0]
+    site.hurt(FaultKind.ALLOW_LAUNCH)
