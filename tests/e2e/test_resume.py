@@ -55,7 +55,25 @@ def test_with_the_spare_outside_the_job_is_requeued_and_runs(story: Story, who: 
     (story.dir / "go").touch()
     assert story.wait_end(job).state == "COMPLETED"
     assert story.job(job).restarts == 1
+    is_accounted_for(story, job, victim, hurt_at)
     story.wait_case(victim, "closed", since=hurt_at)
+    assert story.get(f"/v1/report?job={job}")["jobs"][0]["incidents"][0]["returned"] > hurt_at
+
+
+def is_accounted_for(story: Story, job: int, victim: str, hurt_at: float) -> None:
+    """Its history has both runs, all its time is in one phase, and users of sacct read what happened."""
+    ended = lambda: story.get(f"/v1/jobs/{job}/history")[-1]["slurm_state"] == "COMPLETED"  # noqa: E731
+    story.wait("the ledger knows the end", ended)
+    first, second = story.get(f"/v1/jobs/{job}/history")
+    assert (first["ending"], first["culprits"], second["restart"]) == ("requeued", [victim], 1)
+    (told,) = story.get(f"/v1/report?job={job}")["jobs"]
+    spent = sum(segment["end"] - segment["begin"] for segment in told["timeline"])
+    assert spent == pytest.approx(second["ended"] - first["started"], abs=0.01)
+    assert sum(told["sums"]["seconds"].values()) == pytest.approx(spent, abs=0.01)
+    (incident,) = told["incidents"]
+    assert hurt_at - 1.0 <= incident["fault"] <= incident["detected"] <= incident["marked"] <= incident["running"]
+    shown = story.bed.run(["scontrol", "-o", "show", "job", str(job)]).text
+    assert f"AdminComment=steward: resumed 1x ({victim} " in shown
 
 
 def test_a_frozen_node_is_marked_within_seconds(story: Story) -> None:
