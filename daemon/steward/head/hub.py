@@ -61,7 +61,8 @@ class Hub:
         defaults: tuple[SiteDefault, ...] = (),
     ) -> None:
         """`keep_log` gets the output of nodes' setups, `keep_bundle` what jobs' tasks were doing, `facts` tells of a
-        resumed job's past; all are called in the loop's thread and must not block. `defaults` are told to every agent."""
+        resumed job's past; all are called in the loop's thread and must not block. `defaults` are told to
+        every agent."""
         self._sealer, self._clock, self._ring, self._tell, self._keep_log = sealer, clock, ring, tell, keep_log
         self._keep_bundle = keep_bundle
         self._heartbeat_s, self._nodes = heartbeat_s, 0

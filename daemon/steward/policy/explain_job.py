@@ -6,6 +6,7 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.policy.draft import Draft
 from steward.policy.explain_words import ago, until
 from steward.policy.failure import stalls
+from steward.policy.hang import hang_line
 from steward.policy.nudge import is_left_to_slurm, not_before
 from steward.policy.options import option_words, options
 
@@ -22,6 +23,8 @@ def resume_lines(mem: JobMemory, draft: Draft) -> list[str]:
     lines = [_asked(mem, draft), f"In force: {', '.join(option_words(mem.mode, draft.want.resume))}."]
     if mem.saved is not None:
         lines.append(_progress(mem, mem.saved, draft))
+    if mem.hang is not None:
+        lines.append(hang_line(mem.hang, draft.now))
     return lines + [line for attempt in mem.attempts for line in _attempt(attempt, draft.now)]
 
 

@@ -14,6 +14,7 @@ from steward.model.resume import Decision, JobMemory, Standstill
 from steward.model.why import Why
 from steward.policy.decide import Ruling, decide
 from steward.policy.draft import Draft
+from steward.policy.explain_words import ago
 from steward.policy.failure import Kind, told
 from steward.policy.rulings import requeue, requeue_by
 
@@ -50,6 +51,17 @@ def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
     if pace_s is None:
         return rules.hang_most_s
     return min(max(rules.hang_factor * pace_s, rules.hang_least_s), rules.hang_most_s)
+
+
+def hang_line(hang: Standstill, now: float) -> str:
+    """For `steward explain JOB`."""
+    what = "uses next to nothing" if hang.step is None else f"is still at step {hang.step}"
+    then = "it is left running" if hang.is_settled else "its nodes are looked at"
+    return f"It stands still: found {ago(hang.since, now)}, it {what}; {then}; {_where(hang)}."
+
+
+def _where(hang: Standstill) -> str:
+    return f"what its tasks did: bundles/{hang.name} in the head's state_dir"
 
 
 def _is_watched(job: Job, mem: JobMemory, draft: Draft) -> bool:
@@ -157,10 +169,10 @@ def _settle(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
     left = _why_left(mem, ruling, hang, draft)
     draft.jobs[job.id] = replace(mem, hang=replace(hang, is_settled=True))
     if left:
-        text = f"job {job.id} stands still ({found.text}) and is left running: {left}; stacks: bundles/{hang.name}"
+        text = f"job {job.id} stands still ({found.text}) and is left running: {left}; {_where(hang)}"
         draft.tell("job.hang_left", text, level=Level.WARNING, job=job.id)
         return
-    why = replace(ruling.why, evidence=(found.text, *ruling.why.evidence)[:10])
+    why = replace(ruling.why, evidence=(found.text, _where(hang), *ruling.why.evidence)[:10])
     requeue_by(job, _decided_for(hang), replace(ruling, why=why), draft)
 
 
