@@ -2,7 +2,8 @@
 
 A real agent with all its checks, and beside it the usual way: eight checks in a shell script (and, with --nhc, in the
 real NHC with that configuration), started anew every N seconds. CPU time is of the process and all that it started, as
-the kernel counted it; memory is the largest resident size. Goals: <= 0.2 % of a core and <= 40 MiB.
+the kernel counted it; memory is the largest resident size. A pass is one look of every quick check, in a process of its
+own that does nothing else. Goals: <= 0.2 % of a core, <= 40 MiB, <= 3 ms a pass.
 """
 
 import argparse
@@ -16,9 +17,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from steward.adapters.probe import LocalProbes
+from steward.checks import CHECKS
+from steward.checks.check import Facts
+from steward.checks.limits import Limits
+from steward.checks.past import Past
+from steward.model.ids import NodeName
+from steward.model.probe import RunProgram
 from tests.bench.hook_latency import agent_in
 
-GOAL_PERCENT, GOAL_MIB = 0.2, 40.0
+GOAL_PERCENT, GOAL_MIB, GOAL_PASS_MS = 0.2, 40.0, 3.0
+_PASSES = 9
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
@@ -62,6 +71,22 @@ def watch_agent(seconds: float) -> dict[str, float]:
         return {**_row(own_cpu_s(agent.pid) - before, took, mib), "wakes_per_s": round(woke, 2)}
 
 
+def quick_pass_ms() -> float:
+    """Median CPU time of a pass as an agent makes it: equal looks are one. Programs, which others pay for, are left out."""
+    probes, facts = LocalProbes(skew_s=lambda: None), Facts(node=NodeName("n1"), limits=Limits())
+    quick = [check for check in CHECKS if check.is_quick]
+    quick = [check for check in quick if not any(isinstance(one, RunProgram) for one in check.probes(facts))]
+    took = []
+    for _ in range(_PASSES):
+        time.sleep(1.0)  # what was looked at is not given again
+        began = time.process_time()
+        for check in quick:
+            raws = tuple(probes.look(probe) for probe in check.probes(facts))
+            check.verdict(raws, facts, Past(now=time.time()))
+        took.append((time.process_time() - began) * 1e3)
+    return round(sorted(took)[_PASSES // 2], 2)
+
+
 def _switches(pid: int) -> int:
     """Voluntary context switches of every thread: how often it was woken."""
     lines = [line for path in Path(f"/proc/{pid}/task").glob("*/status") for line in path.read_text().splitlines()]
@@ -98,7 +123,8 @@ def main() -> int:
         script = Path(name) / "eight"
         script.write_text(EIGHT_CHECKS)
         script.chmod(0o755)
-        rows = {"agent": watch_agent(arguments.seconds)}
+        pass_ms = quick_pass_ms()
+        rows = {"agent": {**watch_agent(arguments.seconds), "pass_ms": pass_ms}}
         for every_s in (15.0, arguments.every):
             rows[f"script every {every_s:g} s"] = run_anew([str(script)], arguments.seconds, every_s)
             if arguments.nhc and shutil.which("nhc"):
@@ -108,9 +134,12 @@ def main() -> int:
     for label, row in rows.items():
         woke = f"{row['wakes_per_s']:9.2f}" if "wakes_per_s" in row else ""
         print(f"{label:24}{row['percent']:12.4f}{row['cpu_s_per_h']:13.2f}{row['rss_mib']:9.1f}{woke}")
+    print(f"one pass of the quick checks: {pass_ms:.2f} ms of CPU time")
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
-    return 0 if rows["agent"]["percent"] <= GOAL_PERCENT and rows["agent"]["rss_mib"] <= GOAL_MIB else 1
+    agent = rows["agent"]
+    is_good = agent["percent"] <= GOAL_PERCENT and agent["rss_mib"] <= GOAL_MIB and pass_ms <= GOAL_PASS_MS
+    return 0 if is_good else 1
 
 
 if __name__ == "__main__":

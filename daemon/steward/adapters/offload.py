@@ -1,13 +1,15 @@
 """Blocking calls for asyncio, in daemon threads: a hung one is left behind and never waited for, not even at exit."""
 
 import asyncio
-import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from steward.adapters.crew import Crew
 from steward.ports import Retryable
 
 T = TypeVar("T")
+_CREW = Crew()
+"""Of this process."""
 
 
 class Threads:
@@ -27,7 +29,7 @@ class Threads:
 
 
 class _Call(Generic[T]):
-    """One call: runs in its thread, reports to its loop, and frees its place when it has really ended."""
+    """One call: runs in a thread, reports to its loop, and frees its place when it has really ended."""
 
     def __init__(self, what: Callable[[], T], release: Callable[[], None]) -> None:
         self._what = what
@@ -37,7 +39,7 @@ class _Call(Generic[T]):
 
     def start(self, name: str) -> "asyncio.Future[T]":
         try:
-            threading.Thread(target=self._run, name=name, daemon=True).start()
+            _CREW.submit(self._run, name)
         except RuntimeError as error:
             self._release()
             raise Retryable(f"{name}: {error}") from None

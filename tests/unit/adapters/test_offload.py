@@ -48,7 +48,7 @@ def test_no_more_calls_than_allowed_run_at_once() -> None:
         with lock:
             running += 1
             most = max(most, running)
-        threading.Event().wait(0.01)
+        threading.Event().wait(0.05)
         with lock:
             running -= 1
 

@@ -1,0 +1,111 @@
+"""Threads that are used again, and that one which hangs does not hold up."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from steward.adapters.crew import KEPT, Crew
+
+
+async def done(crew: Crew, work: Callable[[], object], times: int = 1, within_s: float = 5.0) -> None:
+    """Give it `times` pieces of work, and wait for all."""
+    left = threading.Semaphore(0)
+
+    def once() -> None:
+        work()
+        left.release()
+
+    for number in range(times):
+        crew.submit(once, f"work {number}")
+    ended = 0
+    async with asyncio.timeout(within_s):
+        while ended < times:
+            ended += left.acquire(blocking=False)
+            await asyncio.sleep(0.001)
+
+
+def test_much_quick_work_needs_few_threads() -> None:
+    seen: set[int] = set()
+    asyncio.run(done(Crew(), lambda: seen.add(threading.get_ident()), times=200))
+    assert len(seen) <= KEPT
+
+
+def test_work_one_after_the_other_is_done_by_threads_that_are_there() -> None:
+    seen: set[int] = set()
+
+    async def story() -> None:
+        crew = Crew()
+        for _ in range(20):
+            await done(crew, lambda: seen.add(threading.get_native_id()))
+
+    asyncio.run(story())
+    assert len(seen) <= KEPT
+
+
+def test_what_hangs_holds_up_nothing_else() -> None:
+    free = threading.Event()
+
+    def wait() -> None:
+        free.wait(20)
+
+    async def story() -> None:
+        crew = Crew()
+        for _ in range(5):
+            crew.submit(wait, "hangs")
+        await done(crew, lambda: None, times=10, within_s=2.0)
+
+    try:
+        asyncio.run(story())
+    finally:
+        free.set()
+
+
+def test_when_much_hung_and_is_free_again_most_threads_end() -> None:
+    free, names = threading.Event(), set[threading.Thread]()
+
+    def hang() -> None:
+        names.add(threading.current_thread())
+        free.wait(20)
+
+    async def story() -> None:
+        crew = Crew()
+        for _ in range(6):
+            crew.submit(hang, "hangs")
+        while len(names) < 6:
+            await asyncio.sleep(0.01)
+        free.set()
+        async with asyncio.timeout(5):
+            while sum(thread.is_alive() for thread in names) > KEPT:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(story())
+
+
+def test_work_that_a_loop_left_behind_is_done_with_the_next_loops() -> None:
+    free, did = threading.Event(), list[str]()
+    crew = Crew()
+
+    def wait() -> None:
+        free.wait(20)
+
+    async def first() -> None:
+        crew.submit(wait, "hangs")
+        crew.submit(lambda: did.append("left"), "left")
+
+    asyncio.run(first())
+    try:
+        asyncio.run(done(crew, lambda: None))
+    finally:
+        free.set()
+    assert did == ["left"]
+
+
+def test_without_any_thread_to_be_had_the_caller_hears_of_it() -> None:
+    class NoThreads(Crew):
+        def _start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    with pytest.raises(RuntimeError):
+        asyncio.run(done(NoThreads(), lambda: None))
