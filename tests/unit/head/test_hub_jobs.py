@@ -1,96 +1,72 @@
-"""What agents tell the head of jobs that run, over a real link: how far they are, and what their tasks are doing."""
+"""What agents tell the hub of opted-in jobs that run, and what it tells them."""
 
 import asyncio
 
-import pytest
+from steward.adapters.job_messages import exits_frame, facts_of, facts_wanted_frame
+from steward.model.ids import JobId, NodeName
+from steward.model.job_report import ResumeFacts, TaskExit
+from steward.model.resume_mode import ResumeMode, SiteDefault
+from tests.fakes.hub_bench import a_hub, hello
 
-from steward.adapters.progress_messages import progress_frame
-from steward.adapters.stacks_messages import StacksOrder, bundle_frames, stacks_of
-from steward.model.action import CollectStacks
-from steward.model.ids import JobId, Key, NodeName
-from steward.model.job_report import Progress
-from steward.model.why import Why
-from steward.ports import Permanent
-from tests.fakes.hub_bench import HubBench, a_hub
-
-N1, J7 = NodeName("n1"), JobId(7)
+DEFAULT = SiteDefault(partition="gpu", mode=ResumeMode.parse("1,max=3"))
+FACTS = ResumeFacts(resumes=2, reason="n3 died")
 
 
-def at_step(step: int | None, *, quiet_s: float = 0.0) -> Progress:
-    stepped = None if step is None else 90.0
-    return Progress(job=J7, restart=0, node=N1, step=step, stepped=stepped, quiet_s=quiet_s)
+def an_exit(task: int) -> TaskExit:
+    return TaskExit(job=JobId(7), restart=0, step="0", node=NodeName("n1"), task=task, status=9, at=100.0)
 
 
-async def told(bench: HubBench, step: int) -> None:
-    await bench.until(f"step {step}", lambda: [one.step for one in bench.view().progress] == [step])
-
-
-def test_a_jobs_progress_is_in_the_view_with_times_of_the_heads_clock() -> None:
-    async def story() -> None:
-        async with a_hub() as bench:
-            channel, _ = await bench.connect()
-            await bench.until_connected()
-            bench.clock.at = 3000.0
-            await channel.send(progress_frame([at_step(5)], 100.0))
-            await told(bench, 5)
-            (found,) = bench.view().progress
-            assert (found.job, found.node, found.stepped, found.at) == (J7, N1, 2990.0, 3000.0)
-
-    asyncio.run(story())
-
-
-def test_first_steps_and_rest_ring_and_no_other_step_does() -> None:
+def test_failed_tasks_are_in_the_view_with_times_of_the_heads_clock() -> None:
     async def story() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
             rings = bench.rings
-            await channel.send(progress_frame([at_step(1)], 100.0))
-            await told(bench, 1)
-            assert bench.rings == rings + 1
-            await channel.send(progress_frame([at_step(2)], 100.0))
-            await told(bench, 2)
-            assert bench.rings == rings + 1
-            await channel.send(progress_frame([at_step(3, quiet_s=30.0)], 100.0))
-            await told(bench, 3)
-            assert bench.rings == rings + 2
-            await channel.send(progress_frame([], 100.0))
-            await bench.until("it is gone", lambda: not bench.view().progress)
-            assert bench.rings == rings + 3
+            await channel.send(exits_frame((an_exit(1),), now=103.0))
+            await bench.until("it is seen", lambda: bench.view().exits)
+            (seen,) = bench.view().exits
+            assert (seen.task, seen.status, seen.at) == (1, 9, bench.clock.at - 3.0)
+            assert bench.rings > rings
 
     asyncio.run(story())
 
 
-def an_order(name: str = "7-0-5") -> CollectStacks:
-    why = Why(rule="job.hang", text="it stands still")
-    nodes = frozenset({N1, NodeName("n9")})
-    return CollectStacks(key=Key("k"), why=why, job=J7, nodes=nodes, name=name, signal="USR1")
-
-
-def test_the_order_to_keep_stacks_reaches_the_agents_it_names() -> None:
+def test_what_is_told_again_on_a_new_connection_is_no_news_and_only_the_last_are_kept() -> None:
     async def story() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            bench.hub.collect_stacks(an_order())
-            assert stacks_of(await channel.receive()) == StacksOrder(job=J7, name="7-0-5", signal="USR1")
-            with pytest.raises(Permanent):
-                bench.hub.collect_stacks(an_order("../../etc"))
+            await channel.send(exits_frame((an_exit(1),), now=100.0))
+            await bench.until("it is seen", lambda: bench.view().exits)
+            first = bench.view().exits
+            bench.clock.at += 50.0
+            again, _ = await bench.connect()
+            await again.send(exits_frame((an_exit(1), an_exit(2)), now=160.0))
+            await bench.until("the new one is seen", lambda: len(bench.view().exits) == 2)
+            assert bench.view().exits[0] == first[0]
+            for begin in (3, 40):
+                await again.send(exits_frame(map(an_exit, range(begin, begin + 37)), now=160.0))
+            await bench.until("the last ones are kept", lambda: bench.view().exits[-1].task == 76)
+            assert len(bench.view().exits) == 64
 
     asyncio.run(story())
 
 
-def test_a_bundle_counts_when_its_last_piece_is_here() -> None:
+def test_a_question_after_a_jobs_past_is_answered_at_once() -> None:
     async def story() -> None:
-        async with a_hub() as bench:
+        async with a_hub(facts=lambda job: FACTS if job == 7 else None) as bench:
             channel, _ = await bench.connect()
-            await bench.until_connected()
-            first, last = bundle_frames("7-0-5", "x" * 20_000)
-            await channel.send(first)
-            await channel.send(progress_frame([at_step(1)], 100.0))
-            await told(bench, 1)
-            assert bench.view().bundles == ()
-            await channel.send(last)
-            await bench.until("it is told", lambda: bench.view().bundles == ("7-0-5",))
+            for job, known in ((7, FACTS), (8, None)):
+                await channel.send(facts_wanted_frame(JobId(job)))
+                assert facts_of(await channel.receive()) == (job, known)
+
+    asyncio.run(story())
+
+
+def test_every_agent_is_told_the_sites_defaults_when_it_connects() -> None:
+    async def story() -> None:
+        async with a_hub(defaults=(DEFAULT,)) as bench:
+            _, terms = await bench.connect(hello("n2"))
+            assert terms.defaults == (DEFAULT,)
 
     asyncio.run(story())

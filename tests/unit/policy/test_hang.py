@@ -8,6 +8,7 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.job_report import Progress
 from steward.model.resume_mode import ResumeMode
+from steward.policy.explain import explain_job
 from tests.builders.picture import T0, Picture, a_cluster, n
 
 J7 = JobId(7)
@@ -203,3 +204,15 @@ def test_a_restart_of_the_head_does_not_begin_anew() -> None:
     again = replace(picture, seen=replace(picture.seen, agents_since=picture.now))
     assert "CollectStacks" not in kinds(again)
     assert "RequeueJob" in kinds(answered(again))
+
+
+def explained(picture: Picture) -> str:
+    return "\n".join(explain_job(J7, picture.seen, picture.want, picture.memory, picture.now))
+
+
+def test_explain_says_that_it_stands_still_and_where_its_stacks_are() -> None:
+    picture = stuck("1").then(3.0)
+    assert "It stands still: found 3 s ago, it is still at step 100; its nodes are looked at" in explained(picture)
+    assert "bundles/7-0-100" in explained(picture)
+    assert "it is left running" in explained(answered(picture).then(1.0))
+    assert "bundles/7-0-100" in explained(answered(stuck().then(3.0)).then(1.0))

@@ -1,0 +1,96 @@
+"""What agents tell the head of jobs that run, over a real link: how far they are, and what their tasks are doing."""
+
+import asyncio
+
+import pytest
+
+from steward.adapters.progress_messages import progress_frame
+from steward.adapters.stacks_messages import StacksOrder, bundle_frames, stacks_of
+from steward.model.action import CollectStacks
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.job_report import Progress
+from steward.model.why import Why
+from steward.ports import Permanent
+from tests.fakes.hub_bench import HubBench, a_hub
+
+N1, J7 = NodeName("n1"), JobId(7)
+
+
+def at_step(step: int | None, *, quiet_s: float = 0.0) -> Progress:
+    stepped = None if step is None else 90.0
+    return Progress(job=J7, restart=0, node=N1, step=step, stepped=stepped, quiet_s=quiet_s)
+
+
+async def told(bench: HubBench, step: int) -> None:
+    await bench.until(f"step {step}", lambda: [one.step for one in bench.view().progress] == [step])
+
+
+def test_a_jobs_progress_is_in_the_view_with_times_of_the_heads_clock() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            bench.clock.at = 3000.0
+            await channel.send(progress_frame([at_step(5)], 100.0))
+            await told(bench, 5)
+            (found,) = bench.view().progress
+            assert (found.job, found.node, found.stepped, found.at) == (J7, N1, 2990.0, 3000.0)
+
+    asyncio.run(story())
+
+
+def test_first_steps_and_rest_ring_and_no_other_step_does() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            rings = bench.rings
+            await channel.send(progress_frame([at_step(1)], 100.0))
+            await told(bench, 1)
+            assert bench.rings == rings + 1
+            await channel.send(progress_frame([at_step(2)], 100.0))
+            await told(bench, 2)
+            assert bench.rings == rings + 1
+            await channel.send(progress_frame([at_step(3, quiet_s=30.0)], 100.0))
+            await told(bench, 3)
+            assert bench.rings == rings + 2
+            await channel.send(progress_frame([], 100.0))
+            await bench.until("it is gone", lambda: not bench.view().progress)
+            assert bench.rings == rings + 3
+
+    asyncio.run(story())
+
+
+def an_order(name: str = "7-0-5") -> CollectStacks:
+    why = Why(rule="job.hang", text="it stands still")
+    nodes = frozenset({N1, NodeName("n9")})
+    return CollectStacks(key=Key("k"), why=why, job=J7, nodes=nodes, name=name, signal="USR1")
+
+
+def test_the_order_to_keep_stacks_reaches_the_agents_it_names() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            bench.hub.collect_stacks(an_order())
+            assert stacks_of(await channel.receive()) == StacksOrder(job=J7, name="7-0-5", signal="USR1")
+            with pytest.raises(Permanent):
+                bench.hub.collect_stacks(an_order("../../etc"))
+
+    asyncio.run(story())
+
+
+def test_a_bundle_counts_when_its_last_piece_is_here() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            first, last = bundle_frames("7-0-5", "x" * 20_000)
+            await channel.send(first)
+            await channel.send(progress_frame([at_step(1)], 100.0))
+            await told(bench, 1)
+            assert bench.view().bundles == ()
+            await channel.send(last)
+            await bench.until("it is told", lambda: bench.view().bundles == ("7-0-5",))
+
+    asyncio.run(story())
