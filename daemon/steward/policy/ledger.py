@@ -6,6 +6,7 @@ Written from the picture and from what was decided in this plan; no other step d
 from dataclasses import replace
 
 from steward.model.case import Case
+from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.job_report import Progress
 from steward.model.ledger import Ending, Run
@@ -43,11 +44,19 @@ def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: D
         runs[-1] = _noted(runs[-1], draft)
         runs = _retried(runs, mem, job)
         runs[-1] = _closed(runs[-1], mem, job, draft)
-    elif runs and runs[-1].ending is Ending.REQUEUED and runs[-1].eligible is None and mem.last_nudge:
-        runs[-1] = replace(runs[-1], eligible=mem.last_nudge)
+    elif runs and runs[-1].ending is Ending.REQUEUED:
+        runs[-1] = _waiting(runs[-1], mem)
     if job is not None and job.is_active and _is_new(job, runs):
         runs = _opened(runs, mem, job, draft)
     return tuple(_explained(run, draft) for run in runs[-RUNS_KEPT:])
+
+
+def _waiting(run: Run, mem: JobMemory) -> Run:
+    """Slurm may requeue a job, and hide for a moment that it did, before anything was decided about it."""
+    attempt = _last(mem, run, (Decision.REQUEUE, Decision.WAIT)) if run.decision is None else None
+    if attempt is not None:
+        run = _ended(run, attempt, run.ended or attempt.at, Ending.REQUEUED)
+    return replace(run, eligible=mem.last_nudge) if run.eligible is None and mem.last_nudge else run
 
 
 def _is_new(job: Job, runs: list[Run]) -> bool:
@@ -99,11 +108,20 @@ def _with_progress(run: Run, told: Progress, draft: Draft) -> Run:
     )
 
 
+def _at_last(run: Run, draft: Draft) -> Run:
+    told = _progress(run, draft)
+    return run if told is None else _with_progress(run, told, draft)
+
+
 def _progress(run: Run, draft: Draft) -> Progress | None:
     """Of the node that tells of the most."""
-    views = (draft.seen.agents.get(node) for node in sorted(run.nodes))
+    views = (draft.seen.agents.get(node) for node in run.nodes)
     told = [one for view in views if view for one in view.progress if (one.job, one.restart) == (run.job, run.restart)]
-    return max(told, key=lambda one: (one.step is not None, one.step or 0, one.checkpoint_step or 0), default=None)
+    return max(told, key=_how_far, default=None)
+
+
+def _how_far(told: Progress) -> tuple[bool, int, int, NodeName]:
+    return told.step is not None, told.step or 0, told.checkpoint_step or 0, told.node
 
 
 def _first_step(run: Run, told: Progress) -> float | None:
@@ -140,17 +158,16 @@ def _retried(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
 
 def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
     """As it was, unless it is over or another one follows."""
-    told = _progress(run, draft)
     if mem.ended is not None:
         at = job.ended if job is not None and job.ended is not None else mem.ended
         final = _last(mem, run, (Decision.STOP,)) if "COMPLETED" not in mem.end_text else None
-        run = _with_progress(run, told, draft) if told else run
+        run = _at_last(run, draft)
         return replace(_ended(run, final, run.ended or max(at, run.started), Ending.OVER), end_text=mem.end_text)
     if job is None:
         return run
     if job.is_pending or job.restarts > run.restart:
         attempt = _last(mem, run, (Decision.REQUEUE, Decision.WAIT))
-        run = _with_progress(run, told, draft) if told else run
+        run = _at_last(run, draft)
         return _ended(run, attempt, run.ended or _left(attempt, mem, job, draft), Ending.REQUEUED)
     if job.is_active:
         return _going(run, mem, job)
