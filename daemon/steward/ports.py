@@ -69,8 +69,9 @@ class SlurmPort(Protocol):
         ran cannot be changed while Slurm cleans it up and gets its list from `nudge`. Raises Stale when the job is
         already pending or gone."""
 
-    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
-        """Make a pending job eligible now with this exclude list; `release` lifts a hold set by Slurm."""
+    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
+        """Make a pending job eligible in `delay_s` (whole seconds, rounded up) with this exclude list; `release` lifts
+        a hold set by Slurm."""
 
     def allow_requeue(self, job: JobId) -> None:
         """Set Requeue=1 on a job."""

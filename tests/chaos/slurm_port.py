@@ -74,9 +74,9 @@ class SlurmOfWorld:
         rules.may_requeue(rules.found(self.jobs(), job))
         self._write(lambda: [self.world.slurm.requeue(job, exclude, self.world.now)])
 
-    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
+    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
         rules.may_nudge(rules.found(self.jobs(), job), release=release)
-        self._write(lambda: [self.world.slurm.nudge(job, exclude, self.world.now)])
+        self._write(lambda: [self.world.slurm.nudge(job, exclude, self.world.now, delay_s)])
 
     def allow_requeue(self, job: JobId) -> None:
         self._write(lambda: [self.world.slurm.allow_requeue(job)])
@@ -174,4 +174,3 @@ class SlurmOfWorld:
             raise Retryable("scontrol: its answer cannot be read")
         if failed:
             raise error(failed[0])
-

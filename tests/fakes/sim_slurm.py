@@ -151,12 +151,12 @@ class SimSlurm:
         self._back_to_queue(replace(job, excluded=exclude), now)
         return ""
 
-    def nudge(self, id: JobId, exclude: frozenset[NodeName], now: float) -> str:
+    def nudge(self, id: JobId, exclude: frozenset[NodeName], now: float, delay_s: float = 0.0) -> str:
         job = self.jobs.get(id)
         if job is None or not job.is_pending or self.is_completing(id, now):
             return "it does not wait"
-        self.runs[id].begin = now
-        self.jobs[id] = replace(job, excluded=exclude, reason="Resources")
+        self.runs[id].begin = now + delay_s
+        self.jobs[id] = replace(job, excluded=exclude, reason="BeginTime" if delay_s else "Resources")
         return ""
 
     def allow_requeue(self, id: JobId) -> str:

@@ -100,12 +100,12 @@ class FakeSlurm(FakeDeepJobs):
         if not found.is_active:
             self._change(job, excluded=exclude)
 
-    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
+    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
         found = rules.found(self.jobs(), job)
         rules.may_nudge(found, release=release)
         rules.spelled(found)
         held = found.reason in (_USERS_HOLD, _SLURMS_HOLD) and not release
-        self._change(job, excluded=exclude, eligible=self.now, reason=found.reason if held else "None")
+        self._change(job, excluded=exclude, eligible=self.now + delay_s, reason=found.reason if held else "None")
 
     def allow_requeue(self, job: JobId) -> None:
         rules.spelled(rules.found(self.jobs(), job))

@@ -255,7 +255,7 @@ class World:
             case RequeueJob():
                 return slurm.requeue(action.job, action.exclude, now)
             case NudgeJob():
-                return slurm.nudge(action.job, action.exclude, now)
+                return slurm.nudge(action.job, action.exclude, now, action.delay_s)
             case AllowRequeue():
                 return slurm.allow_requeue(action.job)
             case ExtendLimit() | SetNice() | KeepNodes() | FreeNodes() | CommentJob():

@@ -53,11 +53,12 @@ class RequeueJob(_Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NudgeJob(_Action):
-    """Make a requeued job eligible now (`starttime=now`); `exclude` as in RequeueJob; releases Slurm's own hold."""
+    """Make a requeued job eligible in `delay_s`; `exclude` as in RequeueJob; releases Slurm's own hold."""
 
     job: JobId
     exclude: frozenset[NodeName] = frozenset()
     release: bool = False
+    delay_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from steward.policy.rulings import remember_excludes
 
 PEOPLES_HOLDS = frozenset({"JobHeldUser", "JobHeldAdmin"})
 GROWTH = 1.5
+DEFER_AGAIN_S = 5.0
 
 
 def slurms_requeue(mem: JobMemory) -> str:
@@ -26,7 +27,10 @@ def slurms_requeue(mem: JobMemory) -> str:
 def nudge(job: Job, draft: Draft) -> None:
     """Make the job eligible now and wake the scheduler, often at first; never past a person's hold."""
     mem = draft.jobs[job.id]
-    if job.is_completing or _is_held_by_person(job, draft) or is_left_to_slurm(mem) or _backs_off(job, mem, draft):
+    if job.is_completing or _is_held_by_person(job, draft) or is_left_to_slurm(mem):
+        return
+    if draft.now < (begin := not_before(mem, draft)):
+        _put_off(job, mem, begin, draft)
         return
     if draft.now < (safe := _credential_safe_at(job, draft)):
         draft.wake(safe)
@@ -92,14 +96,23 @@ def _is_under_way(attempt: Attempt) -> bool:
     return attempt.is_requeue and attempt.running is None
 
 
-def _backs_off(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    at = not_before(mem, draft)
-    if draft.now >= at:
-        return False
+def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
+    """Have Slurm not start it before `at`: by itself it would, two minutes after the requeue, and without its excludes.
+    A job that Slurm holds waits anyhow."""
     draft.wake(at)
-    text = f"job {job.id} was resumed {mem.resumes} times: it is not hurried on for {at - draft.now:.0f} s"
-    draft.tell("job.backoff", text, once=f"backoff:{job.id}:{job.restarts}", job=job.id)
-    return True
+    why = Why(
+        rule="resume.backoff",
+        text=f"it was resumed {mem.resumes} times: it waits a while",
+        evidence=(f"not before {at - draft.now:.0f} s from now",),
+    )
+    draft.tell("job.backoff", f"job {job.id}: {why}", once=f"backoff:{job.id}:{job.restarts}", job=job.id)
+    key = Key(f"defer:{job.id}:{job.restarts}")
+    if job.reason in SLURMS_HOLDS:
+        return
+    exclude = exclude_list(job, mem, draft)
+    action = NudgeJob(key=key, why=why, job=job.id, exclude=exclude, delay_s=at - draft.now)
+    if draft.wish(action, DEFER_AGAIN_S if key in draft.seen.failures else None):
+        remember_excludes(job, exclude, draft)
 
 
 def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:

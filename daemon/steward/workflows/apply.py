@@ -204,7 +204,7 @@ class Applier:
             case RequeueJob():
                 slurm.requeue(first.job, first.exclude)
             case NudgeJob():
-                slurm.nudge(first.job, first.exclude, release=first.release)
+                slurm.nudge(first.job, first.exclude, release=first.release, delay_s=first.delay_s)
             case AllowRequeue():
                 slurm.allow_requeue(first.job)
             case ExtendLimit():

@@ -120,7 +120,7 @@ def test_the_newest_checkpoint_is_remembered_when_its_node_is_gone() -> None:
 
 
 def third_resume(text: str = "any:9") -> Picture:
-    """Its third requeue within two minutes; it waits in the queue since a second."""
+    """Its third requeue within two minutes; it has just come to the queue."""
     picture = opted(f"{text},age=0")
     for restart in range(3):
         picture = fails_again(picture, restart)
@@ -128,19 +128,21 @@ def third_resume(text: str = "any:9") -> Picture:
             back = picture.then(0.1).requeued().then(1.5).see(asks=())
             on = {"state": JobState.RUNNING, "nodes": names(*THREE), "batch_host": n("n1"), "started": back.now}
             picture = back.change_job(7, **on).then(5.0)
-    return picture.then(0.1).requeued().see(asks=()).then(1.1)
+    return picture.then(0.1).requeued().see(asks=())
 
 
 def test_a_job_that_is_resumed_again_and_again_is_hurried_on_only_after_a_while() -> None:
     waits = third_resume()
-    assert wishes(waits, NudgeJob) == []
-    assert "backoff:7:3" in waits.plan().memory.noted
+    (later,) = wishes(waits, NudgeJob)
+    assert isinstance(later, NudgeJob)
+    assert later.delay_s == pytest.approx(55.0, abs=6.0)
+    assert wishes(waits.then(5.0), NudgeJob) == []
     assert waits.wait(40.0).memory.jobs[J].nudges == 0
     assert waits.wait(70.0).memory.jobs[J].nudges > 0
 
 
 def test_a_job_may_do_without_back_off() -> None:
-    assert len(wishes(third_resume("any:9,backoff=0"), NudgeJob)) == 1
+    assert len(wishes(third_resume("any:9,backoff=0").then(1.1), NudgeJob)) == 1
 
 
 def ended(text: str, state: JobState, **resume: Any) -> Picture:

@@ -28,6 +28,7 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
 """
 
 import contextlib
+import math
 import os
 import pwd
 from collections.abc import Iterable, Mapping, Sequence
@@ -113,11 +114,12 @@ class CommandLineSlurm:
         if not before.is_active and not before.is_completing:
             self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 
-    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
+    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
         waiting = rules.found(self.jobs(), job)
         rules.may_nudge(waiting, release=release)
         name = rules.spelled(waiting)
-        self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}", "starttime=now")
+        start = f"starttime=now+{math.ceil(delay_s)}" if delay_s > 0 else "starttime=now"
+        self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}", start)
         if release:
             self._write("release", name)
 

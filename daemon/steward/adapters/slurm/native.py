@@ -66,8 +66,8 @@ class PyslurmSlurm:
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
         self._commands.requeue(job, exclude)
 
-    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool) -> None:
-        self._commands.nudge(job, exclude, release=release)
+    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
+        self._commands.nudge(job, exclude, release=release, delay_s=delay_s)
 
     def allow_requeue(self, job: JobId) -> None:
         self._commands.allow_requeue(job)
