@@ -35,7 +35,7 @@ def test_an_unknown_table_is_refused() -> None:
 
 def test_an_unknown_key_in_a_group_is_named_with_the_groups_number() -> None:
     text = '[[groups]]\nname="a"\nnodes="n1"\nprovider="static"\ncolour="red"'
-    assert 'groups[0].colour = "red": unknown key; remove it, or use one of: name, nodes, provider' in refusal(text)
+    assert 'groups[0].colour = "red": unknown key; remove it, or use one of: hot_spares, name, nodes' in refusal(text)
 
 
 def test_a_number_out_of_range_is_named_with_its_range() -> None:
