@@ -72,7 +72,7 @@ def watch_agent(seconds: float) -> dict[str, float]:
 
 
 def quick_pass_ms() -> float:
-    """Median CPU time of a pass as an agent makes it: equal looks are one. Programs, which others pay for, are left out."""
+    """Median CPU time of a pass as an agent makes it: equal looks are one. Checks that start a program are left out."""
     probes, facts = LocalProbes(skew_s=lambda: None), Facts(node=NodeName("n1"), limits=Limits())
     quick = [check for check in CHECKS if check.is_quick]
     quick = [check for check in quick if not any(isinstance(one, RunProgram) for one in check.probes(facts))]

@@ -1,7 +1,5 @@
 """The agent's senses: each kind of probe, done. Calls block: use them in a thread that may be left behind."""
 
-import errno
-import glob
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,7 @@ from steward.adapters.nvml import Nvml
 from steward.adapters.processes import Processes
 from steward.adapters.programs import run_on_each, run_program
 from steward.adapters.shared_looks import SharedLooks
+from steward.adapters.small_files import text_of, texts_of
 from steward.adapters.spool import spool_dir
 from steward.model.probe import (
     AskMunge,
@@ -34,9 +33,6 @@ from steward.model.probe import (
 )
 from steward.ports import MungePort, Permanent, PortError
 
-_MAX_FILE = 65536
-_NOTHING_TO_SAY = (errno.EINVAL, errno.EIO, errno.ENODEV, errno.EOPNOTSUPP)
-"""What sysfs answers for a property that this device does not have, or a link that is down."""
 _DRIVER_GPUS = "/proc/driver/nvidia/gpus"
 """Where the NVIDIA driver lists its devices."""
 
@@ -77,7 +73,7 @@ class LocalProbes:
     def _look(self, probe: Probe) -> Raw:
         match probe:
             case ReadFiles():
-                return Raw(files={path: _text(self._real(path)) for path in probe.paths})
+                return Raw(files={path: text_of(self._real(path)) for path in probe.paths})
             case ReadTree():
                 return Raw(files=self._tree(probe))
             case DiskUsage():
@@ -114,9 +110,9 @@ class LocalProbes:
         return self._roots[root] + path[len(root) :] if root in self._roots else path
 
     def _tree(self, probe: ReadTree) -> dict[str, str | None]:
-        found = sorted((path, pattern) for pattern in probe.patterns for path in glob.glob(self._real(pattern)))
-        files = [(path, pattern) for path, pattern in found if os.path.isfile(path)]
-        return {self._asked(path, pattern): _text(path) for path, pattern in files[: probe.max_files]}
+        asked = {self._real(pattern): pattern for pattern in probe.patterns}
+        found = texts_of(asked, probe.max_files)
+        return {self._asked(path, asked[pattern]): text for path, pattern, text in found}
 
     def _asked(self, path: str, pattern: str) -> str:
         """The name of a file that was found, as the pattern would have named it."""
@@ -145,19 +141,6 @@ class LocalProbes:
     def _driver_gpus(self) -> list[str]:
         driver = Path(self._real(_DRIVER_GPUS))
         return sorted(path.name for path in driver.iterdir()) if driver.is_dir() else []
-
-
-def _text(path: str) -> str | None:
-    """None where it is absent, or a file of sysfs that has nothing to say."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(_MAX_FILE).decode("utf-8", "replace")
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        if error.errno in _NOTHING_TO_SAY:
-            return None
-        raise
 
 
 def _disk(path: str) -> Disk:
