@@ -8,7 +8,7 @@ from steward.adapters.wire import Frame, Malformed
 from steward.model.ask import Ask, AskKind
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import Lean, LogSign
-from steward.model.text import printable
+from steward.model.text import printable, shown
 
 MAX_SIGNS = 16
 MAX_SIGN_LINE = 200
@@ -76,5 +76,5 @@ def _sign_of(value: object) -> LogSign:
 def _yes_or_no(record: Mapping[str, Any], key: str) -> bool:
     value = record.get(key)
     if not isinstance(value, bool):
-        raise Malformed(f"{key}={value!r} is neither true nor false")
+        raise Malformed(f"{key}={shown(value)} is neither true nor false")
     return value

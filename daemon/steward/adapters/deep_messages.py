@@ -11,7 +11,7 @@ from steward.adapters.wire import Frame, Malformed
 from steward.model.deep import DeepReport, Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
-from steward.model.text import printable
+from steward.model.text import printable, shown
 
 MAX_MEASURES = 200
 """Of one node in one run: enough for a tournament of 48 nodes, and what fits a frame."""
@@ -49,7 +49,7 @@ def measure_of(record: object, here: NodeName) -> Measure:
     try:
         outcome = Outcome(record.get("outcome"))
     except ValueError:
-        raise Malformed(f"outcome={record.get('outcome')!r} is no outcome") from None
+        raise Malformed(f"outcome={shown(record.get('outcome'))} is no outcome") from None
     if node != here and outcome is not Outcome.UNKNOWN:
         raise Malformed(f"{here} tells a measure of {node}")
     return Measure(
@@ -80,7 +80,7 @@ def deep_of(frame: Mapping[str, Any], node: NodeName) -> DeepReport:
     """Raises Malformed."""
     done = frame.get("done")
     if not isinstance(done, bool):
-        raise Malformed(f"done={done!r} is neither true nor false")
+        raise Malformed(f"done={shown(done)} is neither true nor false")
     return DeepReport(
         run=run_id(frame, "run"),
         node=node,

@@ -10,7 +10,7 @@ from steward.adapters.wire import Frame, Malformed
 from steward.model.action import MendNode
 from steward.model.health import Advice
 from steward.model.mend import MendReport, fits
-from steward.model.text import printable
+from steward.model.text import printable, shown
 from steward.ports import Permanent
 
 
@@ -35,7 +35,7 @@ def mend_of(frame: Frame) -> MendOrder:
     try:
         rung = Advice(frame.get("rung"))
     except ValueError:
-        raise Malformed(f"rung={frame.get('rung')!r} is no rung of the ladder") from None
+        raise Malformed(f"rung={shown(frame.get('rung'))} is no rung of the ladder") from None
     order = MendOrder(rung=rung, target=text(frame, "target"), token=text(frame, "token"))
     if not is_token(order.token) or not fits(order.rung, order.target):
         raise Malformed(f"{order} is no order for an agent")

@@ -14,7 +14,7 @@ from steward.model.health import Advice, Finding, Outcome, Report, Scope, Severi
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.resume_mode import MAX_TEXT as MAX_MODE
 from steward.model.resume_mode import ResumeMode
-from steward.model.text import printable
+from steward.model.text import printable, shown
 
 MAX_FINDINGS = 48
 MAX_CHECKS = 256
@@ -32,14 +32,14 @@ def whole(frame: Mapping[str, Any], key: str, *, low: int = 0, high: int = 2**63
     """An integer field within its range."""
     value = frame.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise Malformed(f"{key}={value!r} is not a whole number from {low} to {high}")
+        raise Malformed(f"{key}={shown(value)} is not a whole number from {low} to {high}")
     return value
 
 
 def number(frame: Mapping[str, Any], key: str) -> float:
     value = frame.get(key)
     if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > 1e15:
-        raise Malformed(f"{key}={value!r} is not a number")
+        raise Malformed(f"{key}={shown(value)} is not a number")
     return float(value)
 
 
@@ -246,4 +246,4 @@ def word(kind: Any, frame: Mapping[str, Any], key: str) -> Any:
     try:
         return kind(frame.get(key))
     except ValueError:
-        raise Malformed(f"{key}={frame.get(key)!r} is not a word that is known here") from None
+        raise Malformed(f"{key}={shown(frame.get(key))} is not a word that is known here") from None

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from steward.adapters.offload import Threads
+from steward.model.text import shown
 from steward.ports import MungePort, Permanent
 
 MUNGE_TIMEOUT_S = 2.0
@@ -25,9 +26,13 @@ class Role(Enum):
 
 
 def digest(frame: Mapping[str, Any], role: Role, *nonces: str) -> bytes:
-    """What the credential carries: the frame without its "cred", who sent it, and the connection's nonces."""
+    """What the credential carries: the frame without its "cred", who sent it, and the connection's nonces. Raises
+    Permanent for a frame that is nested too deeply: of whoever it is, it is no Steward's."""
     rest = {key: value for key, value in frame.items() if key != "cred"}
-    text = json.dumps([role.value, *nonces, rest], sort_keys=True, separators=(",", ":"))
+    try:
+        text = json.dumps([role.value, *nonces, rest], sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        raise Permanent("a frame that is nested too deeply") from None
     return hashlib.sha256(text.encode()).digest()
 
 
@@ -78,7 +83,7 @@ class Seals:
     async def open(self, frame: Mapping[str, Any]) -> dict[str, Any]:
         """The frame without its seal. Raises Permanent when it is not the next one of this connection's peer."""
         if frame.get("seq") != self._received + 1:
-            raise Permanent(f"frame {frame.get('seq')!r} came where {self._received + 1} was due")
+            raise Permanent(f"frame {shown(frame.get('seq'))} came where {self._received + 1} was due")
         await self._sealer.verify(frame.get("cred"), digest(frame, self._role.other, *self._nonces))
         self._received += 1
         return {key: value for key, value in frame.items() if key not in ("seq", "cred")}

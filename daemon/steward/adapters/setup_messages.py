@@ -16,7 +16,7 @@ from steward.adapters.messages import MAX_TEXT, items, number, text, whole
 from steward.adapters.wire import Frame, Malformed
 from steward.model.action import SetUpNode
 from steward.model.setup import Lifecycle, SetupReport, SetupState
-from steward.model.text import printable
+from steward.model.text import printable, shown
 from steward.ports import Permanent
 
 MAX_LINES = 20
@@ -150,7 +150,7 @@ def setup_of(frame: Mapping[str, Any]) -> SetupReport:
     try:
         state = SetupState(frame.get("state"))
     except ValueError:
-        raise Malformed(f"state={frame.get('state')!r} is no state of a setup") from None
+        raise Malformed(f"state={shown(frame.get('state'))} is no state of a setup") from None
     return SetupReport(
         token=_token(frame),
         state=state,
