@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.node import Node
 from steward.model.partition import PartitionState
 from steward.ports import Retryable, SlurmPort
@@ -39,6 +39,9 @@ class SlurmWorld(Protocol):
         """The running job's script ends with this raw wait status."""
 
     def cancel(self, job: JobId) -> None: ...
+
+    def time_out(self, job: JobId) -> None:
+        """Its time limit is over; Slurm may need half a minute to see it."""
 
     def hold_after_requeue(self, job: JobId) -> None:
         """Back in the queue, held by Slurm."""
@@ -131,6 +134,9 @@ class FakeWorld(SlurmWorld):
 
     def cancel(self, job: JobId) -> None:
         self.fake.cancel(job)
+
+    def time_out(self, job: JobId) -> None:
+        self.fake.end(job, JobState.TIMEOUT)
 
     def hold_after_requeue(self, job: JobId) -> None:
         self.fake.requeue_held(job)
@@ -228,6 +234,9 @@ class RealWorld(SlurmWorld):
 
     def cancel(self, job: JobId) -> None:
         self.cluster.run("scancel", str(job))
+
+    def time_out(self, job: JobId) -> None:
+        self.cluster.run("scontrol", "update", f"jobid={job}", "endtime=now")
 
     def hold_after_requeue(self, job: JobId) -> None:
         self.cluster.run("scontrol", "requeuehold", str(job))

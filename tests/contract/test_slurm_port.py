@@ -67,12 +67,6 @@ def test_a_hostile_job_name_is_only_a_name(slurm_world: SlurmWorld, name: str) -
     assert JobId(77) not in slurm_world.port.jobs()
 
 
-def test_a_time_limit_is_read_in_seconds(slurm_world: SlurmWorld) -> None:
-    job = slurm_world.running(slurm_world.submit(minutes=90))
-
-    assert job.time_limit_s == 5400.0
-
-
 def test_a_hostile_reason_is_only_a_reason(slurm_world: SlurmWorld) -> None:
     text = "x State=IDLE [root@2020-01-01] NodeName=n9"
     slurm_world.admin("n1", "drain", text)
@@ -225,22 +219,6 @@ def test_a_job_without_requeue_comes_back_only_when_that_was_allowed(slurm_world
     assert slurm_world.job(job).requeue
     slurm_world.port.requeue(job, NONE)
     assert slurm_world.pending(job).restarts == 1
-
-
-def test_a_job_that_is_put_off_does_not_run_before_its_time_or_the_next_nudge(slurm_world: SlurmWorld) -> None:
-    job = slurm_world.running(slurm_world.submit()).id
-    slurm_world.port.requeue(job, NONE)
-    slurm_world.pending(job)
-    slurm_world.port.nudge(job, frozenset({N1, N2}), release=False, delay_s=300.0)
-    put_off = slurm_world.job(job)
-    assert put_off.is_pending
-    assert put_off.eligible is not None
-
-    slurm_world.port.nudge(job, frozenset({N1, N2}), release=False)
-    running = slurm_world.running(job)
-    assert running.nodes == {N3}
-    assert running.started is not None
-    assert running.started < put_off.eligible - 100.0
 
 
 def test_a_nudged_job_runs_soon_and_not_where_it_is_excluded(slurm_world: SlurmWorld) -> None:

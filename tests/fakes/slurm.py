@@ -228,7 +228,10 @@ class FakeSlurm(FakeDeepJobs):
         self._change(job, state=state, exit_status=exit_status, reason=reason, ended=self.now)
 
     def cancel(self, job: JobId) -> None:
-        self._change(job, state=JobState.CANCELLED, ended=self.now)
+        self.end(job, JobState.CANCELLED)
+
+    def end(self, job: JobId, state: JobState) -> None:
+        self._change(job, state=state, ended=self.now)
 
     def requeue_held(self, job: JobId) -> None:
         """As after a failed launch: back in the queue, held by Slurm."""
