@@ -1,7 +1,7 @@
 """Memory errors that ECC found: uncorrectable ones, those of the chip's own memory, and storms of corrected ones."""
 
 from steward.checks.check import Facts, Verdict, failed, passed
-from steward.checks.gpu.look import judge_each, nvml_check
+from steward.checks.gpu.look import each, judge_each, nvml_check
 from steward.checks.past import Past
 from steward.checks.thresholds import Threshold
 from steward.model.gpu import Gpu
@@ -27,10 +27,6 @@ def _uncorrected(gpu: Gpu) -> Verdict | None:
         return None
     text = f"{gpu.ecc_uncorrected} uncorrectable ECC errors since the driver's start"
     return failed(text, Severity.DEGRADED, Advice.RESET_GPU) if gpu.ecc_uncorrected else passed(text)
-
-
-def judge_uncorrected(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    return judge_each(raws[0], _uncorrected)
 
 
 def judge_sram(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
@@ -59,7 +55,7 @@ def judge_corrected(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     return judge_each(raws[0], of_one)
 
 
-DBE_VOL = nvml_check("gpu.ecc.dbe_vol", judge_uncorrected, title="Uncorrectable ECC error since the driver's start")
+DBE_VOL = nvml_check("gpu.ecc.dbe_vol", each(_uncorrected), title="Uncorrectable ECC error since the driver's start")
 SRAM_UE = nvml_check("gpu.ecc.sram_ue", judge_sram, title="Uncorrectable error of a GPU's SRAM", thresholds=(SRAM,))
 CE = nvml_check(
     "gpu.ecc.ce", judge_corrected, mode="report", title="Storm of corrected ECC errors", thresholds=(DRAM_CE, SRAM_CE)

@@ -1,7 +1,7 @@
 """NVSwitch fabric: every GPU has joined it, and its manager runs."""
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
-from steward.checks.gpu.look import judge_each, nvml_check
+from steward.checks.gpu.look import each, nvml_check
 from steward.checks.modes import by_id
 from steward.checks.past import Past
 from steward.model.gpu import Gpu
@@ -40,10 +40,6 @@ def _faults(mask: int) -> list[str]:
     return [*found, f"wrong configuration ({configuration})"] if configuration > _CONFIGURATION_WELL else found
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    return judge_each(raws[0], _of_one)
-
-
 def manager_probes(facts: Facts) -> tuple[Probe, ...]:
     return (ReadTree(patterns=_SWITCHES, max_files=8), ListProcesses())
 
@@ -58,7 +54,7 @@ def judge_manager(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     return failed(text, Severity.DEGRADED, Advice.RESTART_SERVICE, hardware="nvidia-fabricmanager")
 
 
-FABRIC = nvml_check("gpu.fabric", judge, title="GPU outside the NVLink fabric", bad_for_s=_JOINS_WITHIN_S)
+FABRIC = nvml_check("gpu.fabric", each(_of_one), title="GPU outside the NVLink fabric", bad_for_s=_JOINS_WITHIN_S)
 MANAGER = Check(
     id="gpu.fm",
     probes=manager_probes,

@@ -47,6 +47,11 @@ def judge_each(raw: Raw, of_one: OfOne) -> Verdict:
     return passed(f"{len(told)} GPUs: {told[0][1].text}")
 
 
+def each(of_one: OfOne) -> Judge:
+    """The judge of a check for which each GPU's own word is enough."""
+    return lambda raws, facts, past: judge_each(raws[0], of_one)
+
+
 def nothing_to_judge(raw: Raw) -> Verdict | None:
     if raw.hung:
         return unknown(raw.hung)

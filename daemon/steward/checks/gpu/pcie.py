@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from steward.checks.check import Facts, Verdict, failed, passed
-from steward.checks.gpu.look import counters, judge_each, nvml_check
+from steward.checks.gpu.look import counters, each, judge_each, nvml_check
 from steward.checks.past import Past
 from steward.checks.thresholds import Threshold
 from steward.model.gpu import Gpu
@@ -26,10 +26,6 @@ def _width(gpu: Gpu) -> Verdict | None:
     return failed(text, Severity.DEGRADED, Advice.REBOOT) if gpu.pcie_width < gpu.pcie_width_max else passed(text)
 
 
-def judge_width(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    return judge_each(raws[0], _width)
-
-
 def judge_replay(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     def of_one(gpu: Gpu) -> Verdict | None:
         if gpu.pcie_replays is None:
@@ -46,7 +42,7 @@ def replays(raws: tuple[Raw, ...]) -> Mapping[str, float]:
     return counters(raws, lambda gpu: gpu.pcie_replays)
 
 
-WIDTH = nvml_check("gpu.pcie.width", judge_width, title="GPU on fewer PCIe lanes than it has", bad_for_s=_LASTS_S)
+WIDTH = nvml_check("gpu.pcie.width", each(_width), title="GPU on fewer PCIe lanes than it has", bad_for_s=_LASTS_S)
 REPLAY = nvml_check(
     "gpu.pcie.replay",
     judge_replay,

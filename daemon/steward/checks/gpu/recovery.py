@@ -1,11 +1,9 @@
 """The repair that the driver itself asks for. Its word is better than any table of Xids."""
 
-from steward.checks.check import Facts, Verdict, failed, passed
-from steward.checks.gpu.look import judge_each, nvml_check
-from steward.checks.past import Past
+from steward.checks.check import Verdict, failed, passed
+from steward.checks.gpu.look import each, nvml_check
 from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
-from steward.model.probe import Raw
 
 ASKS: dict[int, tuple[str, Severity, Advice]] = {
     1: ("for a GPU reset", Severity.FATAL, Advice.RESET_GPU),
@@ -31,8 +29,4 @@ def _of_one(gpu: Gpu) -> Verdict | None:
     return failed(f"the driver asks {words}", severity, advice)
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    return judge_each(raws[0], _of_one)
-
-
-CHECK = nvml_check("gpu.recovery_action", judge, title="The driver asks for a repair")
+CHECK = nvml_check("gpu.recovery_action", each(_of_one), title="The driver asks for a repair")

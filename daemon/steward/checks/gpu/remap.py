@@ -1,7 +1,7 @@
 """Rows of GPU memory that were, shall be, or can no more be replaced by spare ones; pages retired on older GPUs."""
 
 from steward.checks.check import Facts, Verdict, failed, passed
-from steward.checks.gpu.look import judge_each, nvml_check
+from steward.checks.gpu.look import each, judge_each, nvml_check
 from steward.checks.past import Past
 from steward.checks.thresholds import Threshold
 from steward.model.gpu import Gpu
@@ -38,14 +38,6 @@ def _failed(gpu: Gpu) -> Verdict | None:
     return passed("spare rows are left")
 
 
-def judge_pending(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    return judge_each(raws[0], _pending)
-
-
-def judge_failed(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    return judge_each(raws[0], _failed)
-
-
 def judge_count(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     def of_one(gpu: Gpu) -> Verdict | None:
         if gpu.remapped_uncorrected is None:
@@ -72,7 +64,7 @@ def judge_retired(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     return judge_each(raws[0], of_one)
 
 
-PENDING = nvml_check("gpu.remap.pending", judge_pending, title="Row of GPU memory to be remapped at the next reset")
-FAILED = nvml_check("gpu.remap.failed", judge_failed, title="GPU memory out of spare rows")
+PENDING = nvml_check("gpu.remap.pending", each(_pending), title="Row of GPU memory to be remapped at the next reset")
+FAILED = nvml_check("gpu.remap.failed", each(_failed), title="GPU memory out of spare rows")
 COUNT = nvml_check("gpu.remap.count", judge_count, title="Many remapped rows", thresholds=(WORN, WORN_OUT))
 RETIRED = nvml_check("gpu.retired", judge_retired, title="Retired pages of GPU memory", thresholds=(PAGES,))

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from steward.checks.check import Facts, Verdict, failed, passed
-from steward.checks.gpu.look import answering, judge_each, nvml_check
+from steward.checks.gpu.look import answering, each, judge_each, nvml_check
 from steward.checks.past import Past
 from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
@@ -28,14 +28,6 @@ def _inforom(gpu: Gpu) -> Verdict | None:
     return passed("the InfoROM is valid")
 
 
-def judge_persistence(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    return judge_each(raws[0], _persistence)
-
-
-def judge_inforom(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    return judge_each(raws[0], _inforom)
-
-
 def judge_vbios(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """GPUs of one name have one firmware; the most common one is taken for right."""
     seen = Counter((gpu.name, gpu.vbios) for gpu in answering(raws[0]) if gpu.vbios)
@@ -51,6 +43,6 @@ def judge_vbios(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     return judge_each(raws[0], of_one)
 
 
-PERSIST = nvml_check("gpu.persist", judge_persistence, mode="report", title="Persistence mode off", every_s=_EVERY_S)
-INFOROM = nvml_check("gpu.inforom", judge_inforom, mode="report", title="Corrupt InfoROM", every_s=_EVERY_S)
+PERSIST = nvml_check("gpu.persist", each(_persistence), mode="report", title="Persistence mode off", every_s=_EVERY_S)
+INFOROM = nvml_check("gpu.inforom", each(_inforom), mode="report", title="Corrupt InfoROM", every_s=_EVERY_S)
 VBIOS = nvml_check("gpu.vbios", judge_vbios, mode="report", title="GPUs with different firmware", every_s=_EVERY_S)
