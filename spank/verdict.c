@@ -19,7 +19,7 @@
 #include "wire.h"
 
 #define SOCKET	  "/run/steward/agent.sock"
-#define LIMIT_MS  20
+#define LIMIT_MS  15
 #define REFUSED	  1
 #define BAD_USAGE 2
 

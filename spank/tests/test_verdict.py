@@ -12,7 +12,7 @@ from pathlib import Path
 PROGRAM = Path(os.environ["FAKE_SLURM"]).with_name("steward-verdict")
 BAD = b"steward/1 bad severity=degraded check=disk text=/tmp%20is%20full\n"
 LONGEST_S = 5.0
-"""Room for the sanitizers and a busy machine; the program's own limit is 20 ms."""
+"""Room for the sanitizers and a busy machine; the program's own limit is 15 ms."""
 
 
 class Agent:
