@@ -11,6 +11,7 @@ from steward.model.action import (
     AllowRequeue,
     AnswerAsk,
     CheckNow,
+    CollectStacks,
     DownNode,
     DrainNode,
     ExtendLimit,
@@ -43,7 +44,7 @@ from steward.policy.plan import plan
 COMMANDS = ("Action:Replace", "Action:Reboot")
 SLURMS_OWN = ("Kill task failed (JobId=7 StepId=0)", "Prolog error", "gres/gpu count too low (7 < 8)")
 HARMLESS = (CheckNow, ProbeNode)
-ABOUT_JOBS = (RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk, SetNice, ExtendLimit)
+ABOUT_JOBS = (CollectStacks, RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk, SetNice, ExtendLimit)
 NO_PROOF = ("doubt-", "scratch-")
 """Checks of the stories that only suspect, or tell of what all nodes share."""
 LET_GO_MOST = 90
