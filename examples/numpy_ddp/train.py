@@ -1,7 +1,7 @@
 """Data-parallel training that goes on from its last checkpoint, with the same result as if nothing had happened.
 
-Started by `srun`, one process a rank. Nothing here knows of Steward: the job is submitted with
-`sbatch --auto-resume=1` and started again; it finds its checkpoint and continues.
+Started by `srun`, one process a rank. The job is submitted with `sbatch --auto-resume=1` and started again; it finds
+its checkpoint and continues. Where Steward's package is installed it also tells how far it is (docs/job.md).
 """
 
 import argparse
@@ -17,6 +17,11 @@ import checkpoint
 import model
 import numpy as np
 from collective import Star, meeting_file
+
+try:
+    from steward import job
+except ImportError:
+    job = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +84,13 @@ def train(run: Run) -> str:
         weights = weights - RATE * momentum
         step += 1
         progress.tell("step", step=step, loss=round(summed[-1] / BATCH, 6))
+        if job and run.rank == 0:
+            job.progress(step)
         if run.rank == 0 and (step % run.keep_every == 0 or step == run.steps):
             checkpoint.save(run.kept, step=step, weights=weights, momentum=momentum)
             progress.tell("kept", step=step)
+            if job:
+                job.checkpoint_saved(run.kept, step)
         time.sleep(max(0.0, until - time.monotonic()))
     digest = hashlib.sha256(weights.tobytes()).hexdigest()
     right = model.accuracy(weights, pictures, labels)

@@ -1,7 +1,7 @@
 """PyTorch data-parallel training that goes on from its last checkpoint. Started by `torchrun` on every node of a step.
 
-Nothing here knows of Steward: the job is submitted with `sbatch --auto-resume=1` and started again, by `srun` in its
-allocation or by a requeue; it finds its newest whole checkpoint and continues.
+The job is submitted with `sbatch --auto-resume=1` and started again, by `srun` in its allocation or by a requeue; it
+finds its newest whole checkpoint and continues. Where Steward's package is installed it also tells how far it is.
 """
 
 import argparse
@@ -19,6 +19,11 @@ import torch.distributed.checkpoint as dcp
 from sklearn.datasets import load_digits
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.nn.parallel import DistributedDataParallel
+
+try:
+    from steward import job
+except ImportError:
+    job = None
 
 BATCH = 128
 
@@ -48,7 +53,9 @@ class Training:
         draft = folder / f".step-{self.step:08d}"
         dcp.save({"model": model, "optimizer": optimizer, "step": torch.tensor(self.step)}, checkpoint_id=draft)
         if dist.get_rank() == 0:
-            draft.rename(folder / f"step-{self.step:08d}")
+            kept = draft.rename(folder / f"step-{self.step:08d}")
+            if job:
+                job.checkpoint_saved(kept, self.step)
         dist.barrier()
 
     def load(self, folder: Path) -> None:
@@ -94,6 +101,8 @@ def train(asked: argparse.Namespace) -> None:
         rows = rows_of(training.step, len(labels), asked.seed)
         loss = training.advance(pictures[rows], labels[rows])
         tell(asked.folder, "step", step=training.step, loss=round(loss, 6))
+        if job:
+            job.progress(training.step)
         if training.step % asked.keep_every == 0:
             training.save(asked.folder)
         time.sleep(asked.step_s)
