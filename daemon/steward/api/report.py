@@ -68,7 +68,9 @@ def user_name(uid: int) -> str:
 def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:
     """Each job with its sums and incidents, and the sums of all; with `choice.job` the job's timeline, too."""
     window = choice.window
-    lines = store.ledger(LedgerQuery(job=choice.job, since=window.since, until=window.until))
+    wanted = LedgerQuery(job=choice.job, since=window.since, until=window.until)
+    lines = store.ledger(wanted)
+    complete = len(lines) < wanted.limit
     mended = repairs(lines, window)
     if choice.job:
         since = min((line.started for line in lines if isinstance(line, Run)), default=now)
@@ -79,6 +81,7 @@ def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:
         "at": now,
         "since": window.since,
         "until": window.until,
+        "complete": complete,
         "jobs": [_job_view(one, whole=bool(choice.job)) for one in ledgers],
         "totals": sums_view(Sums.of(segment for one in ledgers for segment in one.segments)),
         "by_user": _groups(grouped(ledgers, lambda one: user_name(one.last.uid))),

@@ -52,11 +52,11 @@ def report(
     begin = 0.0 if month or (job is not None and since is None) else time.time() - (since or 7 * _UNITS["d"])
     found = context.client().report(job=job or 0, since=begin, month=month, user=user, partition=partition)
     if svg is not None:
-        _write(svg, timeline_svg(found["jobs"][0], found["at"]))
+        _write(svg, timeline_svg(found["jobs"][-1], found["at"]))
     if wants_json(context, as_json):
         print_json(found)
     elif job is not None:
-        _show_job(found["jobs"][0])
+        _show_job(found["jobs"][-1])
     else:
         _show_many(found)
 
@@ -123,6 +123,8 @@ def _show_many(found: Mapping[str, Any]) -> None:
     kinds = (("user", found["by_user"]), ("partition", found["by_partition"]), ("month", found["by_month"]))
     groups = [(f"{kind} {name}", *_group(sums)) for kind, names in kinds for name, sums in names.items()]
     table(("", "TIME", "LOST", "ETTR", "GOODPUT"), [*groups, ("all", *_group(found["totals"]))], empty="")
+    if not found["complete"]:
+        line("There is more than a report can tell at once: ask for a shorter time.", "yellow")
     out = sum(one["out_s"] for one in found["repairs"])
     line("")
     line(f"repairs   {len(found['repairs'])} of nodes, {_hours(out)} out of service")

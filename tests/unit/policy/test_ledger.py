@@ -51,7 +51,7 @@ def test_a_requeue_that_shows_before_it_is_decided_on_is_explained_afterwards() 
     (run,) = hidden.memory.ledger[J7]
     assert (run.ending, run.decision) == (Ending.REQUEUED, None)
     (run,) = runs(requeued(hidden).change_job(flags=frozenset()).then(0.1))
-    assert (run.decision, run.culprits) == (Decision.REQUEUE, {"n2"})
+    assert (run.decision, run.culprits) == (Decision.REQUEUE, names("n2"))
     assert run.fault is not None
 
 

@@ -1,6 +1,7 @@
 """A job's time cut into phases: all of it, once, whatever is known."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -96,7 +97,7 @@ def runs_of_a_job(draw: st.DrawFn) -> list[Run]:
     begins = sorted(draw(st.lists(st.floats(min_value=0.0, max_value=1500.0), min_size=1, max_size=5)))
     found = []
     for number, begin in enumerate(begins):
-        told = {name: draw(times) for name in INSTANTS}
+        told: dict[str, Any] = {name: draw(times) for name in INSTANTS}
         last = number == len(begins) - 1
         ending = draw(st.sampled_from([None, Ending.OVER] if last else [Ending.RETRIED, Ending.REQUEUED]))
         ended = draw(times) if ending is not Ending.OVER else begin + draw(st.floats(min_value=0.0, max_value=500.0))
