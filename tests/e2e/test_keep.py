@@ -13,6 +13,7 @@ from tests.e2e.conftest import brought_up
 from tests.e2e.story import Story, task_script
 
 KEEP_S = 20.0
+HOT = "steward-hot-main"
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +25,13 @@ def keep_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
 @pytest.fixture
 def site(keep_bed: Bed) -> Story:
     reset(keep_bed)
-    place = Path(tempfile.mkdtemp(dir=keep_bed.shared))
+    return at(keep_bed)
+
+
+def at(bed: Bed) -> Story:
+    place = Path(tempfile.mkdtemp(dir=bed.shared))
     place.chmod(0o1777)
-    return Story(keep_bed, place)
+    return Story(bed, place)
 
 
 def ran_on(site: Story, restart: int) -> set[str]:
@@ -71,4 +76,30 @@ def test_at_the_bound_others_may_have_the_nodes(site: Story) -> None:
     assert site.job(job).state == "PENDING"
     released = [event["text"] for event in site.events("job.keep_released") if event["job"] == job]
     assert "resume.keep_s" in released[0]
+    site.hurt(FaultKind.ALLOW_LAUNCH)
+
+
+@pytest.fixture
+def hot_site(request: pytest.FixtureRequest) -> Iterator[Story]:
+    """Nodes n1..n3, one of them kept for resumed jobs."""
+    for bed in brought_up(request, nodes=3, steward=True, settings={"resume": {"hot_spares": 1}}):
+        yield at(bed)
+
+
+def test_a_job_that_lacks_a_node_gets_the_hot_spare_and_another_job_does_not(hot_site: Story) -> None:
+    site = hot_site
+    site.wait("a hot spare is kept", lambda: HOT in reservations(site), 15)
+    job = site.submit(site.script("train.sh", f"srun bash {task_script(site)}\n"), "--auto-resume=1", "-N2", "-n2")
+    site.wait("two tasks run", lambda: len(ran_on(site, 0)) == 2)
+    other = site.submit(site.script("other.sh", "sleep 300\n"), "-N1", "--exclusive", "--nice=-50")
+    (spare,) = {"n1", "n2", "n3"} - ran_on(site, 0)
+    victim = max(ran_on(site, 0))
+    site.hurt(FaultKind.REFUSE_LAUNCH)
+
+    site.hurt(FaultKind.KILL_NODE, victim)
+
+    site.wait("two tasks run again", lambda: len(ran_on(site, 1)) == 2, KEEP_S)
+    assert spare in ran_on(site, 1)
+    assert site.job(other).state == "PENDING"
+    assert any(event["job"] == job for event in site.events("job.hot_spare"))
     site.hurt(FaultKind.ALLOW_LAUNCH)

@@ -40,6 +40,12 @@ def status_view(source: Source, snapshot: Snapshot) -> Json:
         "jobs_watched": sum(job.ended is None for job in memory.jobs.values()),
         "jobs_coming_back": sum(job.pending_from is not None for job in memory.jobs.values()),
         "asks_waiting": len(seen.asks),
+        "kept": [
+            {"job": job.id, "nodes": len(job.kept.nodes), "until": job.kept.until}
+            for job in memory.jobs.values()
+            if job.kept is not None and job.kept.freed is None
+        ],
+        "hot_spares": {each.hot_group: len(each.nodes) for each in seen.reservations.values() if each.hot_group},
         "incidents": [shape(one) for one in memory.incidents.values() if one.over is None],
         "breakers": [shape(one) for one in memory.breakers.values()],
         "groups": _groups_view(snapshot),

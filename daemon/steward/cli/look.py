@@ -39,11 +39,23 @@ def status(context: Context, as_json: bool) -> None:
     line(
         f"jobs      {found['jobs_watched']} with --auto-resume{coming}, {found['asks_waiting']} waiting for a decision"
     )
+    for text in _kept(found):
+        line(text)
     for text, style in _troubles(found):
         line(text, style)
     if found["groups"]:
         line("")
         table(_GROUPS, [_group_row(group) for group in found["groups"]], empty="")
+
+
+def _kept(found: dict[str, Any]) -> list[str]:
+    """Nodes that nobody may use now, and for whom."""
+    lines = [
+        f"kept      {each['nodes']} nodes for job {each['job']}, {span(time.time(), each['until'])} at most"
+        for each in found["kept"]
+    ]
+    hot = ", ".join(f"{count} in {group}" for group, count in sorted(found["hot_spares"].items()))
+    return [*lines, *([f"hot       {hot}"] if hot else [])]
 
 
 def _group_row(group: dict[str, Any]) -> tuple[object, ...]:
