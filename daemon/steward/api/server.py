@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -36,6 +37,7 @@ from steward.workflows.cycle import dry_run
 from steward.workflows.snapshot import Snapshot
 
 _MAX_BODY = 65536
+_JOB = re.compile(r"[0-9]{1,10}")
 _MAX_EVENTS = 5000
 _MAX_WAIT_S = 30.0
 _MAX_WAITERS, _MAX_WHY = 64, 400
@@ -110,7 +112,7 @@ class Pages:
         return JSONResponse({"lines": list(text), "events": [event_shape(*one) for one in events]})
 
     def explain_job(self, request: Request) -> Response:
-        snapshot, job = self._snapshot(), JobId(request.path_params["job"])
+        snapshot, job = self._snapshot(), _job(str(request.path_params["job"]))
         if job not in snapshot.seen.jobs and job not in snapshot.memory.jobs:
             raise HTTPException(404, f"job {job} is not known to Slurm (any more), and never opted in")
         text = explain_job(job, snapshot.seen, self._source.want, snapshot.memory, self._source.clock.now())
@@ -221,7 +223,7 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         *report_routes(source),
         Route("/v1/events", pages.events),
         Route("/v1/explain/node/{name}", pages.explain_node),
-        Route("/v1/explain/job/{job:int}", pages.explain_job),
+        Route("/v1/explain/job/{job}", pages.explain_job),
         Route("/v1/explain/group/{name}", pages.explain_group),
         Route("/v1/plan", pages.plan),
         Route("/v1/doctor", pages.doctor),
@@ -264,11 +266,17 @@ def _said(body: bytes) -> Mapping[str, str]:
     """The words of a body such as `{"why": "..."}`; an empty body has none."""
     try:
         given = json.loads(body) if body else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise HTTPException(400, f"the body is not JSON: {error}") from error
     if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
         raise HTTPException(400, 'the body is not an object of texts, such as {"why": TEXT}')
     return {name: printable(word, _MAX_WHY) for name, word in given.items()}
+
+
+def _job(word: str) -> JobId:
+    if not _JOB.fullmatch(word):
+        raise HTTPException(404, f"{printable(word, 40)} is no number of a job")
+    return JobId(int(word))
 
 
 def _number(request: Request, name: str, default: float, highest: float) -> float:
