@@ -113,12 +113,12 @@ class Bench:
     def __post_init__(self) -> None:
         self.disk = Disk.new(self.folder)
         self.provider = ProviderOfWorld(world=self.world, trouble=self.trouble)
-        self._start()
+        self.start()
 
     def remember(self, memory: Memory) -> "Bench":
         """As if an earlier head had ended with this."""
         self.store.inner.commit(memory, (), ())
-        self._start()
+        self.start()
         return self
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Bench:
 
     @property
     def memory(self) -> Memory:
-        return self.cycle.latest.memory if self.cycle.latest else Memory()
+        return self.cycle.latest.memory if self.cycle.latest else self.store.inner.load()
 
     # Time
 
@@ -161,7 +161,7 @@ class Bench:
         self.deaths += 1
         self.advance(away_s)
         self.world.restart_head()
-        self._start()
+        self.start()
 
     def give(self, order: Order) -> None:
         """An API call; its caller does not wait here."""
@@ -176,7 +176,7 @@ class Bench:
 
     # Putting it together, as head/wiring.py does
 
-    def _start(self) -> None:
+    def start(self) -> None:
         self.bell, self.slow = Bell(), Later()
         self.commands = Commands(self.bell.ring)
         self.store = StoreWithPoints(inner=self.disk.open(self.world), trouble=self.trouble)

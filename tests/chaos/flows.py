@@ -272,9 +272,7 @@ GROUPS = (
     Flow(
         name="rolling update",
         make=_a_group(2, 1),
-        begin=_order(
-            UpdateSoftware(who="me", cluster="demo", groups=(("workers", "v1"),), batch=BatchSize(count=1))
-        ),
+        begin=_order(UpdateSoftware(who="me", cluster="demo", groups=(("workers", "v1"),), batch=BatchSize(count=1))),
         node="workers-2",
         steps={
             "asked for": _at_once,

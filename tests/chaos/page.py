@@ -102,7 +102,7 @@ def why(column: str) -> str:
     """Why a fault could not be felt at a step."""
     kills = {f"stewardd killed {point.value}": point for point in Point}
     if column in kills:
-        return f"nothing of the kind was left to do, so that there is no \"{kills[column].value}\""
+        return f'nothing of the kind was left to do, so that there is no "{kills[column].value}"'
     return {
         "agent killed": "its node has no machine at this step, and so no agent",
         "provider acts, answers too late": "nothing more is asked of the provider",

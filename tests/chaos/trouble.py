@@ -70,4 +70,3 @@ class Trouble:
         if self.munge_down:
             self.bite()
             raise Retryable("munged does not answer")
-

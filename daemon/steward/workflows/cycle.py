@@ -27,6 +27,7 @@ from steward.workflows.commands import Commands
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.promises import SlurmAction
+from steward.workflows.set_back import SetBacks, earlier
 from steward.workflows.snapshot import Phases, Snapshot
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ class Cycle:
         self._stopping = threading.Event()
         self._memory: Memory | None = None
         self._acted = 0.0
+        self._set_backs = SetBacks()
         self.latest: Snapshot | None = None
 
     def stop(self) -> None:
@@ -120,7 +122,7 @@ class Cycle:
         )
         seen = replace(seen, done=parts.journal.done())
         marks.append(time.monotonic())
-        memory, ordered = parts.commands.take(before, seen, parts.want)
+        memory, ordered = parts.commands.take(self._in_time(before, seen.at), seen, parts.want)
         plan = parts.plan(seen, parts.want, memory, seen.at)
         marks.append(time.monotonic())
         self._commit(before, plan, ordered)
@@ -136,6 +138,15 @@ class Cycle:
     def _remembered(self) -> Memory:
         if self._memory is None:
             self._memory = self._parts.journal.load()
+        return self._memory
+
+    def _in_time(self, memory: Memory, now: float) -> Memory:
+        """What was remembered before the clock was set back, as if it had been right then."""
+        by = self._set_backs.note(now)
+        if not by:
+            return memory
+        log.warning("the clock was set back by %.0f s: what is remembered is taken to be as much older", by)
+        self._memory = earlier(memory, by)  # now: the commit may fail
         return self._memory
 
     def _commit(self, before: Memory, plan: Plan, ordered: list[Event]) -> None:

@@ -14,13 +14,14 @@ from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
 from steward.model.node import Node
-from steward.model.observed import Freshness, Observed
+from steward.model.observed import AgentView, Freshness, Observed
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.bell import Bell
 from steward.workflows.look import Look
 from steward.workflows.pool import Pool, Workers
+from steward.workflows.set_back import SetBacks
 
 _POLL_S = 0.2
 _LATE_S = 5.0
@@ -70,6 +71,7 @@ class Observer:
         if provider is not None:
             self._instances = Look("the instances", provider.instances, pool, clock, self._listed)
         self._changed = self._listing_needed = 0.0
+        self._set_backs = SetBacks()
         self._told: tuple[Mapping[InstanceId, Instance] | None, bool] = (None, False)
         self._told_partitions: Mapping[str, Partition] | None = None
         self._told_reservations: Mapping[str, Reservation] | None = None
@@ -94,8 +96,9 @@ class Observer:
     ) -> Observed:
         """Never raises for a failed look; `alive` is called every now and then while it waits. `groups`: partitions
         are of interest; `reserving`: reservations of ours are there."""
-        self._heed_the_clock()
-        asks, opted = self._agents.asks(), self._agents.opted_in()
+        now = self._heed_the_clock()
+        asks = tuple(self._set_backs.in_time(ask, now) for ask in self._agents.asks())
+        opted = tuple(self._set_backs.in_time(one, now) for one in self._agents.opted_in())
         self._list_instances(busy)
         if groups and not self._partitions.fresh(max(self._clock.now() - self._patience.partitions, self._changed)):
             self._partitions.start()
@@ -115,8 +118,8 @@ class Observer:
             partitions_at=partitions.began if partitions else 0.0,
             reservations=reservations.value if reservations else MappingProxyType({}),
             reservations_at=reservations.began if reservations else 0.0,
-            agents=self._agents.views(),
-            agents_since=self._agents.since(),
+            agents=self._views(),
+            agents_since=self._set_backs.in_time(self._agents.since(), self._clock.now()),
             provider=self._provider_freshness(),
             listed_at=instances.began if instances else None,
             instances=instances.value if instances else MappingProxyType({}),
@@ -125,11 +128,19 @@ class Observer:
             failures=failures,
         )
 
-    def _heed_the_clock(self) -> None:
+    def _heed_the_clock(self) -> float:
         """Times that are in the future now are of before the clock was set back: nothing would be new enough for them
         until it has caught up."""
         now = self._clock.now()
+        self._set_backs.note(now)
         self._changed, self._listing_needed = min(self._changed, now), min(self._listing_needed, now)
+        return now
+
+    def _views(self) -> Mapping[NodeName, AgentView]:
+        views, now = self._agents.views(), self._clock.now()
+        if not self._set_backs.by:
+            return views
+        return {name: self._set_backs.in_time(view, now) for name, view in views.items()}
 
     def _read_slurm(self, asked: float, alive: Callable[[], None]) -> Freshness:
         now = self._clock.now()

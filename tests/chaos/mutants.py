@@ -1,0 +1,145 @@
+"""Heads with one rule broken on purpose: the matrix must turn red."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from steward.model.action import Action, AnswerAsk, LaunchInstance, ReturnNode
+from steward.model.ask import Answer
+from steward.model.desired import Desired
+from steward.model.events import Event
+from steward.model.ids import CaseId, Key
+from steward.model.mark import Mark
+from steward.model.memory import Memory
+from steward.model.notify import ChannelState
+from steward.model.observed import Freshness, Observed
+from steward.model.plan import Plan
+from steward.policy.plan import plan
+from steward.ports import StorePort
+from tests.chaos.bench import Bench
+from tests.chaos.slurm_port import WHY
+
+Change = Callable[[Plan, Observed], Plan]
+
+
+@dataclass(slots=True)
+class _Store:
+    """Passes everything on."""
+
+    inner: StorePort
+    late: list[tuple[Memory, Sequence[Action], Sequence[Event]]] = field(default_factory=list)
+
+    def load(self) -> Memory:
+        return self.inner.load()
+
+    def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
+        self.inner.commit(memory, intents, events)
+
+    def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
+        self.inner.record_outcomes(errors, at)
+
+    def failures(self) -> Mapping[str, str]:
+        return self.inner.failures()
+
+    def done(self, kind: str) -> frozenset[str]:
+        return self.inner.done(kind)
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        self.inner.add_events(events)
+
+    def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
+        return self.inner.events(after=after, limit=limit, node=node, job=job)
+
+    def channel(self, name: str) -> ChannelState | None:
+        return self.inner.channel(name)
+
+    def keep_channel(self, name: str, state: ChannelState) -> None:
+        self.inner.keep_channel(name, state)
+
+
+class LateStore(_Store):
+    """Commits only when what it was about has been done."""
+
+    def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
+        self._flush()
+        self.late.append((memory, intents, events))
+
+    def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
+        self._flush()
+        self.inner.record_outcomes(errors, at)
+
+    def _flush(self) -> None:
+        while self.late:
+            self.inner.commit(*self.late.pop(0))
+
+
+class ForgetfulStore(_Store):
+    """A head that starts knows nothing of the one before."""
+
+    def load(self) -> Memory:
+        return Memory()
+
+
+def _with_store(make: Callable[[StorePort], StorePort]) -> Callable[[Bench], Bench]:
+    def change(bench: Bench) -> Bench:
+        bench.broken_store = make
+        before = bench.store.load()
+        bench.start()
+        bench.store.inner.commit(before, (), ())
+        return bench
+
+    return change
+
+
+def acts_before_it_commits(bench: Bench) -> Bench:
+    return _with_store(LateStore)(bench)
+
+
+def forgets_its_memory(bench: Bench) -> Bench:
+    return _with_store(ForgetfulStore)(bench)
+
+
+def launches_without_a_token(bench: Bench) -> Bench:
+    bench.provider.forgetful = True
+    return bench
+
+
+def takes_an_old_picture_for_fresh(bench: Bench) -> Bench:
+    def planner(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+        return plan(replace(seen, slurm=Freshness.FRESH), want, memory, now)
+
+    bench.planner = planner
+    return bench
+
+
+def _decides(change: Change) -> Callable[[Bench], Bench]:
+    def applied(bench: Bench) -> Bench:
+        def planner(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+            return change(plan(seen, want, memory, now), seen)
+
+        bench.planner = planner
+        return bench
+
+    return applied
+
+
+def _without(*kinds: type) -> Change:
+    return lambda decided, seen: replace(decided, actions=tuple(a for a in decided.actions if type(a) not in kinds))
+
+
+def _undrain_all(decided: Plan, seen: Observed) -> Plan:
+    mark = Mark(check="agent", action="return", id=CaseId("c0"))
+    foreign = [node.name for node in seen.nodes.values() if node.is_foreign]
+    undone = tuple(ReturnNode(key=Key(f"return:{n}"), why=WHY, node=n, mark=mark) for n in foreign)
+    return replace(decided, actions=decided.actions + undone)
+
+
+def _always_stop(decided: Plan, seen: Observed) -> Plan:
+    told = tuple(replace(a, answer=Answer.STOP) if isinstance(a, AnswerAsk) else a for a in decided.actions)
+    return replace(decided, actions=told)
+
+
+undoes_foreign_drains = _decides(_undrain_all)
+never_answers = _decides(_without(AnswerAsk))
+always_says_stop = _decides(_always_stop)
+never_gives_back = _decides(_without(ReturnNode))
+never_launches = _decides(_without(LaunchInstance))
