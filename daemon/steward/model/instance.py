@@ -16,6 +16,11 @@ class InstanceState(Enum):
     GONE = "gone"
     UNKNOWN = "unknown"
 
+    @property
+    def is_dead(self) -> bool:
+        """Nothing runs on it, and nothing will by itself."""
+        return self in (InstanceState.STOPPED, InstanceState.GONE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:

@@ -9,7 +9,7 @@ from steward.model.node import NodeBase
 from steward.policy.admin import command
 from steward.policy.breaker import admit
 from steward.policy.budget import must_wait
-from steward.policy.case_scene import DEAD, Scene
+from steward.policy.case_scene import Scene
 from steward.policy.case_table import Fact
 from steward.policy.correlate import AGENTS, covers, in_incident
 from steward.policy.deep_start import Start
@@ -178,7 +178,7 @@ def _no_good(scene: Scene) -> bool:
         return False
     if scene.case.step is Step.LAUNCH:
         listed = scene.draft.seen.instances.values()
-        return any(i.token == scene.case.token and i.state in DEAD for i in listed) and scene.instance is None
+        return any(i.token == scene.case.token and i.state.is_dead for i in listed) and scene.instance is None
     if scene.setup is not None and failure(scene.setup, scene.view):
         return True
     if scene.case.stand_in is not None and is_spoilt(scene.case.stand_in, scene.draft):

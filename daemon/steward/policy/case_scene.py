@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from steward.model.case import Case, Step
 from steward.model.health import Advice
-from steward.model.instance import Instance, InstanceState
+from steward.model.instance import Instance
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.policy.case_table import deadline
@@ -13,8 +13,6 @@ from steward.policy.draft import Draft
 from steward.policy.ladder import is_light, time_limit
 from steward.policy.setup import Setup, is_prepared, setup_of_case
 from steward.policy.spares import loan_of, needs_spare
-
-DEAD = (InstanceState.STOPPED, InstanceState.GONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +54,7 @@ class Scene:
         """The instance that was launched for this try, when the provider lists it as alive."""
         if needs_spare(self.case, self.draft):
             return loan_of(self.case, self.draft)
-        found = [i for i in self.draft.seen.instances.values() if i.token == self.case.token and i.state not in DEAD]
+        found = [i for i in self.draft.seen.instances.values() if i.token == self.case.token and not i.state.is_dead]
         return min(found, key=lambda i: i.id) if found else None
 
     @property

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from steward.model.case import Step
 from steward.model.desired import RepairPolicy
+from steward.policy.fact_table import in_order
 
 
 class Fact(Enum):
@@ -98,12 +99,8 @@ _TABLE: dict[tuple[Step, Fact], Step] = {
 TABLE: Mapping[tuple[Step, Fact], Step] = MappingProxyType(_TABLE)
 """In each step the facts are tried in this order; the first that is true decides."""
 
-_FACTS = {step: tuple(fact for at, fact in _TABLE if at is step) for step in Step}
-
-
-def facts_of(step: Step) -> tuple[Fact, ...]:
-    """The facts that can end a step, the most urgent first."""
-    return _FACTS[step]
+facts_of = in_order(_TABLE)
+"""The facts that can end a step, the most urgent first."""
 
 
 _DEADLINES: dict[Step, Callable[[RepairPolicy], float]] = {

@@ -5,6 +5,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from steward.model.deep import DeepState
+from steward.policy.fact_table import in_order
 
 
 class DeepFact(Enum):
@@ -37,9 +38,5 @@ _TABLE: dict[tuple[DeepState, DeepFact], DeepState] = {
 TABLE: Mapping[tuple[DeepState, DeepFact], DeepState] = MappingProxyType(_TABLE)
 """In each state the facts are tried in this order; the first that is true decides."""
 
-_FACTS = {state: tuple(fact for at, fact in _TABLE if at is state) for state in DeepState}
-
-
-def facts_of(state: DeepState) -> tuple[DeepFact, ...]:
-    """The facts that can end a state, the most urgent first."""
-    return _FACTS[state]
+facts_of = in_order(_TABLE)
+"""The facts that can end a state, the most urgent first."""

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from steward.model.desired import Desired
 from steward.model.slot import SlotStep
+from steward.policy.fact_table import in_order
 
 SETUP_SLACK_S = 60.0
 """The agent ends the scripts at their time limit and tells; this much later nothing is hoped for any more."""
@@ -86,12 +87,8 @@ _TABLE: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {
 TABLE: Mapping[tuple[SlotStep, SlotFact], SlotStep | None] = MappingProxyType(_TABLE)
 """In each step the facts are tried in this order; the first that is true decides. None: the slot is no more."""
 
-_FACTS = {step: tuple(fact for at, fact in _TABLE if at is step) for step in SlotStep}
-
-
-def facts_of(step: SlotStep) -> tuple[SlotFact, ...]:
-    """The facts that can end a step, the most urgent first."""
-    return _FACTS[step]
+facts_of = in_order(_TABLE)
+"""The facts that can end a step, the most urgent first."""
 
 
 _DEADLINES: dict[SlotStep, Callable[[Desired], float]] = {

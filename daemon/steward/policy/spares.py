@@ -17,7 +17,6 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.verdict import blocks_return
 
-_DEAD = (InstanceState.STOPPED, InstanceState.GONE)
 _MOST_TOLD = 10
 
 
@@ -100,7 +99,7 @@ def can_have_spare(case: Case, draft: Draft) -> bool:
 
 def loan_of(case: Case, draft: Draft) -> Instance | None:
     """The spare that this case has taken, or that an earlier case of the node left in its place."""
-    found = [i for i in loans(draft).values() if _is_for(i, case) and i.state not in _DEAD]
+    found = [i for i in loans(draft).values() if _is_for(i, case) and not i.state.is_dead]
     usable = [i for i in found if i.token == case.token or not is_spoilt(i.node, draft)]
     return min(usable, key=lambda i: (i.token != case.token, i.id)) if usable else None
 
@@ -149,7 +148,7 @@ def _why_unsound(node: Node, draft: Draft) -> str:
     view = draft.seen.agents.get(node.name)
     if view is None or not view.connected or not node.responding:
         return "has no agent connected" if node.responding else "does not respond to Slurm"
-    if any(i.node == node.name and i.state in _DEAD for i in draft.seen.instances.values()):
+    if any(i.node == node.name and i.state.is_dead for i in draft.seen.instances.values()):
         return "is switched off"
     bad = next((f for f in view.findings if blocks_return(f, draft)), None)
     return f"fails its check {bad.check}" if bad else ""

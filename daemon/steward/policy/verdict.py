@@ -6,7 +6,7 @@ from enum import Enum
 from steward.model.case import Trigger
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity
 from steward.model.ids import NodeName
-from steward.model.instance import Instance, InstanceState
+from steward.model.instance import Instance
 from steward.model.node import Node
 from steward.model.observed import AgentView, Witness
 from steward.model.why import Why
@@ -131,7 +131,7 @@ def _second_witness(node: Node, draft: Draft) -> str:
     if view and view.witness and view.witness.result is not Witness.ALIVE and is_fresh(view, draft):
         return f"slurmd's port at {node.address or node.name}:{node.port}: {view.witness.result.value}"
     instance = _machine_of(node.name, view, draft)
-    if instance and draft.provider_is_fresh and instance.state in (InstanceState.GONE, InstanceState.STOPPED):
+    if instance and draft.provider_is_fresh and instance.state.is_dead:
         return f"provider: instance {instance.id} is {instance.state.value}"
     if not node.responding or (node.is_down and node.reason and node.reason.is_slurms_own):
         return "Slurm: the node does not respond"

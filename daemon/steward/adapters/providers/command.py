@@ -13,12 +13,11 @@ from types import MappingProxyType
 from steward.adapters.process import Completed, Failed, run, show
 from steward.adapters.providers.command_words import Launched, Listed, answered, asked, refusal, slot_words
 from steward.model.ids import InstanceId
-from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.instance import Instance, Slot
 from steward.model.settings.clouds import CommandProvider as CommandSettings
 from steward.ports import Permanent, Retryable
 
 _MAX_BYTES = 16 << 20
-_DEAD = (InstanceState.GONE, InstanceState.STOPPED)
 
 
 class CommandProvider:
@@ -87,7 +86,7 @@ class CommandProvider:
             listed, tried = self._listed, self._tried.get(token)
         is_newer = listed is not None and (tried is None or tried < listed[0])
         found = listed[1] if listed is not None and is_newer else self.instances()
-        alive = (each for each in found.values() if each.token == token and each.state not in _DEAD)
+        alive = (each for each in found.values() if each.token == token and not each.state.is_dead)
         return min(alive, key=lambda each: each.id, default=None)
 
     def _call(self, argv: tuple[str, ...], wish: str, words: bytes, timeout_s: float) -> Completed:

@@ -134,8 +134,7 @@ class Ec2Provider:
     def _of_token(self, token: str) -> Instance | None:
         """Prefers one that lives: a stopped or ended one is only told of when there is no other."""
         found = [_instance(each) for each in self._described({f"tag:{TOKEN}": token})]
-        dead = (InstanceState.GONE, InstanceState.STOPPED)
-        return min(found, key=lambda each: (each.state in dead, each.id), default=None)
+        return min(found, key=lambda each: (each.state.is_dead, each.id), default=None)
 
     def _is_ours(self, instance: InstanceId) -> bool:
         return next(self._described({"instance-id": instance}), None) is not None
@@ -180,7 +179,7 @@ def _instance(entry: Mapping[str, Any]) -> Instance:
         launched=launched.timestamp(),
         address=entry.get("PrivateIpAddress", ""),
         type=entry.get("InstanceType", ""),
-        interrupted=_why_gone(entry) if state in (InstanceState.GONE, InstanceState.STOPPED) else "",
+        interrupted=_why_gone(entry) if state.is_dead else "",
     )
 
 
