@@ -13,7 +13,7 @@ from steward.model.settings.errors import section_of
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTS = re.compile(
-    r"(_samples|_min|_count|stalls|_per_hour|_per_day|_repairs|_at_once|_tries|_failures)$|^[cg]pus$"
+    r"(_samples|_min|_count|_spares|_factor|stalls|_per_hour|_per_day|_repairs|_at_once|_tries|_failures)$|^[cg]pus$"
     r"|^max_(resumes|launches|groups|instances)$"
 )
 UNITS = re.compile(r"_(s|h|days|kib|mb|percent|per_s)$")

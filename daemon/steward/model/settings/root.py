@@ -12,8 +12,9 @@ from steward.model.settings.capacity import CapacitySettings, MachineTypeSetting
 from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.deep import DeepSettings
 from steward.model.settings.notify import NotifySettings
-from steward.model.settings.policies import RepairSettings, ResumeSettings, in_policy_units
+from steward.model.settings.policies import RepairSettings, in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
+from steward.model.settings.resume import ResumeSettings
 from steward.model.settings.sections import (
     AgentSettings,
     ApiSettings,

@@ -1,0 +1,188 @@
+"""The tables `[resume]` and `[[resume.default]]`."""
+
+from pydantic import Field
+
+from steward.model.desired import ResumePolicy
+from steward.model.resume_mode import ResumeMode, SiteDefault
+from steward.model.settings.policies import in_policy_units
+from steward.model.settings.types import AutoResume, ExitCodes, Section, Waits
+
+
+class ResumeDefaultSettings(Section):
+    """Batch jobs that are resumed though they did not ask for it: those for which all keys that are there fit. The
+    first table that fits counts; a job's own `--auto-resume=`, also `0`, comes before."""
+
+    partition: str = Field(default="", max_length=255, description="Only in this partition; empty: in any.")
+    account: str = Field(default="", max_length=255, description="Only of this account; empty: of any.")
+    qos: str = Field(default="", max_length=255, description="Only with this QOS; empty: with any.")
+    mode: AutoResume = Field(description='What they would have said, for example "1" or "any:2,max=5".')
+
+    def value(self) -> SiteDefault:
+        mode = ResumeMode.parse(self.mode)
+        return SiteDefault(partition=self.partition, account=self.account, qos=self.qos, mode=mode)
+
+
+class ResumeSettings(Section):
+    """Bringing back jobs that were submitted with `--auto-resume`."""
+
+    enabled: bool = Field(
+        default=True, description="false: every failed job ends with its own status, as without Steward."
+    )
+    max_resumes: int = Field(default=5, ge=0, le=1000, description="A job is resumed at most this many times.")
+    evidence_before_s: float = Field(
+        default=600.0, ge=0, le=86400, description="Evidence this long before a failure explains it."
+    )
+    evidence_after_s: float = Field(
+        default=300.0, ge=0, le=86400, description="Evidence this long after a failure explains it."
+    )
+    check_budget_s: float = Field(
+        default=2.0,
+        ge=0.1,
+        le=60,
+        description="How long a job's nodes have to answer the fresh checks after a failure.",
+    )
+    nudge_first_s: float = Field(
+        default=0.3, ge=0.1, le=60, description="Time between the first nudges of a requeued job that does not run yet."
+    )
+    nudge_for_s: float = Field(default=120.0, ge=1, le=86400, description="Nudges come this quickly for so long ...")
+    nudge_slow_s: float = Field(
+        default=30.0, ge=1, le=3600, description="... and at this distance after, while the job waits for free nodes."
+    )
+    detect_s: float = Field(
+        default=6.0,
+        ge=0,
+        le=60,
+        description="A failure waits this long for a silent node before it is called the user's.",
+    )
+    retry_proof_s: float = Field(
+        default=30.0, ge=0, le=3600, description="A retry that fails sooner is not repeated: the job is requeued."
+    )
+    ask_deadline_s: float = Field(
+        default=60.0, ge=1, le=3600, description="No failed job waits longer for a decision; then it ends by itself."
+    )
+    recheck_s: float = Field(
+        default=10.0,
+        ge=0,
+        le=60,
+        description="A failure whose log speaks for the machines waits this much longer, for a second check.",
+    )
+    stalls: int = Field(
+        default=2,
+        ge=1,
+        le=1000,
+        description="Resumes in a row that may bring no new checkpoint, where a job's checkpoints are known.",
+    )
+    youngest_s: float = Field(
+        default=180.0, ge=0, le=86400, description="A run younger than this is not resumed without evidence."
+    )
+    backoff_s: Waits = Field(
+        default=(0.0, 0.0, 60.0, 300.0, 900.0),
+        description="Shortest time from a job's resume to its next requeue, for the first, second, ... of them; the "
+        "last one repeats.",
+    )
+    final_codes: ExitCodes = Field(
+        default=(), description="Exit codes that mean, besides 93: this job is not to be tried again."
+    )
+    user_errors_stop: bool = Field(
+        default=True,
+        description="A job of `any:N` whose last lines show an error of its own (an import that fails, CUDA out of "
+        "memory) is not resumed without evidence.",
+    )
+    timeout: bool = Field(
+        default=False, description="Jobs that do not say `timeout=` themselves go on after their time limit."
+    )
+    preempted: bool = Field(
+        default=False,
+        description="Jobs that Slurm cancelled to make room (PreemptMode=CANCEL) are put back into the queue.",
+    )
+    checkpoint_signal: str = Field(
+        default="",
+        pattern=r"^([A-Z][A-Z0-9]{1,9}|)$",
+        description='Signal for jobs that go on after their time limit, for example "USR1"; empty: none. Jobs with '
+        "a `--signal` of their own get that one as well.",
+    )
+    checkpoint_before_s: float = Field(
+        default=120.0, ge=10, le=86400, description="So long before the time limit it is sent."
+    )
+    default: tuple[ResumeDefaultSettings, ...] = Field(
+        default=(), description="One `[[resume.default]]` table per kind of jobs that are opted in by the site."
+    )
+    nudge_max_s: float = Field(default=5.0, ge=0.1, le=600, description="The time between nudges grows up to this.")
+    keep_s: float = Field(
+        default=1800.0,
+        ge=0,
+        le=86400,
+        description="The sound nodes of a lost run are kept for its job, while a replacement comes, at most this long; "
+        '0: never. Only with repair.mode = "act".',
+    )
+    keep_others_s: float = Field(
+        default=600.0,
+        ge=0,
+        le=86400,
+        description="Kept nodes are freed when another job that could use them has waited this long.",
+    )
+    keep_percent: float = Field(
+        default=100.0, ge=0, le=100, description="No more of a partition's nodes than this are kept at once."
+    )
+    first: bool = Field(
+        default=True,
+        description="A resumed job whose nodes are there goes before other waiting jobs, once a resume and for 60 s at "
+        "most.",
+    )
+    hot_spares: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="So many idle, checked nodes of each group are kept for resumed jobs (hot spares). Only with "
+        'repair.mode = "act".',
+    )
+    hot_spares_while_waiting: bool = Field(
+        default=False, description="true: idle nodes become hot spares also while users' jobs wait for nodes."
+    )
+    give_back_time: bool = Field(
+        default=True,
+        description="What a fault took of a running job's time limit is added to it, as far as its partition allows.",
+    )
+    exclude_culprits_h: float = Field(
+        default=24.0, ge=0, le=720, description="A blamed node stays on the job's exclude list this long."
+    )
+
+    hang: bool = Field(
+        default=True,
+        description="Look for jobs that stand still, of those that do not say it with `hang=` (docs/job.md).",
+    )
+    hang_factor: float = Field(
+        default=5.0,
+        ge=2,
+        le=1000,
+        description="A job that tells its steps stands still after so many times its usual longest pause ...",
+    )
+    hang_least_s: float = Field(
+        default=300.0,
+        ge=10,
+        le=86400,
+        description="... but not before this; it should be longer than writing a checkpoint takes ...",
+    )
+    hang_most_s: float = Field(
+        default=3600.0, ge=10, le=604800, description="... and at the latest after this, also with no pause known yet."
+    )
+    hang_quiet_s: float = Field(
+        default=1800.0,
+        ge=30,
+        le=604800,
+        description="A job that once worked and uses next to no CPU, GPU and network for so long stands still.",
+    )
+    hang_stacks_s: float = Field(
+        default=20.0,
+        ge=1,
+        le=600,
+        description="How long the nodes of such a job have to tell what its tasks are doing.",
+    )
+
+    def policy(self) -> ResumePolicy:
+        return in_policy_units(
+            self,
+            ResumePolicy,
+            final_codes=frozenset(self.final_codes),
+            defaults=tuple(each.value() for each in self.default),
+        )
