@@ -1,0 +1,63 @@
+"""What a job uses, read from a /proc and a /sys of files."""
+
+import os
+from pathlib import Path
+
+from steward.adapters.job_activity import processes, used
+from steward.model.ids import JobId
+
+TICKS = os.sysconf("SC_CLK_TCK")
+J7, J8 = JobId(7), JobId(8)
+NET = """Inter-|   Receive                                                |  Transmit
+ face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed
+    lo: 999999   1 0 0 0 0 0 0 999999 1 0 0 0 0 0 0
+  eth0: 1000     1 0 0 0 0 0 0 500 1 0 0 0 0 0 0
+"""
+
+
+class Machine:
+    def __init__(self, folder: Path) -> None:
+        self.proc, self.sys = folder / "proc", folder / "sys"
+        (self.proc / "net").mkdir(parents=True)
+        (self.proc / "net" / "dev").write_text(NET)
+
+    def process(self, pid: int, *, cgroup: str = "0::/", environ: str = "", seconds: float = 0.0) -> None:
+        place = self.proc / str(pid)
+        place.mkdir()
+        ticks = int(seconds * TICKS)
+        (place / "stat").write_text(f"{pid} (a) name)) S 1 1 1 0 -1 0 0 0 0 0 {ticks} {ticks} 0 0 20 0 1 0 99 0\n")
+        (place / "cgroup").write_text(f"{cgroup}\n")
+        (place / "environ").write_text(environ)
+
+    def counter(self, name: str, words: int) -> None:
+        file = self.sys / "class/infiniband/mlx5_0/ports/1/counters" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{words}\n")
+
+
+def test_a_process_belongs_to_the_job_of_its_cgroup_or_else_of_its_environment(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.process(10, cgroup="0::/system.slice/slurmstepd.scope/job_7/step_0/user/task_0")
+    machine.process(11, cgroup="4:freezer:/slurm/uid_0/job_8/step_batch")
+    machine.process(12, environ="A=1\0SLURM_JOB_ID=7\0B=2\0")
+    machine.process(13, environ="NOT_SLURM_JOB_ID=7\0")
+    machine.process(14, cgroup="0::/job_77", environ="SLURM_JOB_ID=77\0")
+    assert sorted(processes({J7, J8}, machine.proc)) == [(10, 7), (11, 8), (12, 7)]
+    assert processes(set(), machine.proc) == []
+
+
+def test_cpu_time_is_summed_by_job_and_the_networks_without_loopback(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.process(10, cgroup="0::/job_7/step_0", seconds=2.0)
+    machine.process(11, cgroup="0::/job_7/step_1", seconds=0.5)
+    machine.counter("port_xmit_data", 100)
+    machine.counter("port_rcv_data", 25)
+    found = used({J7, J8}, machine.proc, machine.sys)
+    assert found.cpu_s == {J7: 5.0}
+    assert found.network_bytes == 1500 + 4 * 125
+
+
+def test_what_ends_meanwhile_is_left_out(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    (machine.proc / "10").mkdir()
+    assert used({J7}, machine.proc, machine.sys).cpu_s == {}
