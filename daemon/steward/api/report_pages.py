@@ -7,6 +7,9 @@ from starlette.routing import Route
 
 from steward.api.report import ReportChoice, history_view, report_view
 from steward.api.source import Source
+from steward.model.text import printable
+
+_DIGITS = 10
 
 
 def report_routes(source: Source) -> list[Route]:
@@ -24,10 +27,13 @@ def report_routes(source: Source) -> list[Route]:
         return JSONResponse(found)
 
     def history(request: Request) -> Response:
-        job = int(request.path_params["job"])
+        word = str(request.path_params["job"])
+        if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS):
+            raise HTTPException(404, f"{printable(word, 40)} is no number of a job")
+        job = int(word)
         found = history_view(source.store, job)
         if not found:
             raise HTTPException(404, f"job {job} is not in the ledger: it never opted in, or it is too long ago")
         return JSONResponse(found)
 
-    return [Route("/v1/report", report), Route("/v1/jobs/{job:int}/history", history)]
+    return [Route("/v1/report", report), Route("/v1/jobs/{job}/history", history)]

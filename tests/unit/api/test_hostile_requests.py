@@ -12,7 +12,16 @@ from tests.fakes.munge import FakeMunge
 
 READS = (
     *("status", "nodes", "cases", "jobs", "events", "plan", "doctor", "breakers", "lemons", "checks", "checks/trials"),
-    *("checks/deep", "checks/deep/x", "notify", "explain/node/x", "explain/job/7", "explain/group/x"),
+    *(
+        "checks/deep",
+        "checks/deep/x",
+        "notify",
+        "explain/node/x",
+        "explain/job/7",
+        "explain/group/x",
+        "jobs/7/history",
+        "report",
+    ),
 )
 CHANGES = (*("pause", "resume-actions", "breakers/reset", "checks/arm", "checks/disarm", "checks/deep", "notify/test"),)
 NASTY = (
@@ -64,6 +73,7 @@ def test_a_page_asked_for_with_nonsense_answers_plainly(api: ApiBench, page: str
             )
         )
         plain(requests.get(f"{api.url}/v1/{page}/{word}", timeout=10))
+        plain(requests.get(f"{api.url}/v1/{page.replace('7', word)}", timeout=10))
         plain(requests.get(f"{api.url}/v1/{page.rpartition('/')[0]}/{word}", timeout=10))
 
 
