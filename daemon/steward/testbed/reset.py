@@ -25,8 +25,13 @@ def reset(bed: Bed) -> None:
         wait_until_empty("no case is open", lambda: open_cases(bed), _CASES_S, every_s=0.2)
     wait_until("every node can take jobs", lambda: not _resume_nodes(bed), _NODES_S, every_s=0.2)
     if bed.spec.steward:
-        wait_until_empty("nothing speaks against a node", lambda: _resume_nodes(bed) or accused(bed), _HEALTH_S)
+        wait_until_empty("nothing speaks against a node", lambda: _unsettled(bed), _HEALTH_S, every_s=0.2)
     await_ready(bed)
+
+
+def _unsettled(bed: Bed) -> list[str]:
+    """Repairs first: what the head took out it gives back itself."""
+    return open_cases(bed) or _resume_nodes(bed) or accused(bed)
 
 
 def _restore(bed: Bed) -> bool:
