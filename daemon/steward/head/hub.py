@@ -6,21 +6,17 @@ import logging
 import re
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
-from steward.adapters.ask_messages import ask_of
-from steward.adapters.deep_messages import deep_of
 from steward.adapters.handshake import Hello, Terms, accept_agent
-from steward.adapters.job_messages import exits_of, facts_frame, facts_wanted_of
-from steward.adapters.mend_messages import mend_frame, mended_of
-from steward.adapters.messages import answer_frame, check_now_frame, let_go_frame, opted_list, report_of, text
-from steward.adapters.progress_messages import progress_of
+from steward.adapters.mend_messages import mend_frame
+from steward.adapters.messages import answer_frame, check_now_frame, let_go_frame
 from steward.adapters.seal import Sealer
-from steward.adapters.setup_messages import LogChunk, set_up_frames, setup_log_of, setup_of
-from steward.adapters.stacks_messages import BundlePiece, bundle_of, stacks_frame
+from steward.adapters.setup_messages import LogChunk, set_up_frames
+from steward.adapters.stacks_messages import BundlePiece, stacks_frame
 from steward.adapters.wire import Frame, Malformed
 from steward.head.arrival import conflict, host_of
 from steward.head.beats import reply
+from steward.head.hearing import Hearing, Keep
 from steward.head.link import Link
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
@@ -63,13 +59,15 @@ class Hub:
         """`keep_log` gets the output of nodes' setups, `keep_bundle` what jobs' tasks were doing, `facts` tells of a
         resumed job's past; all are called in the loop's thread and must not block. `defaults` are told to
         every agent."""
-        self._sealer, self._clock, self._ring, self._tell, self._keep_log = sealer, clock, ring, tell, keep_log
-        self._keep_bundle = keep_bundle
-        self._heartbeat_s, self._nodes = heartbeat_s, 0
-        self._facts, self._defaults = facts, defaults
+        self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
+        self._heartbeat_s, self._nodes, self._defaults = heartbeat_s, 0, defaults
         self._roster = Roster()
         self._asks: Asks[Link] = Asks()
         self._opted = Opted()
+        keep = Keep(log=keep_log, bundle=keep_bundle)
+        self._hearing = Hearing(
+            roster=self._roster, asks=self._asks, opted=self._opted, clock=clock, ring=ring, keep=keep, facts=facts
+        )
         self._links: dict[NodeName, Link] = {}
         self._greeting: set[Link] = set()
         self._wheel: Wheel[Link] = Wheel(time.monotonic())
@@ -173,42 +171,7 @@ class Hub:
         link.heard = time.monotonic()
         if link.is_late:
             self._heard(link)
-        match frame["t"]:
-            case "report":
-                self._reported(link, frame)
-            case "setup":
-                self._ring_if(self._roster.set_up_is(link.node, replace(setup_of(frame), at=self._clock.now())))
-            case "mended":
-                self._ring_if(self._roster.mended(link.node, replace(mended_of(frame), at=self._clock.now())))
-            case "deep":
-                report = replace(deep_of(frame, link.node), at=self._clock.now())
-                self._ring_if(self._roster.deep_is(link.node, report))
-            case "setup_log":
-                self._keep_log(link.node, setup_log_of(frame))
-            case _:
-                self._job_frame(link, frame)
-
-    def _job_frame(self, link: Link, frame: Frame) -> None:
-        """What is about one job."""
-        match frame["t"]:
-            case "ask":
-                self._asked(link, frame)
-            case "withdraw":
-                self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
-            case "opted":
-                self._note_opted(opted_list(frame))
-            case "progress":
-                jobs = progress_of(frame, link.node, self._clock.now())
-                self._ring_if(self._roster.progress_is(link.node, jobs))
-            case "bundle":
-                self._keep_piece(link.node, bundle_of(frame))
-            case "exits":
-                self._ring_if(self._roster.exited(link.node, exits_of(frame, link.node, self._clock.now())))
-            case "facts?":
-                job = facts_wanted_of(frame)
-                link.send(facts_frame(job, self._facts(job)))
-            case other:
-                raise Malformed(f"a frame of the unknown type {other[:20]!r}")
+        self._hearing.take(link, frame)
 
     def ended(self, link: Link, why: str) -> None:
         self._asks.drop(link)
@@ -218,27 +181,6 @@ class Hub:
         self._roster.lost(link.node, why, self._clock.now(), heard=self._last_heard(link))
         log.info("agent gone: %s", why, extra={"node": link.node})
         self._ring()
-
-    def _reported(self, link: Link, frame: Frame) -> None:
-        self._ring_if(self._roster.reported(link.node, report_of(frame), self._clock.now()))
-
-    def _asked(self, link: Link, frame: Frame) -> None:
-        """An ask counts from when it reached us: deadlines are on our clock."""
-        ask = replace(ask_of(frame, link.node), at=self._clock.now())
-        if not self._asks.add(ask, link):
-            log.warning("too many shims wait on this node: told to stop", extra={"node": link.node, "job": ask.job})
-            link.send(answer_frame(ask.id, Answer.STOP, frozenset()))
-        self._ring()
-
-    def _keep_piece(self, node: NodeName, piece: BundlePiece) -> None:
-        self._keep_bundle(node, piece)
-        if piece.is_last:
-            self._roster.has_told(node, piece.name)
-            self._ring()
-
-    def _note_opted(self, opted: tuple[OptedIn, ...]) -> None:
-        news = [self._opted.add(replace(one, at=self._clock.now())) for one in opted]
-        self._ring_if(any(news))
 
     def _ring_if(self, news: bool) -> None:
         if news:
@@ -282,7 +224,7 @@ class Hub:
         if before is not None:
             before.close("its agent connected anew")
         self._wheel.add(link, link.heard + link.late_after_s)
-        self._note_opted(hello.opted)
+        self._hearing.note_opted(hello.opted)
         log.info("agent connected", extra={"node": hello.node, "instance": hello.incarnation.instance})
         self._ring()
 

@@ -1,0 +1,113 @@
+"""What agents say to the head, frame by frame, and where it is kept. Times are those of arrival, on our clock."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from steward.adapters.ask_messages import ask_of
+from steward.adapters.deep_messages import deep_of
+from steward.adapters.job_messages import exits_of, facts_frame, facts_wanted_of
+from steward.adapters.mend_messages import mended_of
+from steward.adapters.messages import answer_frame, opted_list, report_of, text
+from steward.adapters.progress_messages import progress_of
+from steward.adapters.setup_messages import LogChunk, setup_log_of, setup_of
+from steward.adapters.stacks_messages import BundlePiece, bundle_of
+from steward.adapters.wire import Frame, Malformed
+from steward.head.link import Link
+from steward.head.roster import Roster
+from steward.head.waiting import Asks, Opted
+from steward.model.ask import Answer, OptedIn
+from steward.model.ids import AskId, JobId, NodeName
+from steward.model.job_report import ResumeFacts
+from steward.ports import Clock
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """Who gets what is not kept in memory; neither may block."""
+
+    log: Callable[[NodeName, LogChunk], None]
+    bundle: Callable[[NodeName, BundlePiece], None]
+
+
+class Hearing:
+    def __init__(
+        self,
+        *,
+        roster: Roster,
+        asks: Asks[Link],
+        opted: Opted,
+        clock: Clock,
+        ring: Callable[[], None],
+        keep: Keep,
+        facts: Callable[[JobId], ResumeFacts | None],
+    ) -> None:
+        self._roster, self._asks, self._opted = roster, asks, opted
+        self._clock, self._ring, self._keep, self._facts = clock, ring, keep, facts
+
+    def take(self, link: Link, frame: Frame) -> None:
+        """A frame that is no beat. Raises Malformed."""
+        match frame["t"]:
+            case "report":
+                self._reported(link, frame)
+            case "setup":
+                self._ring_if(self._roster.set_up_is(link.node, replace(setup_of(frame), at=self._clock.now())))
+            case "mended":
+                self._ring_if(self._roster.mended(link.node, replace(mended_of(frame), at=self._clock.now())))
+            case "deep":
+                report = replace(deep_of(frame, link.node), at=self._clock.now())
+                self._ring_if(self._roster.deep_is(link.node, report))
+            case "setup_log":
+                self._keep.log(link.node, setup_log_of(frame))
+            case _:
+                self._job_frame(link, frame)
+
+    def _job_frame(self, link: Link, frame: Frame) -> None:
+        """What is about one job."""
+        match frame["t"]:
+            case "ask":
+                self._asked(link, frame)
+            case "withdraw":
+                self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
+            case "opted":
+                self.note_opted(opted_list(frame))
+            case "progress":
+                jobs = progress_of(frame, link.node, self._clock.now())
+                self._ring_if(self._roster.progress_is(link.node, jobs))
+            case "bundle":
+                self._keep_piece(link.node, bundle_of(frame))
+            case "exits":
+                self._ring_if(self._roster.exited(link.node, exits_of(frame, link.node, self._clock.now())))
+            case "facts?":
+                job = facts_wanted_of(frame)
+                link.send(facts_frame(job, self._facts(job)))
+            case other:
+                raise Malformed(f"a frame of the unknown type {other[:20]!r}")
+
+    def _reported(self, link: Link, frame: Frame) -> None:
+        self._ring_if(self._roster.reported(link.node, report_of(frame), self._clock.now()))
+
+    def _asked(self, link: Link, frame: Frame) -> None:
+        """An ask counts from when it reached us: deadlines are on our clock."""
+        ask = replace(ask_of(frame, link.node), at=self._clock.now())
+        if not self._asks.add(ask, link):
+            log.warning("too many shims wait on this node: told to stop", extra={"node": link.node, "job": ask.job})
+            link.send(answer_frame(ask.id, Answer.STOP, frozenset()))
+        self._ring()
+
+    def _keep_piece(self, node: NodeName, piece: BundlePiece) -> None:
+        self._keep.bundle(node, piece)
+        if piece.is_last:
+            self._roster.has_told(node, piece.name)
+            self._ring()
+
+    def note_opted(self, opted: tuple[OptedIn, ...]) -> None:
+        """What an agent says of jobs that opted in, in a frame or as it connects."""
+        news = [self._opted.add(replace(one, at=self._clock.now())) for one in opted]
+        self._ring_if(any(news))
+
+    def _ring_if(self, news: bool) -> None:
+        if news:
+            self._ring()
