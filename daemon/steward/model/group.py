@@ -130,6 +130,11 @@ class Group:
     extras: str = "{}"
     logical: int = 0
 
+    @property
+    def turn(self) -> tuple[int, float, str]:
+        """By which groups are sorted: controllers first, compute nodes last, the older before the younger."""
+        return list(Role).index(self.role), self.created, self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:

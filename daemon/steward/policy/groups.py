@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.events import Level
-from steward.model.group import Cluster, ClusterStatus, Group, GroupStatus, Role
+from steward.model.group import Cluster, ClusterStatus, Group, GroupStatus
 from steward.model.slot import Purpose, SlotRecord
 from steward.model.why import Why
 from steward.policy.cluster_status import keep_cluster
@@ -16,7 +16,6 @@ from steward.policy.victims import choose
 
 _MOVE_S = 0.02
 """New slots that no step of this plan moves any more are moved by the next one, at once."""
-_ORDER = {Role.CONTROLLER: 0, Role.LOGIN: 1, Role.COMPUTE: 2}
 
 
 def keep_groups(draft: Draft) -> None:
@@ -27,7 +26,7 @@ def keep_groups(draft: Draft) -> None:
     for name in sorted(draft.groups):
         keep_status(draft.groups[name], draft)
     keep_cluster(draft)
-    for group in sorted(draft.groups.values(), key=lambda g: (_ORDER[g.role], g.created, g.name)):
+    for group in sorted(draft.groups.values(), key=lambda group: group.turn):
         _keep_count(group, draft)
     _heed_interruptions(draft)
     _drop_ended(draft)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.events import Level
-from steward.model.group import Group, Role
+from steward.model.group import Group
 from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.policy.bring_up import note_bring_up
 from steward.policy.draft import Draft
@@ -27,7 +27,6 @@ WORRYING = frozenset(
         SlotFact.UNFIT,
     }
 )
-_ORDER = {Role.CONTROLLER: 0, Role.LOGIN: 1, Role.COMPUTE: 2}
 
 
 def move_slots(draft: Draft) -> None:
@@ -37,7 +36,7 @@ def move_slots(draft: Draft) -> None:
     """
     if not draft.records or not draft.provider_is_fresh or not draft.may_provision:
         return
-    for group in sorted(draft.groups.values(), key=lambda g: (_ORDER[g.role], g.created, g.name)):
+    for group in sorted(draft.groups.values(), key=lambda group: group.turn):
         for record in draft.members(group.name):
             if record.step is not SlotStep.SERVING or not _is_settled(record, draft):
                 _move(record, group, draft)
