@@ -22,7 +22,7 @@ class ResumeInfo:
     checkpoint: Path | None = None
     """The last checkpoint that the job told of."""
     step: int | None = None
-    """The last step that it told of: what lies between it and the checkpoint is done again."""
+    """The step that this checkpoint holds, as the job told it."""
 
     @property
     def is_resumed(self) -> bool:
