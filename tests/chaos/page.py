@@ -24,9 +24,9 @@ there: why is said below. **RED** is an invariant that did not hold.
 
 {invariants}
 
-A matrix that is green because nothing is looked at is worth nothing: `tests/chaos/test_mutations.py` breaks one rule of the
-head at a time (acts before it commits, forgets its memory, launches without a token, takes an old picture for a fresh one,
-...) and demands that cells turn red.
+A matrix that is green because nothing is looked at is worth nothing: `tests/chaos/test_mutations.py` breaks one rule
+of the head at a time (it forgets its memory, launches without a token, takes an old picture for a fresh one, ...) and
+demands that cells turn red.
 
 """
 TAIL = """
@@ -39,16 +39,14 @@ TAIL = """
 - Real processes, real time and real Slurm: `tests/e2e/test_crash.py`, `test_safety.py` and `test_docker_chaos.py`.
 - Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property` hold the adapters to
   calling that a failed look, which is what the simulated `scontrol prints garbage` is.
-- A clock that is set back by an hour leaves times of before in the head's memory. Nothing is harmed and pictures are
-  read anew at once, but what waits for such a time waits until the clock has caught up: the cells of about 3600 s.
+- A clock that is set back while the head is away: it notices only what happens while it runs.
 
 ## The peer's known failure
 
-clustermgtd (AWS ParallelCluster 3.11) that is restarted while a node is being replaced takes the booting replacement for a
-broken node and ends it. The same scenario for Steward is
-`test_the_peers_known_failure_a_restart_during_a_replacement_does_not_end_the_booting_machine` in `tests/chaos/test_peers.py`:
-the head is killed at every write and act while the replacement boots, and stays away for longer than the boot takes; one
-machine is made, and it is the one that serves.
+clustermgtd (AWS ParallelCluster 3.11) that is restarted while a node is being replaced takes the booting replacement
+for a broken node and ends it. The same scenario for Steward is in `tests/chaos/test_peers.py`: the head is killed at every
+kind of write and act while the replacement boots, and stays away for longer than the boot takes. One machine is made,
+and it is the one that serves.
 """
 
 

@@ -7,7 +7,7 @@ changed or asked since it began.
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from steward.model.ids import InstanceId, JobId, NodeName
@@ -113,7 +113,7 @@ class Observer:
             at=self._clock.now(),
             slurm=slurm,
             nodes=self._nodes.last.value if self._nodes.last else MappingProxyType({}),
-            jobs=self._jobs.last.value if self._jobs.last else MappingProxyType({}),
+            jobs=self._known_jobs(),
             partitions=partitions.value if partitions else MappingProxyType({}),
             partitions_at=partitions.began if partitions else 0.0,
             reservations=reservations.value if reservations else MappingProxyType({}),
@@ -135,6 +135,14 @@ class Observer:
         self._set_backs.note(now)
         self._changed, self._listing_needed = min(self._changed, now), min(self._listing_needed, now)
         return now
+
+    def _known_jobs(self) -> Mapping[JobId, Job]:
+        """No job has begun in the future: Slurm's clock was the wrong one, too."""
+        jobs: Mapping[JobId, Job] = self._jobs.last.value if self._jobs.last else MappingProxyType({})
+        if not self._set_backs.by:
+            return jobs
+        now = self._clock.now()
+        return {id: replace(job, started=self._set_backs.in_time(job.started, now)) for id, job in jobs.items()}
 
     def _views(self) -> Mapping[NodeName, AgentView]:
         views, now = self._agents.views(), self._clock.now()

@@ -244,3 +244,16 @@ def test_a_slurm_that_fails_after_the_clock_was_set_back_does_not_hang_the_look(
     clock.at -= 3600.0
     bench.slurm.refuse = Retryable("no answer")
     assert bench.look().slurm is Freshness.OLD
+
+
+def test_a_job_that_began_before_the_clock_was_set_back_did_not_begin_in_the_future() -> None:
+    clock = FakeClock(10_000_000_000.0)
+    bench = Bench(clock=clock)
+    bench.slurm.now = clock.at - 10.0
+    job = bench.slurm.submit()
+    bench.slurm.tick(1.0)
+    bench.look()
+    clock.at -= 3600.0
+    started = bench.look().jobs[job].started
+    assert started is not None
+    assert started <= clock.at
