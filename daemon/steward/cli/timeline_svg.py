@@ -79,8 +79,8 @@ def _head(svg: Element, job: Mapping[str, Any]) -> None:
     sums = job["sums"]
     ettr = "" if sums["ettr"] is None else f"ETTR {sums['ettr'] * 100:.1f} %"
     parts = [f"{job['runs']} runs", ettr, f"{sums['lost_node_s']:.0f} node-seconds lost", job["state"]]
-    _text(svg, _LEFT, 26, f"job {job['job']}  {job['name']}", "head")
-    _text(svg, _LEFT, 46, "   ".join(filter(None, parts)), "quiet")
+    _text(svg, _LEFT, 26, f"job {job['job']}: {job['name']}", "head")
+    _text(svg, _LEFT, 46, " · ".join(filter(None, parts)), "quiet")
 
 
 def _axis(svg: Element, scale: _Scale, bottom: float) -> None:

@@ -42,8 +42,7 @@ class Draft:
         self.breaker_resets = memory.breaker_resets
         self.trials = dict(memory.trials)
         self.cases = dict(memory.cases)
-        self.jobs = dict(memory.jobs)
-        self.ledger = dict(memory.ledger)
+        self.jobs, self.ledger = dict(memory.jobs), dict(memory.ledger)
         self.incidents = dict(memory.incidents)
         self.breakers = dict(memory.breakers)
         self.asked = dict(memory.asked)

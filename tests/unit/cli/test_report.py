@@ -92,7 +92,7 @@ def test_the_picture_of_a_job_has_a_row_a_node_bars_of_its_phases_and_marks_of_i
     svg = ElementTree.parse(file).getroot()
     texts = [one.text for one in svg.iter(f"{SVG}text")]
     assert [text for text in texts if text and text[0] == "n"] == ["n1", "n2", "n3", "n10", "n4"]
-    assert "job 7  <train> & co" in texts
+    assert "job 7: <train> & co" in texts
     assert {"work", "start", "redo", "queue"} <= set(texts)
     assert len([one for one in svg.iter(f"{SVG}line") if one.get("class") == "fault"]) == 2
     bars = [one for one in svg.iter(f"{SVG}rect") if one.find(f"{SVG}title") is not None]
