@@ -83,28 +83,12 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom())
     slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), Past(link)
-    outputs = JobLogs(opted, Threads(_OUTPUT_THREADS))
-    desk = Desk(
-        node=name,
-        incarnation=who,
-        clock=clock,
-        head=link,
-        opted=opted,
-        own_look=slurm,
-        hold_head_absent_s=config.agent.hold_head_absent_s,
-        trusted=frozenset({0, os.geteuid()}),
-        briefing=Briefing(folders, past, Threads(_FOLDER_THREADS)),
-        exits=Exits(name, link, clock),
-        signs=outputs,
-        run_began=outputs.begin,
-    )
+    desk = _desk(config, name, who, link, clock, opted=opted, slurm=slurm, past=past, folders=folders)
     nvml = Nvml()
     kernel = _kernel(config, name, who, clock)
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
-    mender = Mender(units=config.agent.restart_units, let_go=nvml.away)
     after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
-    state = config.agent.state_dir / f"mend-{name}.json"
-    mending = Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
+    mending = _mending(config, name, who, link, clock, nvml=nvml, after=after)
     jobs = _jobs(config, name, link, opted, clock, nvml)
     stepds = Stepds(config.cluster.slurm_conf)
     letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
@@ -116,13 +100,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         senses=senses,
         letting_go=letting_go,
         jobs=jobs,
-        stacks=Stacks(
-            node=name,
-            opted=opted,
-            folders=folders,
-            head=link,
-            threads=Threads(_STACKS_THREADS),
-        ),
+        stacks=Stacks(node=name, opted=opted, folders=folders, head=link, threads=Threads(_STACKS_THREADS)),
         setups=_setups(config, name, who, link, clock),
         deep=deep,
         mending=mending,
@@ -133,6 +111,50 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     # munge.service is the munged of the library's own socket: whose service another one is, nobody knows
     watched = () if config.cluster.munge_socket else (care.run(mending.restart),)
     await agent.run(shims.run(), jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *watched)
+
+
+def _desk(
+    config: AgentConfig,
+    node: NodeName,
+    who: Incarnation,
+    link: Link,
+    clock: Clock,
+    *,
+    opted: OptedBook,
+    slurm: SlurmLook,
+    past: Past,
+    folders: JobFolders,
+) -> Desk:
+    outputs = JobLogs(opted, Threads(_OUTPUT_THREADS))
+    return Desk(
+        node=node,
+        incarnation=who,
+        clock=clock,
+        head=link,
+        opted=opted,
+        own_look=slurm,
+        hold_head_absent_s=config.agent.hold_head_absent_s,
+        trusted=frozenset({0, os.geteuid()}),
+        briefing=Briefing(folders, past, Threads(_FOLDER_THREADS)),
+        exits=Exits(node, link, clock),
+        signs=outputs,
+        run_began=outputs.begin,
+    )
+
+
+def _mending(
+    config: AgentConfig,
+    node: NodeName,
+    who: Incarnation,
+    link: Link,
+    clock: Clock,
+    *,
+    nvml: Nvml,
+    after: AfterMend,
+) -> Mending:
+    mender = Mender(units=config.agent.restart_units, let_go=nvml.away)
+    state = config.agent.state_dir / f"mend-{node}.json"
+    return Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
 
 
 def _jobs(config: AgentConfig, node: NodeName, link: Link, opted: OptedBook, clock: Clock, nvml: Nvml) -> JobWatch:

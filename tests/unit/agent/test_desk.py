@@ -1,97 +1,20 @@
 """Shims that wait at the agent's desk."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from steward.adapters.shimline import AskLine, ExitLine, LogLine, OptedLine
-from steward.agent.desk import Desk
-from steward.agent.exits import Exits
-from steward.agent.opted import OptedBook
 from steward.model.ask import Answer, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
-from steward.model.job_report import Lean, LogSign
-from steward.model.resume_mode import ResumeMode
-from tests.fakes.agent_parts import FakeHead, FakeSlurmLook
 from tests.fakes.clock import FakeClock
-from tests.fakes.wires import WHO
-
-MODE = ResumeMode.parse("1")
-ASK = AskLine(kind=AskKind.BATCH, job=JobId(12), step="batch", uid=1000, mode=MODE, attempt=1, restart=0, status=256)
-OPTED = OptedLine(job=JobId(12), uid=1000, mode=MODE, restart=0)
-NONE: frozenset[NodeName] = frozenset()
-LOOK_S = 0.02
-
-
-EXIT = ExitLine(job=JobId(12), step="0", restart=0, task=3, status=256)
-LOG = LogLine(job=JobId(12), restart=0, out="/home/a/12.out")
-SIGN = LogSign(sign="nccl.timeout", lean=Lean.CASCADE, strong=True, line="Watchdog caught", order=7)
-
-
-@dataclass
-class FakeBriefing:
-    told: dict[str, str] = field(default_factory=dict)
-
-    async def words(self, line: OptedLine) -> dict[str, str]:
-        return self.told
-
-
-@dataclass
-class Scene:
-    folder: Path
-    head: FakeHead = field(default_factory=FakeHead)
-    slurm: FakeSlurmLook = field(default_factory=FakeSlurmLook)
-    clock: FakeClock = field(default_factory=FakeClock)
-    briefing: FakeBriefing = field(default_factory=FakeBriefing)
-    signs: tuple[LogSign, ...] | OSError | None = ()
-
-    def __post_init__(self) -> None:
-        self.opted = OptedBook(self.folder / "opted.json")
-        self.desk = Desk(
-            node=NodeName("n1"),
-            incarnation=WHO,
-            clock=self.clock,
-            head=self.head,
-            opted=self.opted,
-            own_look=self.slurm,
-            hold_head_absent_s=90.0,
-            trusted=frozenset({0}),
-            briefing=self.briefing,
-            exits=Exits(NodeName("n1"), self.head, self.clock),
-            signs=self.read_signs,
-            own_look_every_s=LOOK_S,
-        )
-
-    async def read_signs(self, job: JobId) -> tuple[LogSign, ...]:
-        if self.signs is None:
-            await asyncio.sleep(60)
-        if isinstance(self.signs, OSError):
-            raise self.signs
-        return self.signs or ()
-
-    async def asks(self, line: AskLine = ASK, peer: int = 0) -> "asyncio.Task[bytes | None]":
-        task = asyncio.ensure_future(self.desk.serve(line, peer))
-        await asyncio.sleep(0.005)
-        return task
-
-    def last_id(self) -> AskId:
-        return AskId([frame["id"] for frame in self.head.told if frame["t"] == "ask"][-1])
+from tests.fakes.desk_bench import ASK, LOOK_S, MODE, NONE, OPTED, Scene, run
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
-
-
-def run(story: Callable[[], Awaitable[None]]) -> None:
-    async def within() -> None:
-        async with asyncio.timeout(10):
-            await story()
-
-    asyncio.run(within())
 
 
 def test_an_ask_goes_to_the_head_and_the_heads_word_to_the_shim(scene: Scene) -> None:
@@ -243,85 +166,3 @@ def test_the_head_hears_of_an_opted_job_once_not_with_each_of_its_steps(scene: S
 
     run(story)
     assert [frame["opted"][0]["restart"] for frame in scene.head.told] == [0, 1]
-
-
-def test_a_starting_job_is_told_what_is_known_for_it(scene: Scene) -> None:
-    scene.briefing.told = {"resume_count": "2", "resume_reason": "node n3 failed: 50%"}
-
-    async def story() -> None:
-        answer = b"steward/1 ok resume_count=2 resume_reason=node%20n3%20failed:%2050%25\n"
-        assert await scene.desk.serve(OPTED, 1000) == answer
-        out = replace(OPTED, job=JobId(13), mode=ResumeMode.parse("0"))
-        assert await scene.desk.serve(out, 1000) == b"steward/1 ok\n", "who opted out is told nothing"
-
-    run(story)
-    assert [frame["opted"][0]["mode"] for frame in scene.head.told] == ["1", "0"]
-
-
-def test_a_failed_task_is_told_at_once_and_on_every_connection(scene: Scene) -> None:
-    async def story() -> None:
-        assert await scene.desk.serve(EXIT, 0) == b"steward/1 ok\n"
-
-    run(story)
-    (told,) = scene.head.told
-    assert (told["t"], told["exits"][0]["task"], told["exits"][0]["ago"]) == ("exits", 3, 0.0)
-    scene.clock.at += 5.0
-    assert [frame["exits"][0]["ago"] for frame in scene.desk.frames()] == [5.0]
-
-
-def test_the_last_failed_tasks_are_kept(scene: Scene) -> None:
-    async def story() -> None:
-        for task in range(70):
-            await scene.desk.serve(replace(EXIT, task=task), 0)
-
-    run(story)
-    (frame,) = scene.desk.frames()
-    assert [one["task"] for one in frame["exits"]] == list(range(6, 70))
-
-
-def test_how_a_task_ended_is_not_the_users_to_say(scene: Scene) -> None:
-    async def story() -> None:
-        await scene.desk.serve(OPTED, 1000)
-        assert await scene.desk.serve(EXIT, 1000) is None
-
-    run(story)
-    assert scene.desk.frames() == ()
-
-
-def test_where_a_script_writes_to_is_its_users_to_say(scene: Scene) -> None:
-    async def story() -> None:
-        assert await scene.desk.serve(LOG, 1000) is None, "nobody knows of the job"
-        await scene.desk.serve(OPTED, 1000)
-        assert await scene.desk.serve(LOG, 1001) is None
-        assert await scene.desk.serve(LOG, 1000) == b"steward/1 ok\n"
-
-    run(story)
-    assert scene.opted.out_of(JobId(12)) == "/home/a/12.out"
-
-
-def test_an_ask_carries_what_the_jobs_output_shows_and_whether_it_can_run_again(scene: Scene) -> None:
-    scene.signs = (SIGN,) * 20
-
-    async def story() -> None:
-        shim = await scene.asks(replace(ASK, kind=AskKind.STEP, replay=False))
-        (frame,) = scene.head.told
-        assert [one["sign"] for one in frame["signs"]] == ["nccl.timeout"] * 16
-        assert frame["replay"] is False
-        shim.cancel()
-
-    run(story)
-
-
-@pytest.mark.parametrize("signs", [None, OSError("gone")])
-def test_output_that_cannot_be_read_in_time_holds_up_no_ask(scene: Scene, signs: OSError | None) -> None:
-    scene.signs = signs
-
-    async def story() -> None:
-        shim = await scene.asks()
-        async with asyncio.timeout(2):
-            while not scene.head.told:
-                await asyncio.sleep(0.01)
-        assert scene.head.told[0]["signs"] == []
-        shim.cancel()
-
-    run(story)

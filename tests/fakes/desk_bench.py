@@ -1,0 +1,87 @@
+"""A desk of an agent, its neighbours, and shims that come to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steward.adapters.shimline import AskLine, ExitLine, LogLine, OptedLine
+from steward.agent.desk import Desk
+from steward.agent.exits import Exits
+from steward.agent.opted import OptedBook
+from steward.model.ask import AskKind
+from steward.model.ids import AskId, JobId, NodeName
+from steward.model.job_report import Lean, LogSign
+from steward.model.resume_mode import ResumeMode
+from tests.fakes.agent_parts import FakeHead, FakeSlurmLook
+from tests.fakes.clock import FakeClock
+from tests.fakes.wires import WHO
+
+MODE = ResumeMode.parse("1")
+ASK = AskLine(kind=AskKind.BATCH, job=JobId(12), step="batch", uid=1000, mode=MODE, attempt=1, restart=0, status=256)
+OPTED = OptedLine(job=JobId(12), uid=1000, mode=MODE, restart=0)
+NONE: frozenset[NodeName] = frozenset()
+LOOK_S = 0.02
+
+
+EXIT = ExitLine(job=JobId(12), step="0", restart=0, task=3, status=256)
+LOG = LogLine(job=JobId(12), restart=0, out="/home/a/12.out")
+SIGN = LogSign(sign="nccl.timeout", lean=Lean.CASCADE, strong=True, line="Watchdog caught", order=7)
+
+
+@dataclass
+class FakeBriefing:
+    told: dict[str, str] = field(default_factory=dict)
+
+    async def words(self, line: OptedLine) -> dict[str, str]:
+        return self.told
+
+
+@dataclass
+class Scene:
+    folder: Path
+    head: FakeHead = field(default_factory=FakeHead)
+    slurm: FakeSlurmLook = field(default_factory=FakeSlurmLook)
+    clock: FakeClock = field(default_factory=FakeClock)
+    briefing: FakeBriefing = field(default_factory=FakeBriefing)
+    signs: tuple[LogSign, ...] | OSError | None = ()
+
+    def __post_init__(self) -> None:
+        self.opted = OptedBook(self.folder / "opted.json")
+        self.desk = Desk(
+            node=NodeName("n1"),
+            incarnation=WHO,
+            clock=self.clock,
+            head=self.head,
+            opted=self.opted,
+            own_look=self.slurm,
+            hold_head_absent_s=90.0,
+            trusted=frozenset({0}),
+            briefing=self.briefing,
+            exits=Exits(NodeName("n1"), self.head, self.clock),
+            signs=self.read_signs,
+            own_look_every_s=LOOK_S,
+        )
+
+    async def read_signs(self, job: JobId) -> tuple[LogSign, ...]:
+        if self.signs is None:
+            await asyncio.sleep(60)
+        if isinstance(self.signs, OSError):
+            raise self.signs
+        return self.signs or ()
+
+    async def asks(self, line: AskLine = ASK, peer: int = 0) -> "asyncio.Task[bytes | None]":
+        task = asyncio.ensure_future(self.desk.serve(line, peer))
+        await asyncio.sleep(0.005)
+        return task
+
+    def last_id(self) -> AskId:
+        return AskId([frame["id"] for frame in self.head.told if frame["t"] == "ask"][-1])
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(10):
+            await story()
+
+    asyncio.run(within())

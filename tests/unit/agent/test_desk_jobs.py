@@ -1,0 +1,99 @@
+"""What is told to starting jobs at the agent's desk, and what is told there of their tasks."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from steward.model.ask import AskKind
+from steward.model.ids import JobId
+from steward.model.resume_mode import ResumeMode
+from tests.fakes.desk_bench import ASK, EXIT, LOG, OPTED, SIGN, Scene, run
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_a_starting_job_is_told_what_is_known_for_it(scene: Scene) -> None:
+    scene.briefing.told = {"resume_count": "2", "resume_reason": "node n3 failed: 50%"}
+
+    async def story() -> None:
+        answer = b"steward/1 ok resume_count=2 resume_reason=node%20n3%20failed:%2050%25\n"
+        assert await scene.desk.serve(OPTED, 1000) == answer
+        out = replace(OPTED, job=JobId(13), mode=ResumeMode.parse("0"))
+        assert await scene.desk.serve(out, 1000) == b"steward/1 ok\n", "who opted out is told nothing"
+
+    run(story)
+    assert [frame["opted"][0]["mode"] for frame in scene.head.told] == ["1", "0"]
+
+
+def test_a_failed_task_is_told_at_once_and_on_every_connection(scene: Scene) -> None:
+    async def story() -> None:
+        assert await scene.desk.serve(EXIT, 0) == b"steward/1 ok\n"
+
+    run(story)
+    (told,) = scene.head.told
+    assert (told["t"], told["exits"][0]["task"], told["exits"][0]["ago"]) == ("exits", 3, 0.0)
+    scene.clock.at += 5.0
+    assert [frame["exits"][0]["ago"] for frame in scene.desk.frames()] == [5.0]
+
+
+def test_the_last_failed_tasks_are_kept(scene: Scene) -> None:
+    async def story() -> None:
+        for task in range(70):
+            await scene.desk.serve(replace(EXIT, task=task), 0)
+
+    run(story)
+    (frame,) = scene.desk.frames()
+    assert [one["task"] for one in frame["exits"]] == list(range(6, 70))
+
+
+def test_how_a_task_ended_is_not_the_users_to_say(scene: Scene) -> None:
+    async def story() -> None:
+        await scene.desk.serve(OPTED, 1000)
+        assert await scene.desk.serve(EXIT, 1000) is None
+
+    run(story)
+    assert scene.desk.frames() == ()
+
+
+def test_where_a_script_writes_to_is_its_users_to_say(scene: Scene) -> None:
+    async def story() -> None:
+        assert await scene.desk.serve(LOG, 1000) is None, "nobody knows of the job"
+        await scene.desk.serve(OPTED, 1000)
+        assert await scene.desk.serve(LOG, 1001) is None
+        assert await scene.desk.serve(LOG, 1000) == b"steward/1 ok\n"
+
+    run(story)
+    assert scene.opted.out_of(JobId(12)) == "/home/a/12.out"
+
+
+def test_an_ask_carries_what_the_jobs_output_shows_and_whether_it_can_run_again(scene: Scene) -> None:
+    scene.signs = (SIGN,) * 20
+
+    async def story() -> None:
+        shim = await scene.asks(replace(ASK, kind=AskKind.STEP, replay=False))
+        (frame,) = scene.head.told
+        assert [one["sign"] for one in frame["signs"]] == ["nccl.timeout"] * 16
+        assert frame["replay"] is False
+        shim.cancel()
+
+    run(story)
+
+
+@pytest.mark.parametrize("signs", [None, OSError("gone")])
+def test_output_that_cannot_be_read_in_time_holds_up_no_ask(scene: Scene, signs: OSError | None) -> None:
+    scene.signs = signs
+
+    async def story() -> None:
+        shim = await scene.asks()
+        async with asyncio.timeout(2):
+            while not scene.head.told:
+                await asyncio.sleep(0.01)
+        assert scene.head.told[0]["signs"] == []
+        shim.cancel()
+
+    run(story)
