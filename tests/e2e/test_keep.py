@@ -12,7 +12,7 @@ from steward.testbed.reset import reset
 from tests.e2e.conftest import brought_up
 from tests.e2e.story import Story, task_script
 
-KEEP_S = 20.0
+KEEP_S = 45.0
 HOT = "steward-hot-main"
 
 

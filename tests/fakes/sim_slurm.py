@@ -240,7 +240,7 @@ class SimSlurm:
 
     def schedule(self, now: float, free: Iterable[NodeName]) -> list[JobId]:
         """Start what can start; the jobs that began."""
-        kept = {name for each in self.still_kept(now).values() for name in each.nodes}
+        kept = {name for each in self.still_kept(now).values() if each.starts <= now for name in each.nodes}
         usable = sorted(name for name in free if self.nodes[name].is_schedulable and name not in kept)
         began = []
         for id in sorted(self.jobs, key=lambda id: (id + self.jobs[id].nice, id)):

@@ -8,6 +8,7 @@ from steward.model.deep_command import PREFIX
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.node import Node, NodeBase
+from steward.model.reservation import Reservation
 from steward.policy.draft import Draft
 
 _WAITS_FOR_NODES = ("None", "Resources", "Priority", "ReqNodeNotAvail", "Reservation")
@@ -56,8 +57,13 @@ def crowd_of(draft: Draft) -> Crowd:
     idle = frozenset(name for name, node in draft.seen.nodes.items() if is_idle(node)) - taken
     until = draft.now + draft.want.deep.budget_s + draft.want.deep.start_timeout_s
     others = [r for r in draft.seen.reservations.values() if not r.is_ours and r.starts <= until and draft.now < r.ends]
-    foreign = frozenset(node for each in others for node in each.nodes)
+    foreign = frozenset(node for each in others for node in each.nodes if not _is_repaired_for(each, node, draft))
     return Crowd(idle=idle - foreign, held=held, jobs=tuple(waiting_jobs(draft)), foreign=foreign)
+
+
+def _is_repaired_for(reservation: Reservation, node: NodeName, draft: Draft) -> bool:
+    """We keep the node for a job, and it must prove itself before it is back."""
+    return reservation.kept_for is not None and draft.open_case(node) is not None
 
 
 def is_idle(node: Node) -> bool:

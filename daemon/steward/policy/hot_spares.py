@@ -12,6 +12,7 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import Job
 from steward.model.keep import Lent
 from steward.model.reservation import Reservation, hot_name
+from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.deep_crowd import is_idle, waiting_jobs
 from steward.policy.draft import Draft
@@ -90,8 +91,8 @@ def _keep(group: str, count: int, draft: Draft) -> None:
 
 def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
     """Idle nodes that no reservation has; none while a resumed job waits, nor while others do, if the site says so."""
-    if any(mem.pending_from is not None for mem in draft.jobs.values()):
-        return frozenset()  # a job that comes back may need what is idle
+    if any(_comes_back(mem, draft) for mem in draft.jobs.values()):
+        return frozenset()  # it may need what is idle
     reserved = {node for each in draft.seen.reservations.values() for node in each.nodes}
     members = [name for name, slot in draft.slots.items() if slot.group == group]
     nodes = draft.seen.nodes
@@ -105,6 +106,11 @@ def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> f
     api = draft.groups.get(group)
     above = serving - len(there) - api.goal.minimum if api is not None else count
     return frozenset(free[: max(0, min(count, above))])
+
+
+def _comes_back(mem: JobMemory, draft: Draft) -> bool:
+    job = draft.seen.jobs.get(mem.id)
+    return job is not None and bool(mem.nodes) and (job.is_pending or job.is_completing)
 
 
 def _is_of(name: NodeName, group: str, draft: Draft) -> bool:

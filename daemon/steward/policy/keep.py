@@ -181,13 +181,13 @@ def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
     if not nodes or not (waits or contested) or _is_too_much(job, nodes, draft):
         return
     rules = draft.want.resume
-    kept = Kept(restart=mem.restarts, nodes=nodes, since=draft.now, until=draft.now + rules.keep_s)
+    kept = Kept(restart=mem.restarts, nodes=nodes | places.coming, since=draft.now, until=draft.now + rules.keep_s)
     draft.jobs[job.id] = replace(mem, kept=kept)
     lost = ", ".join(sorted(places.lost)) or "a node"
     text = f"{len(nodes)} sound nodes of its run are kept for it, {rules.keep_s:.0f} s at most"
     why = Why(rule="keep.wait" if waits else "keep.contested", text=text, evidence=(f"it lost {lost}",))
     _reserve(job.id, kept, why, draft)
-    draft.tell("job.keep", f"job {job.id}: {why}: {', '.join(sorted(nodes)[:20])}", job=job.id)
+    draft.tell("job.keep", f"job {job.id}: {why}: {', '.join(sorted(kept.nodes)[:20])}", job=job.id)
     draft.wake(kept.until)
 
 

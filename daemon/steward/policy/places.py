@@ -26,6 +26,8 @@ class Places:
     others: frozenset[NodeName]
     hot: frozenset[NodeName]
     lost: frozenset[NodeName]
+    coming: frozenset[NodeName] = frozenset()
+    """Those of the lost nodes that are repaired: kept, too, so that nobody takes them when they are back."""
 
     @property
     def lacks(self) -> int:
@@ -59,6 +61,7 @@ def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
         others=frozenset(name for name in fits - own - reserved - mem.nodes if draft.open_case(name) is None),
         hot=frozenset(name for name in hot - own if draft.open_case(name) is None),
         lost=frozenset(lost),
+        coming=frozenset(name for name in lost - reserved if name in draft.seen.nodes and _is_repaired(name, draft)),
     )
 
 
@@ -89,13 +92,17 @@ def _is_in_the_way(reservation: Reservation, until: float | None, now: float) ->
 
 def has_hope(places: Places, draft: Draft) -> bool:
     """Whether something is done about a lost node without a person."""
-    cases = (draft.open_case(name) for name in places.lost)
-    return any(case is not None and case.step is not Step.HELD for case in cases)
+    return any(_is_repaired(name, draft) for name in places.lost)
+
+
+def _is_repaired(name: NodeName, draft: Draft) -> bool:
+    case = draft.open_case(name)
+    return case is not None and case.step is not Step.HELD
 
 
 def rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> tuple[Job, ...]:
     """Jobs that wait for nodes and could run if these were theirs."""
-    idle = {n.name for n in draft.seen.nodes.values() if is_idle(n)} | nodes
+    idle = {n.name for n in draft.seen.nodes.values() if is_idle(n) or (n.name in nodes and n.is_schedulable)}
     return tuple(other for other in waiting_jobs(draft) if other.id != job.id and _fits(other, idle, nodes, draft))
 
 

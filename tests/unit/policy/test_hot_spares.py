@@ -113,7 +113,7 @@ def test_what_was_let_out_is_not_taken_back_while_the_job_waits_and_is_refilled_
     runs = picture.change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), started=picture.now)
     for name in ("n1", "n3", "n4"):
         runs = runs.node(name, base=NodeBase.ALLOCATED)
-    assert hot_nodes(runs.then(1)) == [{"n5"}]
+    assert hot_nodes(runs) == [{"n5"}]
 
 
 def test_a_job_that_is_not_resumed_gets_none() -> None:

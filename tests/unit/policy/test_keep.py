@@ -65,12 +65,12 @@ def rival(picture: Picture, **fields: Any) -> Picture:
     return picture.job(9, on=(), **{**default, "eligible": picture.now, "nodes": frozenset(), **fields})
 
 
-def test_the_sound_nodes_are_kept_before_the_lost_one_is_marked_down() -> None:
+def test_its_nodes_and_the_lost_ones_place_are_kept_before_that_is_marked_down() -> None:
     kinds = [a for a in full().lost("n2").plan().actions if isinstance(a, KeepNodes | DownNode)]
     first, second = kinds
     assert isinstance(first, KeepNodes)
     assert isinstance(second, DownNode)
-    assert (first.name, first.nodes) == (NAME, names("n1", "n3"))
+    assert (first.name, first.nodes) == (NAME, names("n1", "n2", "n3"))
     assert first.seconds == LEASE_S
     assert "job.keep" in told(full().lost("n2"))
 
@@ -116,7 +116,7 @@ def test_the_reservation_is_a_lease_that_ends_with_the_head_and_is_renewed_by_it
     assert of(KeepNodes, picture.after(RENEW_S - 10)) == []
     (again,) = of(KeepNodes, picture.after(RENEW_S + 1))
     assert isinstance(again, KeepNodes)
-    assert (again.nodes, again.seconds) == (names("n1", "n3"), LEASE_S)
+    assert (again.nodes, again.seconds) == (names("n1", "n2", "n3"), LEASE_S)
     (last,) = of(KeepNodes, picture.then(1700).after(0))
     assert isinstance(last, KeepNodes)
     assert last.seconds <= 120
@@ -229,4 +229,4 @@ def test_nodes_in_reservations_of_others_are_not_kept() -> None:
     picture = full().see(reservations={"course": course}, reservations_at=T0).lost("n2")
     (keep,) = of(KeepNodes, picture)
     assert isinstance(keep, KeepNodes)
-    assert keep.nodes == names("n3")
+    assert keep.nodes == names("n2", "n3")
