@@ -14,14 +14,13 @@ from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Observed
-from steward.model.order import Order
 from steward.model.partition import Partition
 from steward.model.plan import Plan
 from steward.policy.plan import plan
 from steward.ports import Retryable, StorePort
 from steward.workflows.apply import Applier, Ports
 from steward.workflows.bell import Bell
-from steward.workflows.commands import Commands
+from steward.workflows.commands import Command, Commands
 from steward.workflows.cycle import Cycle, Parts, Planner, Sweeps
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
@@ -99,6 +98,7 @@ class Bench:
     elapsed: float = 0.0
     """Seconds that really passed in the world, whatever its clock says."""
     deaths: int = 0
+    is_up: bool = True
     longest_s: float = LONGEST_S
     """Made longer where nothing happens for hours: then it is the time from turn to turn."""
 
@@ -142,6 +142,8 @@ class Bench:
     def turn(self) -> float:
         """One turn and what it began; seconds until the next. A head that dies is started again."""
         self.turns += 1
+        if not self.is_up and not self._starts():
+            return 1.0
         try:
             wait = self.cycle.turn()
             self.slow.run()
@@ -161,10 +163,21 @@ class Bench:
         self.deaths += 1
         self.advance(away_s)
         self.world.restart_head()
-        self.start()
+        self.is_up = False
+        self._starts()
 
-    def give(self, order: Order) -> None:
-        """An API call; its caller does not wait here."""
+    def _starts(self) -> bool:
+        """A head that cannot open its store ends, and is started again by the service manager."""
+        try:
+            self.start()
+        except Retryable:
+            self.trouble.bite()
+        else:
+            self.is_up = True
+        return self.is_up
+
+    def give(self, order: Command) -> None:
+        """A call of the API or of the command line; its caller does not wait here."""
         with suppress(Retryable):
             self.commands.give(order, timeout_s=0.0)
 

@@ -75,6 +75,7 @@ class Disk:
         self.full = False
 
     def lock(self) -> None:
+        self.unlock()
         self.holder = sqlite3.connect(self.file, isolation_level=None)
         self.holder.execute("BEGIN IMMEDIATE")
 

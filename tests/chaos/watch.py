@@ -33,6 +33,8 @@ class Watch:
     foreign: set[NodeName] = field(default_factory=set)
     bystanders: set[JobId] = field(default_factory=set)
     """Jobs that did not opt in and whose nodes are well."""
+    cancelled: set[JobId] = field(default_factory=set)
+    """By their users."""
 
     def tell(self, invariant: str, text: str) -> None:
         line = f"{invariant}: {text}"

@@ -1,0 +1,97 @@
+"""What can happen in a long random run: faults, and what users and admins do; as data that can be printed and shrunk."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from steward.model.health import Advice, Severity
+from steward.model.ids import NodeName
+from tests.chaos import blows
+from tests.chaos.bench import Bench
+from tests.chaos.columns import COLUMNS
+from tests.chaos.flows import N7
+from tests.chaos.watch import MAINTENANCE
+from tests.property.law import Law
+
+NODES = [NodeName(f"n{i}") for i in (1, 2, 3, 4, 6)]
+"""n5 has the job of somebody who did not opt in: it must come through all of it."""
+PAUSES_S = (0.0, 0.3, 1.0, 3.0, 8.0, 20.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`kind` happens to `node`, `after_s` the one before."""
+
+    after_s: float
+    kind: str
+    node: NodeName
+
+
+def _submit(bench: Bench, node: NodeName) -> None:
+    job = bench.world.submit(1 + int(node[1:]) % 3, works_s=12.0, spare=node in NODES[3:])
+    assert isinstance(bench.law, Law)
+    bench.law.opted.add(job)
+
+
+def _cancel(bench: Bench, node: NodeName) -> None:
+    for job in list(bench.world.slurm.jobs.values()):
+        if node in job.nodes and job.is_active and job.id not in bench.watch.bystanders:
+            bench.world.slurm.cancel(job.id, bench.world.now)
+            bench.watch.cancelled.add(job.id)
+
+
+def _drain(bench: Bench, node: NodeName) -> None:
+    if bench.world.slurm.nodes[node].mark is None:
+        bench.world.slurm.admin(node, "DRAIN", MAINTENANCE, bench.world.now)
+        bench.watch.foreign.add(node)
+
+
+def _undrain(bench: Bench, node: NodeName) -> None:
+    if node in bench.watch.foreign - {N7}:
+        bench.watch.foreign.discard(node)
+        bench.world.slurm.undrain(node)
+
+
+def _xid(bench: Bench, node: NodeName) -> None:
+    bench.world.machines.fail_check(node, Severity.FATAL, Advice.REPLACE, bench.world.now, "xid")
+
+
+def _degraded(bench: Bench, node: NodeName) -> None:
+    bench.world.machines.fail_check(node, Severity.DEGRADED, Advice.REPLACE, bench.world.now, "degraded")
+
+
+KINDS: dict[str, Callable[[Bench, NodeName], None]] = {
+    "submit": _submit,
+    "scancel": _cancel,
+    "admin drains": _drain,
+    "admin resumes": _undrain,
+    "node dies": lambda bench, node: bench.world.machines.kill(node),
+    "node freezes": lambda bench, node: bench.world.machines.mute(node, bench.world.now),
+    "xid": _xid,
+    "degraded": _degraded,
+    "capacity": lambda bench, node: bench.world.machines.refusals.append("capacity: none left"),
+    "stewardd away": lambda bench, node: bench.restart(10.0),
+    **{column.name: column.begin for column in COLUMNS},
+    **{f"end of: {column.name}": column.end for column in COLUMNS if column.lasts_s},
+}
+
+
+def story(seed: int, length: int) -> list[Operation]:
+    """The same seed is the same story."""
+    dice = random.Random(seed)
+    kinds = sorted(KINDS)
+    return [Operation(dice.choice(PAUSES_S), dice.choice(kinds), dice.choice(NODES)) for _ in range(length)]
+
+
+def happen(bench: Bench, one: Operation) -> None:
+    bench.run(one.after_s)
+    KINDS[one.kind](bench, one.node)
+
+
+def calm(bench: Bench) -> None:
+    """All faults end; people see to what waits for them."""
+    for column in COLUMNS:
+        column.end(bench, NODES[0])
+    blows.heal(bench)
+    bench.trouble.kills = 0
+    bench.world.machines.refusals.clear()

@@ -1,0 +1,119 @@
+"""Long random chaos: `python -m tests.chaos.random_run --operations N [--seed S]`.
+
+So many operations in stories of twenty, each over a fresh cluster. The first story that breaks an invariant is shrunk
+to the shortest one that still does, and printed with its seed.
+"""
+
+import argparse
+import logging
+import random
+import sys
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from steward.model.case import Step
+from steward.model.job import JobState
+from steward.workflows.commands import ResumeActions
+from tests.chaos.bench import Bench
+from tests.chaos.cell import COARSE_S
+from tests.chaos.flows import a_cluster
+from tests.chaos.operations import Operation, calm, happen, story
+from tests.chaos.watch import unrest
+
+T = TypeVar("T")
+LENGTH = 20
+CALM_S = 900.0
+Change = Callable[[Bench], Bench]
+
+
+def broken_by(operations: Sequence[Operation], change: Change = lambda bench: bench) -> list[str]:
+    """The invariants that did not hold."""
+    bench = change(a_cluster())
+    try:
+        for one in operations:
+            happen(bench, one)
+        calm(bench)
+        _come_to_rest(bench)
+        _lost_jobs(bench)
+        return list(bench.watch.broken)
+    finally:
+        bench.close()
+
+
+def _come_to_rest(bench: Bench) -> None:
+    until = bench.elapsed + CALM_S
+    while (left := _left(bench)) and bench.elapsed < until:
+        bench.run(COARSE_S)
+        if bench.memory.breakers or any(incident.over is None for incident in bench.memory.incidents.values()):
+            bench.give(ResumeActions(who="a person"))
+    for text in left:
+        bench.watch.tell("stuck", text)
+
+
+def _left(bench: Bench) -> list[str]:
+    """What is still to come; a case that is held waits for a person, which is an end."""
+    held = {case.node for case in bench.memory.cases.values() if case.step is Step.HELD}
+    return [
+        text
+        for text in unrest(bench.world, bench.memory, bench.watch.foreign | held)
+        if not text.endswith("is held for a person")
+    ]
+
+
+def _lost_jobs(bench: Bench) -> None:
+    """Evidence may be missing for a failure while nobody can look; a job of somebody else must not be touched ever."""
+    for job in bench.world.slurm.jobs.values():
+        is_ours_to_keep = job.id not in bench.watch.cancelled
+        if job.state is JobState.CANCELLED and is_ours_to_keep:
+            bench.watch.tell("lost job", f"{job.id} was cancelled by nobody")
+
+
+def shortest(operations: list[T], fails: Callable[[list[T]], bool]) -> list[T]:
+    """Delta debugging: a sublist that fails and of which no single operation can be left out."""
+    size = max(1, len(operations) // 2)
+    while True:
+        at = 0
+        while at < len(operations):
+            fewer = operations[:at] + operations[at + size :]
+            if fewer and fails(fewer):
+                operations = fewer
+            else:
+                at += size
+        if size == 1:
+            return operations
+        size = max(1, size // 2)
+
+
+def run(operations: int, seed: int) -> int:
+    """The exit status."""
+    for number in range(max(1, operations // LENGTH)):
+        one = seed + number
+        broken = broken_by(story(one, LENGTH))
+        print(f"story {one}: {'; '.join(broken) or 'green'}", flush=True)
+        if broken:
+            _tell(one, broken)
+            return 1
+    return 0
+
+
+def _tell(seed: int, broken: list[str]) -> None:
+    kind = broken[0].split(":")[0]
+    few = shortest(story(seed, LENGTH), lambda some: any(b.startswith(kind) for b in broken_by(some)))
+    print(f"again: make chaos-random N={LENGTH} SEED={seed}; the shortest story that does it:")
+    for one in few:
+        print(f"  {one!r},")
+
+
+def main() -> int:
+    logging.disable(logging.CRITICAL)
+    parser = argparse.ArgumentParser(description="Long random chaos.")
+    parser.add_argument("--operations", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=None)
+    given = parser.parse_args()
+    seed = given.seed if given.seed is not None else random.SystemRandom().randrange(1_000_000)
+    print(f"seed {seed}")
+    return run(given.operations, seed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
