@@ -10,7 +10,7 @@ JUNIT = --junitxml=$(RESULTS)/$@.xml
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint shim shim-tests unit contract e2e-local e2e-docker e2e-versions bench bench-capacity docs fresh clean
+.PHONY: help setup setup-demo demo test lint shim shim-tests unit contract chaos e2e-local e2e-docker e2e-versions bench bench-capacity docs fresh clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -42,8 +42,8 @@ shim:           ## build the SPANK plugin
 shim-tests:     ## the plugin's unit tests under sanitizers, and a short fuzz
 	$(MAKE) -C spank all test fuzz
 
-unit:           ## unit, property and architecture tests
-	$(PYTEST) tests/unit tests/property tests/architecture $(JUNIT) $(ARGS)
+unit:           ## unit, property, architecture and (a part of) chaos tests
+	$(PYTEST) tests/unit tests/property tests/architecture tests/chaos $(JUNIT) $(ARGS)
 
 contract:       ## each port's promises, held by its fake and by the real thing
 	$(PYTEST) tests/contract $(JUNIT) $(ARGS)
@@ -66,6 +66,10 @@ bench: setup shim ## recovery times against plain Slurm; ARGS="--runs N --json F
 
 bench-capacity: setup ## 1,000 simulated nodes, then 2,000, then 100; ARGS="--first N --most N --last N --json FILE"
 	$(BIN)/python -m tests.bench.capacity $(ARGS)
+
+chaos:          ## the whole fault matrix, or with N=1000 [SEED=1] that many operations of random stories
+	@$(if $(N),$(BIN)/python -m tests.chaos.random_run --operations $(N) $(if $(SEED),--seed $(SEED)), \
+	  $(BIN)/python -m tests.chaos.matrix --jobs $$(nproc))
 
 docs: setup     ## remake the generated pages
 	$(BIN)/steward config doc > docs/config.md

@@ -7,7 +7,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from tests.chaos import page
@@ -54,11 +54,23 @@ def run_all(jobs: int, only: str = "") -> Iterable[Row]:
             names[row] = [name for name in names[row] if only in name]
     chosen = [(flow, step) for flow, step in rows() if names[f"{flow}: {step}"]]
     with ProcessPoolExecutor(jobs) as pool:
-        asked = [pool.submit(_row_named, flow, step, names[f"{flow}: {step}"]) for flow, step in chosen]
-        for one in asked:
+        asked = [pool.submit(_row_named, flow, step, names[f"{flow}: {step}"]) for flow, step in _mixed(chosen)]
+        for one in as_completed(asked):
             row = one.result()
             print(page.line(row), file=sys.stderr, flush=True)
             yield row
+
+
+def _mixed(chosen: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The first step of each flow, then the second of each, ...: who looks on sees something of all of them soon."""
+    place = {(flow.name, step): at for flow in FLOWS for at, step in enumerate(flow.steps)}
+    return sorted(chosen, key=lambda one: place[one])
+
+
+def _in_order(found: Sequence[Row]) -> list[Row]:
+    """All rows, those that were not run without results."""
+    there = {(row.flow, row.step): row for row in found}
+    return [there.get(key) or Row(flow=key[0], step=key[1], undisturbed_s=0.0, results=()) for key in rows()]
 
 
 def main() -> int:
@@ -66,11 +78,12 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
-    found = list(run_all(given.jobs, given.only))
-    text = page.text(found)
-    print(text)
-    if not given.only:
-        PAGE.write_text(text)
+    found: list[Row] = []
+    for row in run_all(given.jobs, given.only):
+        found.append(row)
+        if not given.only:
+            PAGE.write_text(page.text(_in_order(found)))
+    print(page.text(_in_order(found)))
     return 1 if any(row.red for row in found) else 0
 
 

@@ -18,7 +18,7 @@ store of `daemon/steward`, without threads and on one simulated clock; Slurm, th
 are simulated. A fault lasts {lasts:g} s where nothing else is said; a head is killed three times in a row.
 
 A number is the simulated time from the fault until all was well again, seconds. `-` is a fault that was never felt
-there: why is said below. **RED** is an invariant that did not hold.
+there: why is said below. An empty cell was not run. **RED** is an invariant that did not hold.
 
 ## Invariants, checked in every cell
 
@@ -60,7 +60,7 @@ def table(rows: Sequence[Row]) -> str:
     names = [column.name for column in COLUMNS]
     green, felt = _count(rows)
     lines = [f"## The matrix: {green} of {felt} cells green", ""]
-    lines += [f"{number}. {_told(column)}" for number, column in enumerate(COLUMNS, 1)]
+    lines += [f"{number}. {told(column)}" for number, column in enumerate(COLUMNS, 1)]
     lines += ["", "| Step | no fault | " + " | ".join(str(n) for n in range(1, len(names) + 1)) + " |"]
     lines.append("|---|" + "--:|" * (len(names) + 1))
     for row in rows:
@@ -70,7 +70,8 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _told(column: Column) -> str:
+def told(column: Column) -> str:
+    """Its name, and how long it lasts where that is its own."""
     return column.name + (f" ({column.lasts_s:g} s)" if column.lasts_s not in (0.0, LASTS_S) else "")
 
 

@@ -99,7 +99,7 @@ def run(operations: int, seed: int) -> int:
 def _tell(seed: int, broken: list[str]) -> None:
     kind = broken[0].split(":")[0]
     few = shortest(story(seed, LENGTH), lambda some: any(b.startswith(kind) for b in broken_by(some)))
-    print(f"again: make chaos-random N={LENGTH} SEED={seed}; the shortest story that does it:")
+    print(f"again: make chaos N={LENGTH} SEED={seed}; the shortest story that does it:")
     for one in few:
         print(f"  {one!r},")
 

@@ -1,0 +1,32 @@
+"""A diagonal through the matrix, each row and each column in it; the whole of it is `make chaos`."""
+
+import re
+
+import pytest
+
+from tests.chaos import page
+from tests.chaos.columns import COLUMNS, Column
+from tests.chaos.matrix import PAGE, flow_of, rows, run_row, sample
+
+CELLS = sample()
+
+
+@pytest.mark.parametrize(
+    ("flow", "step", "column"), CELLS, ids=[f"{flow}, {step}, {column.name}" for flow, step, column in CELLS]
+)
+def test_whatever_fault_comes_at_a_step_all_is_well_in_the_end(flow: str, step: str, column: Column) -> None:
+    row = run_row(flow, step, [column])
+    assert row.red == []
+
+
+def test_the_sample_has_every_row_and_every_column() -> None:
+    assert {(flow, step) for flow, step, _ in CELLS} == set(rows())
+    assert {column.name for _, _, column in CELLS} == {column.name for column in COLUMNS}
+
+
+def test_the_page_has_every_row_and_every_column_and_no_red_cell() -> None:
+    text = PAGE.read_text()
+    assert [name for name in (page.told(column) for column in COLUMNS) if f". {name}\n" not in text] == []
+    lines = re.findall(r"^\| (.*?): (.*?) \| \d", text, re.MULTILINE)
+    assert lines == rows()
+    assert "**RED**" not in text
