@@ -16,7 +16,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.first import put_first
 from steward.policy.hot_spares import lend
-from steward.policy.nudge import is_held, is_left_to_slurm, not_before
+from steward.policy.nudge import credential_safe_at, is_held, is_left_to_slurm, not_before
 from steward.policy.places import has_hope, places_of, rivals
 
 GOES_ON_S = 10.0
@@ -84,11 +84,20 @@ def _why_useless(job: Job, mem: JobMemory, kept: Kept, draft: Draft) -> str:
     if draft.seen.failures.get(_keep_key(mem.id, kept.restart)) or _is_gone(mem.id, kept, draft):
         return "Slurm does not keep them"
     places = places_of(job, mem, draft)
-    if places.can_start and not job.is_completing:
+    if places.can_start and _may_start(job, draft):
         return "enough nodes are there: the job goes first"
     if places.lacks and not has_hope(places, draft):
         return "nobody but a person brings the lost node back"
     return ""
+
+
+def _may_start(job: Job, draft: Draft) -> bool:
+    """Whether it is nudged in this plan: nodes that are let go before are others' by then."""
+    if job.is_completing:
+        return False
+    safe = credential_safe_at(job, draft)
+    draft.wake(safe)
+    return draft.now >= safe
 
 
 def _is_gone(id: JobId, kept: Kept, draft: Draft) -> bool:
@@ -117,7 +126,7 @@ def _go_first(id: JobId, draft: Draft) -> None:
     if kept or is_left_to_slurm(mem) or draft.now < not_before(mem, draft):
         return
     places = places_of(job, mem, draft)
-    if places.can_start:
+    if places.can_start and _may_start(job, draft):
         lend(job, places, draft)
         put_first(job, draft)
 

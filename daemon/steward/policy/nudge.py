@@ -32,7 +32,7 @@ def nudge(job: Job, draft: Draft) -> None:
     if draft.now < (begin := not_before(mem, draft)):
         _put_off(job, mem, begin, draft)
         return
-    if draft.now < (safe := _credential_safe_at(job, draft)):
+    if draft.now < (safe := credential_safe_at(job, draft)):
         draft.wake(safe)
         return
     if mem.kept is not None and mem.kept.freed is None and mem.nudges:
@@ -51,7 +51,7 @@ def nudge(job: Job, draft: Draft) -> None:
         _is_due(job, draft.jobs[job.id], exclude, draft)
 
 
-def _credential_safe_at(job: Job, draft: Draft) -> float:
+def credential_safe_at(job: Job, draft: Draft) -> float:
     """slurmd revokes a job's credentials up to the second in which it ended, and times have whole seconds.
 
     Started again within that second, the new credential counts as revoked too and slurmctld kills the job ("Job
