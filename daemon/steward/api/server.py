@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,6 +15,7 @@ from starlette.routing import Route
 
 from steward.api.auth import Gatekeeper, Refused
 from steward.api.blast import breakers_view, trials_view
+from steward.api.body import read_body, words_of
 from steward.api.checks import checks_view, node_checks_view
 from steward.api.deep import check_deep, deep_view, deeps_view
 from steward.api.events import EventChoice, choose_events
@@ -36,11 +36,10 @@ from steward.workflows.commands import ArmCheck, Command, Pause, ResetBreakers, 
 from steward.workflows.cycle import dry_run
 from steward.workflows.snapshot import Snapshot
 
-_MAX_BODY = 65536
 _JOB = re.compile(r"[0-9]{1,10}")
 _MAX_EVENTS = 5000
 _MAX_WAIT_S = 30.0
-_MAX_WAITERS, _MAX_WHY = 64, 400
+_MAX_WAITERS = 64
 _EXPLAINED = 50  # the last events that an explanation shows
 
 
@@ -199,11 +198,11 @@ class Pages:
 
     async def _admitted(self, request: Request) -> tuple[str, Mapping[str, str]]:
         """Who may change things, and what he said."""
-        body = await _body(request)
+        body = await read_body(request)
         who = await run_in_threadpool(
             self._gatekeeper.admit, request.headers.get("authorization", ""), request.method, request.url.path, body
         )
-        return who, _said(body)
+        return who, words_of(body)
 
     def _snapshot(self) -> Snapshot:
         snapshot = self._source.latest()
@@ -251,26 +250,6 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         PortError: _port_error,
     }
     return Starlette(routes=routes, exception_handlers=errors)
-
-
-async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_BODY:
-            raise HTTPException(413, f"a body of more than {_MAX_BODY} bytes")
-    return bytes(body)
-
-
-def _said(body: bytes) -> Mapping[str, str]:
-    """The words of a body such as `{"why": "..."}`; an empty body has none."""
-    try:
-        given = json.loads(body) if body else {}
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"the body is not JSON: {error}") from error
-    if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
-        raise HTTPException(400, 'the body is not an object of texts, such as {"why": TEXT}')
-    return {name: printable(word, _MAX_WHY) for name, word in given.items()}
 
 
 def _job(word: str) -> JobId:
