@@ -1,0 +1,32 @@
+"""What a job says behind `--auto-resume=`: how often, until when it is no use, and which exit codes are final."""
+
+from tests.e2e.story import Story
+
+AT_ONCE = "age=0,backoff=0"
+
+
+def test_each_job_ends_for_the_reason_that_its_options_name(story: Story) -> None:
+    """Three jobs that always fail, side by side."""
+    saved = '{"step": 9, "checkpoint": "/none", "checkpoint_step": 7}'
+    fails = story.script("fails.sh", f"echo run >>{story.dir}/fails\nexit 4\n")
+    stuck = story.script(
+        "stuck.sh", f"echo run >>{story.dir}/stuck\necho '{saved}' >$STEWARD_PROGRESS_FILE\nsleep 4\nexit 5\n"
+    )
+    final = story.script("final.sh", f"echo run >>{story.dir}/final\nexit 93\n")
+    often = story.submit(fails, f"--auto-resume=any:2,{AT_ONCE}", "-N1")
+    no_use = story.submit(stuck, f"--auto-resume=any:5,stalls=1,{AT_ONCE}", "-N1")
+    never = story.submit(final, f"--auto-resume=any:5,{AT_ONCE}", "-N1")
+
+    assert story.wait_end(never).exit_code == "93:0"
+    assert story.wait_end(often, 60.0).exit_code == "4:0"
+    assert story.wait_end(no_use, 90.0).exit_code == "5:0"
+
+    assert (len(story.lines("final")), len(story.lines("fails"))) == (1, 3)
+    assert 2 <= len(story.lines("stuck")) <= 3
+    rules = {job: story.get(f"/v1/jobs/{job}/history")[-1]["rule"] for job in (often, no_use, never)}
+    assert rules == {often: "resume.any_used", no_use: "resume.no_progress", never: "resume.final_code"}
+    for job, words in ((often, "without evidence"), (no_use, "no new checkpoint"), (never, "do not try again")):
+        shown = story.bed.run(["scontrol", "-o", "show", "job", str(job)]).text
+        comment = shown.partition("AdminComment=steward: ")[2].partition(" StdErr=")[0]
+        assert (("stopped" in comment), (words in comment)) == (True, True), comment
+        assert rules[job] in story.explain(str(job))
