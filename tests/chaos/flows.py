@@ -18,6 +18,7 @@ from tests.chaos.watch import MAINTENANCE, unrest
 from tests.fakes.deep_world import DeepWorld
 from tests.fakes.world import World
 from tests.property.deep_law import DeepLaw
+from tests.property.group_law import GroupLaw
 from tests.property.group_stories import a_group_head
 from tests.property.law import Law
 from tests.property.stories import FEW, QUICK
@@ -175,10 +176,10 @@ def _a_group(target: int, minimum: int) -> Callable[[], Bench]:
     """In service, with somebody's job on its first node."""
 
     def make() -> Bench:
-        head = a_group_head(target=target, minimum=minimum)
+        head = a_group_head(target=target, minimum=minimum, minimum_timeout_s=3 * 3600.0)
         head.run(25.0)
-        assert head.watch is not None
-        bench = Bench(world=head.world, want=head.want, law=head.watch).remember(head.store.load())
+        want = replace(head.want, repair=replace(head.want.repair, correlated_min=2))
+        bench = Bench(world=head.world, want=want, law=GroupLaw(want)).remember(head.store.load())
         job = bench.world.submit(1, works_s=30.0, mode=None)
         bench.world.slurm.jobs[job] = replace(bench.world.slurm.jobs[job], partition="workers")
         bench.watch.bystanders.add(job)
@@ -192,7 +193,7 @@ def _with_foreign_drain(make: Callable[[], Bench], node: str) -> Callable[[], Be
     def made() -> Bench:
         bench = make()
         take_out(bench, NodeName(node))
-        bench.run(2.0)
+        bench.run(4.0)
         return bench
 
     return made
@@ -214,11 +215,11 @@ def _has(count: int) -> Reached:
     """So many in service, and that is what is wanted."""
 
     def reached(bench: Bench) -> bool:
-        slots, group = bench.memory.slots.values(), bench.memory.groups["workers"]
+        slots, group = bench.memory.slots.values(), bench.memory.groups.get("workers")
         mine = [slot for slot in slots if slot.group == "workers"]
         machines = [m for m in bench.world.machines.alive.values() if m.node.startswith("workers")]
         is_there = len(mine) == len(machines) == count and all(slot.step is SlotStep.SERVING for slot in mine)
-        return is_there and group.status is GroupStatus.IN_SERVICE
+        return is_there and group is not None and group.status is GroupStatus.IN_SERVICE
 
     return reached
 
@@ -239,8 +240,8 @@ COMING = (SlotStep.LAUNCH, SlotStep.PROVISION, SlotStep.SETUP, SlotStep.VERIFY, 
 GROUPS = (
     Flow(
         name="gate change",
-        make=_a_group(2, 1),
-        begin=_order(_update(3, 3)),
+        make=_a_group(4, 1),
+        begin=_order(_update(5, 5)),
         node="workers-1",
         steps={
             "asked to close": _at_once,
@@ -248,37 +249,37 @@ GROUPS = (
             "minimum is coming": _a_slot_at(SlotStep.VERIFY),
             "minimum is there": _a_slot_at(SlotStep.RETURN),
         },
-        ends={"as many as wanted": _has(3), "open": _gate(PartitionState.UP)},
+        ends={"as many as wanted": _has(5), "open": _gate(PartitionState.UP)},
     ),
     Flow(
         name="scale up",
-        make=_with_foreign_drain(_a_group(2, 1), "workers-2"),
+        make=_with_foreign_drain(_a_group(4, 1), "workers-2"),
         begin=_order(AddNodes(who="me", cluster="demo", wishes=(("workers", 2),))),
-        node="workers-3",
+        node="workers-5",
         steps={"asked for": _at_once, **{step.value: _a_slot_at(step) for step in COMING}},
-        ends={"as many as wanted": _has(4)},
+        ends={"as many as wanted": _has(6)},
     ),
     Flow(
         name="scale down",
-        make=_a_group(4, 1),
-        begin=_order(_update(2, 1)),
-        node="workers-4",
+        make=_a_group(6, 1),
+        begin=_order(_update(4, 1)),
+        node="workers-6",
         steps={
             "asked for": _at_once,
             **{step.value: _a_slot_at(step) for step in (SlotStep.DRAIN, SlotStep.END)},
         },
-        ends={"as many as wanted": _has(2)},
+        ends={"as many as wanted": _has(4)},
     ),
     Flow(
         name="rolling update",
-        make=_a_group(2, 1),
-        begin=_order(UpdateSoftware(who="me", cluster="demo", groups=(("workers", "v1"),), batch=BatchSize(count=1))),
+        make=_a_group(6, 1),
+        begin=_order(UpdateSoftware(who="me", cluster="demo", groups=(("workers", "v1"),), batch=BatchSize(count=2))),
         node="workers-2",
         steps={
             "asked for": _at_once,
             **{step.value: _a_slot_at(step) for step in (SlotStep.DRAIN, SlotStep.END, *COMING)},
         },
-        ends={"as many as wanted": _has(2), "all of the new version": _is_new},
+        ends={"as many as wanted": _has(6), "all of the new version": _is_new},
     ),
 )
 

@@ -49,9 +49,9 @@ def sample() -> list[tuple[str, str, Column]]:
 
 def run_all(jobs: int, only: str = "") -> Iterable[Row]:
     names = {f"{flow}: {step}": [c.name for c in COLUMNS] for flow, step in rows()}
-    for row in names:
-        if only and only not in row:
-            names[row] = [name for name in names[row] if only in name]
+    for about in names:
+        if only and only not in about:
+            names[about] = [name for name in names[about] if only in name]
     chosen = [(flow, step) for flow, step in rows() if names[f"{flow}: {step}"]]
     with ProcessPoolExecutor(jobs) as pool:
         asked = [pool.submit(_row_named, flow, step, names[f"{flow}: {step}"]) for flow, step in _mixed(chosen)]

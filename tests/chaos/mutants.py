@@ -13,15 +13,16 @@ from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
+from steward.policy.ledger_rows import Line
 from steward.policy.plan import plan
-from steward.ports import StorePort
+from steward.ports import LedgerQuery, StorePort
 from tests.chaos.bench import Bench
 from tests.chaos.slurm_port import WHY
 
 Change = Callable[[Plan, Observed], Plan]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Store:
     """Passes everything on."""
 
@@ -39,6 +40,9 @@ class _Store:
 
     def failures(self) -> Mapping[str, str]:
         return self.inner.failures()
+
+    def ledger(self, wanted: LedgerQuery) -> list[Line]:
+        return self.inner.ledger(wanted)
 
     def done(self, kind: str) -> frozenset[str]:
         return self.inner.done(kind)
@@ -91,11 +95,11 @@ def _with_store(make: Callable[[StorePort], StorePort]) -> Callable[[Bench], Ben
 
 
 def acts_before_it_commits(bench: Bench) -> Bench:
-    return _with_store(LateStore)(bench)
+    return _with_store(lambda store: LateStore(store))(bench)
 
 
 def forgets_its_memory(bench: Bench) -> Bench:
-    return _with_store(ForgetfulStore)(bench)
+    return _with_store(lambda store: ForgetfulStore(store))(bench)
 
 
 def launches_without_a_token(bench: Bench) -> Bench:

@@ -1,4 +1,4 @@
-"""What can happen in a long random run: faults, and what users and admins do; as data that can be printed and shrunk."""
+"""What can happen in a long random run: faults, and what users and admins do; as data that is printed and shrunk."""
 
 import random
 from collections.abc import Callable

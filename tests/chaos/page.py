@@ -44,7 +44,7 @@ TAIL = """
 ## The peer's known failure
 
 clustermgtd (AWS ParallelCluster 3.11) that is restarted while a node is being replaced takes the booting replacement
-for a broken node and ends it. The same scenario for Steward is in `tests/chaos/test_peers.py`: the head is killed at every
+for a broken node and ends it. The same for Steward is in `tests/chaos/test_peers.py`: the head is killed at every
 kind of write and act while the replacement boots, and stays away for longer than the boot takes. One machine is made,
 and it is the one that serves.
 """

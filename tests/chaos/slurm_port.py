@@ -97,7 +97,12 @@ class SlurmOfWorld:
 
     def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
         here = sorted(set(nodes) & self.world.slurm.nodes.keys())
-        self._write(lambda: [self.world.slurm.set_feature(here, prefix, word) or ""])
+
+        def do() -> list[str]:
+            self.world.slurm.set_feature(here, prefix, word)
+            return []
+
+        self._write(do)
 
     def signal(self, job: JobId, signal: str) -> None:
         action = SignalJob(key=KEY, why=WHY, job=job, signal=signal)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.chaos import page
 from tests.chaos.columns import COLUMNS, Column
-from tests.chaos.matrix import PAGE, flow_of, rows, run_row, sample
+from tests.chaos.matrix import PAGE, rows, run_row, sample
 
 CELLS = sample()
 

@@ -13,7 +13,7 @@ from tests.chaos.matrix import flow_of
 KILLED_AFTER_ACT, HUNG, LATE = "stewardd killed after an act", "slurmctld hung", "provider acts, answers too late"
 KILLED_BEFORE_ACT = "stewardd killed before an act"
 MUTANTS = [
-    (mutants.acts_before_it_commits, "requeue", "node dies", KILLED_AFTER_ACT),
+    (mutants.acts_before_it_commits, "rolling update", "drain", KILLED_AFTER_ACT),
     (mutants.forgets_its_memory, "scale up", "provision", KILLED_AFTER_ACT),
     (mutants.launches_without_a_token, "case", "launch", LATE),
     (mutants.takes_an_old_picture_for_fresh, "requeue", "node dies", HUNG),
