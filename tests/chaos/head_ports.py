@@ -54,7 +54,12 @@ class AgentsOfWorld:
         self._tell(lambda: self.world.apply(done))
 
     def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
-        self._tell(lambda: ([self.world.machines.check_now(node, self.world.now) for node in nodes] and "") or "")
+        def order() -> str:
+            for node in nodes:
+                self.world.machines.check_now(node, self.world.now)
+            return ""
+
+        self._tell(order)
 
     def let_go(self, order: LetGo) -> None:
         self._tell(lambda: self.world.apply(order))
