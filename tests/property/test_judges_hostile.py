@@ -17,6 +17,7 @@ from steward.model.probe import (
     AskMunge,
     Disk,
     DiskUsage,
+    FindProcess,
     HeadClock,
     KernelClock,
     ListProcesses,
@@ -96,6 +97,7 @@ answers = st.builds(Raw, returncode=st.none() | st.integers(-9, 255), output=tex
 mounts = st.dictionaries(st.sampled_from(("/home", "/fsx")) | texts, st.just("") | texts, max_size=3)
 BROUGHT: dict[type, st.SearchStrategy[Raw]] = {
     ListProcesses: st.builds(Raw, processes=st.lists(processes, max_size=6).map(tuple)),
+    FindProcess: st.builds(Raw, processes=st.lists(processes, max_size=1).map(tuple)),
     TouchMounts: st.builds(Raw, mounts=mounts),
     DiskUsage: st.builds(Raw, disks=st.dictionaries(st.sampled_from(("/", "/data", "/var")), disks, max_size=3)),
     SpoolUsage: st.builds(Raw, disks=st.dictionaries(st.just("/var/spool/slurmd"), disks, max_size=1)),

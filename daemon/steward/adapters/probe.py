@@ -12,16 +12,18 @@ from steward.adapters.nvml import Nvml
 from steward.adapters.processes import Processes
 from steward.adapters.programs import run_on_each, run_program
 from steward.adapters.shared_looks import SharedLooks
-from steward.adapters.small_files import text_of, texts_of
+from steward.adapters.small_files import is_any_there, text_of, texts_of
 from steward.adapters.spool import spool_dir
 from steward.model.probe import (
     AskMunge,
     Disk,
     DiskUsage,
+    FindProcess,
     HeadClock,
     KernelClock,
     ListProcesses,
     Probe,
+    Process,
     QueryGpus,
     Raw,
     ReadFiles,
@@ -89,11 +91,13 @@ class LocalProbes:
             case _:
                 return self._ask(probe)
 
-    def _ask(self, probe: ListProcesses | TouchMounts | KernelClock | AskMunge | SpoolUsage) -> Raw:
+    def _ask(self, probe: ListProcesses | FindProcess | TouchMounts | KernelClock | AskMunge | SpoolUsage) -> Raw:
         """What the system itself is asked, beyond files and programs."""
         match probe:
             case ListProcesses():
                 return Raw(processes=self._processes.every())
+            case FindProcess():
+                return Raw(processes=self._find(probe))
             case TouchMounts():
                 return Raw(mounts=self._touch(probe))
             case KernelClock():
@@ -111,13 +115,19 @@ class LocalProbes:
 
     def _tree(self, probe: ReadTree) -> dict[str, str | None]:
         asked = {self._real(pattern): pattern for pattern in probe.patterns}
-        found = texts_of(asked, probe.max_files)
+        found = texts_of(asked, probe.max_files, probe.needs)
         return {self._asked(path, asked[pattern]): text for path, pattern, text in found}
 
     def _asked(self, path: str, pattern: str) -> str:
         """The name of a file that was found, as the pattern would have named it."""
         root = pattern[: pattern.find("/", 1) + 1]
         return root + path[len(self._roots[root]) :] if root in self._roots else path
+
+    def _find(self, probe: FindProcess) -> tuple[Process, ...]:
+        if not is_any_there(map(self._real, probe.where)):
+            return ()
+        found = self._processes.find(probe.prefix)
+        return () if found is None else (found,)
 
     def _touch(self, probe: TouchMounts) -> dict[str, str]:
         table = mounts(self._proc)

@@ -17,12 +17,23 @@ class Processes:
 
     def __init__(self, proc: Path) -> None:
         self._proc = str(proc)
+        self._found: dict[str, str] = {}
         self._booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def every(self) -> tuple[Process, ...]:
         """All of them, by /proc's order. What ends while we look is left out. Raises OSError."""
         seen = (self._look(entry) for entry in os.listdir(self._proc) if entry.isdigit())
         return tuple(process for process in seen if process is not None)
+
+    def find(self, prefix: str) -> Process | None:
+        """One whose name begins so; the one that was found last is asked first, for it mostly runs on. Raises OSError."""
+        known = self._found.get(prefix)
+        if known is not None and (process := self._look(known)) is not None and process.name.startswith(prefix):
+            return process
+        found = next((process for process in self.every() if process.name.startswith(prefix)), None)
+        if found is not None:
+            self._found[prefix] = str(found.pid)
+        return found
 
     def _look(self, pid: str) -> Process | None:
         folder = f"{self._proc}/{pid}"

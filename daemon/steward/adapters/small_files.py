@@ -24,11 +24,12 @@ def text_of(path: str) -> str | None:
         raise
 
 
-def texts_of(patterns: Iterable[str], max_files: int) -> Iterator[tuple[str, str, str | None]]:
+def texts_of(patterns: Iterable[str], max_files: int, needs: str = "") -> Iterator[tuple[str, str, str | None]]:
     """(path, pattern, text) of every file that matches, sorted by path, `max_files` at most. The text is None where the
-    file has nothing to say. Folders are listed once for all patterns. Raises OSError for a file that cannot be read."""
-    names: dict[str, tuple[str, ...]] = {}
-    found = sorted((path, pattern) for pattern in patterns for path in _expanded(pattern, names))
+    file has nothing to say. Folders are listed once for all patterns; `needs` as in ReadTree. Raises OSError for a file
+    that cannot be read."""
+    folders = _Folders(needs)
+    found = sorted((path, pattern) for pattern in patterns for path in folders.expanded(pattern))
     for path, pattern in found:
         if max_files <= 0:
             return
@@ -43,24 +44,47 @@ def texts_of(patterns: Iterable[str], max_files: int) -> Iterator[tuple[str, str
         max_files -= 1
 
 
-def _expanded(pattern: str, names: dict[str, tuple[str, ...]]) -> list[str]:
-    """Paths that may be files: what follows the last wildcard is looked for when it is opened."""
-    paths = [""]
-    for part in pattern.split("/")[1:]:
-        if _MAGIC.isdisjoint(part):
-            paths = [f"{path}/{part}" for path in paths]
-        else:
-            paths = [f"{path}/{name}" for path in paths for name in _matching(path, part, names)]
-    return paths
+def is_any_there(patterns: Iterable[str]) -> bool:
+    """Whether a file or folder matches one of the patterns, each of which ends in a wildcard."""
+    folders = _Folders()
+    return any(folders.expanded(pattern) for pattern in patterns)
 
 
-def _matching(folder: str, part: str, names: dict[str, tuple[str, ...]]) -> Iterable[str]:
-    if folder not in names:
-        try:
-            names[folder] = tuple(name for name in os.listdir(folder or "/") if not name.startswith("."))
-        except OSError:
-            names[folder] = ()
-    return names[folder] if part == "*" else fnmatch.filter(names[folder], part)
+class _Folders:
+    """What folders hold, for one look: each is listed once, and asked once for the file `needs`."""
+
+    def __init__(self, needs: str = "") -> None:
+        self._needs = needs
+        self._names: dict[str, tuple[str, ...]] = {}
+        self._first: dict[tuple[str, str], list[str]] = {}
+
+    def expanded(self, pattern: str) -> list[str]:
+        """Paths that may be files: what follows the last wildcard is looked for when it is opened."""
+        paths, is_first = [""], True
+        for part in pattern.split("/")[1:]:
+            if _MAGIC.isdisjoint(part):
+                paths = [f"{path}/{part}" for path in paths]
+            elif is_first:
+                paths, is_first = self._wanted(paths[0], part), False
+            else:
+                paths = [f"{path}/{name}" for path in paths for name in self._matching(path, part)]
+        return paths
+
+    def _wanted(self, folder: str, part: str) -> list[str]:
+        found = self._first.get((folder, part))
+        if found is None:
+            paths = [f"{folder}/{name}" for name in self._matching(folder, part)]
+            found = [path for path in paths if not self._needs or os.path.exists(f"{path}/{self._needs}")]
+            self._first[folder, part] = found
+        return found
+
+    def _matching(self, folder: str, part: str) -> Iterable[str]:
+        if folder not in self._names:
+            try:
+                self._names[folder] = tuple(name for name in os.listdir(folder or "/") if not name.startswith("."))
+            except OSError:
+                self._names[folder] = ()
+        return self._names[folder] if part == "*" else fnmatch.filter(self._names[folder], part)
 
 
 def _read(path: str) -> str:

@@ -17,16 +17,28 @@ class ReadTree:
     """Read every small text file that matches one of the glob patterns, `max_files` at most (sorted by path).
 
     Paths below /sys and /proc are looked up where the settings say that those are (`agent.sys_dir`,
-    `agent.proc_dir`), here and in ReadFiles; the answer has the names that were asked for.
+    `agent.proc_dir`), here and in ReadFiles; the answer has the names that were asked for. With `needs`, what a
+    pattern's first wildcard stands for is passed over where it has no such file: a node may have hundreds of virtual
+    interfaces, and only those with a `device` are looked at.
     """
 
     patterns: tuple[str, ...]
     max_files: int = 1024
+    needs: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListProcesses:
     """Every process of the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindProcess:
+    """A process of the node whose name begins with `prefix`, or none. It is not looked for on a node where no file
+    matches one of the patterns `where`."""
+
+    prefix: str
+    where: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +128,7 @@ Probe = (
     ReadFiles
     | ReadTree
     | ListProcesses
+    | FindProcess
     | TouchMounts
     | DiskUsage
     | RunProgram

@@ -1,5 +1,6 @@
 """The agent's senses for the system itself: its clock, munged, slurmd's folder, programs that may be missing."""
 
+import os
 import socket
 import sys
 from pathlib import Path
@@ -7,8 +8,9 @@ from pathlib import Path
 from steward.adapters.kernel_clock import is_synchronised
 from steward.adapters.munge import Munge
 from steward.adapters.probe import LocalProbes
+from steward.adapters.processes import Processes
 from steward.adapters.spool import spool_dir
-from steward.model.probe import AskMunge, KernelClock, Raw, RunOnEach, RunProgram, SpoolUsage
+from steward.model.probe import AskMunge, FindProcess, KernelClock, Raw, RunOnEach, RunProgram, SpoolUsage
 
 
 def probes(munge_socket: str = "") -> LocalProbes:
@@ -68,3 +70,12 @@ def test_a_slurm_conf_that_does_not_say_means_slurms_default(tmp_path: Path) -> 
     conf = tmp_path / "slurm.conf"
     conf.write_text("ClusterName=x\n")
     assert spool_dir(str(conf), "n1") == "/var/spool/slurmd"
+
+
+def test_a_process_is_looked_for_only_where_the_node_has_what_it_serves(tmp_path: Path) -> None:
+    (me,) = [one for one in Processes(Path("/proc")).every() if one.pid == os.getpid()]
+    probe = FindProcess(prefix=me.name, where=(f"{tmp_path}/switch*",))
+    assert probes().look(probe) == Raw()
+    (tmp_path / "switch0").touch()
+    fresh = probes()  # an answer is given again for a moment
+    assert [one.name for one in fresh.look(probe).processes] == [me.name]

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from steward.adapters.processes import Processes
+from steward.model.probe import Process
 
 REST = "1 1 0 -1 4194560 0 0 0 0 {user} {system} 0 0 20 0 1 0 {start} 0 0\n"
 
@@ -16,6 +17,10 @@ def a_process(proc: Path, pid: int, name: str, *, user: int = 3, system: int = 4
         f"{pid} ({name}) D 1 ".encode(errors="surrogateescape")
         + REST.format(user=user, system=system, start=start).encode()
     )
+
+
+def pid_of(process: Process | None) -> int | None:
+    return process.pid if process else None
 
 
 def test_this_process_is_seen_as_the_kernel_knows_it() -> None:
@@ -52,3 +57,24 @@ def test_a_process_is_the_same_one_in_every_look(tmp_path: Path) -> None:
     a_process(tmp_path, 7, "there")
     processes = Processes(tmp_path)
     assert processes.every() == processes.every()
+
+
+def test_a_process_is_found_by_the_begin_of_its_name(tmp_path: Path) -> None:
+    a_process(tmp_path, 7, "other")
+    processes = Processes(tmp_path)
+    assert processes.find("nv-fabric") is None
+    a_process(tmp_path, 8, "nv-fabricmanage")
+    assert pid_of(processes.find("nv-fabric")) == pid_of(processes.find("nv-fabric")) == 8
+
+
+def test_one_that_was_started_anew_is_found_though_another_has_its_old_number(tmp_path: Path) -> None:
+    a_process(tmp_path, 8, "nv-fabricmanage")
+    processes = Processes(tmp_path)
+    assert pid_of(processes.find("nv-fabric")) == 8
+    (tmp_path / "8").rename(tmp_path / "9")
+    assert pid_of(processes.find("nv-fabric")) == 9
+    a_process(tmp_path, 8, "other")
+    (tmp_path / "9").rename(tmp_path / "10")
+    assert pid_of(processes.find("nv-fabric")) == 10
+    (tmp_path / "10").rename(tmp_path / "gone")
+    assert processes.find("nv-fabric") is None

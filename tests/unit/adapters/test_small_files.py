@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.small_files import MAX_BYTES, text_of, texts_of
+from steward.adapters.small_files import MAX_BYTES, is_any_there, text_of, texts_of
 
 
 @pytest.fixture
@@ -52,3 +52,16 @@ def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(OSError, match="loop"):
         list(texts_of([f"{tmp_path}/l*"], 10))
+
+
+def test_a_folder_without_what_is_needed_is_passed_over_for_every_pattern(tree: Path) -> None:
+    patterns = [f"{tree}/*/x", f"{tree}/a*/y", f"{tree}/*/deep/x"]
+    found = [path for path, _, _ in texts_of(patterns, 100, needs="y")]
+    assert found == [f"{tree}/a0/deep/x", f"{tree}/a0/x", f"{tree}/a0/y"]
+    assert not list(texts_of(patterns, 100, needs="none"))
+
+
+def test_a_folder_may_be_asked_whether_anything_is_in_it(tree: Path) -> None:
+    (tree / "empty").mkdir()
+    assert is_any_there([f"{tree}/none/*", f"{tree}/a1/*"])
+    assert not is_any_there([f"{tree}/none/*", f"{tree}/empty/*"])

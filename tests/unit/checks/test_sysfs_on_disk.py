@@ -10,8 +10,8 @@ from steward.agent.check_memory import CheckMemory
 from steward.agent.track import Track
 from steward.checks.accelerators import ACCELERATORS
 from steward.checks.check import Check, Facts
-from steward.checks.fabric import FABRIC, ib_flap
-from steward.checks.limits import Limits
+from steward.checks.fabric import FABRIC, ib_flap, net_operstate
+from steward.checks.limits import Limits, NetLimits
 from steward.checks.samples import Rule
 from steward.model.health import Incarnation, Outcome
 from steward.model.ids import BootId, InstanceId, NodeName
@@ -36,6 +36,18 @@ def test_every_check_finds_on_disk_what_it_judges(check: Check, probes: LocalPro
     write(tmp_path, *NODE)
     fresh = LocalProbes(skew_s=lambda: None, sys=tmp_path)
     assert Looks(check).at(0, fresh.look(probe)).outcome is Outcome.PASSED
+
+
+def test_a_virtual_interface_is_read_only_where_the_site_names_it(probes: LocalProbes, tmp_path: Path) -> None:
+    write(tmp_path, ethernet(), ethernet("bond0", has_device=False))
+
+    def seen(*names: str) -> set[str]:
+        facts = Facts(node=NodeName("n1"), limits=Limits(net=NetLimits(interfaces=names)))
+        (probe,) = net_operstate.CHECK.probes(facts)
+        return {path.split("/")[4] for path in probes.look(probe).files}
+
+    assert seen() == {"eth0"}
+    assert "bond0" in seen("bond0")
 
 
 def test_checks_of_one_kind_share_one_look() -> None:

@@ -1,7 +1,7 @@
 """Ethernet interfaces as sysfs shows them: those with a device behind them, or those that the site names."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steward.checks.check import Facts
 from steward.model.probe import Raw, ReadTree
@@ -18,6 +18,7 @@ _TREE = ReadTree(
     ),
     max_files=8192,
 )
+_WITH_DEVICE = replace(_TREE, needs="device/uevent")
 _FILE = re.compile(rf"^{_CLASS}/(?P<interface>[^/]+)/(?P<name>.+)$")
 _NUMBER = re.compile(r"^\s*([0-9]{1,12})\s*$")
 _DOWN = ("down", "lowerlayerdown", "notpresent", "dormant")
@@ -40,8 +41,8 @@ class Interface:
 
 
 def probes(facts: Facts) -> tuple[ReadTree, ...]:
-    """One look for all checks of interfaces."""
-    return (_TREE,)
+    """One look for all checks of interfaces. One that the site names may be virtual."""
+    return (_TREE if facts.limits.net.interfaces else _WITH_DEVICE,)
 
 
 def interfaces(raw: Raw, facts: Facts) -> tuple[Interface, ...]:

@@ -6,7 +6,7 @@ from steward.checks.modes import by_id
 from steward.checks.past import Past
 from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
-from steward.model.probe import ListProcesses, Probe, Raw, ReadTree
+from steward.model.probe import FindProcess, Probe, Raw, ReadTree
 
 _NOT_ONE, _DONE = 0, 3
 """NVML's fabric states: this GPU has no fabric, it has joined. Between them it is on its way."""
@@ -41,14 +41,14 @@ def _faults(mask: int) -> list[str]:
 
 
 def manager_probes(facts: Facts) -> tuple[Probe, ...]:
-    return (ReadTree(patterns=_SWITCHES, max_files=8), ListProcesses())
+    return (ReadTree(patterns=_SWITCHES, max_files=8), FindProcess(prefix=_MANAGER, where=_SWITCHES))
 
 
 def judge_manager(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    switches, listed = raws
+    switches, found = raws
     if not switches.files:
         return skipped("no NVSwitch on this node")
-    if any(process.name.startswith(_MANAGER) for process in listed.processes):
+    if any(process.name.startswith(_MANAGER) for process in found.processes):
         return passed("nv-fabricmanager runs")
     text = "nv-fabricmanager does not run, and this node has NVSwitches"
     return failed(text, Severity.DEGRADED, Advice.RESTART_SERVICE, hardware="nvidia-fabricmanager")
