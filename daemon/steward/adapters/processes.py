@@ -26,7 +26,7 @@ class Processes:
         return tuple(process for process in seen if process is not None)
 
     def find(self, prefix: str) -> Process | None:
-        """One whose name begins so; the one that was found last is asked first, for it mostly runs on. Raises OSError."""
+        """One whose name begins so. The one that was found last is asked first: it mostly runs on. Raises OSError."""
         known = self._found.get(prefix)
         if known is not None and (process := self._look(known)) is not None and process.name.startswith(prefix):
             return process
