@@ -2,17 +2,18 @@
 
 import asyncio
 import json
+from urllib.parse import quote
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.adapters.ask_messages import ask_of
 from steward.adapters.messages import answer_of, finding_of, finding_record, opted_of, report_frame, report_of
-from steward.adapters.shimline import MAX_LINE, BadLine, Request, answer_line, parse_request
+from steward.adapters.shimline import MAX_LINE, BadLine, ExitLine, LogLine, Request, answer_line, parse_request
 from steward.adapters.wire import MAX_FRAME, Frame, Malformed, pack, read_frame, unpack
 from steward.model.ask import Answer
 from steward.model.health import Advice, Finding, Outcome, Severity
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
 from steward.ports import PortError
 
 json_values = st.recursive(
@@ -101,6 +102,64 @@ def test_any_line_is_a_request_or_a_bad_line(text: str, end: str) -> None:
     except BadLine:
         return
     assert isinstance(request, Request)
+
+
+outs = st.text(max_size=60) | st.sampled_from(
+    ["/a%00b", "/a%0ab", "%2f", "/%", "/%ff%fe", "a", "/home/u/%31.out", "/" + "x" * 900]
+)
+numbers = st.integers(-2, 2**33).map(str) | st.sampled_from(["", "0x1", "1e3", "\u0661", "9" * 5000, "+1", " 1", "1_0"])
+
+
+@st.composite
+def shim_lines(draw: st.DrawFn) -> bytes:
+    """An `exit` or a `log` line of which each word may be wrong, absent, or there twice."""
+    step = draw(st.sampled_from(["0", "batch", "../x", "", "a" * 33]) | st.text(max_size=5))
+    words = {
+        "job": draw(numbers),
+        "step": step,
+        "restart": draw(numbers),
+        "task": draw(numbers),
+        "status": draw(numbers),
+    }
+    words["out"] = draw(outs)
+    keys = draw(st.lists(st.sampled_from(sorted(words)), max_size=8) | st.permutations(sorted(words)))
+    verb = draw(st.sampled_from(["exit", "log"]))
+    text = " ".join(("steward/1", verb, *(f"{key}={words[key]}" for key in keys)))
+    return text.encode("utf-8", "surrogatepass") + b"\n"
+
+
+@given(shim_lines())
+def test_what_is_told_of_tasks_and_of_output_is_within_bounds_or_refused(line: bytes) -> None:
+    try:
+        request = parse_request(line)
+    except BadLine:
+        return
+    match request:
+        case ExitLine():
+            assert 0 <= request.job < 2**32
+            assert 0 <= request.status <= 0xFFFF
+            assert 0 <= request.task < 2**32
+            assert 0 <= request.restart <= 10**6
+            assert "/" not in request.step
+        case LogLine():
+            assert request.out.startswith("/")
+            assert not {"\0", "\n"} & set(request.out)
+            assert len(request.out) <= MAX_LINE
+        case _:
+            raise AssertionError(request)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 10**6),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0\n"), max_size=60),
+)
+def test_the_path_that_a_shim_encodes_comes_out_as_it_was(job: int, restart: int, path: str) -> None:
+    encoded = quote(f"/{path}".encode(), safe="/")
+    if len(encoded) > MAX_LINE - 100:
+        return
+    request = parse_request(f"steward/1 log job={job} restart={restart} out={encoded}\n".encode())
+    assert request == LogLine(job=JobId(job), restart=restart, out=f"/{path}")
 
 
 @given(st.sampled_from(Answer), st.frozensets(st.from_regex(r"[a-z0-9]{1,60}", fullmatch=True), max_size=64))

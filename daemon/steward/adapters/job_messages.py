@@ -67,6 +67,7 @@ def facts_frame(job: JobId, facts: ResumeFacts | None) -> Frame:
     if facts is None:
         return {"t": "facts", "job": job, "facts": None}
     record = {
+        "uid": facts.uid,
         "resumes": facts.resumes,
         "culprits": sorted(facts.culprits)[:MAX_FACT_NODES],
         "excluded": sorted(facts.excluded)[:MAX_FACT_NODES],
@@ -85,6 +86,7 @@ def facts_of(frame: Frame) -> tuple[JobId, ResumeFacts | None]:
     record = record_of(frame["facts"])
     step = None if record.get("checkpoint_step") is None else whole(record, "checkpoint_step")
     return job, ResumeFacts(
+        uid=whole(record, "uid", high=2**32 - 1),
         resumes=whole(record, "resumes", high=10**6),
         culprits=_nodes(record, "culprits"),
         excluded=_nodes(record, "excluded"),

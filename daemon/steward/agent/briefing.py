@@ -14,6 +14,7 @@ from steward.ports import PortError
 log = logging.getLogger(__name__)
 
 MAX_FOLDERS = 512
+"""Of one user."""
 _FOLDER_S = 0.1
 _NODES_ROOM = 250
 """Characters for a list of nodes: the whole answer is one line."""
@@ -31,7 +32,7 @@ class Briefing:
         """Names as in the shim's protocol, the most important first; what is not known is not there."""
         files = await self._files(line)
         facts = await self._past.of(line.job) if line.restart > 0 or line.attempt > 1 else None
-        told = _facts(facts) if facts is not None else {"resume_count": str(line.restart)}
+        told = _facts(facts) if facts is not None and facts.uid == line.uid else {"resume_count": str(line.restart)}
         return {name: value for name, value in (files | told).items() if value}
 
     async def _files(self, line: OptedLine) -> dict[str, str]:
@@ -44,10 +45,10 @@ class Briefing:
         return {"progress_file": str(progress), "stacks_file": str(stacks)}
 
     def _make(self, line: OptedLine) -> None:
-        """Any user may say that a job of his starts: what that takes of the node's memory is bounded."""
-        there = self._folders.all()
+        """Any user may say that a job of his starts: what that takes of the node's memory is bounded, each alone."""
+        there = self._folders.of_user(line.uid)
         if line.job not in there and len(there) >= MAX_FOLDERS:
-            raise OSError(f"there are {len(there)} already in {self._folders.root}")
+            raise OSError(f"uid {line.uid} has {len(there)} already in {self._folders.root}")
         self._folders.make(line.job, line.uid)
 
 

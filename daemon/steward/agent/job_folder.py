@@ -69,6 +69,10 @@ class JobFolders:
             return frozenset()
         return frozenset(JobId(int(name)) for name in names if name.isascii() and name.isdigit())
 
+    def of_user(self, uid: int) -> frozenset[JobId]:
+        """Those of `all` that are that user's."""
+        return frozenset(job for job in self.all() if _is_of(self.folder(job), uid))
+
 
 def _is_of(folder: Path, uid: int) -> bool:
     try:

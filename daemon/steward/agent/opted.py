@@ -1,6 +1,7 @@
 """The opted-in jobs that this node's slurmstepds told of; kept in a file, so that an agent's restart forgets none."""
 
 import logging
+from collections import Counter
 from pathlib import Path
 
 from steward.adapters.jsonfile import read_json, write_json
@@ -16,7 +17,8 @@ YOUNG_S = 600.0
 
 
 class OptedBook:
-    """At most `MAX_OPTED` jobs; the longest known go first."""
+    """At most `MAX_OPTED` jobs. Of the user who has the most the longest known goes first: nobody can fill the book so
+    that it forgets another's job."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -61,13 +63,21 @@ class OptedBook:
         self._keep({job: one for job, one in self._jobs.items() if job in here or now - one.at < YOUNG_S})
 
     def _keep(self, jobs: dict[JobId, OptedIn]) -> None:
-        newest = sorted(jobs.values(), key=lambda one: one.at)[-MAX_OPTED:]
-        self._jobs = {one.job: one for one in newest}
+        kept = _fair_share(sorted(jobs.values(), key=lambda one: one.at))
+        self._jobs = {one.job: one for one in kept}
         self._outs = {job: out for job, out in self._outs.items() if job in self._jobs}
         try:
-            write_json(self._path, [{**opted_record(one), "out": self.out_of(one.job)} for one in newest])
+            write_json(self._path, [{**opted_record(one), "out": self.out_of(one.job)} for one in kept])
         except PortError as error:
             log.warning("opted jobs not saved why=%r", str(error))
+
+
+def _fair_share(oldest_first: list[OptedIn]) -> list[OptedIn]:
+    kept = list(oldest_first)
+    while len(kept) > MAX_OPTED:
+        ((crowd, _),) = Counter(one.uid for one in kept).most_common(1)
+        kept.remove(next(one for one in kept if one.uid == crowd))
+    return kept
 
 
 def _read(path: Path) -> list[tuple[OptedIn, str]]:

@@ -1,7 +1,7 @@
 """What agents have told of jobs: shims that wait, and jobs that opted in. Both bounded."""
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection
 from typing import Generic, TypeVar
 
@@ -11,7 +11,9 @@ from steward.ports import Stale
 
 L = TypeVar("L")
 
-MAX_ASKS_PER_NODE = 64
+MAX_ASKS_PER_NODE = 512
+MAX_ASKS_OF_USER = 64
+"""On one node: the asks of one user leave room for those of the others."""
 MAX_OPTED = 200_000
 _OPTED_KEPT_S = 600.0
 
@@ -22,20 +24,21 @@ class Asks(Generic[L]):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._asks: dict[AskId, tuple[Ask, L]] = {}
-        self._count: dict[NodeName, int] = {}
+        self._count: Counter[NodeName | tuple[NodeName, int]] = Counter()
 
     def all(self) -> tuple[Ask, ...]:
         with self._lock:
             return tuple(ask for ask, _ in self._asks.values())
 
     def add(self, ask: Ask, link: L) -> bool:
-        """False when the node has too many already; the same id again moves to the new connection."""
+        """False when the node, or the user there, has too many already; the same id again moves to the new
+        connection."""
         with self._lock:
             known = self._asks.get(ask.id)
-            if known is None and self._count.get(ask.node, 0) >= MAX_ASKS_PER_NODE:
+            if known is None and self._is_full(ask):
                 return False
             if known is None:
-                self._count[ask.node] = self._count.get(ask.node, 0) + 1
+                self._count.update((ask.node, (ask.node, ask.uid)))
             self._asks[ask.id] = (known[0] if known else ask, link)
             return True
 
@@ -62,20 +65,24 @@ class Asks(Generic[L]):
                 self._remove(ask)
             return bool(gone)
 
+    def _is_full(self, ask: Ask) -> bool:
+        of_user = self._count[ask.node, ask.uid]
+        return of_user >= MAX_ASKS_OF_USER or self._count[ask.node] >= MAX_ASKS_PER_NODE
+
     def _remove(self, ask: AskId) -> L:
         one, link = self._asks.pop(ask)
-        self._count[one.node] -= 1
-        if not self._count[one.node]:
-            del self._count[one.node]
+        self._count -= Counter((one.node, (one.node, one.uid)))  # what falls to none is kept no more
         return link
 
 
 class Opted:
-    """Jobs that opted in, each as told last. Thread-safe."""
+    """Jobs that opted in, each as told last, by each user who called it his. Thread-safe.
+
+    On a node where a job is not known any user may call it his own: that must not hide its owner's word."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._jobs: OrderedDict[JobId, OptedIn] = OrderedDict()
+        self._jobs: OrderedDict[tuple[JobId, int], OptedIn] = OrderedDict()
 
     def all(self) -> tuple[OptedIn, ...]:
         with self._lock:
@@ -84,12 +91,12 @@ class Opted:
     def add(self, opted: OptedIn) -> bool:
         """False when it says nothing new."""
         with self._lock:
-            known = self._jobs.get(opted.job)
-            same = known is not None and (known.uid, known.mode) == (opted.uid, opted.mode)
-            if same and known is not None and known.restart >= opted.restart:
+            key = (opted.job, opted.uid)
+            known = self._jobs.get(key)
+            if known is not None and known.mode == opted.mode and known.restart >= opted.restart:
                 return False
-            self._jobs[opted.job] = opted
-            self._jobs.move_to_end(opted.job)
+            self._jobs[key] = opted
+            self._jobs.move_to_end(key)
             if len(self._jobs) > MAX_OPTED:
                 self._jobs.popitem(last=False)
             return True
@@ -97,6 +104,6 @@ class Opted:
     def forget(self, known: Collection[JobId], now: float) -> None:
         """Drop what was told a while ago of jobs that Slurm does not know (any more)."""
         with self._lock:
-            for job, opted in list(self._jobs.items()):
-                if job not in known and opted.at < now - _OPTED_KEPT_S:
-                    del self._jobs[job]
+            for key, opted in list(self._jobs.items()):
+                if opted.job not in known and opted.at < now - _OPTED_KEPT_S:
+                    del self._jobs[key]

@@ -65,8 +65,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeFacts:
-    """What a resumed job finds in its environment (`STEWARD_RESUME_COUNT`, ...)."""
+    """What a resumed job finds in its environment (`STEWARD_RESUME_COUNT`, ...); nobody's but `uid`'s to know."""
 
+    uid: int
     resumes: int
     culprits: tuple[NodeName, ...] = ()
     excluded: tuple[NodeName, ...] = ()

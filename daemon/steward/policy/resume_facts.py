@@ -15,6 +15,7 @@ def resume_facts(job: JobId, memory: Memory) -> ResumeFacts | None:
     resumed = [attempt for attempt in mem.attempts if attempt.decision is not Decision.STOP]
     last = resumed[-1] if resumed else None
     return ResumeFacts(
+        uid=mem.uid,
         resumes=mem.resumes,
         culprits=tuple(sorted(last.culprits)) if last else (),
         excluded=tuple(sorted(mem.excluded | mem.excised | _left_out(last))),

@@ -1,6 +1,7 @@
 """Jobs on a node that is about to go: opted-in ones get their checkpoint signal in time."""
 
 from steward.model.action import SignalJob
+from steward.model.ask import OptedIn
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.slot import Purpose
 from steward.model.why import Why
@@ -9,10 +10,16 @@ from steward.policy.slot_scene import SlotScene
 
 
 def opted_in_jobs(node: NodeName, draft: Draft) -> list[JobId]:
-    """Running jobs on the node that asked to be resumed."""
-    told = {word.job for word in draft.seen.opted_in} | {id for id, mem in draft.jobs.items() if mem.ended is None}
+    """Running jobs on the node that asked to be resumed, by their own user's word."""
+    told = {word.job for word in draft.seen.opted_in if word.mode.on and _is_by_its_user(word, draft)}
+    told |= {id for id, mem in draft.jobs.items() if mem.ended is None}
     running = (draft.seen.jobs[id] for id in sorted(told) if id in draft.seen.jobs)
     return [job.id for job in running if job.is_active and node in job.nodes]
+
+
+def _is_by_its_user(word: OptedIn, draft: Draft) -> bool:
+    job = draft.seen.jobs.get(word.job)
+    return job is not None and word.uid == job.user_id
 
 
 def has_opted_in_jobs(node: NodeName, draft: Draft) -> bool:

@@ -21,7 +21,9 @@ from steward.model.resume_mode import ResumeMode, SiteDefault
 
 NODE = NodeName("n1")
 EXIT = TaskExit(job=JobId(7), restart=1, step="0", node=NODE, task=3, status=9, at=1000.0)
-FACTS = ResumeFacts(resumes=2, culprits=(NodeName("n3"),), excluded=(NodeName("n3"),), reason="r", checkpoint="/c")
+FACTS = ResumeFacts(
+    uid=1000, resumes=2, culprits=(NodeName("n3"),), excluded=(NodeName("n3"),), reason="r", checkpoint="/c"
+)
 SIGN = LogSign(sign="nccl.timeout", lean=Lean.CASCADE, strong=True, line="Watchdog caught", order=7)
 ASK = Ask(
     id=AskId("a-1"),
@@ -46,14 +48,16 @@ def test_exits_are_told_by_their_age_so_that_clocks_may_differ() -> None:
     assert (read.job, read.restart, read.step, read.node, read.task, read.status) == (7, 1, "0", NODE, 3, 9)
 
 
-@pytest.mark.parametrize("facts", [FACTS, None, ResumeFacts(resumes=0, checkpoint_step=12)])
+@pytest.mark.parametrize("facts", [FACTS, None, ResumeFacts(uid=1000, resumes=0, checkpoint_step=12)])
 def test_facts_arrive_as_they_were_sent(facts: ResumeFacts | None) -> None:
     assert facts_of(facts_frame(JobId(7), facts)) == (7, facts)
 
 
 def test_facts_are_bounded() -> None:
     names = tuple(NodeName(f"n{number}") for number in range(5000))
-    long = ResumeFacts(resumes=1, culprits=names, excluded=names, reason="x" * 999, checkpoint="/" + "y" * 999)
+    long = ResumeFacts(
+        uid=1000, resumes=1, culprits=names, excluded=names, reason="x" * 999, checkpoint="/" + "y" * 999
+    )
     frame = facts_frame(JobId(7), long)
     pack(frame)
     _, read = facts_of(frame)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from steward.model.job_report import ResumeFacts
 from steward.model.resume_mode import ResumeMode
 
 FACTS = ResumeFacts(
+    uid=os.geteuid(),
     resumes=2,
     culprits=(NodeName("n3"),),
     excluded=(NodeName("n3"), NodeName("n4")),
@@ -86,6 +87,11 @@ def test_without_the_heads_word_slurms_count_is_told_and_nothing_waits(tmp_path:
     assert "culprits" not in told
 
 
+def test_another_users_past_is_not_told_to_who_calls_the_job_his(tmp_path: Path) -> None:
+    told = words(Head(facts=replace(FACTS, uid=os.geteuid() + 1)), tmp_path, line(restart=1))
+    assert {name: told[name] for name in told if not name.endswith("_file")} == {"resume_count": "1"}
+
+
 def test_a_folder_that_cannot_be_made_holds_up_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert words(Head(), tmp_path / "file", line()) == {"resume_count": "0"}
@@ -95,13 +101,15 @@ def test_more_folders_than_jobs_fit_on_a_node_are_not_made(tmp_path: Path) -> No
     for job in range(100, 100 + MAX_FOLDERS):
         (tmp_path / str(job)).mkdir()
     assert words(Head(), tmp_path, line()) == {"resume_count": "0"}
-    (tmp_path / "100").rmdir()
+    os.chown(tmp_path / "100", 65534, -1)  # another user's are not counted
     assert "progress_file" in words(Head(), tmp_path, line())
 
 
 def test_many_nodes_are_told_as_far_as_there_is_room(tmp_path: Path) -> None:
     names = tuple(NodeName(f"node-{number:04}") for number in range(200))
-    facts = ResumeFacts(resumes=1, culprits=names, excluded=names, reason="x" * 200, checkpoint="/" + "y" * 200)
+    facts = ResumeFacts(
+        uid=os.geteuid(), resumes=1, culprits=names, excluded=names, reason="x" * 200, checkpoint="/" + "y" * 200
+    )
     told = words(Head(facts=facts), tmp_path, line(restart=1))
     assert told["excluded_nodes"].startswith("node-0000,node-0001,")
     assert len(ok_line(told)) <= MAX_LINE

@@ -9,7 +9,7 @@ from steward.model.resume_mode import ResumeMode, SiteDefault
 from tests.fakes.hub_bench import a_hub, hello
 
 DEFAULT = SiteDefault(partition="gpu", mode=ResumeMode.parse("1,max=3"))
-FACTS = ResumeFacts(resumes=2, reason="n3 died")
+FACTS = ResumeFacts(uid=1000, resumes=2, reason="n3 died")
 
 
 def an_exit(task: int) -> TaskExit:

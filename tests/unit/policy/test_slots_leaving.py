@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from steward.model.action import (
     Action,
     BackUpNode,
@@ -18,6 +20,7 @@ from steward.model.group import Goal
 from steward.model.ids import InstanceId
 from steward.model.instance import Instance, InstanceState
 from steward.model.node import NodeBase
+from steward.model.resume_mode import ResumeMode
 from steward.model.slot import Purpose, SlotStep
 from tests.builders.capacity import NODE, a_slot_at, asked, nothing_there, slot, with_group, with_slot
 from tests.builders.picture import T0, Picture, n
@@ -84,6 +87,13 @@ def test_jobs_that_did_not_opt_in_get_no_signal_and_no_grace() -> None:
     picture = leaving(checkpoint_signal="USR1").job(7, on=(NODE,)).node(NODE, base=NodeBase.ALLOCATED)
     assert planned(picture) == [DrainNode]
     assert slot(picture.then(), NODE).deadline == T0
+
+
+@pytest.mark.parametrize("said", [{"uid": 1001}, {"mode": ResumeMode.parse("0")}], ids=["a stranger", "its refusal"])
+def test_a_job_that_a_stranger_opted_in_or_that_opted_out_gets_no_signal(said: dict[str, Any]) -> None:
+    """The signal ends a program that does not expect it."""
+    picture = leaving(checkpoint_signal="USR1").job(7, on=(NODE,)).opted_in(7, **said)
+    assert planned(picture.node(NODE, base=NodeBase.ALLOCATED)) == [DrainNode]
 
 
 def test_with_a_long_deadline_the_signal_comes_when_the_grace_is_left() -> None:

@@ -1,0 +1,101 @@
+"""What one user says at the agent's socket changes nothing for another's job."""
+
+import asyncio
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.messages import MAX_OPTED
+from steward.adapters.shimline import AskLine, ExitLine, LogLine, OptedLine
+from steward.agent.job_folder import JobFolders
+from steward.model.ids import JobId
+from steward.model.resume_mode import ResumeMode
+from tests.fakes.desk_bench import ASK, EXIT, LOG, OPTED, Scene, run
+
+OTHER = 1001
+THEIR = OPTED.job
+OFF = ResumeMode.parse("0")
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        OPTED,
+        replace(OPTED, uid=OTHER),
+        replace(OPTED, uid=0),
+        replace(OPTED, uid=OTHER, mode=OFF, restart=1),
+        replace(OPTED, mode=OFF),
+        ASK,
+        replace(ASK, uid=OTHER),
+        replace(ASK, uid=0),
+        EXIT,
+        LOG,
+        replace(LOG, out="/home/b/other.out"),
+    ],
+)
+def test_of_anothers_job_nothing_is_taken(scene: Scene, line: OptedLine | AskLine | ExitLine | LogLine) -> None:
+    async def story() -> None:
+        await scene.desk.serve(OPTED, 0)
+        await scene.desk.serve(LOG, OPTED.uid)
+        before = (scene.opted.all(), scene.opted.out_of(THEIR), list(scene.head.told))
+        assert await scene.desk.serve(line, OTHER) is None
+        assert (scene.opted.all(), scene.opted.out_of(THEIR), scene.head.told) == before
+        assert scene.desk.frames() == ()
+
+    run(story)
+
+
+def test_who_called_the_job_his_before_it_began_loses_it_to_its_owner(scene: Scene) -> None:
+    async def story() -> None:
+        await scene.desk.serve(replace(OPTED, uid=OTHER), OTHER)
+        await scene.desk.serve(replace(LOG, out="/home/b/mine.out"), OTHER)
+        await scene.desk.serve(OPTED, 0)
+        assert await scene.desk.serve(LOG, OTHER) is None
+        assert await scene.desk.serve(LOG, OPTED.uid) is not None
+
+    run(story)
+    known = scene.opted.of(THEIR)
+    assert known is not None
+    assert known.uid == OPTED.uid
+    assert scene.opted.out_of(THEIR) == LOG.out
+
+
+def test_a_user_who_tells_of_very_many_jobs_has_no_others_job_forgotten(scene: Scene) -> None:
+    async def story() -> None:
+        await scene.desk.serve(OPTED, 0)
+        for number in range(MAX_OPTED + 50):
+            scene.clock.at += 1.0
+            await scene.desk.serve(replace(OPTED, job=JobId(1000 + number), uid=OTHER), OTHER)
+
+    run(story)
+    assert len(scene.opted.all()) == MAX_OPTED
+    assert scene.opted.of(THEIR) is not None
+
+
+def test_an_ask_that_waits_is_its_owners_alone(scene: Scene) -> None:
+    async def story() -> None:
+        own = await scene.asks(ASK, ASK.uid)
+        told = list(scene.head.told)
+        await scene.desk.serve(OPTED, 0)
+        assert await scene.desk.serve(replace(ASK, uid=OTHER), OTHER) is None
+        assert [frame for frame in scene.head.told if frame["t"] == "ask"] == told
+        assert not own.done()
+        own.cancel()
+        await asyncio.gather(own, return_exceptions=True)
+
+    run(story)
+
+
+def test_folders_are_counted_for_each_user_alone(tmp_path: Path) -> None:
+    folders = JobFolders(tmp_path)
+    folders.make(JobId(1), os.geteuid())
+    folders.make(JobId(2), 65534)
+    assert folders.of_user(65534) == {2}
+    assert folders.of_user(os.geteuid()) == {1}
