@@ -10,7 +10,7 @@ from tests.chaos.random_run import LENGTH, broken_by, shortest
 N2 = NodeName("n2")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_a_random_story_breaks_nothing(seed: int) -> None:
     assert broken_by(story(seed, LENGTH)) == []
 
