@@ -5,13 +5,13 @@ import contextlib
 import logging
 import os
 import socket
-import stat
 import struct
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from steward.adapters.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
+from steward.adapters.socket_path import make_free
 from steward.ports import Permanent
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ def _peer_uid(writer: asyncio.StreamWriter) -> int:
 def _listen(path: Path) -> socket.socket:
     """A listening socket that every user may connect to. An old one is replaced, never one that is answered."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    _remove_dead(path)
+    make_free(path, rival=f"steward-agent answers at {path}: stop it first, or set another agent.socket")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.bind(str(path))
@@ -120,18 +120,3 @@ def _listen(path: Path) -> socket.socket:
         sock.close()
         raise
     return sock
-
-
-def _remove_dead(path: Path) -> None:
-    if not path.exists():
-        return
-    if not stat.S_ISSOCK(path.stat().st_mode):
-        raise FileExistsError(f"{path} exists and is not a socket")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(0.5)
-        try:
-            probe.connect(str(path))
-        except (ConnectionRefusedError, FileNotFoundError):
-            path.unlink(missing_ok=True)
-            return
-    raise FileExistsError(f"another steward-agent answers at {path}: stop it first, or set another agent.socket")

@@ -2,12 +2,17 @@
 
 import re
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from steward.model.health import Severity
 
+ASKED = b"steward/1 verdict\n"
 FINE = b"steward/1 fine\n"
 UNKNOWN = b"steward/1 unknown\n"
+MAX_ANSWER = 1024
 _TEXT = 300
+_BAD = re.compile(r"steward/1 bad severity=(?P<severity>[a-z]+) check=(?P<check>[!-~]+) text=(?P<text>[!-~]*)\n")
+_SEVERITIES = frozenset(one.value for one in Severity)
 _PLAIN = re.compile(r"[^!-$&-~]")
 """What is not printable ASCII, a space or a percent sign is written as %XX."""
 
@@ -15,6 +20,42 @@ _PLAIN = re.compile(r"[^!-$&-~]")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLine:
     """A hook of Slurm asks for the node's verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bad:
+    """What an agent answered where something is wrong with its node."""
+
+    severity: Severity
+    check: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fine:
+    """The node's checks passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """Nothing is known of the node, and `why`."""
+
+    why: str
+
+
+Verdict = Bad | Fine | Unknown
+
+
+def verdict_of(line: bytes) -> Verdict:
+    """What `line` says, read with its LF. What no agent says is Unknown."""
+    if line == FINE:
+        return Fine()
+    if line == UNKNOWN:
+        return Unknown(why="the agent knows nothing yet")
+    found = _BAD.fullmatch(line.decode("ascii", "replace"))
+    if found is None or found["severity"] not in _SEVERITIES:
+        return Unknown(why="the agent's answer is malformed")
+    return Bad(severity=Severity(found["severity"]), check=unquote(found["check"]), text=unquote(found["text"]))
 
 
 def bad_line(severity: Severity, check: str, text: str) -> bytes:

@@ -1,0 +1,49 @@
+"""`python -m steward.nvhcd`: tells NVIDIA's ft_launcher what the agent knows of this node (docs/hooks.md)."""
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+try:
+    from steward.nvhcd.server import HealthService
+except ModuleNotFoundError as error:
+    sys.exit(f"steward.nvhcd: {error}: pip install 'steward-slurm[nvrx]'")
+
+SOCKET = Path("/run/steward/nvhcd/nvhcd.sock")
+AGENT = Path("/run/steward/agent.sock")
+
+log = logging.getLogger("steward.nvhcd")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status 0 after SIGTERM or SIGINT, 1 when the socket cannot be made."""
+    options = _options(argv)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    told = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: told.set())
+    service = HealthService(options.socket, options.agent)
+    try:
+        service.start()
+    except OSError as error:
+        print(f"steward.nvhcd: cannot listen at {options.socket}: {error}", file=sys.stderr)
+        return 1
+    log.info("listening socket=%s agent=%s", options.socket, options.agent)
+    told.wait()
+    service.stop()
+    return 0
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m steward.nvhcd", description=__doc__)
+    parser.add_argument("--socket", type=Path, default=SOCKET, metavar="PATH", help=f"where to listen ({SOCKET})")
+    parser.add_argument("--agent", type=Path, default=AGENT, metavar="PATH", help=f"the agent's socket ({AGENT})")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

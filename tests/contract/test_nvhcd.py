@@ -1,0 +1,152 @@
+"""`python -m steward.nvhcd` under a real gRPC client: what NVIDIA's ft_launcher would see."""
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from steward.adapters.agentsock import ShimSocket
+from steward.adapters.shimline import Request as AgentRequest
+from steward.agent.verdict_desk import VerdictDesk
+from steward.checks.known import mode_of
+from steward.checks.limits import Limits
+from steward.model.health import Finding, Outcome, Severity
+from tests.builders.nvhcd_schema import Request, Response
+
+LIMIT_S = 60.0
+FINE = Finding(check="disk", outcome=Outcome.PASSED)
+LOST = Finding(check="kernel_log.xid79", outcome=Outcome.FAILED, severity=Severity.FATAL, text="Xid 79")
+NVRX_ARGS = ["--no-slurm", "--group", "prolog", "epilog", "logs", "gpu"]
+
+
+def ask(path: Path, args: list[str] = NVRX_ARGS, timeout_s: float = LIMIT_S) -> Any:
+    with grpc.insecure_channel(f"unix://{path}") as channel:
+        call = channel.unary_unary(
+            "/nvhcd.HealthCheckService/RunHealthCheck",
+            request_serializer=Request.SerializeToString,
+            response_deserializer=Response.FromString,
+        )
+        return call(Request(args=args), timeout=timeout_s)
+
+
+@contextmanager
+def agent(path: Path, *findings: Finding) -> Iterator[None]:
+    """The agent's own socket and desk, in a thread."""
+    desk = VerdictDesk(findings=lambda: findings, mode=mode_of(Limits()))
+
+    async def serve(_request: AgentRequest, peer: int) -> bytes:
+        return desk.serve(peer)
+
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(ShimSocket(path, serve).run())
+    thread = threading.Thread(target=lambda: loop.run_until_complete(asyncio.gather(task, return_exceptions=True)))
+    thread.start()
+    until(path.exists)
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with `nvhcd.sock`, served by a process that looks for its agent at `agent.sock` in it."""
+    folder = tmp_path_factory.mktemp("nvhcd")
+    with running(folder) as process:
+        until(lambda: (folder / "nvhcd.sock").exists())
+        yield folder
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LIMIT_S) == 0
+
+
+@contextmanager
+def running(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    argv = [sys.executable, "-m", "steward.nvhcd"]
+    argv += ["--socket", str(folder / "nvhcd.sock"), "--agent", str(folder / "agent.sock")]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def until(is_so: Any) -> None:
+    end = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_node_that_the_agent_knows_to_be_fine_is_healthy(service: Path) -> None:
+    with agent(service / "agent.sock", FINE):
+        response = ask(service / "nvhcd.sock")
+    assert (response.success, response.exit_code, response.error) == (True, 0, "")
+    assert json.loads(response.output) == {"fail_count": 0, "failed_checks": [], "text": "fine"}
+
+
+def test_a_node_with_a_fatal_fault_is_unhealthy_and_the_fault_is_named(service: Path) -> None:
+    with agent(service / "agent.sock", FINE, LOST):
+        response = ask(service / "nvhcd.sock")
+    assert (response.success, response.exit_code) == (False, 1)
+    assert json.loads(response.output)["failed_checks"] == ["kernel_log.xid79"]
+    assert json.loads(response.output)["text"] == "Xid 79"
+
+
+def test_without_an_agent_a_node_is_healthy_and_it_is_told_that_nothing_is_known(service: Path) -> None:
+    response = ask(service / "nvhcd.sock")
+    assert (response.success, response.exit_code) == (True, 0)
+    assert json.loads(response.output)["text"].startswith("unknown: no agent answers at ")
+
+
+def test_every_user_of_the_node_may_ask(service: Path) -> None:
+    assert stat.S_IMODE(os.stat(service / "nvhcd.sock").st_mode) == 0o666
+
+
+def test_many_ranks_that_ask_at_once_are_all_answered(service: Path) -> None:
+    with agent(service / "agent.sock", FINE), ThreadPoolExecutor(16) as ranks:
+        answers = list(ranks.map(lambda _: ask(service / "nvhcd.sock"), range(64)))
+    assert {one.success for one in answers} == {True}
+
+
+def test_a_request_that_is_too_long_is_refused_and_the_next_one_answered(service: Path) -> None:
+    with pytest.raises(grpc.RpcError) as refused:
+        ask(service / "nvhcd.sock", ["x" * 100_000])
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert ask(service / "nvhcd.sock").success
+
+
+def test_a_second_service_does_not_take_the_socket_of_a_live_one(service: Path) -> None:
+    with running(service) as second:
+        _, said = second.communicate(timeout=LIMIT_S)
+    assert second.returncode == 1
+    assert b"another service answers" in said
+    assert ask(service / "nvhcd.sock").success
+
+
+def test_nvidias_own_client_agrees(service: Path) -> None:
+    why = "nvidia-resiliency-ext 0.6 or later, with its grpcio, is not installed"
+    found = pytest.importorskip("nvidia_resiliency_ext.shared_utils.health_check", reason=why)
+    if not hasattr(found, "NodeHealthCheck"):
+        pytest.skip(why)
+    client = found.NodeHealthCheck(endpoint=str(service / "nvhcd.sock"))
+    assert client._channel_target, "its client lacks what it needs, and would take any node for healthy"
+    with agent(service / "agent.sock", FINE):
+        assert client() is True
+    with agent(service / "agent.sock", FINE, LOST):
+        assert client() is False
+    assert client() is True
