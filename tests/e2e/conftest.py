@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from steward.testbed.bed import Backend, Bed, BedSpec, Overrides
 from steward.testbed.reset import reset
 from tests.e2e import health_bed as of_health
 from tests.e2e.capacity import Capacity
+from tests.e2e.findings import instance
 from tests.e2e.groups_bed import Access, clear, give_access
 from tests.e2e.story import Story
 
@@ -68,6 +69,20 @@ def health_bed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         yield from brought_up(request, nodes=of_health.NODES, steward=True, settings=of_health.settings(backend, where))
 
 
+@pytest.fixture(scope="module")
+def ward(health_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
+    """It in order, for all tests of a file: each node is broken in its own way at the same moment."""
+    reset(health_bed)
+    with own_place(health_bed, request) as place:
+        yield Story(health_bed, place)
+
+
+@pytest.fixture(scope="module")
+def before(ward: Story) -> Mapping[str, str]:
+    """Each node's instance, before anything happens to it."""
+    return {node: instance(ward, node) for node in ward.bed.spec.node_names}
+
+
 @pytest.fixture
 def capacity(groups_bed: tuple[Bed, Access], request: pytest.FixtureRequest) -> Iterator[Capacity]:
     """No cluster yet, and a directory of the test's own."""
@@ -109,6 +124,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         "test_health_hooks",
         "test_health_machine",
         "test_health_view",
+        "test_keep_bound",
     )
     only = {"test_docker": "docker", **dict.fromkeys(local, "local")}
     wanted = next((backend for stem, backend in only.items() if collection_path.name.startswith(stem)), None)

@@ -6,13 +6,10 @@ munged, so it does that itself, long before Slurm gives the node up after Slurmd
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from steward.testbed.bed import Bed
-from steward.testbed.reset import reset
-from tests.e2e.conftest import own_place
 from tests.e2e.findings import bad, instance
 from tests.e2e.health_bed import OWN
 from tests.e2e.lost_memory import memory_lost
@@ -26,30 +23,17 @@ DROP_IN = "/run/systemd/system/steward-agent.service.d"
 
 
 @pytest.fixture(scope="module")
-def story(health_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
-    reset(health_bed)
-    with own_place(health_bed, request) as place:
-        yield Story(health_bed, place)
-
-
-@pytest.fixture(scope="module")
-def before(story: Story) -> Mapping[str, str]:
-    """Each node's instance, before anything happens to it."""
-    return {node: instance(story, node) for node in story.bed.spec.node_names}
-
-
-@pytest.fixture(scope="module")
-def hurt_at(story: Story, before: Mapping[str, str]) -> float:
+def hurt_at(ward: Story, before: Mapping[str, str]) -> float:
     """n1's disk is full, n2's file system read-only, n4's clock wrong, n5 has lost memory."""
     began = time.time()
-    small_disk(story, "n1", OWN.full)
-    on_node(story.bed, "n1", "sh", "-c", f"head -c 1000k /dev/zero >{OWN.full}/log")
-    small_disk(story, "n2", OWN.writable)
-    on_node(story.bed, "n2", "mount", "-o", "remount,ro", OWN.writable)
-    set_clock(story, "n4")
-    with memory_lost(story.bed, "n5"):
-        on_node(story.bed, "n5", "systemctl", "restart", "steward-agent")  # memory is looked at by a new agent at once
-        story.wait("n5 is out", lambda: "steward:memory" in story.node_field("n5", "Reason"), 30.0)
+    small_disk(ward, "n1", OWN.full)
+    on_node(ward.bed, "n1", "sh", "-c", f"head -c 1000k /dev/zero >{OWN.full}/log")
+    small_disk(ward, "n2", OWN.writable)
+    on_node(ward.bed, "n2", "mount", "-o", "remount,ro", OWN.writable)
+    set_clock(ward, "n4")
+    with memory_lost(ward.bed, "n5"):
+        on_node(ward.bed, "n5", "systemctl", "restart", "steward-agent")  # memory is looked at by a new agent at once
+        ward.wait("n5 is out", lambda: "steward:memory" in ward.node_field("n5", "Reason"), 30.0)
     return began
 
 
@@ -73,39 +57,39 @@ def restart_agent(story: Story, node: str) -> None:
     ("node", "check", "rung"), [("n1", "disk", "replace"), ("n2", "mounts", "reboot"), ("n5", "memory", "replace")]
 )
 def test_a_machine_that_lost_what_jobs_need_is_taken_out_and_comes_back_well(
-    story: Story, before: Mapping[str, str], hurt_at: float, node: str, check: str, rung: str
+    ward: Story, before: Mapping[str, str], hurt_at: float, node: str, check: str, rung: str
 ) -> None:
-    case = story.wait_case(node, "closed", REPAIR_S, since=hurt_at)
+    case = ward.wait_case(node, "closed", REPAIR_S, since=hurt_at)
     assert (case["check"], case["rung"], case["why"]["rule"]) == (check, rung, "node.degraded")
-    assert (instance(story, node) != before[node]) == (rung == "replace")
-    story.wait("it takes jobs again", lambda: story.node_state(node) == "IDLE")
-    assert bad(story, node) == {}
+    assert (instance(ward, node) != before[node]) == (rung == "replace")
+    ward.wait("it takes jobs again", lambda: ward.node_state(node) == "IDLE")
+    assert bad(ward, node) == {}
 
 
-def test_a_dead_munged_is_restarted_by_the_nodes_own_agent_and_no_job_and_no_node_is_touched(story: Story) -> None:
-    job = story.submit(story.script("work.sh", "sleep 12; hostname"), "-w", "n6")
-    story.wait_state(job, "RUNNING")
+def test_a_dead_munged_is_restarted_by_the_nodes_own_agent_and_no_job_and_no_node_is_touched(ward: Story) -> None:
+    job = ward.submit(ward.script("work.sh", "sleep 12; hostname"), "-w", "n6")
+    ward.wait_state(job, "RUNNING")
     began = time.time()
-    on_node(story.bed, "n6", "systemctl", "stop", "munge")
-    put_site_check(story.bed, "n6", "news", "#!/bin/sh\nexit 0\n")  # something that the agent has to prove
-    story.wait("munged answers again", lambda: is_active(story, "n6", "munge"), MUNGE_S)
-    story.wait("its agent is back", lambda: not story.silent_agents(), MUNGE_S)
-    assert story.wait_end(job).exit_code == "0:0"
-    after = story.submit(story.script("after.sh", "hostname"), "-w", "n6")
-    assert story.wait_end(after).exit_code == "0:0"
-    assert story.cases("n6", since=began) == []
-    assert "munge dead" in on_node(story.bed, "n6", "cat", "/bed/log/steward-agent-n6.log")
+    on_node(ward.bed, "n6", "systemctl", "stop", "munge")
+    put_site_check(ward.bed, "n6", "news", "#!/bin/sh\nexit 0\n")  # something that the agent has to prove
+    ward.wait("munged answers again", lambda: is_active(ward, "n6", "munge"), MUNGE_S)
+    ward.wait("its agent is back", lambda: not ward.silent_agents(), MUNGE_S)
+    assert ward.wait_end(job).exit_code == "0:0"
+    after = ward.submit(ward.script("after.sh", "hostname"), "-w", "n6")
+    assert ward.wait_end(after).exit_code == "0:0"
+    assert ward.cases("n6", since=began) == []
+    assert "munge dead" in on_node(ward.bed, "n6", "cat", "/bed/log/steward-agent-n6.log")
 
 
 def is_active(story: Story, node: str, unit: str) -> bool:
     return on_node(story.bed, node, "sh", "-c", f"systemctl is-active {unit} || true").strip() == "active"
 
 
-def test_a_clock_that_jumps_is_told_and_drains_nothing(story: Story, hurt_at: float) -> None:
-    story.wait("it is told", lambda: "clock" in bad(story, "n4"))
-    assert f"{BEHIND_S:.0f}." in bad(story, "n4")["clock"]["text"]
-    on_node(story.bed, "n4", "rm", f"{DROP_IN}/clock.conf")
-    restart_agent(story, "n4")
-    story.wait("it is good again", lambda: "clock" not in bad(story, "n4") and not story.silent_agents())
-    assert [case for case in story.cases("n4", since=hurt_at) if case["marked"]] == []
-    assert story.node_state("n4") == "IDLE"
+def test_a_clock_that_jumps_is_told_and_drains_nothing(ward: Story, hurt_at: float) -> None:
+    ward.wait("it is told", lambda: "clock" in bad(ward, "n4"))
+    assert f"{BEHIND_S:.0f}." in bad(ward, "n4")["clock"]["text"]
+    on_node(ward.bed, "n4", "rm", f"{DROP_IN}/clock.conf")
+    restart_agent(ward, "n4")
+    ward.wait("it is good again", lambda: "clock" not in bad(ward, "n4") and not ward.silent_agents())
+    assert [case for case in ward.cases("n4", since=hurt_at) if case["marked"]] == []
+    assert ward.node_state("n4") == "IDLE"

@@ -1,14 +1,11 @@
 """Lines of the kernel log, as real kernels wrote them: each node reads another one at the same moment."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
 
-from steward.testbed.bed import Bed
 from steward.testbed.faults import FaultKind
-from steward.testbed.reset import reset
-from tests.e2e.conftest import own_place
 from tests.e2e.findings import bad, instance
 from tests.e2e.on_node import has_own_machines
 from tests.e2e.story import Story
@@ -66,62 +63,49 @@ ACTED_ON = (
 
 
 @pytest.fixture(scope="module")
-def story(health_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
-    reset(health_bed)
-    with own_place(health_bed, request) as place:
-        yield Story(health_bed, place)
-
-
-@pytest.fixture(scope="module")
-def before(story: Story) -> Mapping[str, str]:
-    """Each node's instance, before anything happens to it."""
-    return {node: instance(story, node) for node in story.bed.spec.node_names}
-
-
-@pytest.fixture(scope="module")
-def hurt_at(story: Story, before: Mapping[str, str]) -> float:
-    times = [story.hurt(FaultKind.KERNEL_LOG, line.node, line.text) for line in ACTED_ON]
+def hurt_at(ward: Story, before: Mapping[str, str]) -> float:
+    times = [ward.hurt(FaultKind.KERNEL_LOG, line.node, line.text) for line in ACTED_ON]
     for text in LOOK_ALIKES:
-        story.hurt(FaultKind.KERNEL_LOG, "n4", text)
+        ward.hurt(FaultKind.KERNEL_LOG, "n4", text)
     for text in (NFS, NVME):
-        story.hurt(FaultKind.KERNEL_LOG, "n5", text)
-    story.hurt(FaultKind.KERNEL_LOG, "n6", OOM)
+        ward.hurt(FaultKind.KERNEL_LOG, "n5", text)
+    ward.hurt(FaultKind.KERNEL_LOG, "n6", OOM)
     return times[0]
 
 
 @pytest.mark.parametrize("line", ACTED_ON, ids=lambda each: each.check)
 def test_a_line_of_broken_hardware_takes_its_node_out_and_mends_it(
-    story: Story, before: Mapping[str, str], hurt_at: float, line: Line
+    ward: Story, before: Mapping[str, str], hurt_at: float, line: Line
 ) -> None:
-    case = story.wait_case(line.node, "closed", REPAIR_S, since=hurt_at)
+    case = ward.wait_case(line.node, "closed", REPAIR_S, since=hurt_at)
     assert (case["check"], case["why"]["rule"], case["rung"]) == (line.check, line.rule, line.rung)
-    assert (instance(story, line.node) != before[line.node]) == (line.rung == "replace")
-    story.wait("it takes jobs again", lambda: story.node_state(line.node) == "IDLE")
+    assert (instance(ward, line.node) != before[line.node]) == (line.rung == "replace")
+    ward.wait("it takes jobs again", lambda: ward.node_state(line.node) == "IDLE")
 
 
 def test_a_daemon_that_the_kernel_killed_is_started_again_and_the_machine_stays(
-    story: Story, before: Mapping[str, str], hurt_at: float
+    ward: Story, before: Mapping[str, str], hurt_at: float
 ) -> None:
     """The local bed has no systemd: there the agent says so, and the ladder goes one rung up."""
-    case = story.wait_case("n6", "closed", REPAIR_S, since=hurt_at)
+    case = ward.wait_case("n6", "closed", REPAIR_S, since=hurt_at)
     assert case["check"] == "kernel_log.oom_daemon"
-    assert case["rung"] == ("restart_service" if has_own_machines(story.bed) else "reboot")
-    assert instance(story, "n6") == before["n6"]
-    story.wait("it takes jobs again", lambda: story.node_state("n6") == "IDLE")
+    assert case["rung"] == ("restart_service" if has_own_machines(ward.bed) else "reboot")
+    assert instance(ward, "n6") == before["n6"]
+    ward.wait("it takes jobs again", lambda: ward.node_state("n6") == "IDLE")
 
 
-def test_a_silent_file_server_is_the_clusters_and_a_slow_disk_is_told(story: Story, hurt_at: float) -> None:
-    story.wait("both are told", lambda: {"kernel_log.nfs_stall", "kernel_log.nvme_timeout"} <= bad(story, "n5").keys())
-    told = bad(story, "n5")
+def test_a_silent_file_server_is_the_clusters_and_a_slow_disk_is_told(ward: Story, hurt_at: float) -> None:
+    ward.wait("both are told", lambda: {"kernel_log.nfs_stall", "kernel_log.nvme_timeout"} <= bad(ward, "n5").keys())
+    told = bad(ward, "n5")
     assert (told["kernel_log.nfs_stall"]["severity"], told["kernel_log.nfs_stall"]["scope"]) == ("suspect", "cluster")
     assert told["kernel_log.nvme_timeout"]["severity"] == "suspect"
-    story.wait_case("n1", "closed", REPAIR_S, since=hurt_at)
-    assert story.cases("n5", since=hurt_at) == []
-    assert story.node_state("n5") == "IDLE"
+    ward.wait_case("n1", "closed", REPAIR_S, since=hurt_at)
+    assert ward.cases("n5", since=hurt_at) == []
+    assert ward.node_state("n5") == "IDLE"
 
 
-def test_what_a_user_can_write_does_nothing(story: Story, hurt_at: float) -> None:
-    story.wait_case("n1", "closed", REPAIR_S, since=hurt_at)
-    assert {check: one["severity"] for check, one in bad(story, "n4").items() if one["severity"] != "info"} == {}
-    assert story.cases("n4", since=hurt_at) == []
-    assert story.node_state("n4") == "IDLE"
+def test_what_a_user_can_write_does_nothing(ward: Story, hurt_at: float) -> None:
+    ward.wait_case("n1", "closed", REPAIR_S, since=hurt_at)
+    assert {check: one["severity"] for check, one in bad(ward, "n4").items() if one["severity"] != "info"} == {}
+    assert ward.cases("n4", since=hurt_at) == []
+    assert ward.node_state("n4") == "IDLE"

@@ -18,10 +18,7 @@ from steward.adapters.proc import Process
 from steward.adapters.process import run
 from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
-from steward.testbed.bed import Bed
 from steward.testbed.faults import FaultKind
-from steward.testbed.reset import reset
-from tests.e2e.conftest import own_place
 from tests.e2e.findings import telling
 from tests.e2e.lost_memory import memory_lost
 from tests.e2e.story import Story
@@ -33,13 +30,6 @@ SHARED_TYPE = "juicefs"
 """A type of shared file systems that FUSE serves."""
 
 pytestmark = pytest.mark.skipif(not can_mount(), reason="only root can mount, and /dev/fuse must be there")
-
-
-@pytest.fixture(scope="module")
-def story(health_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
-    reset(health_bed)
-    with own_place(health_bed, request) as place:
-        yield Story(health_bed, place)
 
 
 @contextlib.contextmanager
@@ -82,88 +72,88 @@ def setting(story: Story, section: str, key: str) -> str:
     return str(value[0])
 
 
-def test_a_full_disk_in_report_mode_is_told_of_every_node_and_drains_none(story: Story) -> None:
+def test_a_full_disk_in_report_mode_is_told_of_every_node_and_drains_none(ward: Story) -> None:
     began = time.time()
-    with small_disk(setting(story, "checks.disk", "paths")) as disk:
+    with small_disk(setting(ward, "checks.disk", "paths")) as disk:
         (disk / "log").write_bytes(bytes(1000 << 10))
-        story.wait("all tell it", lambda: len(telling(story, "disk")) == 6)
-        assert {one["severity"] for one in telling(story, "disk").values()} == {"degraded"}
+        ward.wait("all tell it", lambda: len(telling(ward, "disk")) == 6)
+        assert {one["severity"] for one in telling(ward, "disk").values()} == {"degraded"}
         (disk / "log").unlink()
-        story.wait("it is good again", lambda: not telling(story, "disk"))
-    assert story.cases(since=began) == []
-    assert all_idle(story)
+        ward.wait("it is good again", lambda: not telling(ward, "disk"))
+    assert ward.cases(since=began) == []
+    assert all_idle(ward)
 
 
-def test_a_file_system_that_all_nodes_see_turn_read_only_is_one_incident(story: Story) -> None:
+def test_a_file_system_that_all_nodes_see_turn_read_only_is_one_incident(ward: Story) -> None:
     """Three nodes make an incident, and nodes look at different moments: at most two may be out before it."""
     began = time.time()
-    with small_disk(setting(story, "checks.mounts", "writable")) as disk:
+    with small_disk(setting(ward, "checks.mounts", "writable")) as disk:
         run(["mount", "-o", "remount,ro", str(disk)], timeout_s=10)
-        story.wait("there is an incident", lambda: story.events("incident.opened", since=began))
-        story.wait("all tell it", lambda: len(telling(story, "mounts")) >= 4)
+        ward.wait("there is an incident", lambda: ward.events("incident.opened", since=began))
+        ward.wait("all tell it", lambda: len(telling(ward, "mounts")) >= 4)
         run(["mount", "-o", "remount,rw", str(disk)], timeout_s=10)
-        story.wait("it is good again", lambda: not telling(story, "mounts"))
-        story.wait("all are in service", lambda: all_idle(story))
-    assert len(story.events("incident.opened", since=began)) == 1
-    assert len({case["node"] for case in story.cases(since=began) if case["marked"]}) <= 2
+        ward.wait("it is good again", lambda: not telling(ward, "mounts"))
+        ward.wait("all are in service", lambda: all_idle(ward))
+    assert len(ward.events("incident.opened", since=began)) == 1
+    assert len({case["node"] for case in ward.cases(since=began) if case["marked"]}) <= 2
 
 
-def test_a_file_server_that_hangs_is_the_clusters_and_disturbs_neither_agent_nor_job(story: Story) -> None:
+def test_a_file_server_that_hangs_is_the_clusters_and_disturbs_neither_agent_nor_job(ward: Story) -> None:
     began = time.time()
-    job = story.submit(story.script("job.sh", f"while [ ! -e {story.dir}/go ]; do date +%s >>beats; sleep 0.5; done\n"))
-    story.wait_state(job, "RUNNING")
-    with hung_mount(story.dir / "home", SHARED_TYPE):
+    job = ward.submit(ward.script("job.sh", f"while [ ! -e {ward.dir}/go ]; do date +%s >>beats; sleep 0.5; done\n"))
+    ward.wait_state(job, "RUNNING")
+    with hung_mount(ward.dir / "home", SHARED_TYPE):
         for node in ("n1", "n2"):  # file servers are looked at once a minute: a new agent looks at once
-            story.hurt(FaultKind.KILL_AGENT, node)
-            story.hurt(FaultKind.START_AGENT, node)
-        story.wait("it is told", lambda: {"n1", "n2"} <= telling(story, "fs.shared").keys(), 40.0)
-        told = telling(story, "fs.shared")["n1"]
-        assert (told["scope"], f"{story.dir}/home: hung" in told["text"]) == ("cluster", True)
-        story.wait("it is an incident", lambda: story.events("incident.opened", since=began))
-        beats = len(story.lines("beats"))
-        assert story.silent_agents() == []
-        assert 0 < len(askers(story)) <= len(story.bed.spec.node_names)
-        story.wait("the job goes on", lambda: len(story.lines("beats")) > beats + 2, 5.0)
-    story.wait("who hung is gone", lambda: not askers(story), 10.0)
-    (story.dir / "go").touch()
-    assert story.wait_end(job).state == "COMPLETED"
-    assert [case for case in story.cases(since=began) if case["marked"]] == []
+            ward.hurt(FaultKind.KILL_AGENT, node)
+            ward.hurt(FaultKind.START_AGENT, node)
+        ward.wait("it is told", lambda: {"n1", "n2"} <= telling(ward, "fs.shared").keys(), 40.0)
+        told = telling(ward, "fs.shared")["n1"]
+        assert (told["scope"], f"{ward.dir}/home: hung" in told["text"]) == ("cluster", True)
+        ward.wait("it is an incident", lambda: ward.events("incident.opened", since=began))
+        beats = len(ward.lines("beats"))
+        assert ward.silent_agents() == []
+        assert 0 < len(askers(ward)) <= len(ward.bed.spec.node_names)
+        ward.wait("the job goes on", lambda: len(ward.lines("beats")) > beats + 2, 5.0)
+    ward.wait("who hung is gone", lambda: not askers(ward), 10.0)
+    (ward.dir / "go").touch()
+    assert ward.wait_end(job).state == "COMPLETED"
+    assert [case for case in ward.cases(since=began) if case["marked"]] == []
     for node in ("n1", "n2"):
-        story.hurt(FaultKind.KILL_AGENT, node)
-        story.hurt(FaultKind.START_AGENT, node)
-    story.wait("it is good again", lambda: not telling(story, "fs.shared") and not story.silent_agents(), 40.0)
+        ward.hurt(FaultKind.KILL_AGENT, node)
+        ward.hurt(FaultKind.START_AGENT, node)
+    ward.wait("it is good again", lambda: not telling(ward, "fs.shared") and not ward.silent_agents(), 40.0)
 
 
-def test_a_clock_that_jumps_is_told_and_drains_nothing(story: Story) -> None:
+def test_a_clock_that_jumps_is_told_and_drains_nothing(ward: Story) -> None:
     began = time.time()
-    agent = agent_of(story, "n4")
+    agent = agent_of(ward, "n4")
     argv = Path(f"/proc/{agent.pid}/cmdline").read_bytes().decode().split("\0")[:-1]
     pairs = Path(f"/proc/{agent.pid}/environ").read_bytes().decode().split("\0")[:-1]
     env = dict(pair.split("=", 1) for pair in pairs)
-    story.hurt(FaultKind.KILL_AGENT, "n4")
+    ward.hurt(FaultKind.KILL_AGENT, "n4")
     with open(os.devnull, "wb") as null:
-        wrong = subprocess.Popen(argv, env={**env, **wrong_clock(story.dir)}, stdout=null, stderr=null)
+        wrong = subprocess.Popen(argv, env={**env, **wrong_clock(ward.dir)}, stdout=null, stderr=null)
     try:
-        story.wait("it is told", lambda: "n4" in telling(story, "clock"))
-        text = telling(story, "clock")["n4"]["text"]
+        ward.wait("it is told", lambda: "n4" in telling(ward, "clock"))
+        text = telling(ward, "clock")["n4"]["text"]
         assert f"the clock is {BEHIND_S:.0f}." in text or f"the clock is {BEHIND_S - 1:.0f}." in text
         assert "behind the head's" in text
     finally:
         wrong.kill()
         wrong.wait()
-    story.hurt(FaultKind.START_AGENT, "n4")
-    story.wait("it is good again", lambda: "n4" not in telling(story, "clock") and not story.silent_agents(), 20.0)
-    assert [case for case in story.cases("n4", since=began) if case["marked"]] == []
-    assert story.node_state("n4") == "IDLE"
+    ward.hurt(FaultKind.START_AGENT, "n4")
+    ward.wait("it is good again", lambda: "n4" not in telling(ward, "clock") and not ward.silent_agents(), 20.0)
+    assert [case for case in ward.cases("n4", since=began) if case["marked"]] == []
+    assert ward.node_state("n4") == "IDLE"
 
 
-def test_a_node_with_less_memory_than_slurm_gives_to_jobs_is_replaced(story: Story) -> None:
-    before, began = story.instance("n5"), time.time()
-    with memory_lost(story.bed, "n5"):
-        story.hurt(FaultKind.KILL_AGENT, "n5")  # memory is looked at once an hour, and by a new agent at once
-        story.hurt(FaultKind.START_AGENT, "n5")
-        story.wait("it is out", lambda: "steward:memory" in story.node_field("n5", "Reason"), 30.0)
-    case = story.wait_case("n5", "closed", REPAIR_S, since=began)
+def test_a_node_with_less_memory_than_slurm_gives_to_jobs_is_replaced(ward: Story) -> None:
+    before, began = ward.instance("n5"), time.time()
+    with memory_lost(ward.bed, "n5"):
+        ward.hurt(FaultKind.KILL_AGENT, "n5")  # memory is looked at once an hour, and by a new agent at once
+        ward.hurt(FaultKind.START_AGENT, "n5")
+        ward.wait("it is out", lambda: "steward:memory" in ward.node_field("n5", "Reason"), 30.0)
+    case = ward.wait_case("n5", "closed", REPAIR_S, since=began)
     assert (case["check"], case["rung"], case["why"]["rule"]) == ("memory", "replace", "node.degraded")
-    assert story.instance("n5") != before
-    story.wait("it takes jobs again", lambda: story.node_state("n5") == "IDLE")
+    assert ward.instance("n5") != before
+    ward.wait("it takes jobs again", lambda: ward.node_state("n5") == "IDLE")

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed.bed import Bed
-from steward.testbed.reset import reset
-from tests.e2e.conftest import own_place
 from tests.e2e.findings import bad, why_unknown
 from tests.e2e.health_bed import NHC, NHC_CONF, NHC_GOOD
 from tests.e2e.on_node import has_own_machines, on_node, put_site_check, site_checks
@@ -41,21 +38,14 @@ exit 1
 
 
 @pytest.fixture(scope="module")
-def story(health_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
-    reset(health_bed)
-    with own_place(health_bed, request) as place:
-        yield Story(health_bed, place)
-
-
-@pytest.fixture(scope="module")
-def hurt_at(story: Story) -> Iterator[float]:
+def hurt_at(ward: Story) -> Iterator[float]:
     began = time.time()
     for node, (name, text, _) in BROKEN.items():
-        put_site_check(story.bed, node, name, text)
-    put_site_check(story.bed, "n5", "scratch", CONTRACT.replace("$SLURMD_OR_HOST", "n5"))
+        put_site_check(ward.bed, node, name, text)
+    put_site_check(ward.bed, "n5", "scratch", CONTRACT.replace("$SLURMD_OR_HOST", "n5"))
     yield began
     for node, (name, _, _) in BROKEN.items():
-        (site_checks(story.bed, node) / name).unlink()
+        (site_checks(ward.bed, node) / name).unlink()
 
 
 def says(story: Story, node: str, name: str, words: str) -> bool:
@@ -63,29 +53,29 @@ def says(story: Story, node: str, name: str, words: str) -> bool:
     return re.search(words, why_unknown(story, node, f"site.{name}")) is not None
 
 
-def test_a_site_check_that_says_replace_has_its_node_replaced(story: Story, hurt_at: float) -> None:
-    case = story.wait_case("n5", "closed", REPAIR_S, since=hurt_at)
+def test_a_site_check_that_says_replace_has_its_node_replaced(ward: Story, hurt_at: float) -> None:
+    case = ward.wait_case("n5", "closed", REPAIR_S, since=hurt_at)
     assert (case["check"], case["rung"]) == ("site.scratch", "replace")
     assert "scratch lost two disks (-v /scratch)" in str(case["why"])
-    story.wait("it takes jobs again", lambda: story.node_state("n5") == "IDLE")
+    ward.wait("it takes jobs again", lambda: ward.node_state("n5") == "IDLE")
 
 
 @pytest.mark.parametrize("node", BROKEN)
 def test_a_site_check_that_is_broken_itself_is_unknown_and_touches_nothing(
-    story: Story, hurt_at: float, node: str
+    ward: Story, hurt_at: float, node: str
 ) -> None:
     name, _, words = BROKEN[node]
-    story.wait(f"{name} is unknown", lambda: says(story, node, name, words))
-    story.wait_case("n5", "closed", REPAIR_S, since=hurt_at)
-    assert bad(story, node) == {}
-    assert story.cases(node, since=hurt_at) == []
-    assert story.node_state(node) == "IDLE"
+    ward.wait(f"{name} is unknown", lambda: says(ward, node, name, words))
+    ward.wait_case("n5", "closed", REPAIR_S, since=hurt_at)
+    assert bad(ward, node) == {}
+    assert ward.cases(node, since=hurt_at) == []
+    assert ward.node_state(node) == "IDLE"
 
 
-def test_what_a_hung_check_started_is_ended_with_it(story: Story, hurt_at: float) -> None:
-    story.wait("it was ended once", lambda: says(story, "n2", *BROKEN["n2"][::2]))
-    (site_checks(story.bed, "n2") / "hang").write_text("#!/bin/sh\nexit 0\n")
-    story.wait("nothing of it is left", lambda: not sleepers(story), 10.0)
+def test_what_a_hung_check_started_is_ended_with_it(ward: Story, hurt_at: float) -> None:
+    ward.wait("it was ended once", lambda: says(ward, "n2", *BROKEN["n2"][::2]))
+    (site_checks(ward.bed, "n2") / "hang").write_text("#!/bin/sh\nexit 0\n")
+    ward.wait("nothing of it is left", lambda: not sleepers(ward), 10.0)
 
 
 def sleepers(story: Story) -> str:
@@ -93,16 +83,16 @@ def sleepers(story: Story) -> str:
     return on_node(story.bed, "n2", "sh", "-c", script)
 
 
-def test_an_nhc_configuration_runs_as_it_is_and_what_it_finds_is_told(story: Story) -> None:
+def test_an_nhc_configuration_runs_as_it_is_and_what_it_finds_is_told(ward: Story) -> None:
     """With the site's own nhc where it is installed. On this machine all nodes read the one file."""
-    conf = nhc_conf(story)
+    conf = nhc_conf(ward)
     began = time.time()
-    write(story, conf, NHC_GOOD + " * || check_file_test -f /no/such/file\n")
-    story.wait("what nhc found is told", lambda: "/no/such/file" in str(bad(story, "n6").get("site.nhc")), 30.0)
-    write(story, conf, NHC_GOOD)
-    story.wait("it is good again", lambda: "site.nhc" not in bad(story, "n6"), 30.0)
-    assert story.cases("n6", since=began) == []
-    assert story.node_state("n6") == "IDLE"
+    write(ward, conf, NHC_GOOD + " * || check_file_test -f /no/such/file\n")
+    ward.wait("what nhc found is told", lambda: "/no/such/file" in str(bad(ward, "n6").get("site.nhc")), 30.0)
+    write(ward, conf, NHC_GOOD)
+    ward.wait("it is good again", lambda: "site.nhc" not in bad(ward, "n6"), 30.0)
+    assert ward.cases("n6", since=began) == []
+    assert ward.node_state("n6") == "IDLE"
 
 
 def nhc_conf(story: Story) -> str:
