@@ -65,6 +65,11 @@ class Job:
         return "COMPLETING" in self.flags
 
     @property
+    def is_expediting(self) -> bool:
+        """Requeued with `--requeue=expedite` (Slurm 25.11): Slurm starts it by itself, before every other job."""
+        return "EXPEDITING" in self.flags
+
+    @property
     def is_active(self) -> bool:
         return self.state in (JobState.RUNNING, JobState.SUSPENDED)
 

@@ -27,7 +27,7 @@ def slurms_requeue(mem: JobMemory) -> str:
 def nudge(job: Job, draft: Draft) -> None:
     """Make the job eligible now and wake the scheduler, often at first; never past a person's hold."""
     mem = draft.jobs[job.id]
-    if job.is_completing or _is_held_by_person(job, draft) or is_left_to_slurm(mem):
+    if job.is_completing or job.is_expediting or _is_held_by_person(job, draft) or is_left_to_slurm(mem):
         return
     if draft.now < (begin := not_before(mem, draft)):
         _put_off(job, mem, begin, draft)

@@ -125,6 +125,9 @@ def _look_soon(job: Job, draft: Draft) -> None:
 
 def _follow_running(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
+    if mem.pending_from is None and mem.nodes and job.restarts > mem.restarts:
+        _note_requeue(job, mem, draft)  # an expedited requeue is over between two of our looks
+        mem = draft.jobs[job.id]
     if mem.pending_from is not None:
         mem = _resumed(job, mem, draft)
     same_run = mem.started == job.started and mem.restarts == job.restarts
@@ -183,6 +186,8 @@ def _follow_pending(job: Job, draft: Draft) -> None:
 
 def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     """The job went back to the queue: by our wish, by Slurm after a node's failure, or by a person."""
+    if not _is_another(job, mem):
+        mem = draft.jobs[job.id] = replace(mem, ended=None, end_text="")
     last = mem.attempts[-1] if mem.attempts else None
     if last is not None and last.is_requeue and last.requeued is None:
         attempts = (*mem.attempts[:-1], replace(last, requeued=draft.now))

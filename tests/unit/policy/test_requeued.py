@@ -58,6 +58,32 @@ def test_later_only_a_job_that_slurm_would_not_look_at_is_nudged() -> None:
     assert nudges(waits.change_job(reason="BeginTime").after(40)) != []
 
 
+def test_a_job_that_slurm_starts_before_every_other_is_left_to_it_until_it_runs() -> None:
+    picture = by_slurm().change_job(flags=frozenset({"EXPEDITING"}))
+    assert nudges(picture) == []
+    assert len(nudges(picture.change_job(flags=frozenset()))) == 1
+
+
+def test_a_requeue_that_was_over_before_we_looked_costs_a_resume_as_any_other() -> None:
+    hurt = a_cluster().job().opted_in().then().lost("n2").then().marked("n2")
+    again = hurt.requeued().change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), started=hurt.now)
+    decided = again.plan()
+    mem = decided.memory.jobs[J]
+    assert (mem.resumes, mem.restarts, mem.pending_from) == (1, 1, None)
+    assert [(a.why.rule, a.running) for a in mem.attempts] == [("resume.by_slurm", again.now)]
+    assert {"job.requeued", "job.resumed"} <= {event.kind for event in decided.events}
+    assert again.then().plan().memory.jobs[J].resumes == 1
+
+
+def test_a_failed_job_that_slurm_requeues_held_waits_for_its_owner_and_is_not_called_over() -> None:
+    failed = a_cluster().job().opted_in().then(100).change_job(state=JobState.FAILED, ended=a_cluster().now + 95)
+    over = failed.then(400).then()
+    assert over.memory.jobs[J].ended is not None
+    held = over.requeued().change_job(flags=frozenset({"REQUEUE_HOLD"}), reason="JobHeldUser").then(5)
+    assert nudges(held) == []
+    assert held.memory.jobs[J].ended is None
+
+
 def test_a_running_job_is_not_nudged_and_the_resume_is_told() -> None:
     picture = by_slurm().then(0.5).change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), started=1.0)
     decided = picture.plan()
