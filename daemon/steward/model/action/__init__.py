@@ -1,0 +1,110 @@
+"""Actions as values: what should be done, under which key, and why. They have no `apply()`; workflows/apply does it."""
+
+from steward.model.action.jobs import (
+    AllowRequeue,
+    AnswerAsk,
+    CollectStacks,
+    CommentJob,
+    ExtendLimit,
+    LetGo,
+    NudgeJob,
+    RequeueJob,
+    SetNice,
+    SignalJob,
+)
+from steward.model.action.machines import (
+    BackUpNode,
+    LaunchInstance,
+    LookAtAlarms,
+    RebootInstance,
+    TerminateInstance,
+)
+from steward.model.action.nodes import (
+    CheckNow,
+    DownNode,
+    DrainNode,
+    ForgetNode,
+    MendNode,
+    ProbeNode,
+    ReturnNode,
+    SetFeature,
+    SetUpNode,
+)
+from steward.model.action.places import (
+    FreeNodes,
+    KeepNodes,
+    ReleaseNodes,
+    ReserveNodes,
+    SetGate,
+    SubmitDeep,
+    WritePartitions,
+)
+
+__all__ = [
+    "Action",
+    "AllowRequeue",
+    "AnswerAsk",
+    "BackUpNode",
+    "CheckNow",
+    "CollectStacks",
+    "CommentJob",
+    "DownNode",
+    "DrainNode",
+    "ExtendLimit",
+    "ForgetNode",
+    "FreeNodes",
+    "KeepNodes",
+    "LaunchInstance",
+    "LetGo",
+    "LookAtAlarms",
+    "MendNode",
+    "NudgeJob",
+    "ProbeNode",
+    "RebootInstance",
+    "ReleaseNodes",
+    "RequeueJob",
+    "ReserveNodes",
+    "ReturnNode",
+    "SetFeature",
+    "SetGate",
+    "SetNice",
+    "SetUpNode",
+    "SignalJob",
+    "SubmitDeep",
+    "TerminateInstance",
+    "WritePartitions",
+]
+
+Action = (
+    DrainNode
+    | DownNode
+    | ReturnNode
+    | RequeueJob
+    | NudgeJob
+    | AllowRequeue
+    | CommentJob
+    | ExtendLimit
+    | SetNice
+    | KeepNodes
+    | FreeNodes
+    | LetGo
+    | CollectStacks
+    | AnswerAsk
+    | CheckNow
+    | ProbeNode
+    | LaunchInstance
+    | TerminateInstance
+    | RebootInstance
+    | MendNode
+    | SetUpNode
+    | SetGate
+    | WritePartitions
+    | ForgetNode
+    | SetFeature
+    | SignalJob
+    | BackUpNode
+    | LookAtAlarms
+    | ReserveNodes
+    | SubmitDeep
+    | ReleaseNodes
+)

@@ -1,0 +1,100 @@
+"""What is done to jobs, and told to those who wait for an answer about one."""
+
+from dataclasses import dataclass
+
+from steward.model.action.base import BaseAction
+from steward.model.ask import Answer
+from steward.model.ids import AskId, JobId, NodeName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequeueJob(BaseAction):
+    """Requeue: `exclude` is the job's whole exclude list after this (the user's own and the culprits)."""
+
+    job: JobId
+    exclude: frozenset[NodeName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NudgeJob(BaseAction):
+    """Make a requeued job eligible in `delay_s`; `exclude` as in RequeueJob; releases Slurm's own hold."""
+
+    job: JobId
+    exclude: frozenset[NodeName] = frozenset()
+    release: bool = False
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowRequeue(BaseAction):
+    """Switch `Requeue=1` on for an opted-in job that was submitted with `--no-requeue`."""
+
+    job: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentJob(BaseAction):
+    """Write the job's admin comment: the short form of what was done for it, for those who use sacct."""
+
+    job: JobId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendLimit(BaseAction):
+    """Have a running job's time limit be `limit_s` seconds, never shorter than it is and never beyond what its
+    partition allows. Absolute, so that doing it twice gives nothing twice; Slurm counts whole minutes."""
+
+    job: JobId
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetNice(BaseAction):
+    """Set a job's nice value: below 0 it goes before others, by as much as the number says."""
+
+    job: JobId
+    nice: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectStacks(BaseAction):
+    """Have the agents of `nodes` keep what a job's tasks are doing: state of each process, and its own stacks where
+    the job named a signal for that. What they find is kept under `name`."""
+
+    job: JobId
+    nodes: frozenset[NodeName]
+    name: str
+    signal: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetGo(BaseAction):
+    """Have the agents of `nodes` end the slurmstepds of a job's lost run that have no task left.
+
+    `restart` is that run's restart count, `before` (Unix s) when it was over: what began later is of a new run.
+    """
+
+    job: JobId
+    nodes: frozenset[NodeName]
+    restart: int
+    before: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerAsk(BaseAction):
+    """Tell a waiting shim what to do. `exclude` goes with RETRY."""
+
+    ask: AskId
+    job: JobId
+    node: NodeName
+    answer: Answer
+    exclude: frozenset[NodeName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalJob(BaseAction):
+    """Send a signal to all steps and the batch script of a job (its checkpoint signal)."""
+
+    job: JobId
+    signal: str

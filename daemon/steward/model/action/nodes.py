@@ -1,0 +1,95 @@
+"""What is done to nodes, in Slurm and through their agents."""
+
+from dataclasses import dataclass
+
+from steward.model.action.base import BaseAction
+from steward.model.health import Advice
+from steward.model.ids import NodeName
+from steward.model.mark import Mark
+from steward.model.setup import Lifecycle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainNode(BaseAction):
+    """Take a node out for new jobs, with our mark as reason."""
+
+    node: NodeName
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownNode(BaseAction):
+    """Drain, then down: its jobs are requeued or lose the node. Only with our mark on it."""
+
+    node: NodeName
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturnNode(BaseAction):
+    """Give a node back to Slurm; refused when its reason is neither `mark` nor the admin's `command` any more."""
+
+    node: NodeName
+    mark: Mark
+    command: str = ""
+    """`Action:Replace` or `Action:Reboot` where an admin asked for the repair: his reason was left in place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckNow(BaseAction):
+    """Ask agents for fresh results within `budget_s`."""
+
+    nodes: frozenset[NodeName]
+    budget_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeNode(BaseAction):
+    """Second witness: look whether a live slurmd is behind the node's port."""
+
+    node: NodeName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MendNode(BaseAction):
+    """Have the node's agent carry out a light rung, once per `token` and boot: RESTART_SERVICE of the unit `target`, or
+    RESET_GPU of the GPU with that UUID or PCI address. The agent refuses a unit that its own settings do not allow, and
+    a GPU that a process holds."""
+
+    node: NodeName
+    rung: Advice
+    target: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetUpNode(BaseAction):
+    """Have the node's agent run the group's lifecycle scripts, once per `token` and boot.
+
+    `resource_config` is the JSON text for /opt/ml/config/resource_config.json, `provisioning` the one for
+    provisioning_parameters.json (empty: the source's own).
+    """
+
+    node: NodeName
+    token: str
+    lifecycle: Lifecycle
+    timeout_s: float
+    resource_config: str
+    provisioning: str = ""
+    features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetNode(BaseAction):
+    """Delete the record of a dynamic node from Slurm after its instance is gone. A static node's is left."""
+
+    node: NodeName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetFeature(BaseAction):
+    """Have nodes bear `prefix` + `word` as their only feature that begins with `prefix`; all others stay."""
+
+    nodes: frozenset[NodeName]
+    prefix: str
+    word: str
