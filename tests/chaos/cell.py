@@ -7,7 +7,7 @@ from steward.model.deep_command import PREFIX
 from steward.model.job import JobState
 from tests.chaos.bench import Bench
 from tests.chaos.columns import NO_FAULT, Column
-from tests.chaos.flows import Flow
+from tests.chaos.flow import Flow
 
 REACH_S = 120.0
 CALM_S = 400.0

@@ -1,7 +1,7 @@
 """What is under way when a fault comes: each flow begins in a healthy cluster and has named steps."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 from steward.model.case import Step
 from steward.model.deep import DeepCause, DeepKind, DeepRun, DeepState
@@ -14,7 +14,8 @@ from steward.model.order import AddNodes, GroupWish, Order, UpdateCluster, Updat
 from steward.model.partition import PartitionState
 from steward.model.slot import SlotStep
 from tests.chaos.bench import Bench
-from tests.chaos.watch import MAINTENANCE, unrest
+from tests.chaos.flow import Flow, Reached
+from tests.chaos.watch import MAINTENANCE
 from tests.fakes.deep_world import DeepWorld
 from tests.fakes.world import World
 from tests.property.deep_law import DeepLaw
@@ -23,27 +24,7 @@ from tests.property.group_stories import a_group_head
 from tests.property.law import Law
 from tests.property.stories import FEW, QUICK
 
-Reached = Callable[[Bench], bool]
 N1, N2, N4, N6, N7 = (NodeName(f"n{i}") for i in (1, 2, 4, 6, 7))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
-    """`make` gives the healthy cluster, `begin` starts what is under way; `steps` tell when each has come.
-
-    `node` is the one that it is about. `ends`: what must be true at the end besides calm, each with its name.
-    """
-
-    name: str
-    make: Callable[[], Bench]
-    begin: Callable[[Bench], None]
-    node: str
-    steps: Mapping[str, Reached]
-    ends: Mapping[str, Reached]
-
-    def unrest(self, bench: Bench) -> list[str]:
-        found = unrest(bench.world, bench.memory, bench.watch.foreign)
-        return found + [f"not yet: {name}" for name, holds in self.ends.items() if not holds(bench)]
 
 
 # Repairs and resumed jobs

@@ -13,7 +13,8 @@ from pathlib import Path
 from tests.chaos import page
 from tests.chaos.cell import run_cell, run_control
 from tests.chaos.columns import COLUMNS, Column
-from tests.chaos.flows import FLOWS, Flow
+from tests.chaos.flow import Flow
+from tests.chaos.flows import FLOWS
 from tests.chaos.table import Row
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"

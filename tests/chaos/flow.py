@@ -1,0 +1,28 @@
+"""A flow: what is under way when a fault comes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tests.chaos.bench import Bench
+from tests.chaos.watch import unrest
+
+Reached = Callable[[Bench], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """`make` gives the healthy cluster, `begin` starts what is under way; `steps` tell when each has come.
+
+    `node` is the one that it is about. `ends`: what must be true at the end besides calm, each with its name.
+    """
+
+    name: str
+    make: Callable[[], Bench]
+    begin: Callable[[Bench], None]
+    node: str
+    steps: Mapping[str, Reached]
+    ends: Mapping[str, Reached]
+
+    def unrest(self, bench: Bench) -> list[str]:
+        found = unrest(bench.world, bench.memory, bench.watch.foreign)
+        return found + [f"not yet: {name}" for name, holds in self.ends.items() if not holds(bench)]
