@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from steward.model.ids import NodeName
 from tests.chaos.bench import Bench
-from tests.chaos.watch import unrest
+from tests.chaos.watch import MAINTENANCE, unrest
 
 Reached = Callable[[Bench], bool]
 
@@ -26,3 +27,8 @@ class Flow:
     def unrest(self, bench: Bench) -> list[str]:
         found = unrest(bench.world, bench.memory, bench.watch.foreign)
         return found + [f"not yet: {name}" for name, holds in self.ends.items() if not holds(bench)]
+
+
+def take_out(bench: Bench, node: NodeName) -> None:
+    bench.world.slurm.admin(node, "DRAIN", MAINTENANCE, bench.world.now)
+    bench.watch.foreign.add(node)

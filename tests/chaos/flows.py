@@ -14,8 +14,7 @@ from steward.model.order import AddNodes, GroupWish, Order, UpdateCluster, Updat
 from steward.model.partition import PartitionState
 from steward.model.slot import SlotStep
 from tests.chaos.bench import Bench
-from tests.chaos.flow import Flow, Reached
-from tests.chaos.watch import MAINTENANCE
+from tests.chaos.flow import Flow, Reached, take_out
 from tests.fakes.deep_world import DeepWorld
 from tests.fakes.world import World
 from tests.property.deep_law import DeepLaw
@@ -42,11 +41,6 @@ def a_cluster(nodes: int = 7) -> Bench:
     bench.watch.bystanders.add(world.submit(1, works_s=30.0, mode=None))
     bench.run(2.0)
     return bench
-
-
-def take_out(bench: Bench, node: NodeName) -> None:
-    bench.world.slurm.admin(node, "DRAIN", MAINTENANCE, bench.world.now)
-    bench.watch.foreign.add(node)
 
 
 def _at_case(node: NodeName, step: Step) -> Reached:
