@@ -66,16 +66,9 @@ def _kill(node: NodeName) -> Callable[[Bench], None]:
 
 
 def _service(bench: Bench) -> None:
-    cure = frozenset({Advice.RESTART_SERVICE})
-    bench.world.machines.fail_check(
-        N6,
-        Severity.DEGRADED,
-        Advice.RESTART_SERVICE,
-        bench.world.now,
-        "light-1",
-        hardware="munge",
-        cured_by=cure,
-    )
+    advice = Advice.RESTART_SERVICE
+    now, cure = bench.world.now, frozenset({advice})
+    bench.world.machines.fail_check(N6, Severity.DEGRADED, advice, now, "light", hardware="munge", cured_by=cure)
 
 
 def _job_has(restarts: int, *, runs: bool) -> Reached:
