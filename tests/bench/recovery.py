@@ -2,14 +2,16 @@
 
 Four ways of being hurt under Steward, each N times on one cluster, and the same death under plain Slurm with its
 default settings (`sbatch --requeue`; minutes a run, so fewer of them). Prints median, 95th percentile and the goal; the
-last line says how many times faster than plain Slurm. A run that does not come back in time counts as missed.
+last line says how many times faster than plain Slurm. A run that does not come back in time counts as missed. With
+`--expedited-runs N` (docker, Slurm 25.11 or newer) Slurm's own `--requeue=expedite` stands beside ours for one fault.
 """
 
 import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,8 +22,9 @@ from steward.testbed.bed import Backend, Bed, BedSpec
 from steward.testbed.ready import open_cases
 from steward.testbed.reset import reset
 from steward.testbed.wait import NotInTime, wait_until_empty
+from tests.bench import expedited
 from tests.bench.scenarios import SCENARIOS, Scenario, plain_requeue
-from tests.bench.summary import Sample, as_json, as_table, ratio_line, summarize
+from tests.bench.summary import Sample, as_json, as_table, expedited_line, ratio_line, summarize
 from tests.e2e.story import Story
 
 NODES = 6
@@ -37,25 +40,39 @@ say = Console(stderr=True).print
 
 def main() -> int:
     asked = arguments()
-    backend = Backend(asked.backend)
-    spec = BedSpec(dir=new_dir(), backend=backend, nodes=NODES, settings=_NO_LIMITS)
-    samples = with_bed(spec, lambda bed: steward_runs(bed, asked.runs)) if asked.runs else []
-    plain: list[float] = []
-    if asked.plain_runs:
-        spec = BedSpec(dir=new_dir(), backend=backend, nodes=_PLAIN_NODES, steward=False)
-        plain = with_bed(spec, lambda bed: plain_runs(bed, asked.plain_runs))
+    samples = with_bed(spec_of(asked), lambda bed: runs_of(bed, SCENARIOS, asked.runs)) if asked.runs else []
+    plain = with_bed(plain_of(asked), lambda bed: plain_runs(bed, asked.plain_runs)) if asked.plain_runs else []
+    if asked.expedited_runs:
+        samples += with_bed(spec_of(asked), lambda bed: expedited_of(bed, expedited.UNDER_STEWARD, asked))
+        samples += with_bed(plain_of(asked), lambda bed: expedited_of(bed, expedited.UNDER_SLURM, asked))
     summaries = summarize(samples, plain)
     Console(width=110).print(as_table(summaries))
-    print(ratio_line(summaries))
+    for line in filter(None, (ratio_line(summaries), expedited_line(summaries))):
+        print(line)
     if asked.json:
         asked.json.write_text(json.dumps(as_json(samples, plain, summaries), indent=2) + "\n")
     return 0 if all(summary.is_good for summary in summaries) else 1
+
+
+def spec_of(asked: argparse.Namespace) -> BedSpec:
+    return BedSpec(dir=new_dir(), backend=Backend(asked.backend), nodes=NODES, slurm=asked.slurm, settings=_NO_LIMITS)
+
+
+def plain_of(asked: argparse.Namespace) -> BedSpec:
+    return replace(spec_of(asked), nodes=_PLAIN_NODES, steward=False, settings={})
+
+
+def expedited_of(bed: Bed, scenarios: Sequence[Scenario], asked: argparse.Namespace) -> list[Sample]:
+    expedited.enable(bed)
+    return runs_of(bed, scenarios, asked.expedited_runs)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20, help="of each scenario under Steward")
     parser.add_argument("--plain-runs", type=int, default=2, help="under plain Slurm, about nine minutes each")
+    parser.add_argument("--expedited-runs", type=int, default=0, help="beside Slurm's own --requeue=expedite")
+    parser.add_argument("--slurm", default="", help="version, for example 26.05 (docker)")
     parser.add_argument("--backend", choices=[each.value for each in Backend], default="local")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     return parser.parse_args()
@@ -74,12 +91,15 @@ def with_bed(spec: BedSpec, measure: Callable[[Bed], Found]) -> Found:
         bed.down()
 
 
-def steward_runs(bed: Bed, runs: int) -> list[Sample]:
-    return [one_run(bed, scenario, run) for scenario in SCENARIOS for run in range(1, runs + 1)]
+def runs_of(bed: Bed, scenarios: Sequence[Scenario], runs: int) -> list[Sample]:
+    return [one_run(bed, scenario, run) for scenario in scenarios for run in range(1, runs + 1)]
 
 
 def one_run(bed: Bed, scenario: Scenario, run: int) -> Sample:
-    wait_until_empty("repairs are over, before the bed puts its machines in order", lambda: open_cases(bed), _REPAIR_S)
+    if bed.spec.steward:
+        wait_until_empty(
+            "repairs are over, before the bed puts its machines in order", lambda: open_cases(bed), _REPAIR_S
+        )
     reset(bed)
     story = Story(bed, Path(tempfile.mkdtemp(prefix="run-", dir=bed.shared)))
     story.dir.chmod(0o1777)

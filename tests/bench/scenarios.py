@@ -13,8 +13,10 @@ _PLAIN_BACK_S = 1200.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
+    """`goal_s` None: it is there to compare with."""
+
     name: str
-    goal_s: float
+    goal_s: float | None
     measure: Callable[[Story], "Measured"]
 
 
@@ -90,10 +92,19 @@ def running_step(story: Story) -> str:
 
 def running_batch(story: Story, option: str, work: str = "srun sleep 3600") -> str:
     """A job on four nodes that writes when its script starts; one of its nodes that is not the batch host."""
-    note = f'echo "restart=${{SLURM_RESTART_COUNT:-0}} $(date +%s.%N)" >>{story.dir}/scripts\n'
-    script = story.script("train.sh", f"{note}{work}\n")
+    script = story.script("train.sh", f"{note(story)}{work}\n")
     job = story.submit(script, option, "-N4", "--ntasks-per-node=1", "--gres=gpu:8")
     story.wait("the script runs", lambda: scripts(story, 0))
+    return other_node(story, job)
+
+
+def note(story: Story) -> str:
+    """Line of a script: it writes that it starts."""
+    return f'echo "restart=${{SLURM_RESTART_COUNT:-0}} $(date +%s.%N)" >>{story.dir}/scripts\n'
+
+
+def other_node(story: Story, job: int) -> str:
+    """A node of the job that is not its batch host."""
     host = story.job(job).batch_host
     names = story.bed.run(["scontrol", "show", "hostnames", story.job(job).fields["NodeList"]]).text.split()
     return next(node for node in names if node != host)

@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.table import Table
@@ -11,14 +11,18 @@ from rich.table import Table
 RATIO_GOAL = 40.0
 _RATIO_OF = "kill to batch, spare outside"
 _PLAIN = "plain Slurm: kill to batch"
+FAILED_OURS = "bad GPU, script fails to batch"
+FAILED_BOTH = "the same with --requeue=expedite"
+FAILED_PLAIN = "plain Slurm, --requeue=expedite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One run; None when it did not come back in time. `detected_s` of it are not part of the goal."""
+    """One run; `seconds` None: it did not come back in time. `detected_s` of it are not part of the goal, and a
+    `goal_s` of None means that it is there to compare with."""
 
     scenario: str
-    goal_s: float
+    goal_s: float | None
     seconds: float | None
     detected_s: float = 0.0
 
@@ -55,8 +59,7 @@ def summarize(samples: Sequence[Sample], plain: Sequence[float]) -> list[Summary
 
 
 def _compared(plain: Sequence[float]) -> Summary:
-    samples = [Sample(scenario=_PLAIN, goal_s=math.inf, seconds=seconds) for seconds in plain]
-    return replace(_summary(_PLAIN, samples), goal_s=None)
+    return _summary(_PLAIN, [Sample(scenario=_PLAIN, goal_s=None, seconds=seconds) for seconds in plain])
 
 
 def _summary(name: str, samples: Sequence[Sample]) -> Summary:
@@ -84,6 +87,15 @@ def ratio_line(summaries: Sequence[Summary]) -> str:
     if found is None:
         return "no run under plain Slurm to compare with"
     return f"{found:.0f} times faster than plain Slurm (goal {RATIO_GOAL:g})"
+
+
+def expedited_line(summaries: Sequence[Summary]) -> str:
+    """Ours and both together against Slurm's expedited requeue alone, by medians; empty when none was measured."""
+    by_name = {summary.scenario: summary.median_s for summary in summaries}
+    if not by_name.keys() >= {FAILED_OURS, FAILED_BOTH, FAILED_PLAIN}:
+        return ""
+    ours, both = (by_name[name] / by_name[FAILED_PLAIN] for name in (FAILED_OURS, FAILED_BOTH))
+    return f"with Slurm's expedited requeue alone as 1: Steward {ours:.1f}, both together {both:.1f}"
 
 
 def as_table(summaries: Sequence[Summary]) -> Table:
