@@ -1,46 +1,24 @@
-"""A Slurm that keeps state: nodes, jobs and a first-fit scheduler, held to the contract that real Slurm passes.
+"""A Slurm that keeps state, held to the contract that real Slurm passes.
 
-Time is a number that the test moves with `tick`. What an admin, a user or a fault does are methods here; what Steward
-does is SlurmPort.
+What Steward does is SlurmPort; what an admin, a user or a fault does are methods of the cluster behind it.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from steward.adapters.slurm import partition_lines, rules
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job, JobState
+from steward.model.job import Job
 from steward.model.mark import Mark
-from steward.model.node import Node, NodeBase, Reason
+from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition, PartitionState
-from steward.ports import Permanent, PortError, Retryable
-from tests.fakes.slurm_partitions import FakePartitions
-from tests.fakes.slurm_reservations import FakeDeepJobs, FakeReservations
-
-_REQUEUE_DELAY_S = 121.0
-"""How long Slurm keeps a requeued job ineligible (cred_expire + 1)."""
-_TOP_PRIORITY = 4294901760
-_USERS_HOLD, _SLURMS_HOLD = "JobHeldUser", "job requeued in held state"
+from steward.ports import Permanent, Retryable
+from tests.fakes.slurm_cluster import SLURMS_HOLD, USERS_HOLD
+from tests.fakes.slurm_deep import FakeDeepJobs
 
 
-@dataclass(kw_only=True)
 class FakeSlurm(FakeDeepJobs):
-    """`refuse` is raised by every call until it is set back to None. One job takes one whole node after another."""
-
-    node_table: dict[NodeName, Node] = field(default_factory=dict)
-    job_table: dict[JobId, Job] = field(default_factory=dict)
-    now: float = 1000.0
-    refuse: PortError | None = None
-    next_id: int = 1
-    pinned: dict[JobId, NodeName] = field(default_factory=dict)
-    """Jobs that run on this node or not at all."""
-    silent: set[NodeName] = field(default_factory=set)
-    """Nodes whose slurmd does not answer."""
-    divided: FakePartitions = field(default_factory=FakePartitions)
-    reserved: FakeReservations = field(default_factory=FakeReservations)
-    signals: list[tuple[JobId, str]] = field(default_factory=list)
-    longest: int | None = None
-    """MaxTime of every partition, in minutes."""
+    """SlurmPort, but for reservations."""
 
     @staticmethod
     def with_nodes(*names: str, cpus: int = 4) -> "FakeSlurm":
@@ -59,14 +37,12 @@ class FakeSlurm(FakeDeepJobs):
         }
         return FakeSlurm(node_table=table)
 
-    # SlurmPort
-
     def describe(self) -> str:
         return "a fake Slurm"
 
     def nodes(self) -> Mapping[NodeName, Node]:
         self._answer()
-        return {name: self._dressed(node) for name, node in self.node_table.items()}
+        return self.shown_nodes()
 
     def jobs(self) -> Mapping[JobId, Job]:
         self._answer()
@@ -104,7 +80,7 @@ class FakeSlurm(FakeDeepJobs):
         found = rules.found(self.jobs(), job)
         rules.may_nudge(found, release=release)
         rules.spelled(found)
-        held = found.reason in (_USERS_HOLD, _SLURMS_HOLD) and not release
+        held = found.reason in (USERS_HOLD, SLURMS_HOLD) and not release
         self._change(job, excluded=exclude, eligible=self.now + delay_s, reason=found.reason if held else "None")
 
     def allow_requeue(self, job: JobId) -> None:
@@ -159,162 +135,3 @@ class FakeSlurm(FakeDeepJobs):
     def signal(self, job: JobId, signal: str) -> None:
         rules.may_signal(rules.found(self.jobs(), job))
         self.signals.append((job, signal))
-
-    # What time, users, admins and faults do
-
-    def register(self, name: str, *, feature: str) -> None:
-        """A dynamic node comes, drained, without a reason."""
-        like = next(iter(self.node_table.values()))
-        self.node_table[NodeName(name)] = replace(
-            like,
-            name=NodeName(name),
-            base=NodeBase.IDLE,
-            flags=frozenset({"DRAIN", "DYNAMIC_NORM"}),
-            reason=None,
-            features=frozenset({feature}),
-        )
-
-    def tick(self, seconds: float = 1.0) -> None:
-        """Time passes: slurmds answer, eligible jobs start on nodes that are free for them."""
-        self.now += seconds
-        for name, node in self.node_table.items():
-            flags = node.flags - {"NOT_RESPONDING"} | ({"NOT_RESPONDING"} if name in self.silent else set())
-            self.node_table[name] = replace(node, flags=flags, responding=name not in self.silent)
-        for job in sorted(self.job_table.values(), key=lambda job: -job.priority):
-            if job.is_pending and (job.eligible or 0.0) <= self.now and job.reason not in (_USERS_HOLD, _SLURMS_HOLD):
-                self._start(job)
-
-    def submit(
-        self,
-        *,
-        name: str = "job",
-        on: str = "",
-        requeue: bool = True,
-        hold: bool = False,
-        exclude: Iterable[str] = (),
-        array: tuple[int, int] | None = None,
-        user_id: int = 0,
-        partition: str = "main",
-        time_limit_s: float | None = None,
-    ) -> JobId:
-        """A batch job of one node; `on` pins it; `array` is (array's job id, index)."""
-        job = Job(
-            id=JobId(self.next_id),
-            name=name,
-            state=JobState.PENDING,
-            user_id=user_id,
-            reason=_USERS_HOLD if hold else "None",
-            requeue=requeue,
-            excluded=frozenset(NodeName(n) for n in exclude),
-            array_job_id=JobId(array[0]) if array else None,
-            array_task=array[1] if array else None,
-            partition=partition,
-            node_count=1,
-            submitted=self.now,
-            eligible=self.now,
-            time_limit_s=time_limit_s,
-            priority=_TOP_PRIORITY - self.next_id,
-        )
-        self.next_id += 1
-        self.job_table[job.id] = job
-        if on:
-            self.pinned[job.id] = NodeName(on)
-        return job.id
-
-    def finish(self, job: JobId, exit_status: int = 0) -> None:
-        """The script ended with this raw wait status."""
-        state = JobState.FAILED if exit_status else JobState.COMPLETED
-        reason = {0: "None"}.get(exit_status, "RaisedSignal" if exit_status & 0x7F else "NonZeroExitCode")
-        self._change(job, state=state, exit_status=exit_status, reason=reason, ended=self.now)
-
-    def cancel(self, job: JobId) -> None:
-        self.end(job, JobState.CANCELLED)
-
-    def end(self, job: JobId, state: JobState) -> None:
-        self._change(job, state=state, ended=self.now)
-
-    def requeue_held(self, job: JobId) -> None:
-        """As after a failed launch: back in the queue, held by Slurm."""
-        self._back_to_pending(job)
-        self._change(job, reason=_SLURMS_HOLD)
-
-    def forget(self, job: JobId) -> None:
-        """MinJobAge is over."""
-        del self.job_table[job]
-
-    def set_reason(self, node: NodeName, text: str, *, user: str = "admin", flags: Iterable[str] = ()) -> None:
-        old = self.node_table[node]
-        keep = old.flags - ({"DRAIN", "FAIL"} if flags else set())
-        reason = Reason(text=text, user=user, at=self.now)
-        self.node_table[node] = replace(old, flags=keep | set(flags), reason=reason)
-
-    def go_down(self, node: NodeName, text: str, *, user: str = "slurm") -> None:
-        """DOWN keeps DRAIN; jobs on it are requeued, or end as NODE_FAIL when they may not be."""
-        old = self.node_table[node]
-        reason = Reason(text=text, user=user, at=self.now)
-        self.node_table[node] = replace(old, base=NodeBase.DOWN, reason=reason)
-        for job in [job for job in self.job_table.values() if job.is_active and node in job.nodes]:
-            if job.requeue:
-                self._back_to_pending(job.id)
-            else:
-                self._change(job.id, state=JobState.NODE_FAIL, ended=self.now)
-
-    def resume(self, node: NodeName) -> None:
-        old = self.node_table[node]
-        flags = old.flags - {"DRAIN", "FAIL"} | {"NOT_RESPONDING"}
-        self.node_table[node] = replace(old, base=NodeBase.IDLE, flags=flags, reason=None, responding=False)
-
-    def _answer(self) -> None:
-        if self.refuse is not None:
-            raise self.refuse
-
-    def _dressed(self, node: Node) -> Node:
-        """IDLE nodes with a job on them read ALLOCATED."""
-        busy = any(job.is_active and node.name in job.nodes for job in self.job_table.values())
-        return replace(node, base=NodeBase.ALLOCATED) if busy and node.base is NodeBase.IDLE else node
-
-    def _start(self, job: Job) -> None:
-        if job.partition in self.reserved.table:
-            self._start_deep(job)
-            return
-        partition = self.partitions().get(job.partition)
-        if partition is not None and partition.state is not PartitionState.UP:
-            self._change(job.id, reason="PartitionDown")
-            return
-        free = [
-            n.name
-            for n in self.nodes().values()
-            if n.is_schedulable and n.base is NodeBase.IDLE and not self.reserved.keeps(n.name, job.partition, self.now)
-        ]
-        fits = [name for name in free if name not in job.excluded and self.pinned.get(job.id, name) == name]
-        if partition is not None:
-            fits = [name for name in fits if name in partition.nodes]
-        here = next(iter(fits), None)
-        if here is None:
-            self._change(job.id, reason="Resources")
-            return
-        self._change(
-            job.id,
-            state=JobState.RUNNING,
-            reason="None",
-            nodes=frozenset({here}),
-            batch_host=here,
-            started=self.now,
-            ended=None,
-        )
-
-    def _back_to_pending(self, job: JobId) -> None:
-        self._change(
-            job,
-            state=JobState.PENDING,
-            reason="BeginTime",
-            restarts=self.job_table[job].restarts + 1,
-            nodes=frozenset(),
-            batch_host=None,
-            started=None,
-            ended=None,
-            eligible=self.now + _REQUEUE_DELAY_S,
-        )
-
-    def _change(self, job: JobId, **changes: object) -> None:
-        self.job_table[job] = replace(self.job_table[job], **changes)  # type: ignore[arg-type]
