@@ -1,13 +1,18 @@
-"""`python -m steward.units head|agent [--root DIR]`: install the units of this machine's daemon; enables nothing."""
+"""`python -m steward.units head|agent|nvhcd [--root DIR]`: install the units of a daemon; enables nothing."""
 
 import argparse
 import sys
 from importlib import resources
 from pathlib import Path
 
-_SERVICES = {"head": "stewardd.service", "agent": "steward-agent.service"}
+_UNITS = {
+    "head": ("stewardd.service",),
+    "agent": ("steward-agent.service", "run-steward-jobs.mount"),
+    "nvhcd": ("steward-nvhcd.service",),
+}
 _FOLDERS = {
     ".service": "etc/systemd/system",
+    ".mount": "etc/systemd/system",
     ".sysusers": "etc/sysusers.d",
     ".tmpfiles": "etc/tmpfiles.d",
 }
@@ -19,14 +24,14 @@ def render(name: str, bin_dir: Path) -> str:
 
 
 def install(daemon: str, root: Path, bin_dir: Path) -> list[Path]:
-    """Write the daemon's unit, the sysusers and the tmpfiles below `root`; returns what was written.
+    """Write the daemon's units, the sysusers and the tmpfiles below `root`; returns what was written.
 
     Raises OSError when the place cannot be written.
     """
     written = []
-    for name in (_SERVICES[daemon], "steward.sysusers", "steward.tmpfiles"):
+    for name in (*_UNITS[daemon], "steward.sysusers", "steward.tmpfiles"):
         kind = Path(name).suffix
-        file = root / _FOLDERS[kind] / (name if kind == ".service" else "steward.conf")
+        file = root / _FOLDERS[kind] / ("steward.conf" if kind in (".sysusers", ".tmpfiles") else name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(render(name, bin_dir))
         written.append(file)
@@ -35,7 +40,7 @@ def install(daemon: str, root: Path, bin_dir: Path) -> list[Path]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m steward.units", description=__doc__)
-    parser.add_argument("daemon", choices=sorted(_SERVICES))
+    parser.add_argument("daemon", choices=sorted(_UNITS))
     parser.add_argument("--root", type=Path, default=Path("/"), help="install below this directory")
     arguments = parser.parse_args()
     try:

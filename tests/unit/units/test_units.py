@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from steward.adapters import process
+from steward.model.settings.sections import AgentSettings
+from steward.nvhcd.__main__ import SOCKET
 from steward.units.__main__ import install
 
 BIN = Path("/opt/steward/bin")
@@ -60,7 +62,33 @@ def test_only_the_units_of_the_machines_own_daemon_are_installed(tmp_path: Path)
     said = process.run(argv, timeout_s=60).text.split()
     there = sorted(str(file) for file in tmp_path.rglob("*") if file.is_file())
     assert sorted(said) == there
-    assert [Path(file).name for file in there] == ["steward-agent.service", "steward.conf", "steward.conf"]
+    units = ["run-steward-jobs.mount", "steward-agent.service"]
+    assert [Path(file).name for file in there] == [*units, "steward.conf", "steward.conf"]
+
+
+def test_ft_launchers_service_is_no_users_that_exists_and_makes_its_socket_where_it_may(tmp_path: Path) -> None:
+    unit = service(tmp_path, "nvhcd", "steward-nvhcd.service")
+    assert unit["ExecStart"] == "/opt/steward/bin/python3 -I -m steward.nvhcd"
+    assert unit["DynamicUser"] == "yes"
+    assert Path("/run", unit["RuntimeDirectory"]) == SOCKET.parent
+
+
+def test_what_jobs_write_cannot_fill_run(tmp_path: Path) -> None:
+    install("agent", tmp_path, BIN)
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.read(tmp_path / "etc/systemd/system/run-steward-jobs.mount")
+    mount = unit["Mount"]
+    assert mount["Where"] == str(AgentSettings().job_dir)
+    assert mount["Type"] == "tmpfs"
+    assert {"size=64M", "nr_inodes=16384", "nosuid", "nodev", "noexec"} <= set(mount["Options"].split(","))
+
+
+def test_an_agent_comes_up_also_where_that_cannot_be_mounted(tmp_path: Path) -> None:
+    install("agent", tmp_path, BIN)
+    text = (tmp_path / "etc/systemd/system/steward-agent.service").read_text()
+    assert re.search("^After=.*run-steward-jobs.mount", text, re.MULTILINE)
+    assert re.search("^Wants=.*run-steward-jobs.mount", text, re.MULTILINE)
+    assert not re.search("^(Requires|BindsTo).*=.*run-steward-jobs", text, re.MULTILINE)
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -72,13 +100,14 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert str(blocked) in done.error_text
 
 
-CEILINGS = {"stewardd.service": 1.5, "steward-agent.service": 6.5}
+ALL = [*DAEMONS, ("nvhcd", "steward-nvhcd.service")]
+CEILINGS = {"stewardd.service": 1.5, "steward-agent.service": 6.5, "steward-nvhcd.service": 0.8}
 """What `systemd-analyze security` may say at most (0 none to 10 all is exposed): docs/security.md says why not less."""
 needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 
 
 @needs_systemd
-@pytest.mark.parametrize(("daemon", "name"), DAEMONS)
+@pytest.mark.parametrize(("daemon", "name"), ALL)
 def test_a_unit_exposes_no_more_than_it_needs(tmp_path: Path, daemon: str, name: str) -> None:
     install(daemon, tmp_path, BIN)
     unit = tmp_path / "etc/systemd/system" / name
