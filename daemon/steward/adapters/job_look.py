@@ -20,6 +20,8 @@ from steward.model.text import printable
 MAX_BYTES = 4096
 MAX_STEP = 10**18
 MAX_PATH = 255
+_ROOM = 1024 * 1024
+_ROOM_FILES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,16 @@ class Look:
 
     stamp: Stamp | None
     told: Told | None = None
+
+
+def has_room(root: Path) -> bool:
+    """Whether jobs can write what they tell below `root`: one user's job may have filled it for all."""
+    try:
+        seen = os.statvfs(root)
+    except OSError:
+        return True
+    is_counted = seen.f_files > 0  # some file systems make inodes as they need them
+    return seen.f_bavail * seen.f_frsize >= _ROOM and (seen.f_favail >= _ROOM_FILES or not is_counted)
 
 
 def look(folder: Path, name: str, uid: int, before: Stamp | None) -> Look:

@@ -22,6 +22,9 @@ class JobEyes:
     def told(self, opted: OptedIn, before: Stamp | None) -> Look:
         return job_look.look(self._folders.folder(opted.job), PROGRESS, opted.uid, before)
 
+    def has_room(self) -> bool:
+        return job_look.has_room(self._folders.root)
+
     def newest(self, path: str, uid: int) -> float | None:
         return as_user.newest(path, uid)
 

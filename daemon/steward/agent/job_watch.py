@@ -41,6 +41,9 @@ class Eyes(Protocol):
     def told(self, opted: OptedIn, before: Stamp | None) -> Look:
         """What the job tells in its folder. Never raises."""
 
+    def has_room(self) -> bool:
+        """Whether jobs can write what they tell. Never raises."""
+
     def newest(self, path: str, uid: int) -> float | None:
         """When something at `path` changed last (Unix s of this node). Raises PortError."""
 
@@ -74,6 +77,7 @@ class JobWatch:
         self._watched: dict[JobId, _Watched] = {}
         self._activity = Activity()
         self._here: frozenset[JobId] = frozenset()
+        self._has_room = True
         self._sent: tuple[Progress, ...] = ()
 
     def frames(self) -> tuple[Frame, ...]:
@@ -119,11 +123,22 @@ class JobWatch:
     # In a thread
 
     def _read(self) -> None:
+        before, self._has_room = self._has_room, self._eyes.has_room()
+        if not self._has_room:
+            self._read_nothing(is_new=before)
+            return
         for one in list(self._watched.values()):
             seen = self._eyes.told(one.opted, one.stamp)
             one.stamp = seen.stamp
             if seen.told is not None and seen.told.changed >= one.opted.at - _EARLIER_S:
                 _learn(one, seen.told, self._clock.now())
+
+    def _read_nothing(self, *, is_new: bool) -> None:
+        """A job that cannot write does not stand still: what it told is forgotten until it tells anew."""
+        if is_new:
+            log.warning("job folders are full: how far jobs are is not known until there is room below agent.job_dir")
+        for one in list(self._watched.values()):
+            one.found = replace(one.found, step=None, stepped=None)
 
     def _measure(self) -> None:
         now = self._clock.now()
@@ -167,7 +182,8 @@ def _learn(one: _Watched, told: Told, now: float) -> None:
     at, found = min(told.changed, now), one.found
     if told.step is not None and told.step != found.step:
         one.pace.step(at)
-        first = found.first_step if found.step is not None else at if one.is_new else None
+        is_first = found.step is None and found.first_step is None
+        first = at if is_first and one.is_new else found.first_step
         found = replace(found, step=told.step, stepped=at, pace_s=one.pace.longest_s, first_step=first)
     if told.checkpoint and (told.checkpoint, told.checkpoint_step) != (found.checkpoint, found.checkpoint_step):
         found = replace(found, checkpoint=told.checkpoint, checkpoint_step=told.checkpoint_step, checkpointed=at)

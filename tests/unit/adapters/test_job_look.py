@@ -1,11 +1,13 @@
 """What a job tells in its folder is read without trust."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from steward.adapters.job_look import Look, Told, look, names, parse, text_of
+from steward.adapters import process
+from steward.adapters.job_look import Look, Told, has_room, look, names, parse, text_of
 
 ME = os.geteuid()
 
@@ -106,3 +108,27 @@ def test_names_are_bounded_and_not_read_through_a_link(tmp_path: Path) -> None:
 
 def test_deep_nonsense_is_no_error() -> None:
     assert parse(b"[" * 4096, 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("size=64M,nr_inodes=16384", True),
+        ("size=64M,nr_inodes=0", True),
+        ("size=512K", False),
+        ("size=64M,nr_inodes=32", False),
+    ],
+)
+def test_a_full_file_system_has_no_room(tmp_path: Path, options: str, expected: bool) -> None:
+    own = ["unshare", "--map-root-user", "--mount"]
+    if process.run([*own, "true"], timeout_s=60, check=False).returncode != 0:
+        pytest.skip("this machine allows no mounts in a namespace of one's own")
+    said = f"print(has_room(Path({str(tmp_path)!r})))"
+    asked = f"from pathlib import Path; from {has_room.__module__} import has_room; {said}"
+    mounted = f'mount -t tmpfs -o {options} tmpfs "$0" && exec "$@"'
+    done = process.run([*own, "sh", "-c", mounted, str(tmp_path), sys.executable, "-c", asked], timeout_s=60)
+    assert done.text.strip() == str(expected)
+
+
+def test_what_cannot_be_looked_at_is_not_full(tmp_path: Path) -> None:
+    assert has_room(tmp_path / "none")

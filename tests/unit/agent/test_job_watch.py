@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from steward.adapters.job_activity import Used
 from steward.adapters.job_look import Look, Stamp, Told
 from steward.adapters.offload import Threads
@@ -30,6 +32,7 @@ class FakeEyes:
     gpus: bool | None = False
     newest_of: dict[str, float | Retryable] = field(default_factory=dict)
     looks: int = 0
+    room: bool = True
 
     def told(self, opted: OptedIn, before: Stamp | None) -> Look:
         self.looks += 1
@@ -38,6 +41,9 @@ class FakeEyes:
             return Look(stamp=None)
         stamp = (1, int(found.changed * 1000) + hash(found) % 1000)
         return Look(stamp=stamp, told=None if stamp == before else found)
+
+    def has_room(self) -> bool:
+        return self.room
 
     def newest(self, path: str, uid: int) -> float | None:
         found = self.newest_of.get(path)
@@ -159,6 +165,26 @@ def test_after_its_own_restart_the_agent_does_not_take_any_step_for_the_first(tm
     bench.step(50)
     bench.turn()
     assert (bench.heard.step, bench.heard.first_step) == (50, None)
+
+
+def test_a_job_that_has_no_room_to_tell_anything_does_not_seem_to_stand_still(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    bench.step(1, checkpoint="/ckpt/1", saved=1)
+    bench.turn()
+    bench.eyes.room = False
+    bench.turn(2.0)
+    bench.eyes.room = True
+    bench.turn(2.0)
+    assert (bench.heard.step, bench.heard.stepped, bench.heard.checkpoint) == (None, None, "/ckpt/1")
+    bench.turn(900.0)
+    bench.step(2)
+    bench.turn()
+    assert (bench.heard.step, bench.heard.stepped, bench.heard.first_step) == (
+        2,
+        pytest.approx(T0 + 904.0, abs=0.01),
+        T0,
+    )
 
 
 def test_a_rank_that_knows_no_checkpoint_does_not_make_it_forgotten(tmp_path: Path) -> None:
