@@ -20,7 +20,7 @@ from steward.policy.orders import carry_out
 from tests.builders.capacity import a_group
 from tests.fakes.group_world import GroupWorld
 from tests.fakes.head import Head
-from tests.fakes.world import START
+from tests.fakes.world_cluster import START
 from tests.property.group_law import CLUSTER, GroupLaw
 
 MOST = 5

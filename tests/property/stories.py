@@ -12,7 +12,8 @@ from steward.model.ids import JobId, NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.mark import SPARE
 from tests.fakes.head import Head
-from tests.fakes.world import ON, World
+from tests.fakes.world import World
+from tests.fakes.world_cluster import ON
 from tests.property.law import Law
 
 NODES = 6

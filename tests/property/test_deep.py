@@ -16,7 +16,7 @@ from steward.model.job import JobState
 from steward.model.reservation import Reservation
 from tests.fakes.deep_world import DeepWorld
 from tests.fakes.head import Head
-from tests.fakes.world import START
+from tests.fakes.world_cluster import START
 from tests.property.deep_law import DeepLaw
 
 ALL = frozenset(DeepKind)

@@ -10,7 +10,7 @@ from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
 from steward.model.job import JobState
 from tests.fakes.head import Head
-from tests.fakes.world import START
+from tests.fakes.world_cluster import START
 from tests.property.stories import GPU, a_head, opted_in
 
 N3 = NodeName("n3")

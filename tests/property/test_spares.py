@@ -12,7 +12,7 @@ from steward.model.job import JobState
 from steward.model.mark import SPARE
 from steward.policy.controls import resume_actions
 from tests.fakes.head import Head
-from tests.fakes.world import START
+from tests.fakes.world_cluster import START
 from tests.property.stories import Blow, a_site_head, blow, site_stories, tell
 
 CALM_TURNS = 90

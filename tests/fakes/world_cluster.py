@@ -1,0 +1,168 @@
+"""The cluster in memory by itself: jobs come, run, fail and ask, as time passes."""
+
+import itertools
+from dataclasses import dataclass, field, replace
+
+from steward.model.ask import Answer, Ask, AskKind, OptedIn
+from steward.model.ids import AskId, JobId, NodeName
+from steward.model.job import Job, JobState
+from steward.model.node import Node
+from steward.model.resume_mode import ResumeMode
+from tests.fakes.machines import Machine, Machines
+from tests.fakes.sim_slurm import Run, SimSlurm
+
+START = 1_700_000_000.0
+TICK_S = 0.1
+NOTICE_S = 0.2
+"""How long after a node's death its step fails."""
+ON = ResumeMode.parse("1")
+USER = 1000
+
+
+@dataclass(slots=True)
+class Cluster:
+    """`now` moves by `advance`; faults are methods of its parts."""
+
+    now: float = START
+    tick_s: float = TICK_S
+    slurm: SimSlurm = field(default_factory=SimSlurm)
+    machines: Machines = field(default_factory=Machines)
+    asks: dict[AskId, Ask] = field(default_factory=dict)
+    opted: dict[JobId, OptedIn] = field(default_factory=dict)
+    answers: list[tuple[AskId, Answer]] = field(default_factory=list)
+    agents_since: float = START - 1000
+    slurm_hangs_until: float = 0.0
+    slurm_away: bool = False
+    """Its controller starts nothing and hears of nothing; nodes and jobs go on."""
+    provider_hangs_until: float = 0.0
+    last_good: tuple[dict[NodeName, Node], dict[JobId, Job]] | None = None
+    ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    # People and programs
+
+    def submit(
+        self,
+        nodes: int,
+        *,
+        mode: ResumeMode | None = ON,
+        works_s: float = 60.0,
+        spare: bool = False,
+        bug_after_s: float | None = None,
+        requeue: bool = True,
+    ) -> JobId:
+        """A batch job; `spare`: it was submitted with --no-kill and one node more than its step needs."""
+        id = JobId(next(self.ids))
+        self.slurm.jobs[id] = Job(
+            id=id,
+            name="$(reboot)",
+            state=JobState.PENDING,
+            user_id=USER,
+            node_count=nodes,
+            partition="main",
+            submitted=self.now,
+            requeue=requeue,
+        )
+        self.slurm.runs[id] = Run(works_s=works_s, spare=spare, bug_after_s=bug_after_s)
+        if mode is not None:
+            self.opted[id] = OptedIn(job=id, uid=USER, mode=mode, restart=0, at=self.now)
+        return id
+
+    def restart_head(self) -> None:
+        """Views, waiting asks and connections are new; agents come back soon."""
+        self.agents_since = self.now
+        self.machines.forget_views()
+
+    # The clock
+
+    def advance(self, seconds: float) -> None:
+        until = self.now + seconds
+        while self.now < until - 1e-9:
+            self.now = min(until, self.now + self.tick_s)
+            self._tick()
+
+    def _tick(self) -> None:
+        self.machines.update_views(self.known(), self.now)
+        if not self.slurm_away:
+            self._control()
+        for id in list(self.slurm.jobs):
+            self._work(id)
+        self._hang_up()
+
+    def _control(self) -> None:
+        """What slurmctld does by itself."""
+        slurm, now, machines = self.slurm, self.now, self.machines.firsts()
+        slurm.hear({name: self._slurmd_of(machines.get(name)) for name in slurm.nodes}, now)
+        used = {name for job in slurm.jobs.values() if job.is_active for name in job.nodes}
+        for job in slurm.schedule(now, slurm.nodes.keys() - used):
+            if job in self.opted:
+                self.opted[job] = replace(self.opted[job], restart=slurm.jobs[job].restarts, at=now)
+
+    def known(self) -> set[NodeName]:
+        """Names that an agent may speak for."""
+        return set(self.slurm.nodes)
+
+    def _slurmd_of(self, machine: Machine | None) -> float | None:
+        return machine.started if machine and machine.slurmd_speaks(self.now) else None
+
+    def is_alive(self, name: NodeName) -> bool:
+        machine = self.machines.of(name)
+        return machine is not None and machine.is_up(self.now)
+
+    def _is_cut(self, name: NodeName | None) -> bool:
+        """Nobody is told how a step there ended, until it is reached again."""
+        machine = self.machines.of(name) if name else None
+        return machine is not None and machine.cut
+
+    def _work(self, id: JobId) -> None:
+        """A running step ends well, by its own bug, or because a node of it died."""
+        job, run = self.slurm.jobs[id], self.slurm.runs[id]
+        if not job.is_active or not run.step_runs:
+            return
+        dead = [name for name in job.nodes if not self.is_alive(name)]
+        host_lives = job.batch_host is not None and self.is_alive(job.batch_host)
+        ran = self.now - run.step_started
+        if not host_lives or self._is_cut(job.batch_host):
+            return
+        if self.slurm_away and not dead:
+            return
+        if (dead and ran > NOTICE_S) or (run.bug_after_s is not None and ran >= run.bug_after_s):
+            run.step_runs = False
+            self._fail(job, AskKind.STEP)
+        elif ran >= run.works_s:
+            self.slurm.finish(id, JobState.COMPLETED, self.now)
+
+    def _fail(self, job: Job, kind: AskKind) -> None:
+        """A shim asks, when the job opted in and its node's agent lives; otherwise the failure stands."""
+        host = job.batch_host
+        machine = self.machines.of(host) if host else None
+        if host is None or job.id not in self.opted or machine is None or not machine.agent_lives(self.now):
+            self._failure_stands(job, kind)
+            return
+        ask = Ask(
+            id=AskId(f"{host}-boot-{next(self.ids)}"),
+            kind=kind,
+            job=job.id,
+            step="0",
+            node=host,
+            uid=USER,
+            mode=self.opted[job.id].mode,
+            attempt=self.slurm.runs[job.id].attempt,
+            restart=job.restarts,
+            status=256,
+            at=self.now,
+        )
+        self.asks[ask.id] = ask
+
+    def _failure_stands(self, job: Job, kind: AskKind) -> None:
+        """The step's end fails the batch script, whose shim asks in turn; the script's end is the job's."""
+        if kind is AskKind.STEP:
+            self._fail(job, AskKind.BATCH)
+        else:
+            self.slurm.finish(job.id, JobState.FAILED, self.now)
+
+    def _hang_up(self) -> None:
+        """A shim whose job is not this run any more, or whose machine is gone, waits no longer (a frozen one does)."""
+        for ask in list(self.asks.values()):
+            job = self.slurm.jobs[ask.job]
+            if not job.is_active or job.restarts != ask.restart or self.machines.of(ask.node) is None:
+                del self.asks[ask.id]
