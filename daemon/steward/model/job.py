@@ -59,6 +59,9 @@ class Job:
     priority: int = 0
     """Slurm's; 0: held, or not known."""
     nice: int = 0
+    expedited: bool = False
+    """Submitted with `--requeue=expedite` (Slurm 25.11): Slurm starts it again before every other job, and keeps its
+    nodes for it."""
 
     @property
     def is_completing(self) -> bool:
@@ -66,7 +69,7 @@ class Job:
 
     @property
     def is_expediting(self) -> bool:
-        """Requeued with `--requeue=expedite` (Slurm 25.11): Slurm starts it by itself, before every other job."""
+        """Slurm starts it by itself as soon as it can."""
         return "EXPEDITING" in self.flags
 
     @property

@@ -122,6 +122,8 @@ def _go_first(id: JobId, draft: Draft) -> None:
     job, mem = draft.seen.jobs.get(id), draft.jobs[id]
     if job is None or not job.is_pending or mem.pending_from is None or job.is_completing or is_held(job):
         return
+    if job.is_expediting:
+        return  # it is first already
     kept = mem.kept is not None and mem.kept.freed is None
     if kept or is_left_to_slurm(mem) or draft.now < not_before(mem, draft):
         return
@@ -164,11 +166,12 @@ def keep_nodes(draft: Draft) -> None:
 
 
 def _comes_back(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """It was requeued, or is about to be; once a run, and never a job that has a reservation of its own."""
+    """It was requeued, or is about to be; once a run, and never a job that has a reservation of its own, nor one whose
+    nodes Slurm keeps itself."""
     was_kept = mem.kept is not None and mem.kept.restart == mem.restarts
     if was_kept or job.reservation or job.het_job_id is not None or not mem.nodes or mem.ended is not None:
         return False
-    if is_held(job) or is_left_to_slurm(mem):
+    if is_held(job) or is_left_to_slurm(mem) or job.expedited:
         return False
     if job.is_active:
         return _is_decided(mem) or any(isinstance(a, DownNode) and a.node in job.nodes for a in draft.actions)

@@ -65,6 +65,11 @@ def rival(picture: Picture, **fields: Any) -> Picture:
     return picture.job(9, on=(), **{**default, "eligible": picture.now, "nodes": frozenset(), **fields})
 
 
+def test_nothing_is_kept_for_a_job_whose_nodes_slurm_keeps_itself() -> None:
+    assert of(KeepNodes, full().lost("n2")) != []
+    assert of(KeepNodes, full().change_job(expedited=True).lost("n2")) == []
+
+
 def test_its_nodes_and_the_lost_ones_place_are_kept_before_that_is_marked_down() -> None:
     kinds = [a for a in full().lost("n2").plan().actions if isinstance(a, KeepNodes | DownNode)]
     first, second = kinds

@@ -82,6 +82,7 @@ def test_a_state_that_is_not_known_is_kept_and_called_unknown() -> None:
         (["REQUEUE_HOLD"], JobState.PENDING),
         (["FAILED", "COMPLETING"], JobState.FAILED),
         (["PENDING", "REQUEUED"], JobState.PENDING),
+        (["PENDING", "EXPEDITING"], JobState.PENDING),
     ],
 )
 def test_a_flag_does_not_become_a_state(words: list[str], state: JobState) -> None:
@@ -89,3 +90,10 @@ def test_a_flag_does_not_become_a_state(words: list[str], state: JobState) -> No
 
     assert found is state
     assert flags == set(words) - {state.value}
+
+
+@pytest.mark.parametrize(("flags", "expedited"), [(["USING_DEFAULT_QOS", "EXPEDITED_REQUEUE"], True), ([], False)])
+def test_a_job_submitted_for_an_expedited_requeue_is_known_by_its_flag(flags: list[str], expedited: bool) -> None:
+    jobs = whole("jobs")
+    jobs["jobs"][0]["flags"] = flags
+    assert next(iter(records.jobs(json.dumps(jobs)).values())).expedited is expedited

@@ -145,6 +145,7 @@ def _job(record: Json) -> Job:
         reservation=_text(record["resv_name"]),
         priority=_number(record["priority"]) or 0,
         nice=_signed(_number(record["nice"]) or 0),
+        expedited="EXPEDITED_REQUEUE" in _words(record.get("flags")),
     )
 
 
