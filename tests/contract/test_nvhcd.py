@@ -18,6 +18,7 @@ from typing import Any
 import grpc
 import pytest
 
+from steward.adapters import process
 from steward.adapters.agentsock import ShimSocket
 from steward.adapters.shimline import Request as AgentRequest
 from steward.agent.verdict_desk import VerdictDesk
@@ -136,6 +137,14 @@ def test_a_second_service_does_not_take_the_socket_of_a_live_one(service: Path) 
     assert second.returncode == 1
     assert b"another service answers" in said
     assert ask(service / "nvhcd.sock").success
+
+
+def test_without_grpcio_it_says_what_to_install() -> None:
+    hidden = "import runpy, sys; sys.modules['grpc'] = None; runpy.run_module('steward.nvhcd', run_name='__main__')"
+    done = process.run([sys.executable, "-c", hidden], timeout_s=LIMIT_S, check=False)
+    assert done.returncode == 1
+    assert "pip install 'steward-slurm[nvrx]'" in done.error_text
+    assert "Traceback" not in done.error_text
 
 
 def test_nvidias_own_client_agrees(service: Path) -> None:
