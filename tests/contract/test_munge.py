@@ -2,10 +2,6 @@
 
 import itertools
 import os
-import secrets
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,9 +11,8 @@ import pytest
 
 from steward.adapters.munge import Munge
 from steward.ports import MungePort, Permanent, Retryable
+from tests.contract.munged import a_munged, is_installed, short_lived
 from tests.fakes.munge import FakeMunge, FakeMunged
-
-_UP_S = 10.0
 
 
 @dataclass
@@ -30,32 +25,12 @@ class Realm:
     alone: MungePort
 
 
-def _start_munged(folder: Path) -> "subprocess.Popen[bytes]":
-    folder.mkdir(mode=0o755)
-    key = folder / "key"
-    key.write_bytes(secrets.token_bytes(64))
-    key.chmod(0o400)
-    names = {"socket": "sock", "key-file": "key", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
-    options = [f"--{name}={folder / file}" for name, file in names.items()]
-    munged = subprocess.Popen([shutil.which("munged") or "munged", "--foreground", *options], stderr=subprocess.DEVNULL)
-    end = time.monotonic() + _UP_S
-    while not (folder / "sock").exists():
-        assert time.monotonic() < end, "munged does not come up"
-        time.sleep(0.02)
-    return munged
-
-
 @pytest.fixture(scope="module")
 def sockets() -> Iterator[tuple[Path, Path]]:
-    if shutil.which("munged") is None:
+    if not is_installed():
         pytest.skip("munged is not installed")
-    with tempfile.TemporaryDirectory(prefix="steward-munge-") as name:
-        os.chmod(name, 0o755)
-        running = [_start_munged(Path(name) / which) for which in ("ours", "other")]
-        yield Path(name) / "ours/sock", Path(name) / "other/sock"
-        for munged in running:
-            munged.terminate()
-            munged.wait(10)
+    with a_munged() as ours, a_munged() as other:
+        yield ours, other
 
 
 @pytest.fixture(params=["fake", "libmunge"])
@@ -101,3 +76,20 @@ def test_without_munged_it_may_be_tried_again_later(realm: Realm) -> None:
         realm.alone.encode(b"x")
     with pytest.raises(Retryable, match="is munged running"):
         realm.alone.decode("MUNGE:AwQDAAAB:")
+
+
+def test_a_credential_past_its_time_is_refused_and_one_within_it_is_not(sockets: tuple[Path, Path]) -> None:
+    munge = Munge(str(sockets[0]))
+    assert munge.decode(short_lived(sockets[0], "in time", ttl_s=60)) == (os.getuid(), b"in time")
+    old = short_lived(sockets[0], "too late", ttl_s=1)
+    time.sleep(2.1)  # whole seconds are compared, by the real clock of munged
+    with pytest.raises(Permanent, match=r"(?i)expired"):
+        munge.decode(old)
+
+
+def test_a_replay_by_another_process_of_the_node_is_refused_as_well(sockets: tuple[Path, Path]) -> None:
+    first, second = Munge(str(sockets[0])), Munge(str(sockets[0]))
+    credential = first.encode(b"once")
+    second.decode(credential)
+    with pytest.raises(Permanent, match=r"(?i)replay"):
+        first.decode(credential)

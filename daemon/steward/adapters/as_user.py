@@ -53,4 +53,6 @@ def _become(uid: int) -> tuple[str, ...]:
     except KeyError:
         raise Failed(f"uid {uid} is no user of this node") from None
     ids = (f"--reuid={uid}", f"--regid={who.pw_gid}")
-    return ("setpriv", *ids, "--init-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--")
+    # First: a user may read the environment of what runs as him, and ours may hold secrets.
+    bare = ("env", "--ignore-environment", f"PATH={os.defpath}", *(f"{name}={value}" for name, value in _ENV.items()))
+    return (*bare, "setpriv", *ids, "--init-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--")

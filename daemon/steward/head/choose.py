@@ -41,6 +41,10 @@ except ImportError:  # systemd-python is not installed
     JournalHandler = SystemdNotifier = None  # type: ignore[assignment, misc]
 
 
+_LOOSE_TONGUES = ("urllib3", "botocore", "boto3", "s3transfer")
+"""At debug they log the paths of webhooks, and requests with their signatures and session tokens."""
+
+
 def notifier() -> Notifier:
     """systemd where it started us, nobody else."""
     return SystemdNotifier() if SystemdNotifier is not None and os.environ.get("NOTIFY_SOCKET") else NoNotifier()
@@ -49,7 +53,8 @@ def notifier() -> Notifier:
 def start_logging(level: int) -> None:
     """To the journal, with fields, where stderr is the journal's; otherwise key=value lines on stderr."""
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.getLogger("urllib3").setLevel(logging.WARNING)  # it would log the paths of webhooks, which are secrets
+    for name in _LOOSE_TONGUES:
+        logging.getLogger(name).setLevel(logging.WARNING)
     if JournalHandler is not None and _stderr_is_the_journals():
         log_to(JournalHandler(), level)
     else:
@@ -125,7 +130,7 @@ def store(settings: Settings) -> SqlStore:
     """Opened and migrated. Raises Retryable or Permanent when it cannot be."""
     keep_ledger_s = settings.head.ledger_days * 86400.0
     if settings.head.database:
-        return SqlStore(open_engine(settings.head.database), keep_ledger_s=keep_ledger_s)
+        return SqlStore(open_engine(settings.head.database.get_secret_value()), keep_ledger_s=keep_ledger_s)
     directory = settings.head.state_dir
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from steward.ports import Permanent, Retryable
@@ -17,6 +17,7 @@ from steward.ports import Permanent, Retryable
 WRITES = {"steward_writes": True}
 """Execution options of a connection that will write: SQLite then locks at once instead of failing half-way."""
 _BUSY_MS = 2000
+_REMEDY = "write DIALECT://USER:PASSWORD@HOST/NAME, with %40, %2F and %3A for @, / and : in the password"
 NEWEST = "0002"
 """The revision of today's tables, as the newest file in migrations/versions says."""
 
@@ -30,20 +31,36 @@ def open_engine(url: str) -> Engine:
 
     Retryable: it cannot be opened or written now.
     """
+    parsed = _parsed(url)
     try:
-        engine = create_engine(url)
-    except (ArgumentError, NoSuchModuleError, ImportError) as error:
-        shown = url.split("@")[-1]
-        raise Permanent(f"database {shown!r}: {error}; use a SQLAlchemy URL and install its driver") from error
+        engine = create_engine(parsed)
+    except (NoSuchModuleError, ImportError) as error:
+        raise Permanent(f"database {_shown(parsed)}: {error}; install the driver of its dialect") from error
+    except (ArgumentError, TypeError):  # its text quotes what comes after the `?`
+        raise Permanent(f"database {_shown(parsed)}: its dialect does not take such a URL; {_REMEDY}") from None
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine)
     migrate(engine)
     return engine
 
 
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):  # its text may quote a part of the password
+        raise Permanent(f"the database's address is no SQLAlchemy URL: {_REMEDY}") from None
+
+
+def _shown(url: URL) -> str:
+    """Without the password, also where one that was not encoded has been taken for another part."""
+    plain = URL.create(url.drivername, url.username, None, url.host, url.port, url.database)
+    whole = plain.render_as_string()
+    return url.drivername if "@" in f"{url.host}{url.database}" else whole
+
+
 def migrate(engine: Engine, revision: str = NEWEST) -> None:
     """Bring the tables to `revision`; quiet when they are there."""
-    shown = make_url(str(engine.url)).render_as_string(hide_password=True)
+    shown = _shown(engine.url)
     try:
         with engine.execution_options(**WRITES).begin() as connection:
             if _revision(connection) != revision:

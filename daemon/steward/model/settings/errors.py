@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -57,7 +57,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel]) -> Problem:
         return _unknown(key, detail, model)
     if detail["type"] == "missing":
         return Problem(key=key, text=f"{key} is missing: add it")
-    return Problem(key=key, text=f"{key} = {shown(detail['input'])}: {_remedy(detail, model)}")
+    return Problem(key=key, text=f"{key} = {_shown_at(detail, model)}: {_remedy(detail, model)}")
 
 
 def _unknown(key: str, detail: ErrorDetails, model: type[BaseModel]) -> Problem:
@@ -65,7 +65,25 @@ def _unknown(key: str, detail: ErrorDetails, model: type[BaseModel]) -> Problem:
     known = sorted(_fields_at(model, tuple(path)))
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     remedy = f"did you mean {close[0]}?" if close else f"remove it, or use one of: {', '.join(known)}"
-    return Problem(key=key, text=f"{key} = {shown(detail['input'])}: unknown key; {remedy}")
+    return Problem(key=key, text=f"{key} = {_shown_at(detail, model)}: unknown key; {remedy}")
+
+
+def _shown_at(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    """Nothing of a secret; what stands at an unknown key may be one that belongs under its neighbour's name."""
+    words = [part for part in detail["loc"] if isinstance(part, str)]
+    here = _fields_at(model, tuple(words[:-1]))
+    fields = [here[words[-1]]] if words and words[-1] in here else list(here.values())
+    if any(_holds_secrets(field.annotation) for field in fields):
+        return "..."
+    return shown(detail["input"])
+
+
+def _holds_secrets(annotation: Any) -> bool:
+    if annotation is SecretStr:
+        return True
+    section = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    inner = [field.annotation for field in section.model_fields.values()] if section else get_args(annotation)
+    return any(_holds_secrets(one) for one in inner)
 
 
 def _remedy(detail: ErrorDetails, model: type[BaseModel]) -> str:

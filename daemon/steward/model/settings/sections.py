@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from steward.model.desired import HealthPolicy
 from steward.model.settings.policies import in_policy_units
@@ -39,10 +39,10 @@ class HeadSettings(Section):
         default="127.0.0.1:6860", description="The HTTP API; beyond loopback it needs `api.tls_certificate`."
     )
     state_dir: Path = Field(default=Path("/var/lib/steward"), description="Where the store's file `steward.db` lies.")
-    database: str | None = Field(
+    database: SecretStr | None = Field(
         default=None,
         min_length=8,
-        description="SQLAlchemy URL of a shared database instead of the file (two head nodes).",
+        description="SQLAlchemy URL of a shared database instead of the file (two head nodes); never shown.",
     )
     ledger_days: float = Field(
         default=400.0,
