@@ -43,6 +43,12 @@ def ask(path: Path, args: list[str] = NVRX_ARGS, timeout_s: float = LIMIT_S) -> 
         return call(Request(args=args), timeout=timeout_s)
 
 
+def known(path: Path) -> Any:
+    """What is answered when the agent was asked in time: on a busy machine its thread may take longer than 50 ms."""
+    answers = iter(lambda: ask(path), None)
+    return next(one for one in answers if "did not answer in time" not in one.output)
+
+
 @contextmanager
 def agent(path: Path, *findings: Finding) -> Iterator[None]:
     """The agent's own socket and desk, in a thread."""
@@ -95,14 +101,14 @@ def until(is_so: Any) -> None:
 
 def test_a_node_that_the_agent_knows_to_be_fine_is_healthy(service: Path) -> None:
     with agent(service / "agent.sock", FINE):
-        response = ask(service / "nvhcd.sock")
+        response = known(service / "nvhcd.sock")
     assert (response.success, response.exit_code, response.error) == (True, 0, "")
     assert json.loads(response.output) == {"fail_count": 0, "failed_checks": [], "text": "fine"}
 
 
 def test_a_node_with_a_fatal_fault_is_unhealthy_and_the_fault_is_named(service: Path) -> None:
     with agent(service / "agent.sock", FINE, LOST):
-        response = ask(service / "nvhcd.sock")
+        response = known(service / "nvhcd.sock")
     assert (response.success, response.exit_code) == (False, 1)
     assert json.loads(response.output)["failed_checks"] == ["kernel_log.xid79"]
     assert json.loads(response.output)["text"] == "Xid 79"
@@ -157,5 +163,5 @@ def test_nvidias_own_client_agrees(service: Path) -> None:
     with agent(service / "agent.sock", FINE):
         assert client() is True
     with agent(service / "agent.sock", FINE, LOST):
-        assert client() is False
+        until(lambda: client() is False)
     assert client() is True

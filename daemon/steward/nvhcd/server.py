@@ -16,7 +16,7 @@ MAX_WAITING = 64
 _OPTIONS = (
     ("grpc.max_receive_message_length", 16 * 1024),
     ("grpc.max_metadata_size", 8 * 1024),
-    ("grpc.max_concurrent_streams", 16),
+    ("grpc.max_concurrent_streams", 2 * MAX_WAITING),  # at the limit a stream is cut off, also one that was announced
     ("grpc.max_connection_idle_ms", 30_000),
 )
 

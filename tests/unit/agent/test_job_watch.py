@@ -180,11 +180,8 @@ def test_a_job_that_has_no_room_to_tell_anything_does_not_seem_to_stand_still(tm
     bench.turn(900.0)
     bench.step(2)
     bench.turn()
-    assert (bench.heard.step, bench.heard.stepped, bench.heard.first_step) == (
-        2,
-        pytest.approx(T0 + 904.0, abs=0.01),
-        T0,
-    )
+    assert (bench.heard.step, bench.heard.first_step) == (2, T0)
+    assert bench.heard.stepped == pytest.approx(T0 + 904.0, abs=0.01)
 
 
 def test_a_rank_that_knows_no_checkpoint_does_not_make_it_forgotten(tmp_path: Path) -> None:
