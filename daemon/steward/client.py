@@ -1,6 +1,5 @@
 """The head's HTTP API for Python. Answers are the JSON documents of docs/api.md, errors one clear line."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -8,6 +7,8 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 import requests
+
+from steward.model.proof import payload
 
 Json = dict[str, Any]
 
@@ -230,11 +231,6 @@ _REMEDY = (
     "is stewardd running (`systemctl status stewardd`)? "
     "Another place is named with --url, STEWARD_URL or head.http of the settings"
 )
-
-
-def payload(method: str, path: str, body: bytes, target: str = "") -> bytes:
-    """What the credential of a change must carry (the head checks the same)."""
-    return " ".join([method, path, *([target] if target else []), hashlib.sha256(body).hexdigest()]).encode()
 
 
 def _read(answer: requests.Response, url: str) -> Any:

@@ -13,9 +13,9 @@ import pytest
 import requests
 
 from steward.adapters.munge import Munge
-from steward.api.auth import payload
 from steward.client import Client, HeadError
 from steward.model.access import AccessKey
+from steward.model.proof import payload
 from tests.contract.munged import a_munged, is_installed
 from tests.fakes.aws_bench import KEY, signed
 from tests.fakes.until import until

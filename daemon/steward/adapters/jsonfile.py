@@ -1,10 +1,10 @@
 """A small state file that is either the old one or the new one, never half of one."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
+from steward.adapters.whole_file import write_whole
 from steward.ports import Retryable
 
 
@@ -19,14 +19,8 @@ def read_json(path: Path, limit: int = 1 << 20) -> Any:
 
 def write_json(path: Path, value: object, *, sync: bool = False) -> None:
     """Replace the file; with `sync` it outlives a power cut from now on. Raises Retryable when that is not possible."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        with new.open("w") as file:
-            file.write(json.dumps(value, separators=(",", ":")))
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        new.replace(path)
+        write_whole(path, json.dumps(value, separators=(",", ":")), sync=sync)
     except OSError as error:
         raise Retryable(f"cannot write {path}: {error}") from error

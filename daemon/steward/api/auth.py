@@ -1,9 +1,9 @@
 """Who may change things: a MUNGE credential that was made for this very request, by root, SlurmUser or an admin."""
 
-import hashlib
 import pwd
 
 from steward.model.access import Identity
+from steward.model.proof import payload
 from steward.ports import MungePort, Permanent
 
 SCHEME = "MUNGE"
@@ -11,11 +11,6 @@ SCHEME = "MUNGE"
 
 class Refused(Exception):
     """Not this caller, or not proved; the text says what to do."""
-
-
-def payload(method: str, path: str, body: bytes, target: str = "") -> bytes:
-    """What a credential must carry to be good for one request and no other; `target`: its X-Amz-Target, if any."""
-    return " ".join([method, path, *([target] if target else []), hashlib.sha256(body).hexdigest()]).encode()
 
 
 class Gatekeeper:

@@ -4,6 +4,7 @@ from steward.api import auth, sigv4
 from steward.api.json11.errors import ApiError, Code
 from steward.api.received import Received
 from steward.model.access import Identity
+from steward.model.proof import payload
 
 
 class Door:
@@ -21,6 +22,6 @@ class Door:
             raise ApiError(Code.NO_TOKEN, "The request is not signed: use an access key, or the `steward` command.")
         target = received.header("x-amz-target") or ""
         try:
-            return self._gatekeeper.identify(rest, auth.payload(received.method, received.path, received.body, target))
+            return self._gatekeeper.identify(rest, payload(received.method, received.path, received.body, target))
         except auth.Refused as error:
             raise ApiError(Code.UNKNOWN_CLIENT, str(error)) from error

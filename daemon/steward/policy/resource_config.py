@@ -4,6 +4,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from steward.model.arn import arn_of
 from steward.model.group import Group, Role
 from steward.model.ids import InstanceId, NodeName
 from steward.model.slot import SlotRecord
@@ -59,11 +60,7 @@ def _whole(draft: Draft) -> tuple[str, frozenset[InstanceId]]:
 def _cluster(draft: Draft) -> dict[str, str]:
     if draft.cluster is None:
         return {"ClusterArn": "", "ClusterName": ""}
-    place = f"{draft.want.capacity.region}:{draft.want.capacity.account}"
-    return {
-        "ClusterArn": f"arn:aws:sagemaker:{place}:cluster/{draft.cluster.id}",
-        "ClusterName": draft.cluster.name,
-    }
+    return {"ClusterArn": arn_of(draft.cluster.id, draft.want.capacity), "ClusterName": draft.cluster.name}
 
 
 def _group(group: Group, records: list[SlotRecord], draft: Draft) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from steward.client import OperationError, payload
+from steward.client import OperationError
 from steward.model.access import Caller
+from steward.model.proof import payload
 from steward.ports import Permanent, Retryable
 from tests.fakes.aws_bench import KEY, REGION, AwsBench, post, signed
 from tests.fakes.aws_stubs import ARN, Members, code_of, failing, list_clusters

@@ -7,8 +7,9 @@ from botocore import UNSIGNED
 from botocore.exceptions import ClientError
 
 from steward.api.limits import Rate
-from steward.client import OperationError, payload
+from steward.client import OperationError
 from steward.model.access import Caller
+from steward.model.proof import payload
 from tests.fakes.aws_bench import KEY, READER, AwsBench, an_aws_endpoint, post
 from tests.fakes.aws_stubs import HANDLERS, Members, code_of, list_clusters
 from tests.fakes.munge import FakeMunge

@@ -1,7 +1,6 @@
 """What the local provider remembers: one JSON file an instance, replaced as a whole, never edited in place."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from steward.adapters.filelock import locked
 from steward.adapters.providers.local_machine import Machine, find
+from steward.adapters.whole_file import write_whole
 from steward.model.ids import InstanceId, NodeName
 
 
@@ -55,13 +55,7 @@ class Records:
 
     def save(self, record: Record) -> Record:
         """On disk before we return, so that no crash of the caller can make an instance be forgotten."""
-        path = self._dir / f"{record.id}.json"
-        new = path.with_suffix(".new")
-        with new.open("w", encoding="utf-8") as file:
-            json.dump(asdict(record), file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        write_whole(self._dir / f"{record.id}.json", json.dumps(asdict(record)), sync=True)
         return record
 
     def machine(self, record: Record) -> Machine | None:

@@ -4,12 +4,11 @@ With a wrong word in it, or none of the file at all, no Slurm command works any 
 Slurm last read well lies beside it, and slurm.conf itself is only ever read.
 """
 
-import contextlib
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
+from steward.adapters.whole_file import write_whole
 from steward.ports import Permanent, Retryable
 
 _CONF = Path("/etc/slurm/slurm.conf")
@@ -81,23 +80,8 @@ class IncludeFile:
 
     @staticmethod
     def _write(path: Path, text: str) -> None:
-        new = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            with _removed(new), new.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-                new.chmod(_MODE)
-                new.replace(path)
+            write_whole(path, text, mode=_MODE, sync=True)
         except OSError as error:
             remedy = "make its directory writable for SlurmUser, and for stewardd's unit (ReadWritePaths=)"
             raise Retryable(f"cannot write {path}: {error}; {remedy}") from error
-
-
-@contextlib.contextmanager
-def _removed(path: Path) -> Iterator[None]:
-    """Nothing of it is left, however it ends."""
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)

@@ -5,13 +5,13 @@ from typing import Any
 
 from steward.api.operations.group_shape import group_details
 from steward.api.operations.group_wish import group_wish
-from steward.api.operations.names import arn_of
 from steward.api.operations.orders import carried
 from steward.api.operations.paging import between, page
 from steward.api.operations.sight import Json, Members, Sight, any_sight, sight_of
 from steward.api.operations.unsupported import check_cluster
 from steward.api.source import Source
 from steward.model.access import Caller
+from steward.model.arn import arn_of
 from steward.model.order import CreateCluster, DeleteCluster, UpdateCluster
 from steward.policy.group_count import current_counts
 

@@ -1,10 +1,10 @@
 """StartClusterHealthCheck: accepted and recorded."""
 
-from steward.api.operations.names import arn_of
 from steward.api.operations.orders import carried
 from steward.api.operations.sight import Json, Members, sight_of
 from steward.api.source import Source
 from steward.model.access import Caller
+from steward.model.arn import arn_of
 from steward.model.order import StartHealthCheck
 
 

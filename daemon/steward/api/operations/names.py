@@ -3,6 +3,7 @@
 import hashlib
 import re
 
+from steward.model.arn import arn_of
 from steward.model.desired import CapacityPolicy
 from steward.model.group import Cluster
 from steward.model.ids import InstanceId
@@ -13,11 +14,6 @@ _EVENT_DIGITS = 12
 
 def cluster_arn(cluster: Cluster, policy: CapacityPolicy) -> str:
     return arn_of(cluster.id, policy)
-
-
-def arn_of(id: str, policy: CapacityPolicy) -> str:
-    """The ARN of the cluster with this id, in the region and the account of the settings."""
-    return f"arn:aws:sagemaker:{policy.region}:{policy.account}:cluster/{id}"
 
 
 def is_named(cluster: Cluster, policy: CapacityPolicy, name_or_arn: str) -> bool:

@@ -1,11 +1,11 @@
 """UpdateClusterSoftware."""
 
 from steward.api.json11.errors import invalid
-from steward.api.operations.names import arn_of
 from steward.api.operations.orders import carried
 from steward.api.operations.sight import Json, Members
 from steward.api.source import Source
 from steward.model.access import Caller
+from steward.model.arn import arn_of
 from steward.model.group import BatchSize
 from steward.model.order import UpdateSoftware
 

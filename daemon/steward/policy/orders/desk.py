@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from steward.model.arn import arn_of
 from steward.model.carried import Carried
 from steward.model.desired import CapacityPolicy, Desired
 from steward.model.events import Event, Level
@@ -45,12 +46,9 @@ class Desk:
     def the(self, name: str) -> Cluster:
         """The cluster, called by its name or its ARN. Raises Refusal when there is none of that name."""
         cluster = self.cluster
-        if cluster is None or name not in (cluster.name, self._arn(cluster)):
+        if cluster is None or name not in (cluster.name, arn_of(cluster.id, self.rules)):
             raise Refusal(RefusalKind.NOT_FOUND, f"Cluster {name} is not known.")
         return cluster
-
-    def _arn(self, cluster: Cluster) -> str:
-        return f"arn:aws:sagemaker:{self.rules.region}:{self.rules.account}:cluster/{cluster.id}"
 
     def next_serial(self) -> int:
         """A number that this cluster never gave before."""
