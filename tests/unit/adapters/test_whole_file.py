@@ -1,0 +1,29 @@
+"""A file is replaced whole or stays as it was, and nothing else is left beside it."""
+
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.whole_file import write_whole
+
+
+def test_the_new_text_takes_the_place_of_the_old_with_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_text("old")
+    write_whole(path, "new", mode=0o640, sync=True)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o640)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_cannot_be_written_leaves_the_old_one_and_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(path, "new \ud800")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_whole(tmp_path / "none" / "state", "new")
