@@ -15,6 +15,7 @@ from typing import Any
 
 from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.messages import text, whole
+from steward.adapters.own_folder import make_own
 from steward.adapters.proc import Process
 from steward.adapters.setup_messages import SetUpOrder, order_of, order_record, setup_frame, setup_of
 from steward.adapters.wire import Malformed
@@ -75,7 +76,13 @@ class SetupDir:
             return None
 
     def create(self, job: SetupJob) -> None:
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Raises Permanent where others may write: what lies there runs as root."""
+        try:
+            make_own(self.root)
+        except PermissionError as error:
+            raise Permanent(f"agent.setup_dir: {error}") from error
+        except OSError as error:
+            raise Retryable(f"agent.setup_dir: {error}") from error
         write_json(self.path / "job.json", _job_record(job), sync=True)
 
     def forget(self) -> None:

@@ -6,10 +6,10 @@ both are named to them by STEWARD_PROGRESS_FILE and STEWARD_STACKS_FILE. What li
 
 import logging
 import os
-import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from steward.adapters.own_folder import make_own, remove_tree
 from steward.model.ids import JobId
 
 log = logging.getLogger(__name__)
@@ -40,19 +40,19 @@ class JobFolders:
     def make(self, job: JobId, uid: int) -> Path:
         """The job's folder, made if it is not there. One of another user (of a former job of that number) is removed
         before. Raises OSError."""
-        self._root.mkdir(mode=0o755, parents=True, exist_ok=True)
+        make_own(self._root, 0o755)
         folder = self.folder(job)
         if not _is_of(folder, uid):
-            _remove(folder)
+            remove_tree(folder)
             folder.mkdir(mode=0o700)
             if uid != os.geteuid():
-                os.chown(folder, uid, -1)
+                os.chown(folder, uid, -1, follow_symlinks=False)
         return folder
 
     def remove(self, job: JobId) -> None:
         """Gone afterwards, or the log says why not. Follows no symbolic link."""
         try:
-            _remove(self.folder(job))
+            remove_tree(self.folder(job))
         except OSError as error:
             log.warning("the folder of a job stays job=%d why=%r", job, str(error))
 
@@ -80,11 +80,3 @@ def _is_of(folder: Path, uid: int) -> bool:
     except FileNotFoundError:
         return False
     return folder.is_dir() and not folder.is_symlink() and seen.st_uid == uid
-
-
-def _remove(folder: Path) -> None:
-    """`rmtree` goes by descriptors and never through a link that is put in its way."""
-    if folder.is_symlink() or folder.is_file():
-        folder.unlink()
-    elif folder.exists():
-        shutil.rmtree(folder)
