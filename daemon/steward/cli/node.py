@@ -16,6 +16,11 @@ _NODES = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 _IsDone = Callable[[Json | None], bool]
 
 
+def _on_nodes(command: Callable[..., None]) -> Callable[..., None]:
+    """The words of every command that does something to nodes."""
+    return _NODES(YES(NO_WAIT(JSON(click.pass_obj(one_line_errors(command))))))
+
+
 @click.group()
 def node() -> None:
     """Nodes of the cluster, by node name, instance id or logical id."""
@@ -38,36 +43,21 @@ def list_nodes(context: Context, as_json: bool) -> None:
 
 
 @node.command()
-@_NODES
-@YES
-@NO_WAIT
-@JSON
-@click.pass_obj
-@one_line_errors
+@_on_nodes
 def replace(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
     """Give nodes another machine; jobs on them end or come back elsewhere."""
     _touch(context, "BatchReplaceClusterNodes", nodes, _is_back, yes=yes, no_wait=no_wait, as_json=as_json)
 
 
 @node.command()
-@_NODES
-@YES
-@NO_WAIT
-@JSON
-@click.pass_obj
-@one_line_errors
+@_on_nodes
 def reboot(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
     """Reboot nodes; jobs on them end or come back elsewhere."""
     _touch(context, "BatchRebootClusterNodes", nodes, _is_back, yes=yes, no_wait=no_wait, as_json=as_json)
 
 
 @node.command()
-@_NODES
-@YES
-@NO_WAIT
-@JSON
-@click.pass_obj
-@one_line_errors
+@_on_nodes
 def delete(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
     """End the machines of nodes; their groups shrink by as many."""
     _touch(context, "BatchDeleteClusterNodes", nodes, _is_gone, yes=yes, no_wait=no_wait, as_json=as_json)
