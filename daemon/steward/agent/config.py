@@ -15,6 +15,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from steward.checks import known
 from steward.checks.limits import Limits
 from steward.model.dotted import flat
+from steward.model.mend import RESTARTABLE
 
 T = TypeVar("T")
 
@@ -47,19 +48,7 @@ class AgentTable:
     setup_dir: Path = Path("/var/lib/steward-agent")
     setup_log: Path = Path("/var/log/provision/provisioning.log")
     config_dir: Path = Path("/opt/ml/config")
-    restart_units: tuple[str, ...] = (
-        "chrony",
-        "chronyd",
-        "munge",
-        "nvidia-dcgm",
-        "nvidia-fabricmanager",
-        "nvidia-persistenced",
-        "nscd",
-        "rpcbind",
-        "slurmd",
-        "sssd",
-        "systemd-timesyncd",
-    )
+    restart_units: tuple[str, ...] = RESTARTABLE
     check_interval_s: float = 15.0
     hold_head_absent_s: float = 70.0
 

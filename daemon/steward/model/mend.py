@@ -9,6 +9,21 @@ _UNIT = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_@-]{0,99}(\.service)?\Z")
 _UUID = re.compile(r"^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _PCI = re.compile(r"^([0-9A-Fa-f]{4}|[0-9A-Fa-f]{8}):[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(\.[0-7])?\Z")
 
+RESTARTABLE = (
+    "chrony",
+    "chronyd",
+    "munge",
+    "nvidia-dcgm",
+    "nvidia-fabricmanager",
+    "nvidia-persistenced",
+    "nscd",
+    "rpcbind",
+    "slurmd",
+    "sssd",
+    "systemd-timesyncd",
+)
+"""Units that an agent may restart where its settings name no others."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MendReport:

@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 
 from steward.model.desired import HealthPolicy
+from steward.model.mend import RESTARTABLE
 from steward.model.settings.policies import in_policy_units
 from steward.model.settings.types import HostPort, Section, Words
 
@@ -142,19 +143,7 @@ class AgentSettings(Section):
         default=Path("/var/log/provision/provisioning.log"), description="What lifecycle scripts print, in full."
     )
     restart_units: Words = Field(
-        default=(
-            "chrony",
-            "chronyd",
-            "munge",
-            "nvidia-dcgm",
-            "nvidia-fabricmanager",
-            "nvidia-persistenced",
-            "nscd",
-            "rpcbind",
-            "slurmd",
-            "sssd",
-            "systemd-timesyncd",
-        ),
+        default=RESTARTABLE,
         description="systemd services that the agent may restart when a check asks for it; no others, whoever asks.",
     )
     config_dir: Path = Field(
