@@ -8,5 +8,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--backend", choices=("local", "docker"), default="local", help="what it is made of")
     group.addoption("--slurm", default="", metavar="VERSION", help="its Slurm, such as 24.11 (default: what is there)")
     group.addoption("--bed", default="", metavar="DIR", help="use the one that is up in DIR, and leave it up")
-    group.addoption("--requeues", type=int, default=25, help="how often a job is requeued in a row (3 s each)")
+    group.addoption("--requeues", type=int, default=15, help="how often a job is requeued in a row (3 s each)")
     group.addoption("--keep-logs", default="", metavar="DIR", help="copy its logs here before it goes down")

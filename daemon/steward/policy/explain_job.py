@@ -21,6 +21,7 @@ _DID = {
 def resume_lines(mem: JobMemory, draft: Draft) -> list[str]:
     """What it asked for and has left, and each ruling with its evidence."""
     lines = [_asked(mem, draft), f"In force: {', '.join(option_words(mem.mode, draft.want.resume))}."]
+    lines.extend(_step(mem, draft))
     if mem.saved is not None:
         lines.append(_progress(mem, mem.saved, draft))
     if mem.hang is not None:
@@ -34,6 +35,15 @@ def _asked(mem: JobMemory, draft: Draft) -> str:
     who = f"The site's default resumes it ({how})" if mem.by_default else f"It asked to be resumed ({how})"
     free = f", {mem.unproven} of {chosen.without_evidence} without evidence" if chosen.without_evidence else ""
     return f"{who}; {mem.resumes} of {chosen.max_resumes} resumes are used{free}."
+
+
+def _step(mem: JobMemory, draft: Draft) -> Iterator[str]:
+    """How far this run is, where one of its nodes tells."""
+    views = [draft.seen.agents[node] for node in sorted(mem.nodes) if node in draft.seen.agents]
+    told = [p for view in views for p in view.progress if p.job == mem.id and p.restart == mem.restarts]
+    newest = max((p for p in told if p.step is not None), key=lambda p: p.stepped or 0.0, default=None)
+    if newest is not None and newest.stepped is not None:
+        yield f"It told step {newest.step} {ago(newest.stepped, draft.now)}, on {newest.node}."
 
 
 def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:

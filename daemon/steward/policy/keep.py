@@ -45,6 +45,11 @@ def _is_done(mem: JobMemory, draft: Draft) -> bool:
     return mem.ended is not None or job is None or (job.is_active and mem.kept is not None and _is_later(job, mem.kept))
 
 
+def _is_retried(mem: JobMemory, kept: Kept) -> bool:
+    last = mem.attempts[-1] if mem.attempts else None
+    return last is not None and last.decision is Decision.RETRY and last.at >= kept.since
+
+
 def _is_later(job: Job, kept: Kept) -> bool:
     return job.restarts > kept.restart
 
@@ -70,7 +75,8 @@ def _why_over(mem: JobMemory, kept: Kept, draft: Draft) -> str:
         if _is_later(job, kept):
             return "the job runs again"
         draft.wake(kept.since + GOES_ON_S)
-        return "the job goes on" if draft.now >= kept.since + GOES_ON_S else ""
+        goes_on = _is_retried(mem, kept) or draft.now >= kept.since + GOES_ON_S
+        return "the job goes on" if goes_on else ""
     return _why_useless(job, mem, kept, draft) or _why_in_the_way(job, kept, draft)
 
 

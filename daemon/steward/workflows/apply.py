@@ -47,6 +47,7 @@ from steward.model.action import (
     TerminateInstance,
     WritePartitions,
 )
+from steward.model.ask import Answer
 from steward.model.ids import Key
 from steward.model.observed import Observed
 from steward.ports import (
@@ -68,7 +69,10 @@ from steward.workflows.subject import kind_of
 
 log = logging.getLogger(__name__)
 
-Slow = ProbeNode | LaunchInstance | TerminateInstance | RebootInstance | BackUpNode | LookAtAlarms
+Machine = LaunchInstance | TerminateInstance | RebootInstance | BackUpNode | LookAtAlarms
+Slow = ProbeNode | Machine | CommentJob | ExtendLimit
+"""Slurm keeps who changes a running job waiting for 5 s while the job's record in its database is not there yet: nobody
+else waits for a comment or a limit."""
 _SLOW_AT_ONCE = 8
 _ONE_OF_THEM = ("stale", "refused")
 """Slurm took none of a batch because of one or some of it: they are found by halves."""
@@ -115,10 +119,12 @@ class Applier:
         """
         kept, ended = Promises(), list[tuple[Action, str]]()
         waiting = deque(batches(actions))
+        # Slurm takes no comment of a job that has ended: that one goes out before the answer.
+        leaving = {a.job for a in actions if isinstance(a, AnswerAsk) and a.answer is Answer.STOP}
         while waiting:
             batch = waiting.popleft()
             first = batch[0]
-            if isinstance(first, Slow):
+            if isinstance(first, Slow) and not (isinstance(first, CommentJob) and first.job in leaving):
                 self._start(first, seen)
             elif refusal := kept.refusal(first):
                 ended += self._tell(batch, "not tried", refusal)
@@ -233,7 +239,7 @@ class Applier:
         finally:
             with self._lock:
                 self._under_way.discard(action.key)
-            if not isinstance(action, ProbeNode):
+            if isinstance(action, Machine):
                 self._listing()
             self._ring()
 
@@ -252,6 +258,9 @@ class Applier:
                 self._provider().reboot(action.instance, action.token)
             case BackUpNode():
                 self._ports.site.back_up(action.node, action.instance, restore=action.restore)
+            case CommentJob() | ExtendLimit():
+                self._do_in_slurm(action, (action,))
+                self._changed()
             case LookAtAlarms():
                 if firing := self._ports.site.firing(action.alarms):
                     raise Permanent(f"firing: {', '.join(firing)}")

@@ -49,6 +49,8 @@ from steward.model.reservation import Reservation
 from steward.ports import Permanent, Retryable, Stale
 
 _NO_NODES = "No nodes in the system"
+_COMMENT_S = 2.0
+"""A comment that takes longer is written another time: slurmctld may hold it for 5 s."""
 """What slurmctld says where every node is to register by itself and none has: only then is no node a real answer."""
 _QUIET = {"TZ": "UTC", "SLURM_JSON": "compact", "LC_ALL": "C.UTF-8"}
 
@@ -129,7 +131,7 @@ class CommandLineSlurm:
     def comment(self, job: JobId, text: str) -> None:
         told = rules.found(self.jobs(), job)
         whole = rules.new_comment(told, text)
-        self._write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}")
+        self._write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}", timeout_s=_COMMENT_S)
 
     def partitions(self) -> Mapping[str, Partition]:
         return {name: each for name, each in self._all_partitions().items() if not name.startswith(PREFIX)}
@@ -244,8 +246,8 @@ class CommandLineSlurm:
         if nodes:
             self._write("update", f"nodename={node_list(nodes)}", f"state={state}", f"reason={reason(str(mark))}")
 
-    def _write(self, *words: str) -> None:
-        self._run("scontrol", *words)
+    def _write(self, *words: str, timeout_s: float | None = None) -> None:
+        self._run("scontrol", *words, timeout_s=timeout_s)
 
     def _read(self, *argv: str) -> str:
         try:
@@ -257,8 +259,8 @@ class CommandLineSlurm:
             raise
         return answer.text
 
-    def _run(self, *argv: str, input: bytes | None = None) -> Completed:
+    def _run(self, *argv: str, input: bytes | None = None, timeout_s: float | None = None) -> Completed:
         try:
-            return run(argv, timeout_s=self._timeout_s, env=self._env, input=input)
+            return run(argv, timeout_s=timeout_s or self._timeout_s, env=self._env, input=input)
         except Failed as failed:
             raise refusal(failed) from failed
