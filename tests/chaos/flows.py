@@ -240,14 +240,14 @@ GROUPS = (
     ),
     Flow(
         name="rolling update",
-        make=_a_group(4, 1),
+        make=_a_group(8, 1),
         begin=_order(UpdateSoftware(who="me", cluster="demo", groups=(("workers", "v1"),), batch=BatchSize(count=2))),
         node="workers-2",
         steps={
             "asked for": _at_once,
             **{step.value: _a_slot_at(step) for step in (SlotStep.DRAIN, SlotStep.END, *COMING)},
         },
-        ends={"as many as wanted": _has(4), "all of the new version": _is_new},
+        ends={"as many as wanted": _has(8), "all of the new version": _is_new},
     ),
 )
 

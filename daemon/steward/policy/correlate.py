@@ -10,7 +10,7 @@ from steward.model.ids import NodeName
 from steward.model.memory import Incident
 from steward.policy.deep_outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
-from steward.policy.slot_cases import is_between
+from steward.policy.slot_cases import is_being_verified, is_between
 from steward.policy.slurm_faults import out_by_reason
 from steward.policy.verdict import may_act_on, missed_since, mode_of
 
@@ -86,11 +86,12 @@ def limit(draft: Draft) -> int:
 def away(draft: Draft) -> dict[NodeName, float]:
     """Nodes whose agent is late or lost and that are under no repair -> when it was last heard.
 
-    One that is on its way in or out of an API group is silent because we ended its machine, or made none yet.
+    One that is on its way in or out of an API group is silent because we ended its machine, or made none yet; but
+    while it is verified it has nothing to be silent for.
     """
     found = {}
     for node, known in draft.seen.nodes.items():
-        if is_between(known, draft):
+        if is_between(known, draft) and not is_being_verified(node, draft):
             continue
         view = draft.seen.agents.get(node)
         missed = missed_since(node, draft)

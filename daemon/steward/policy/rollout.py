@@ -8,6 +8,7 @@ from steward.model.group import BatchSize, Group, GroupStatus, Rollout, RolloutS
 from steward.model.ids import Key
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
+from steward.policy.correlate import AGENTS, covers
 from steward.policy.draft import Draft
 from steward.policy.victims import least_harm
 
@@ -147,8 +148,12 @@ def _is_done(group: Group, rollout: Rollout, draft: Draft) -> bool:
 
 
 def _next_batch(group: Group, rollout: Rollout, draft: Draft) -> None:
-    """The next one begins when the one before serves and the wait after it is over."""
-    if _in_work(group, draft):
+    """The next one begins when the one before serves and the wait after it is over.
+
+    None begins while many agents are silent for one cause: nodes that are made anew would no longer count among them,
+    and those left over would look like single nodes that died.
+    """
+    if _in_work(group, draft) or covers(AGENTS, draft):
         return
     if not rollout.next_batch_at:
         rollout = replace(rollout, next_batch_at=draft.now + rollout.wait_s)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from steward.model.case import Step
+from steward.model.ids import NodeName
 from steward.model.node import Node
 from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
@@ -21,6 +22,14 @@ def is_between(node: Node, draft: Draft) -> bool:
         return has_left or (slot is not None and slot.group in draft.groups)
     has_just_come = record.served == draft.now
     return record.step is not SlotStep.SERVING or record.purpose is not Purpose.STAY or has_just_come
+
+
+def is_being_verified(node: NodeName, draft: Draft) -> bool:
+    """Whether a slot's own machine was heard, is prepared, and only has to prove that it is sound."""
+    record, view = draft.records.get(node), draft.seen.agents.get(node)
+    if record is None or record.purpose is not Purpose.STAY or view is None or view.incarnation is None:
+        return False
+    return record.step in (SlotStep.VERIFY, SlotStep.RETURN) and view.incarnation.instance == record.instance
 
 
 def close_case(record: SlotRecord, draft: Draft) -> None:

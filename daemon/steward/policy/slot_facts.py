@@ -183,11 +183,14 @@ def _may_still_come(scene: SlotScene) -> bool:
 
 
 def _gone(scene: SlotScene) -> bool:
+    """A dynamic node that Slurm still knows is to be forgotten first: at least asked for, whatever the clock did."""
     if scene.record.purpose is not Purpose.LEAVE or not _is_over(scene):
         return False
-    still_known = scene.pool is None and scene.is_compute and scene.node is not None
-    scene.draft.wake(scene.record.entered + 2 * LET_BE_S)
-    return not still_known or scene.draft.now >= scene.record.entered + 2 * LET_BE_S
+    if scene.pool is not None or not scene.is_compute or scene.node is None:
+        return True
+    until = scene.draft.first_seen(f"over:{scene.record.token}") + LET_BE_S
+    scene.draft.wake(until)
+    return scene.draft.now >= until
 
 
 def _vacated(scene: SlotScene) -> bool:

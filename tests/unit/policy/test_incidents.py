@@ -6,8 +6,10 @@ from steward.model.action import DownNode, DrainNode
 from steward.model.case import Step
 from steward.model.health import Severity
 from steward.model.observed import Witness
+from steward.model.slot import SlotStep
 from steward.policy.controls import resume_actions
 from steward.policy.correlate import crowd
+from tests.builders.capacity import NODE, a_slot_at
 from tests.builders.picture import Picture, a_cluster
 
 
@@ -27,6 +29,14 @@ def test_agents_that_are_late_count_before_they_are_lost() -> None:
     picture = a_cluster().lost("n1").agent("n2", late=True).agent("n3", late=True)
     assert touched(picture) == []
     assert touched(a_cluster().lost("n1").agent("n2", late=True)) == ["n1"]
+
+
+@pytest.mark.parametrize(("step", "expected"), [(SlotStep.VERIFY, []), (SlotStep.PROVISION, ["n1", "n2"])])
+def test_a_new_machine_that_is_verified_counts_among_those_that_vanish(step: SlotStep, expected: list[str]) -> None:
+    """One that never spoke, or was ended by us, says nothing about a cause in common."""
+    old, new = a_cluster(), a_slot_at(step)
+    both = new.see(nodes={**old.seen.nodes, **new.seen.nodes}, agents={**old.seen.agents, **new.seen.agents})
+    assert touched(both.lost("n1", "n2", NODE)) == expected
 
 
 def test_during_an_incident_a_node_that_dies_is_not_touched_either() -> None:

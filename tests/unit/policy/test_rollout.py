@@ -16,8 +16,10 @@ from steward.model.group import (
 )
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
+from steward.model.memory import Incident
 from steward.model.plan import Plan
 from steward.model.slot import Hitch, Purpose, SlotStep
+from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
 from steward.policy.rollout import ALARMS_EVERY_S, move_rollouts, nodes_of
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
@@ -86,6 +88,17 @@ def test_the_next_batch_waits_until_the_one_before_serves() -> None:
     second = renewed(then(back(picture)))
     assert len(second) == 2
     assert not second & first
+
+
+def test_no_batch_begins_while_many_agents_are_silent_for_one_cause() -> None:
+    picture = an_update_of(batch=BatchSize(count=1))
+    incident = Incident(kind=AGENTS, since=T0, nodes=names("workers-1", "workers-2"), text="2 of 4 agents went silent")
+
+    def during(one: Incident) -> ApiPicture:
+        return replace(picture, memory=replace(picture.memory, incidents={AGENTS: one}))
+
+    assert renewed(then(during(incident))) == set()
+    assert len(renewed(then(during(replace(incident, over=T0))))) == 1
 
 
 def test_a_renewed_node_that_is_still_on_its_way_is_waited_for() -> None:

@@ -139,6 +139,19 @@ def test_slurm_forgets_a_dynamic_node_when_its_machine_is_gone() -> None:
     assert picture.see(nodes={}).plan().memory.slots == {}
 
 
+def test_it_is_asked_to_even_when_the_clock_was_set_forward_meanwhile() -> None:
+    picture = drained(leaving(SlotStep.END)).node(NODE, base=NodeBase.DOWN).see(instances={}, agents={})
+    an_hour_later = picture.after(3600.0)
+    assert planned(an_hour_later) == [ForgetNode]
+    assert n(NODE) in an_hour_later.plan().memory.slots
+
+
+def test_a_node_that_slurm_does_not_forget_holds_its_slot_for_half_a_minute() -> None:
+    picture = drained(leaving(SlotStep.END)).node(NODE, base=NodeBase.DOWN).see(instances={}, agents={}).then()
+    assert n(NODE) in picture.after(29.0).plan().memory.slots
+    assert picture.after(30.0).plan().memory.slots == {}
+
+
 def test_a_node_of_a_pool_stays_in_slurm_out_of_service() -> None:
     picture = drained(leaving(SlotStep.END)).node(NODE, base=NodeBase.DOWN).see(instances={}, agents={})
     pools = {"workers": Pool(group="workers", nodes=(n(NODE),))}
