@@ -1,5 +1,8 @@
-"""Time that a fault took is given back to its job. Without slurmdbd, as on the local bed, Slurm 22.05 refuses every change
-of a running job that has lost a node ("the DB index is being set")."""
+"""Time that a fault took is given back to its job.
+
+Without slurmdbd, as on the local bed, Slurm 22.05 refuses every change of a running job that has lost a node ("the DB
+index is being set").
+"""
 
 from steward.testbed.faults import FaultKind
 from tests.e2e.story import Story
