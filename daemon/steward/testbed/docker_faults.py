@@ -10,12 +10,12 @@ from steward.adapters.providers.docker_machine import NODE
 from steward.model.ids import NodeName
 from steward.testbed import docker_link, fake_gpus
 from steward.testbed.bed import BedError
-from steward.testbed.broken_scontrol import break_scontrol, mend_scontrol
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_files import Plan
 from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_symptoms import AGENT, HEAD, is_active, is_dead, is_on_network, machines, names_of
 from steward.testbed.faults import Fault, FaultKind
+from steward.testbed.file_faults import file_faults
 from steward.testbed.site_check import remove_failing_check, write_failing_check
 from steward.testbed.wait import wait_until
 
@@ -50,14 +50,8 @@ class DockerFaults:
             FaultKind.START_HEAD: lambda _: self._on_head(lambda each: _start_unit(each, HEAD)),
             FaultKind.STOP_HEAD: lambda _: self._on_head(lambda each: _freeze_unit(each, HEAD)),
             FaultKind.CONT_HEAD: lambda _: self._on_head(lambda each: _thaw_unit(each, HEAD)),
-            FaultKind.HANG_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
-            FaultKind.GARBLE_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
-            FaultKind.FAIL_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
-            FaultKind.MEND_SCONTROL: lambda _: mend_scontrol(layout.wrappers),
             FaultKind.RESTART_SLURMCTLD: lambda _: self._on_head(_restart_slurmctld),
-            FaultKind.REFUSE_LAUNCH: lambda _: layout.refuse_launch.touch(),
-            FaultKind.LIMIT_LAUNCH: layout.limit_launch.write_text,
-            FaultKind.ALLOW_LAUNCH: lambda _: self._allow_launch(),
+            **file_faults(layout),
         }
 
     def inject(self, fault: Fault) -> None:
@@ -68,10 +62,6 @@ class DockerFaults:
         if fault.node not in nodes:
             raise BedError(f"no node {fault.node} in this bed; it has {', '.join(nodes)}")
         self._on_node[fault.kind](fault.node, fault.text)
-
-    def _allow_launch(self) -> None:
-        for path in (self._layout.refuse_launch, self._layout.limit_launch):
-            path.unlink(missing_ok=True)
 
     def _on_container(self, node: NodeName, act: Callable[[Container], None]) -> None:
         container = machines(self._plan.cluster).get(node)

@@ -11,8 +11,8 @@ from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
 from steward.testbed import fake_gpus
 from steward.testbed.bed import BedError
-from steward.testbed.broken_scontrol import break_scontrol, mend_scontrol
 from steward.testbed.faults import Fault, FaultKind
+from steward.testbed.file_faults import file_faults
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller
 from steward.testbed.site_check import remove_failing_check, write_failing_check
@@ -50,14 +50,8 @@ class LocalFaults:
             FaultKind.START_HEAD: lambda _: controller.restart(_HEAD),
             FaultKind.STOP_HEAD: lambda _: controller.signal(_HEAD, signal.SIGSTOP),
             FaultKind.CONT_HEAD: lambda _: controller.signal(_HEAD, signal.SIGCONT),
-            FaultKind.HANG_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
-            FaultKind.GARBLE_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
-            FaultKind.FAIL_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
-            FaultKind.MEND_SCONTROL: lambda _: mend_scontrol(layout.wrappers),
             FaultKind.RESTART_SLURMCTLD: lambda _: controller.renew("slurmctld"),
-            FaultKind.REFUSE_LAUNCH: lambda _: layout.refuse_launch.touch(),
-            FaultKind.LIMIT_LAUNCH: layout.limit_launch.write_text,
-            FaultKind.ALLOW_LAUNCH: lambda _: self._allow_launch(),
+            **file_faults(layout),
         }
 
     def inject(self, fault: Fault) -> None:
@@ -65,10 +59,6 @@ class LocalFaults:
             self._on_bed[fault.kind](fault.text)
         else:
             self._on_node[fault.kind](fault.node, fault.text)
-
-    def _allow_launch(self) -> None:
-        for path in (self._layout.refuse_launch, self._layout.limit_launch):
-            path.unlink(missing_ok=True)
 
     def _machine(self, node: NodeName) -> Machine:
         machine = self._provider.machine(node)

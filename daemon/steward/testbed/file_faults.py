@@ -1,0 +1,37 @@
+"""Faults that are files which parts of a bed look at: the same for every kind of bed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from steward.testbed.broken_scontrol import break_scontrol, mend_scontrol
+from steward.testbed.faults import FaultKind
+
+
+class Places(Protocol):
+    """Where a bed's parts look."""
+
+    @property
+    def wrappers(self) -> Path: ...
+    @property
+    def refuse_launch(self) -> Path: ...
+    @property
+    def limit_launch(self) -> Path: ...
+
+
+def file_faults(places: Places) -> dict[FaultKind, Callable[[str], object]]:
+    """Kind -> what makes it happen, with the fault's text."""
+    return {
+        FaultKind.HANG_SCONTROL: lambda _: break_scontrol(places.wrappers, FaultKind.HANG_SCONTROL),
+        FaultKind.GARBLE_SCONTROL: lambda _: break_scontrol(places.wrappers, FaultKind.GARBLE_SCONTROL),
+        FaultKind.FAIL_SCONTROL: lambda _: break_scontrol(places.wrappers, FaultKind.FAIL_SCONTROL),
+        FaultKind.MEND_SCONTROL: lambda _: mend_scontrol(places.wrappers),
+        FaultKind.REFUSE_LAUNCH: lambda _: places.refuse_launch.touch(),
+        FaultKind.LIMIT_LAUNCH: places.limit_launch.write_text,
+        FaultKind.ALLOW_LAUNCH: lambda _: _allow_launch(places),
+    }
+
+
+def _allow_launch(places: Places) -> None:
+    for path in (places.refuse_launch, places.limit_launch):
+        path.unlink(missing_ok=True)
