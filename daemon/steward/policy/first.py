@@ -18,6 +18,9 @@ from steward.policy.draft import Draft
 FIRST_FOR_S = 60.0
 """A job for which enough nodes are free has started by then, or cannot use them."""
 _AGAIN_S = 5.0
+_LEAST_PRIORITY = 1
+"""priority/multifactor (the default of 26.05) without weights tells it of every job, also of those below:
+such a job may be lower than it looks, by a step and by a nice value of its own."""
 _MOST_PRIORITY = 2**32 - 2
 _MOST_NICE = 2**31 - 1 - 4
 
@@ -46,7 +49,8 @@ def _before_all(job: Job, draft: Draft) -> tuple[int, int] | None:
     ahead = [priority for priority in others if priority >= job.priority]
     if not ahead or not job.priority:
         return None
-    nice = job.nice - (max(ahead) - job.priority + 1)
+    start = min(job.nice, 0) - 1 if job.priority == _LEAST_PRIORITY else job.nice
+    nice = start - (max(ahead) - job.priority + 1)
     return (nice, len(ahead)) if max(ahead) < _MOST_PRIORITY and abs(nice) <= _MOST_NICE else None
 
 

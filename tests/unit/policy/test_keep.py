@@ -147,6 +147,13 @@ def test_the_job_is_put_before_those_that_wait_then() -> None:
     assert order.index(SetNice) < order.index(NudgeJob)
 
 
+@pytest.mark.parametrize(("own", "needed"), [(0, -2), (5, -2), (-1, -3)])
+def test_where_slurm_gives_every_job_its_least_priority_a_job_is_put_two_steps_higher(own: int, needed: int) -> None:
+    """26.05, no weights: nice -1 leaves the priority at 1, -2 makes it 2."""
+    picture = rival(waiting().then(60).change_job(priority=1, nice=own), priority=1)
+    assert [a.nice for a in n2_is_back(picture).plan().actions if isinstance(a, SetNice)] == [needed]
+
+
 def test_its_own_nice_value_is_set_back_when_it_runs_and_only_ours_is_undone() -> None:
     picture = n2_is_back(rival(waiting().then(60).change_job(priority=100, nice=5), priority=300)).then(1)
     runs = picture.change_job(state=JobState.RUNNING, nodes=names("n1", "n2", "n3"), started=picture.now)
