@@ -9,17 +9,11 @@ from tests.chaos.columns import COLUMNS, Column
 from tests.chaos.matrix import PAGE, rows, run_row, sample
 
 CELLS = sample()
-OPEN = {("rolling update", "half of the nodes cut off"), ("scale down", "clock +1 h")}
-"""Known bugs (BUGS.md, at the end): their cells may be red on the page and are not run here."""
 
 
 @pytest.mark.parametrize(
     ("flow", "step", "column"),
-    [
-        pytest.param(*cell, id=f"{cell[0]}, {cell[1]}, {cell[2].name}")
-        for cell in CELLS
-        if (cell[0], cell[2].name) not in OPEN
-    ],
+    [pytest.param(*cell, id=f"{cell[0]}, {cell[1]}, {cell[2].name}") for cell in CELLS],
 )
 def test_whatever_fault_comes_at_a_step_all_is_well_in_the_end(flow: str, step: str, column: Column) -> None:
     row = run_row(flow, step, [column])
@@ -31,10 +25,9 @@ def test_the_sample_has_every_row_and_every_column() -> None:
     assert {column.name for _, _, column in CELLS} == {column.name for column in COLUMNS}
 
 
-def test_the_page_has_every_row_and_every_column_and_nothing_red_but_the_known_bugs() -> None:
+def test_the_page_has_every_row_and_every_column_and_nothing_red() -> None:
     text = PAGE.read_text()
     assert [name for name in (page.told(column) for column in COLUMNS) if f". {name}\n" not in text] == []
     lines = re.findall(r"^\| (.*?): (.*?) \| \d", text, re.MULTILINE)
     assert lines == rows()
-    red = [line for line in text.splitlines() if line.startswith("|") and "**RED**" in line]
-    assert all(any(line.startswith(f"| {flow}: ") for flow, _ in OPEN) for line in red)
+    assert "| **RED** |" not in text
