@@ -41,7 +41,8 @@ TAIL = """
   calling that a failed look, which is what the simulated `scontrol prints garbage` is.
 - A clock that is set back while the head is away: it notices only what happens while it runs.
 - A node that is sick and in service: no invariant looks for it. A slurmctld that dies within five seconds after it took
-  a node out has forgotten that when it is back, and its node is taken for given back by a person: `tests/chaos/BUGS.md`.
+  a node out has forgotten that when it is back, and the node is taken for given back by a person:
+  `tests/chaos/BUGS.md`.
 
 ## The peer's known failure
 
