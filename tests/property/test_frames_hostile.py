@@ -22,7 +22,7 @@ from steward.adapters import handshake
 from steward.adapters.seal import Role, digest
 from steward.adapters.wire import Frame, Malformed, unpack
 from steward.agent.agent import Agent
-from steward.head.hub import Hub
+from steward.head.hearing import Hearing
 from steward.model.ids import NodeName
 from steward.ports import Permanent
 
@@ -61,6 +61,7 @@ ORDER = {
     "features": ["a"],
 }
 FACTS = {
+    "uid": 1000,
     "resumes": 1,
     "culprits": ["n2"],
     "excluded": ["n2"],
@@ -220,7 +221,7 @@ def test_every_reader_of_frames_is_fuzzed() -> None:
     assert set(READERS) == set(SAMPLES)
 
 
-@pytest.mark.parametrize("hearer", [Hub.frame, Agent.hear], ids=["head", "agent"])
+@pytest.mark.parametrize("hearer", [Hearing, Agent.hear], ids=["head", "agent"])
 def test_every_type_that_is_heard_has_a_sample(hearer: Callable[..., object]) -> None:
     heard = set(re.findall(r'case "([^"]+)"', inspect.getsource(hearer)))
     assert heard

@@ -8,8 +8,8 @@ _ANSWER_S = 0.5
 
 
 def make_free(path: Path, *, rival: str) -> None:
-    """Nothing is at `path` afterwards. Raises FileExistsError where a process answers (`rival` says who that may be, and
-    what to do), and for what is no socket."""
+    """Nothing is at `path` afterwards. Raises FileExistsError where a process answers (`rival` says who that may be,
+    and what to do), and for what is no socket."""
     if not path.exists():
         return
     if not stat.S_ISSOCK(path.stat().st_mode):
