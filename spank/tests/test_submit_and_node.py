@@ -97,7 +97,6 @@ class Start(ShimTest):
         assert status == 0
         assert seconds < 0.8
 
-
     def test_an_agent_that_says_nothing_delays_the_start_by_a_third_of_a_second_at_most(self) -> None:
         with socket.socket(socket.AF_UNIX) as silent:
             silent.bind(self.socket)

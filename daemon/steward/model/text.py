@@ -1,6 +1,5 @@
 """Hostile text made harmless: bounded and printable. It is shown and stored, never evaluated."""
 
-
 _SHOWN = 100
 
 
