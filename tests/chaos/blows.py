@@ -38,6 +38,7 @@ def kill_controller(bench: Bench) -> None:
 def start_controller(bench: Bench) -> None:
     bench.trouble.controller = Controller.FINE
     bench.world.slurm_away = False
+    bench.world.slurm.began = bench.world.now
 
 
 def hang_controller(bench: Bench) -> None:

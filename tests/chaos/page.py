@@ -40,9 +40,6 @@ TAIL = """
 - Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property` hold the adapters to
   calling that a failed look, which is what the simulated `scontrol prints garbage` is.
 - A clock that is set back while the head is away: it notices only what happens while it runs.
-- A node that is sick and in service: no invariant looks for it. A slurmctld that dies within five seconds after it took
-  a node out has forgotten that when it is back, and the node is taken for given back by a person:
-  `tests/chaos/BUGS.md`.
 
 ## The peer's known failure
 

@@ -1,7 +1,7 @@
 """SlurmPort on the simulated cluster, behind a `scontrol` and a controller that can be broken."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from steward.adapters.slurm import rules
@@ -21,7 +21,7 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
 from steward.model.node import Node
-from steward.model.partition import Partition
+from steward.model.partition import Partition, PartitionState
 from steward.model.reservation import Reservation
 from steward.model.why import Why
 from steward.ports import Permanent, Retryable, Stale
@@ -52,7 +52,11 @@ class SlurmOfWorld:
         return self._read(lambda: self.world.slurm.shown(self.world.now))
 
     def partitions(self) -> Mapping[str, Partition]:
-        return self._read(lambda: self.world.seen().partitions)
+        return self._read(self._partitions)
+
+    def _partitions(self) -> Mapping[str, Partition]:
+        found = self.world.seen().partitions or {"main": Partition(name="main", state=PartitionState.UP)}
+        return {name: replace(each, loaded=self.world.slurm.began) for name, each in found.items()}
 
     def reservations(self) -> Mapping[str, Reservation]:
         return self._read(lambda: self.world.seen().reservations)

@@ -20,7 +20,7 @@ INVARIANTS = {
     "lost job": "every job that may end well does; one that did not opt in is never touched",
     "doubled launch": "no token makes two machines, no node ever has two, none is left over",
     "foreign drain": "an admin's drain is neither undone nor overwritten, at any moment",
-    "stuck": "no case, slot, deep check, shim, reservation or node is left behind (P3)",
+    "stuck": "no case, slot, deep check, shim, reservation or node is left behind, no broken node in service (P3)",
     "another end": "a head that was killed ends with the same machines, jobs and restarts as one that was not (P7)",
 }
 
@@ -79,8 +79,15 @@ def unrest(world: World, memory: Memory, foreign: set[NodeName]) -> list[str]:
         is_sound = node.is_schedulable and world.is_alive(name)
         if not is_sound and name not in held | foreign:
             found.append(f"{name} is out of service: {node.base.value} {sorted(node.flags)} {node.reason}")
+        if is_sound and (faults := _faults(world, name)):
+            found.append(f"{name} is in service and broken: {', '.join(faults)}")
     found += [f"{node} is held for a person" for node in sorted(held)]
     found += [f"job {job.id} is {job.state.value}" for job in world.slurm.jobs.values() if not job.is_over]
     if isinstance(world.slurm, DeepSlurm):
         found += [f"reservation {name} is left" for name in sorted(world.slurm.reservations)]
     return found
+
+
+def _faults(world: World, name: NodeName) -> list[str]:
+    view = world.seen().agents.get(name)
+    return [each.check for each in view.findings if each.is_bad and each.severity.takes_out] if view else []

@@ -45,6 +45,8 @@ class SimSlurm:
     runs: dict[JobId, Run] = field(default_factory=dict)
     silent_since: dict[NodeName, float] = field(default_factory=dict)
     partitions: dict[str, Partition] = field(default_factory=dict)
+    began: float = 0.0
+    """When slurmctld last began anew."""
     kept: dict[str, Reservation] = field(default_factory=dict)
     """Reservations on whose nodes no new job starts."""
 

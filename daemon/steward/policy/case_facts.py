@@ -13,6 +13,7 @@ from steward.policy.case_scene import Scene
 from steward.policy.case_table import Fact
 from steward.policy.correlate import AGENTS, covers, in_incident
 from steward.policy.deep_start import Start
+from steward.policy.forgotten import has_forgotten
 from steward.policy.ladder import is_light, is_used_up, quarantine
 from steward.policy.mending import NOTHING, order_of, outcome
 from steward.policy.setup import failure
@@ -71,6 +72,15 @@ def _taken(scene: Scene) -> bool:
 
 
 def _freed(scene: Scene) -> bool:
+    return _is_unmarked(scene) and has_forgotten(scene.case, scene.draft) is False
+
+
+def is_forgotten(scene: Scene) -> bool:
+    """Slurm's controller began anew without our mark: nobody gave the node back."""
+    return _is_unmarked(scene) and has_forgotten(scene.case, scene.draft) is True
+
+
+def _is_unmarked(scene: Scene) -> bool:
     node = scene.node
     in_service = node.base in IN_SERVICE and not node.is_drain and node.mark is None
     return in_service and scene.case.marked is not None and node.is_powered

@@ -20,12 +20,13 @@ from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.admin import command
 from steward.policy.budget import must_wait
-from steward.policy.case_facts import HARD, is_lost, is_unsigned, own_fatal
+from steward.policy.case_facts import HARD, is_forgotten, is_lost, is_unsigned, own_fatal
 from steward.policy.case_notes import old_instance, stale_instances
 from steward.policy.case_scene import Scene
 from steward.policy.case_table import Fact
 from steward.policy.deep_start import Start, ask_start, why_failed
 from steward.policy.draft import Draft
+from steward.policy.forgotten import note_mark
 from steward.policy.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine
 from steward.policy.mending import ask_mend
 from steward.policy.setup import ask_setup
@@ -34,6 +35,7 @@ from steward.policy.spares import free_spare, needs_spare
 CHECK_EVERY_S = 2.0
 LAUNCH_AGAIN_S = 60.0
 """A launch or reboot that left neither an error nor a trace is asked for again, with the same token."""
+_MARKED = (Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.HELD)
 _ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
 
@@ -115,8 +117,12 @@ _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
 
 def wish_for(scene: Scene) -> None:
     """Ask for what the case needs in its present step."""
-    if scene.case.step in _ON_THE_WAY and is_unsigned(scene):
-        _sign_again(scene)
+    if scene.case.step in _MARKED and is_forgotten(scene):
+        _sign_again(scene, "Slurm's controller began anew and has forgotten our mark")
+    elif scene.case.step in _ON_THE_WAY and is_unsigned(scene):
+        _sign_again(scene, "it lost our mark when its power changed")
+    elif scene.node.is_ours:
+        note_mark(scene.case, scene.draft)
     wish = _WISHES.get(scene.case.step)
     if wish:
         wish(scene)
@@ -131,12 +137,13 @@ def _take_out(scene: Scene) -> None:
     draft.wish(of(key=Key(f"{verb}:{case.id}"), why=case.why, node=case.node, mark=mark_of(case)), _retry(draft))
 
 
-def _sign_again(scene: Scene) -> None:
-    """Else its new machine would take jobs before it is verified, or could not be given back."""
+def _sign_again(scene: Scene, text: str) -> None:
+    """Else its machine would take jobs before it is verified, or could not be given back."""
     case, draft = scene.case, scene.draft
-    why = Why(rule="case.sign", text=f"{case.node} lost our mark when its power changed", evidence=(str(case.why),))
+    why = Why(rule="case.sign", text=f"{case.node}: {text}", evidence=(str(case.why),))
     key = Key(f"sign:{case.id}:{case.launches}:{case.step.value}")
-    draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), _retry(draft))
+    if draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), _retry(draft)):
+        draft.tell("case.sign", str(why), node=case.node, case=case.id)
 
 
 def _wait(scene: Scene) -> None:

@@ -115,7 +115,7 @@ class Cycle:
         before = self._remembered()
         seen = parts.observer.observe(
             busy=self._is_busy(),
-            groups=before.cluster is not None or bool(before.gates),
+            groups=before.cluster is not None or bool(before.gates) or _has_marked(before),
             reserving=_is_reserving(before, self._parts.clock.now()),
             failures=parts.journal.failures(),
             alive=self._alive,
@@ -230,6 +230,11 @@ class Cycle:
                 self._parts.agents.answer(ask.id, Answer.STOP, frozenset())
             except PortError as error:
                 log.info("not answered: %s", error)
+
+
+def _has_marked(memory: Memory) -> bool:
+    """Whether it matters if slurmctld began anew, which is read with the partitions."""
+    return any(case.is_open and case.marked is not None for case in memory.cases.values())
 
 
 def _is_reserving(memory: Memory, now: float) -> bool:

@@ -1,0 +1,71 @@
+"""Slurm's controller dies just after a mark and comes back without it: nobody gave the node back."""
+
+import pytest
+
+from steward.model.action import DrainNode
+from steward.model.case import Case, Step
+from steward.model.node import NodeBase
+from steward.model.partition import Partition, PartitionState
+from tests.builders.picture import Picture, a_cluster
+
+
+def waiting() -> Picture:
+    """n2 has a degraded GPU and is drained for it; its repair has no turn yet."""
+    picture = a_cluster(concurrent_min=0, concurrent_fraction=0.0).failing("n2", check="gpu")
+    return read(picture.then().marked("n2").then(1), began=0.0).then(1)
+
+
+def read(picture: Picture, *, began: float) -> Picture:
+    """The partitions were just read; slurmctld last began anew `began` seconds ago."""
+    loaded = picture.now - began if began else 1.0
+    main = Partition(name="main", state=PartitionState.UP, loaded=loaded)
+    return picture.see(partitions={"main": main}, partitions_at=picture.now)
+
+
+def in_service(picture: Picture) -> Picture:
+    return picture.node("n2", base=NodeBase.IDLE, flags=frozenset(), reason=None)
+
+
+def case_of(picture: Picture) -> Case:
+    return next(iter(picture.memory.cases.values()))
+
+
+def signs(picture: Picture) -> list[DrainNode]:
+    return [a for a in picture.plan().actions if isinstance(a, DrainNode) and a.key.startswith("sign:")]
+
+
+def test_a_controller_that_began_anew_since_gets_the_mark_again() -> None:
+    picture = in_service(waiting()).then(2)
+    assert case_of(picture).step is Step.RELEASE, "it is not known yet whether slurmctld began anew"
+
+    picture = read(picture, began=1.0)
+
+    assert [str(action.mark) for action in signs(picture)] == [f"steward:gpu:replace:{case_of(picture).id}"]
+    assert case_of(picture.then()).is_open
+
+
+def test_a_person_who_gives_the_node_back_is_believed_once_it_is_known_that_no_controller_began() -> None:
+    picture = in_service(waiting()).then(2)
+    picture = read(picture, began=0.0)
+    assert signs(picture) == []
+    assert not case_of(picture.then()).is_open
+
+
+def test_a_person_is_believed_too_after_the_mark_was_set_again() -> None:
+    picture = read(in_service(waiting()).then(2), began=1.0).then(1)
+    picture = read(picture.marked("n2"), began=2.0).then(1)
+    assert case_of(picture).is_open
+
+    picture = in_service(picture).then(2)
+    picture = read(picture, began=5.0)
+
+    assert signs(picture) == []
+    assert not case_of(picture.then()).is_open
+
+
+@pytest.mark.parametrize("hours", [1, 24])
+def test_a_controller_that_began_long_after_the_mark_had_written_it(hours: int) -> None:
+    picture = waiting().after(hours * 3600.0).then()
+    picture = in_service(read(picture, began=0.0)).then(2)
+    picture = read(picture, began=1.0)
+    assert signs(picture) == []
