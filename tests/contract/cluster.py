@@ -22,6 +22,7 @@ PROGRAMS = ("slurmctld", "slurmd", "scontrol", "sbatch", "munged")
 PARTITIONS = "partitions.conf"
 """Included by slurm.conf."""
 _NOTHING = "# No partition.\n"
+_IDLE = {"idle", "planned"}
 _READY_S = 30.0
 
 
@@ -118,7 +119,8 @@ class Cluster:
         daemon.wait(20)
 
     def reset(self) -> None:
-        """No jobs, every node idle and without a reason."""
+        """No jobs, every node idle and without a reason. `planned` is idle: what backfill had in mind for a node of a
+        job that is gone stands until its next pass, 30 s later."""
         self.run("scancel", "--user", "root", check=False)
         self.run("scancel", "--state=PENDING", "--user", "root", check=False)
         self.wait("the queue is empty", lambda: not self.run("squeue", "-h", "--all").strip())
@@ -128,7 +130,7 @@ class Cluster:
             for state in ("drain", "down"):  # drained first: it must not come back by itself in between
                 self.run("scontrol", "update", f"nodename={node}", f"state={state}", "reason=reset")
             self.run("scontrol", "update", f"nodename={node}", "state=resume")
-        self.wait("all nodes are idle", lambda: set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"})
+        self.wait("all nodes are idle", lambda: set(self.run("sinfo", "-h", "-N", "-o", "%T").split()) <= _IDLE)
 
     def _reset_reservations(self) -> None:
         for line in self.run("scontrol", "--oneliner", "show", "reservations").splitlines():

@@ -73,7 +73,8 @@ class Story:
         return found[1] if found else ""
 
     def node_state(self, node: str) -> str:
-        return self.node_field(node, "State")
+        """`PLANNED` is left out: what backfill has in mind for the node."""
+        return self.node_field(node, "State").replace("+PLANNED", "")
 
     def wait(self, sentence: str, look: Callable[[], object], deadline_s: float = 20.0) -> object:
         return wait_until(sentence, look, deadline_s, seen=self.tell)
