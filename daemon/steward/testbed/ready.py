@@ -19,7 +19,7 @@ _AT_REST = ("fine", "suspect", "report-only", "unwatched")
 def node_states(bed: Bed) -> Mapping[NodeName, str]:
     """Slurm's word for each node, such as "idle", "mixed", "down*" or "drained". Raises Failed without an answer.
 
-    `planned` is idle: what backfill had in mind for a node of a job that is gone stands until its next pass, 30 s later.
+    `planned` is idle: what backfill had in mind for a node whose job is gone stands until its next pass, 30 s later.
     """
     lines = bed.run(["sinfo", "--noheader", "--Node", "--format=%N %T"], timeout_s=10).text.splitlines()
     return {NodeName(name): "idle" if state == "planned" else state for name, state in (line.split() for line in lines)}
