@@ -37,14 +37,18 @@ def test_a_training_that_stops_stepping_is_found_its_stacks_kept_and_it_is_resum
     job = story.submit(script, "--auto-resume=any:1,age=0,hang=10,stacks=USR1", "-N2")
     story.wait("it hangs", lambda: story.lines("stuck"), 15.0)
 
-    story.wait("that is found", lambda: story.events("job.hang"), 20.0)
+    story.wait("that is found", lambda: _told(story, job, "job.hang"), 20.0)
     story.wait("it is resumed and ends well", lambda: story.lines("ended") == ["1 4"], 15.0)
     assert story.wait_end(job).state == "COMPLETED"
     assert story.job(job).restarts == 1
-    assert "no step since step 4" in story.events("job.decided")[0]["text"]
+    assert "no step since step 4" in _told(story, job, "job.decided")[0]
     kept = _bundle(story, f"{job}-0-4").text
     assert "collective_that_never_ends" in kept
     assert "waits in" in kept
+
+
+def _told(story: Story, job: int, kind: str) -> list[str]:
+    return [event["text"] for event in story.events(kind) if event["job"] == job]
 
 
 def _bundle(story: Story, name: str) -> Completed:

@@ -41,14 +41,18 @@ def keep_ledger(draft: Draft) -> None:
 def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: Draft) -> tuple[Run, ...]:
     runs = [run for run in before if run.opted_at == mem.opted_at]
     if runs and runs[-1].ending is None:
-        runs[-1] = _noted(runs[-1], draft)
-        runs = _retried(runs, mem, job)
-        runs[-1] = _closed(runs[-1], mem, job, draft)
+        runs = _carried_on(runs, mem, job, draft)
     elif runs and runs[-1].ending is Ending.REQUEUED:
         runs[-1] = _waiting(runs[-1], mem)
     if job is not None and job.is_active and _is_new(job, runs):
-        runs = _opened(runs, mem, job, draft)
+        runs = _carried_on(_opened(runs, mem, job, draft), mem, job, draft)
     return tuple(_explained(run, draft) for run in runs[-RUNS_KEPT:])
+
+
+def _carried_on(runs: list[Run], mem: JobMemory, job: Job | None, draft: Draft) -> list[Run]:
+    """Also of a run that is seen for the first time when it has failed already."""
+    runs = _retried([*runs[:-1], _noted(runs[-1], draft)], mem, job)
+    return [*runs[:-1], _closed(runs[-1], mem, job, draft)]
 
 
 def _waiting(run: Run, mem: JobMemory) -> Run:
@@ -80,7 +84,7 @@ def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run
     )
     if runs and runs[-1].eligible is None and runs[-1].ending is Ending.REQUEUED and job.eligible is not None:
         runs = [*runs[:-1], replace(runs[-1], eligible=job.eligible)]
-    return [*runs, _noted(run, draft)]
+    return [*runs, run]
 
 
 def _noted(run: Run, draft: Draft) -> Run:

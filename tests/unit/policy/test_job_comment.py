@@ -12,6 +12,7 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import JobState
 from steward.model.ledger import Ending, Run
 from steward.model.resume import Decision
+from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.policy.job_comment import job_comment
 from tests.builders.picture import T0, Picture, a_cluster, names
@@ -85,6 +86,15 @@ def test_a_stop_is_written_before_the_shim_is_told_to_go_on() -> None:
         picture = picture.then(1.0)
     kinds = [type(a) for a in picture.plan().actions if isinstance(a, CommentJob | AnswerAsk)]
     assert kinds == [CommentJob, AnswerAsk]
+
+
+def test_also_of_a_job_that_failed_before_it_was_ever_seen_to_run() -> None:
+    mode = ResumeMode.parse("any:5,age=0")
+    picture = a_cluster().job().opted_in(mode=mode).ask(AskKind.BATCH, status=93 << 8, mode=mode)
+    comment, answer = picture.plan().actions
+    assert isinstance(comment, CommentJob)
+    assert "do not try again" in comment.text
+    assert isinstance(answer, AnswerAsk)
 
 
 def test_it_is_written_once_and_again_only_a_minute_after_a_failure() -> None:
