@@ -109,10 +109,12 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def _program(pid: int) -> str:
+    """By its name where the kernel does not let us see its file: a slurmstepd may have rights that the agent was not
+    given, and where we lack CAP_SYS_PTRACE (a container) that is enough to hide it. Only root's processes are asked."""
     try:
         return Path(os.readlink(_PROC / str(pid) / "exe")).name
     except OSError:
-        return ""
+        return _read(pid, "comm").decode("ascii", "replace").strip()
 
 
 def _real_uid(pid: int) -> int:
