@@ -16,6 +16,8 @@ CUT_S = 12.0
 """Longer than a node that is cut off alone is left in place."""
 MUNGE_S = 8.0
 DEAD_S = 4.0
+SAVED_S = 6.0
+"""slurmctld writes its state every five seconds at most; a job that is younger is lost when it is killed."""
 
 
 @contextmanager
@@ -47,6 +49,7 @@ def test_slurmctld_killed_while_a_node_is_replaced_leaves_one_case_and_one_new_m
     victim = next(node for node in story.bed.spec.node_names if node != host)
     before, began = _instances(story), time.time()
     story.hurt(FaultKind.REFUSE_LAUNCH)
+    time.sleep(SAVED_S)
     story.hurt(FaultKind.KERNEL_LOG, victim, MCE)
     story.wait_case(victim, "launch", since=began)
     with _killed(story, "slurmctld"):
