@@ -25,7 +25,7 @@ demo: setup-demo shim   ## three faults under a real training job; ARGS="--json 
 	@$(BIN)/steward demo $(ARGS)
 
 test: setup     ## everything that CI runs, with one summary at the end
-	@python3 tools/stages.py lint:5+shim-tests:5 unit:12+contract:12 e2e-local:24+e2e-docker:24 e2e-versions:8
+	@python3 tools/stages.py lint:5+shim-tests:5 unit:12+contract:12 e2e-local:27+e2e-docker:27 e2e-versions:8
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker

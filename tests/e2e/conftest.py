@@ -124,7 +124,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         "test_health_hooks",
         "test_health_machine",
         "test_health_view",
-        "test_keep_bound",
+        "test_keep",
+        "test_resume_hard",
     )
     only = {"test_docker": "docker", **dict.fromkeys(local, "local")}
     wanted = next((backend for stem, backend in only.items() if collection_path.name.startswith(stem)), None)

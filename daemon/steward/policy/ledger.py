@@ -44,7 +44,7 @@ def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: D
         runs = _carried_on(runs, mem, job, draft)
     elif runs and runs[-1].ending is Ending.REQUEUED:
         runs[-1] = _waiting(runs[-1], mem)
-    if job is not None and job.is_active and _is_new(job, runs):
+    if job is not None and (job.is_active or _came_and_went(job, runs)) and _is_new(job, runs):
         runs = _carried_on(_opened(runs, mem, job, draft), mem, job, draft)
     return tuple(_explained(run, draft) for run in runs[-RUNS_KEPT:])
 
@@ -63,6 +63,11 @@ def _waiting(run: Run, mem: JobMemory) -> Run:
     return replace(run, eligible=mem.last_nudge) if run.eligible is None and mem.last_nudge else run
 
 
+def _came_and_went(job: Job, runs: list[Run]) -> bool:
+    """A run after a requeue that was over before anybody looked."""
+    return bool(runs) and job.is_over and job.started is not None and job.started >= (runs[-1].ended or 0.0) - 1.0
+
+
 def _is_new(job: Job, runs: list[Run]) -> bool:
     return not runs or (runs[-1].ending is not None and job.restarts > runs[-1].restart)
 
@@ -70,7 +75,7 @@ def _is_new(job: Job, runs: list[Run]) -> bool:
 def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run]:
     """Slurm counts in whole seconds: a begin that was seen is known better."""
     told = job.started if job.started is not None else draft.now
-    started = draft.now if draft.now - told < SEEN_LATE_S else told
+    started = draft.now if job.is_active and draft.now - told < SEEN_LATE_S else told
     run = Run(
         job=mem.id,
         opted_at=mem.opted_at,

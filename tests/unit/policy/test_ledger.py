@@ -79,3 +79,15 @@ def test_a_job_that_ends_well_is_over_without_a_decision() -> None:
 def test_a_ledger_that_does_not_change_is_the_very_same_value() -> None:
     picture = running().then(5.0)
     assert runs(picture) is picture.memory.ledger[J7]
+
+
+def test_a_run_that_came_and_went_between_two_looks_is_in_it() -> None:
+    picture = requeued(hit(running())).then(1.0)
+    began = picture.now + 0.5
+    picture = picture.after(2.0).change_job(
+        state=JobState.COMPLETED, nodes=names("n1", "n3", "n4"), restarts=1, started=began, ended=began + 1.0
+    )
+    first, second = runs(picture)
+    assert (first.ending, second.restart, second.started, second.ended) == (Ending.REQUEUED, 1, began, began + 1.0)
+    assert second.ending is Ending.OVER
+    assert len(runs(picture.then(1.0))) == 2
