@@ -9,6 +9,7 @@ from steward.policy.failure import stalls
 from steward.policy.hang import hang_line
 from steward.policy.nudge import is_left_to_slurm, not_before
 from steward.policy.options import option_words, options
+from steward.policy.progress import told_of
 
 _DID = {
     Decision.RETRY: "retried inside its allocation",
@@ -39,8 +40,7 @@ def _asked(mem: JobMemory, draft: Draft) -> str:
 
 def _step(mem: JobMemory, draft: Draft) -> Iterator[str]:
     """How far this run is, where one of its nodes tells."""
-    views = [draft.seen.agents[node] for node in sorted(mem.nodes) if node in draft.seen.agents]
-    told = [p for view in views for p in view.progress if p.job == mem.id and p.restart == mem.restarts]
+    told = told_of(mem.id, mem.nodes, draft, restart=mem.restarts)
     newest = max((p for p in told if p.step is not None), key=lambda p: p.stepped or 0.0, default=None)
     if newest is not None and newest.stepped is not None:
         yield f"It told step {newest.step} {ago(newest.stepped, draft.now)}, on {newest.node}."

@@ -11,6 +11,7 @@ from steward.model.job import Job
 from steward.model.resume import Attempt, Decision
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.progress import told_of
 
 LEAST_S = 1.0
 """What is lost in less is not worth a minute, which is the least that Slurm can give."""
@@ -53,8 +54,7 @@ def _give(job: Job, attempt: Attempt, draft: Draft) -> None:
 
 def _works_since(job: Job, attempt: Attempt, draft: Draft) -> float | None:
     """When the retry made its first step, where the job tells of steps; else when it began. None: not yet."""
-    views = [draft.seen.agents[node] for node in sorted(job.nodes) if node in draft.seen.agents]
-    told = [p for view in views for p in view.progress if p.job == job.id and p.step is not None]
+    told = [p for p in told_of(job.id, job.nodes, draft) if p.step is not None]
     steps = [p.stepped for p in told if p.stepped is not None and p.stepped > attempt.at]
     if steps:
         return min(steps)

@@ -13,6 +13,7 @@ from steward.model.ledger import Ending, Run
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.text import printable
 from steward.policy.draft import Draft
+from steward.policy.progress import told_of
 
 RUNS_KEPT = 20
 """In memory; the store keeps them all."""
@@ -124,9 +125,7 @@ def _at_last(run: Run, draft: Draft) -> Run:
 
 def _progress(run: Run, draft: Draft) -> Progress | None:
     """Of the node that tells of the most."""
-    views = (draft.seen.agents.get(node) for node in run.nodes)
-    told = [one for view in views if view for one in view.progress if (one.job, one.restart) == (run.job, run.restart)]
-    return max(told, key=_how_far, default=None)
+    return max(told_of(run.job, run.nodes, draft, restart=run.restart), key=_how_far, default=None)
 
 
 def _how_far(told: Progress) -> tuple[bool, int, int, NodeName]:

@@ -1,21 +1,28 @@
 """How far a job's checkpoints are, kept for when its nodes cannot tell any more."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
+from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress
 from steward.model.resume import JobMemory, Saved
 from steward.policy.draft import Draft
 
 
+def told_of(id: JobId, nodes: Collection[NodeName], draft: Draft, *, restart: int | None = None) -> list[Progress]:
+    """What the agents of `nodes` tell of a job, of any of its runs where `restart` is None."""
+    views = [draft.seen.agents[node] for node in sorted(nodes) if node in draft.seen.agents]
+    told = [one for view in views for one in view.progress if one.job == id]
+    return told if restart is None else [one for one in told if one.restart == restart]
+
+
 def note_saved(mem: JobMemory, draft: Draft) -> None:
     """Remember the newest checkpoint that an agent of the job's nodes tells of."""
     newest = mem.saved
-    for node in sorted(mem.nodes):
-        view = draft.seen.agents.get(node)
-        for told in view.progress if view is not None else ():
-            found = _saved(told) if told.job == mem.id else None
-            if found is not None and (newest is None or found.is_newer_than(newest)):
-                newest = found
+    for told in told_of(mem.id, mem.nodes, draft):
+        found = _saved(told)
+        if found is not None and (newest is None or found.is_newer_than(newest)):
+            newest = found
     if newest != mem.saved:
         draft.jobs[mem.id] = replace(mem, saved=newest)
 
