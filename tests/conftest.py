@@ -1,6 +1,14 @@
-"""Options of the whole suite."""
+"""Options of the whole suite. Property tests draw the same examples each time, so that a change is judged by what it
+changed; `HYPOTHESIS_PROFILE=random` looks for new ones."""
+
+import os
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True)
+settings.register_profile("random", derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

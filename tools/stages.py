@@ -1,15 +1,15 @@
 """Runs the stages of `make test` one after the other, each with a time limit, and closes with one summary.
 
 usage: python3 tools/stages.py NAME:MINUTES ...       each NAME is a target of the Makefile
-       NAME:MINUTES+NAME:MINUTES                      these run beside each other; their output is shown as they end
+       NAME:MINUTES+NAME:MINUTES                      these run beside each other
 
-A stage that fails does not stop the others. Test runners leave their counts as JUnit files in $STEWARD_RESULTS; the
-summary names what failed, its last line adds the counts up (`N passed, N failed, N skipped`), and the exit status is 0
-only when every stage passed.
+A stage that fails does not stop the others. What a stage writes goes to .results/NAME.log; shown are its last line, or
+where it failed the end of it. Test runners leave their counts as JUnit files in $STEWARD_RESULTS; the summary names
+what failed and why, its last line adds the counts up (`N passed, N failed, N skipped`), and the exit status is 0 only
+when every stage passed.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,15 +17,17 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 _GRACE_S = 30.0
 _LOOK_S = 0.1
 _NAMED_FAILURES = 10
-_LINE = 200
+_SAID = 900
+"""Characters of what a failed test said."""
+_LAST_LINES = 40
+"""Of a stage that failed."""
+LOGS = Path(".results")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +68,18 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A stage in a session of its own, so that the limit ends all of it. No `output`: it goes where ours goes."""
+    """A stage in a session of its own, so that the limit ends all of it."""
 
     stage: Stage
     process: subprocess.Popen[bytes]
-    output: IO[bytes] | None
     began: float
 
     @staticmethod
-    def start(stage: Stage, env: dict[str, str], output: IO[bytes] | None) -> "Running":
+    def start(stage: Stage, env: dict[str, str]) -> "Running":
         command = ["make", "--no-print-directory", stage.name]
-        process = subprocess.Popen(command, env=env, start_new_session=True, stdout=output, stderr=output)
-        return Running(stage=stage, process=process, output=output, began=time.monotonic())
+        with log_of(stage).open("wb") as log:
+            process = subprocess.Popen(command, env=env, start_new_session=True, stdout=log, stderr=log)
+        return Running(stage=stage, process=process, began=time.monotonic())
 
     def outcome(self) -> Outcome | None:
         """None while it runs within its limit."""
@@ -92,20 +94,20 @@ class Running:
 
 
 def run_together(stages: list[Stage], env: dict[str, str]) -> list[Outcome]:
-    """One stage with its output as it comes; several at once, the output of each when it has ended."""
-    alone = len(stages) == 1
-    print(title(stages[0]) if alone else f"\n=== {' and '.join(s.name for s in stages)} run together", flush=True)
-    with ExitStack() as files:
-        running = [
-            Running.start(stage, env, None if alone else files.enter_context(tempfile.TemporaryFile()))
-            for stage in stages
-        ]
-        try:
-            return wait(running)
-        except KeyboardInterrupt:
-            for one in running:
-                end_session(one.process)
-            raise
+    for stage in stages:
+        print(f"=== {stage.name} begins (at most {stage.limit_s / 60:g} min): {log_of(stage)}", flush=True)
+    running = [Running.start(stage, env) for stage in stages]
+    try:
+        return wait(running)
+    except KeyboardInterrupt:
+        for one in running:
+            end_session(one.process)
+        raise
+
+
+def log_of(stage: Stage) -> Path:
+    LOGS.mkdir(exist_ok=True)
+    return LOGS / f"{stage.name}.log"
 
 
 def wait(running: list[Running]) -> list[Outcome]:
@@ -115,22 +117,16 @@ def wait(running: list[Running]) -> list[Outcome]:
             if (outcome := one.outcome()) is not None:
                 running.remove(one)
                 outcomes.append(outcome)
-                show(one)
+                show(outcome)
         time.sleep(_LOOK_S)
     return outcomes
 
 
-def show(ended: Running) -> None:
-    """What it wrote, where that was kept."""
-    if ended.output is not None:
-        ended.output.seek(0)
-        print(title(ended.stage), flush=True)
-        shutil.copyfileobj(ended.output, sys.stdout.buffer)
-        sys.stdout.flush()
-
-
-def title(stage: Stage) -> str:
-    return f"\n=== {stage.name} (at most {stage.limit_s / 60:g} min)"
+def show(outcome: Outcome) -> None:
+    """How it ended: its last line, or where it failed its last ones."""
+    print(f"=== {outcome.stage.name} {outcome.text} after {outcome.took_s:.0f} s")
+    lines = log_of(outcome.stage).read_text(errors="replace").splitlines()
+    print("\n".join(lines[-1:] if outcome.is_good else lines[-_LAST_LINES:]), flush=True)
 
 
 def end_session(process: subprocess.Popen[bytes]) -> None:
@@ -162,7 +158,7 @@ def counts_in(file: Path) -> Counts:
 
 
 def failures_in(file: Path) -> Iterator[str]:
-    """Which tests of one JUnit file failed, each with the first line of what it said."""
+    """Which tests of one JUnit file failed, each with the beginning of what it said."""
     try:
         cases = list(ElementTree.parse(file).getroot().iter("testcase"))
     except (OSError, ElementTree.ParseError) as error:
@@ -170,8 +166,7 @@ def failures_in(file: Path) -> Iterator[str]:
         return
     for case in cases:
         for said in (*case.findall("failure"), *case.findall("error")):
-            first = (said.get("message") or "").partition("\n")[0]
-            yield f"{file.stem}: {case.get('classname')}.{case.get('name')}: {first}"[:_LINE]
+            yield f"{file.stem}: {case.get('classname')}.{case.get('name')}: {(said.get('message') or '')[:_SAID]}"
 
 
 def name_failures(files: Iterable[Path]) -> None:

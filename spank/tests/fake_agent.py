@@ -12,6 +12,7 @@ printed with the time and the peer's uid.
 """
 
 import os
+import select
 import shlex
 import socket
 import struct
@@ -23,6 +24,7 @@ from collections.abc import Iterator
 
 PLAIN = {"stop", "requeue", "retry", "ok", "wait"}
 NOISE = {"garbage": b"\x00\xff what?\n", "long": b"steward/1 wait k=" + b"x" * 2000 + b"\n"}
+_LAST_WORDS_S = 5.0
 
 
 def fields(line: str) -> dict[str, str]:
@@ -58,29 +60,33 @@ class FakeAgent:
         self._server.bind(path)
         os.chmod(path, 0o666)
         self._server.listen(64)
+        self._wake, self._waker = socket.socketpair()
+        self._conversations: list[threading.Thread] = []
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop serving (once); conversations under way end by themselves."""
+        """Stop serving (once), with all heard that was said before: the shim waits for no answer to most lines."""
         if self._closing.is_set():
             return
         self._closing.set()
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
+        self._waker.close()
         self._thread.join()
+        self._wake.close()
+        self._server.close()
+        for conversation in self._conversations:
+            conversation.join(_LAST_WORDS_S)
 
     def asked(self) -> list[dict[str, str]]:
         """The fields of each `ask` so far."""
         return [fields(line) for line in self.lines if line.startswith("steward/1 ask")]
 
     def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._server.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+        while self._server in select.select([self._server, self._wake], [], [])[0]:
+            connection, _ = self._server.accept()
+            conversation = threading.Thread(target=self._converse, args=(connection,), daemon=True)
+            self._conversations.append(conversation)
+            conversation.start()
 
     def _converse(self, connection: socket.socket) -> None:
         with connection, connection.makefile() as reader:

@@ -37,6 +37,17 @@ def a_full_head() -> Head:
 @given(story=stories)
 @example(story=[blow("kill", "n2", after_s=60.0), blow("head killed", size=3, after_s=0.3), blow("kill", "n3")])
 @example(story=[blow("kill", "n3", after_s=60.0), blow("Slurm hangs", size=3), blow("kill", "n4", after_s=9.0)])
+@example(
+    story=[
+        blow("head away", "n4", size=3, after_s=1.0),
+        blow("provider hangs", "n5", size=3, after_s=20.0),
+        blow("xid, reboot", "n6", after_s=21.0),
+        blow("kill", "n5", size=2, after_s=20.0),
+        blow("xid, reboot", "n4", size=3, after_s=8.0),
+        blow("degraded", "n5", after_s=23.0),
+    ]
+)
+@example(story=[blow("kill", "n4", size=3, after_s=3.0), blow("break launches", "n4", after_s=8.0)])
 @example(story=[blow("provider hangs", size=3, after_s=60.0), *(blow("kill", f"n{i}", after_s=1.0) for i in (2, 3))])
 def test_what_is_kept_is_always_freed_and_never_anybody_elses(story: list[Blow]) -> None:
     head = a_full_head()

@@ -160,6 +160,14 @@ def _free_key(name: str) -> Key:
     return Key(f"free:{name}")
 
 
+def free_decided(draft: Draft) -> None:
+    """After decisions about jobs: what is kept for one that needs it no more by what was just decided."""
+    for id in sorted(draft.jobs):
+        mem, kept = draft.jobs[id], draft.jobs[id].kept
+        if kept is not None and kept.freed is None and (is_left_to_slurm(mem) or _is_retried(mem, kept)):
+            _free_if_over(mem, kept, draft)
+
+
 def keep_nodes(draft: Draft) -> None:
     """After decisions about jobs: keep the sound nodes of those that come back and must wait, before all else is done
     in this plan, so that nobody is quicker."""

@@ -20,7 +20,7 @@ from steward.policy.groups import keep_groups
 from steward.policy.hang import follow_hangs
 from steward.policy.hot_spares import keep_hot
 from steward.policy.job_comment import comment_jobs
-from steward.policy.keep import free_kept, keep_nodes
+from steward.policy.keep import free_decided, free_kept, keep_nodes
 from steward.policy.ledger import keep_ledger
 from steward.policy.let_go import let_go
 from steward.policy.lookout import note_foreign, probe_silent, remember_agents
@@ -72,6 +72,7 @@ STEPS = (
     follow_hangs,
     let_go,
     answer_asks,
+    free_decided,
     keep_nodes,
     give_back_time,
     keep_ledger,

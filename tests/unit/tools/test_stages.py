@@ -22,6 +22,7 @@ def test_a_stage_that_is_too_slow_can_end_in_order_also_where_a_script_started_u
     done = subprocess.run(in_background, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert "ended in order" in done.stdout
+    assert "ended in order" in (tmp_path / ".results" / "slow.log").read_text()
     assert "took longer than 0.03 min" in done.stdout
 
 
@@ -33,6 +34,16 @@ def test_the_summary_names_what_failed_and_why(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(STAGES), "sums:1"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
-    summary = done.stdout.rpartition("=== sums")[2]
+    summary = done.stdout.rpartition("=== sums failed (2)")[2]
     assert "failed in sums: test_it.test_a: AssertionError: arithmetic holds" in summary
     assert summary.endswith("0 passed, 1 failed, 0 skipped\n")
+
+
+def test_of_a_stage_that_passed_only_its_last_line_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("many:\n\t@seq 1000; echo all well\n")
+    done = subprocess.run(
+        [sys.executable, str(STAGES), "many:1"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0
+    assert "all well" in done.stdout
+    assert "999" not in done.stdout
