@@ -6,7 +6,7 @@ from dataclasses import replace
 from steward.model.action import NudgeJob
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job
-from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.exclude import exclude_list
@@ -85,11 +85,16 @@ def is_left_to_slurm(mem: JobMemory) -> bool:
 
 
 def not_before(mem: JobMemory, draft: Draft) -> float:
-    """Back-off: when the resume that is under way may start (Unix s); 0 for at once."""
+    """Back-off: when the resume that is under way may start (Unix s); 0 for at once, as for a job that got on."""
     resumes = [attempt for attempt in mem.attempts if attempt.decision is not Decision.STOP]
-    if len(resumes) < 2 or not _is_under_way(resumes[-1]):
+    if len(resumes) < 2 or not _is_under_way(resumes[-1]) or _got_on(resumes[-2].saved, resumes[-1].saved):
         return 0.0
     return resumes[-2].at + options(mem.mode, draft.want.resume).wait_s(mem.resumes)
+
+
+def _got_on(before: Saved | None, after: Saved | None) -> bool:
+    """Faults that come quickly are not the job's when it makes new checkpoints between them."""
+    return after is not None and (before is None or after.is_newer_than(before))
 
 
 def _is_under_way(attempt: Attempt) -> bool:

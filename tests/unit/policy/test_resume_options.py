@@ -119,11 +119,11 @@ def test_the_newest_checkpoint_is_remembered_when_its_node_is_gone() -> None:
     assert memory(picture).saved is not None
 
 
-def third_resume(text: str = "any:9") -> Picture:
-    """Its third requeue within two minutes; it has just come to the queue."""
+def third_resume(text: str = "any:9", *, saved: tuple[int | None, ...] = (None, None, None)) -> Picture:
+    """Its third requeue within two minutes, each run with its newest checkpoint; it has just come to the queue."""
     picture = opted(f"{text},age=0")
-    for restart in range(3):
-        picture = fails_again(picture, restart)
+    for restart, step in enumerate(saved):
+        picture = fails_again(saves(picture, step), restart)
         if restart < 2:
             back = picture.then(0.1).requeued().then(1.5).see(asks=())
             on = {"state": JobState.RUNNING, "nodes": names(*THREE), "batch_host": n("n1"), "started": back.now}
@@ -139,6 +139,14 @@ def test_a_job_that_is_resumed_again_and_again_is_hurried_on_only_after_a_while(
     assert wishes(waits.then(5.0), NudgeJob) == []
     assert waits.wait(40.0).memory.jobs[J].nudges == 0
     assert waits.wait(70.0).memory.jobs[J].nudges > 0
+
+
+def test_a_job_that_gets_on_between_its_faults_does_not_wait() -> None:
+    assert wishes(third_resume(saved=(10, 20, 30)), NudgeJob) == []
+    assert len(wishes(third_resume(saved=(10, 20, 30)).then(1.1), NudgeJob)) == 1
+    (put_off,) = wishes(third_resume(saved=(10, 20, 20)), NudgeJob)
+    assert isinstance(put_off, NudgeJob)
+    assert put_off.delay_s > 0
 
 
 def test_a_job_may_do_without_back_off() -> None:
