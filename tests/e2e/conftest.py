@@ -150,6 +150,7 @@ def brought_up(
     fixed_with_spares: int = 0,
     groups: bool = False,
     gpus: int = 0,
+    slurm_conf: str = "",
     settings: Overrides | None = None,
 ) -> Iterator[Bed]:
     """A cluster for a fixture, taken down at its end."""
@@ -165,6 +166,7 @@ def brought_up(
         fixed=fixed_with_spares > 0,
         groups=groups,
         gpus=gpus,
+        slurm_conf=slurm_conf,
         settings=settings or {},
     )
     bed = beds.make(spec)

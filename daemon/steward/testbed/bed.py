@@ -42,6 +42,7 @@ class BedSpec:
 
     `slurm` is a version prefix such as "24.11" (empty: whatever is there); `steward` False brings up plain Slurm.
     `contain`: jobs live in cgroups (PrologFlags=Alloc,Contain and task/cgroup); the docker backend only.
+    `slurm_conf`: lines that slurm.conf has besides its own.
     `gpus`: so many pretended NVIDIA GPUs on every node, with faults on command.
     `fixed`: machines are fixed (provider `static`), spares of the default partition; the local backend only.
     `groups`: nothing runs yet but the controller; nodes are for groups made through the API. n1..nN are the pool
@@ -58,6 +59,7 @@ class BedSpec:
     fixed: bool = False
     groups: bool = False
     gpus: int = 0
+    slurm_conf: str = ""
     settings: Overrides = field(default_factory=dict)
 
     @property

@@ -121,6 +121,7 @@ def _controller(plan: Plan) -> list[str]:
     return [
         *_CONTROLLER,
         f"SlurmctldHost=head({plan.hosts['head']})",
+        plan.spec.slurm_conf,
         *(_CONTAIN if plan.spec.contain else _FREE),
         *(_ACCOUNTING if plan.accounting else ("JobAcctGatherType=jobacct_gather/none",)),
     ]

@@ -51,6 +51,7 @@ def _slurm_conf(layout: Layout, plan: SlurmPlan) -> str:
     return "\n".join(
         [
             *_controller(layout, plan),
+            spec.slurm_conf,
             *_nodes(plan),
             *(for_groups(PARTITIONS) if spec.groups else _partitions(spec)),
             "",

@@ -3,6 +3,7 @@
 import getpass
 import json
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from steward.testbed import fake_gpus
 from steward.testbed.bed import BedSpec, Overrides
@@ -128,8 +129,16 @@ def merge(tables: Mapping[str, Table], over: Overrides) -> dict[str, Table]:
 
 def render(tables: Mapping[str, Table], groups: list[Table]) -> str:
     """TOML. Strings, numbers, booleans and lists of them are written the same in JSON."""
-    parts = [_table(f"[{name}]", table) for name, table in tables.items()]
-    return "\n".join([*parts, *(_table("[[groups]]", group) for group in groups)])
+    many = {"groups": groups}
+    parts = []
+    for name, table in tables.items():
+        many |= {f"{name}.{key}": value for key, value in table.items() if _are_tables(value)}
+        parts.append(_table(f"[{name}]", {key: value for key, value in table.items() if not _are_tables(value)}))
+    return "\n".join([*parts, *(_table(f"[[{name}]]", one) for name, found in many.items() for one in found)])
+
+
+def _are_tables(value: object) -> TypeGuard[list[Table]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
 
 
 def _table(head: str, table: Table) -> str:

@@ -46,6 +46,13 @@ def test_a_setting_given_to_the_bed_wins(tmp_path: Path) -> None:
     assert "retry_s" in repair
 
 
+def test_a_setting_may_be_a_list_of_tables(tmp_path: Path) -> None:
+    resume = {"max_resumes": 3, "default": [{"partition": "low", "mode": "any:1"}, {"mode": "1"}]}
+    text = local_toml(Layout(root=tmp_path), spec(tmp_path, resume=resume), listen=7000, http=7001)
+    assert tomllib.loads(text)["resume"] == resume
+    assert [group["name"] for group in tomllib.loads(text)["groups"]] == ["main", "spare"]
+
+
 def test_nodes_and_spares_are_groups_of_their_own(tmp_path: Path) -> None:
     text = local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001)
     groups = {group["name"]: group["nodes"] for group in tomllib.loads(text)["groups"]}

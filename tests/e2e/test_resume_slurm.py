@@ -1,0 +1,90 @@
+"""What Slurm itself does to a job: its time limit, a job that goes before it; and jobs that the site opts in."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steward.testbed.bed import Bed
+from tests.e2e.conftest import brought_up
+from tests.e2e.story import Story
+
+SLURM = """PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+PartitionName=low Nodes=ALL PriorityTier=0 PreemptMode=CANCEL
+"""
+RESUME = {
+    "preempted": True,
+    "checkpoint_signal": "USR1",
+    "checkpoint_before_s": 30,
+    "default": [{"partition": "low", "mode": "any:1,age=0"}],
+}
+LIMIT_S = 60.0
+LATE_S = 40.0
+"""Slurm looks at time limits every 30 s."""
+
+
+@pytest.fixture(scope="module")
+def site_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
+    """Nodes n1..n3; jobs in `low` are cancelled when others want their nodes, and resumed without asking for it."""
+    yield from brought_up(request, nodes=3, steward=True, slurm_conf=SLURM, settings={"resume": RESUME})
+
+
+@pytest.fixture(scope="module")
+def site(site_bed: Bed) -> Story:
+    place = Path(tempfile.mkdtemp(dir=site_bed.shared))
+    place.chmod(0o1777)
+    return Story(site_bed, place)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def limited(site: Story) -> int:
+    """A job on n1 that wants to go on after its minute; it runs while the other tests do."""
+    script = site.script(
+        "limited.sh",
+        f"""echo "run ${{SLURM_RESTART_COUNT:-0}}" >>{site.dir}/limited
+trap 'echo saved >>{site.dir}/limited' USR1
+[ "${{SLURM_RESTART_COUNT:-0}}" = 0 ] || exit 0
+while :; do sleep 0.5; done
+""",
+    )
+    job = site.submit(script, "--auto-resume=1,timeout=1", "-N1", "-wn1", "--exclusive", "-t1")
+    site.wait_state(job, "RUNNING")
+    return job
+
+
+def rules(site: Story, job: int) -> list[str]:
+    """Why each run was followed by another, or not; empty for one that ended well."""
+    return [run["rule"] for run in site.get(f"/v1/jobs/{job}/history")]
+
+
+def test_a_job_that_said_nothing_is_resumed_where_its_partition_is_and_one_that_said_no_is_not(site: Story) -> None:
+    fails = site.script("fails.sh", f"echo $SLURM_JOB_ID >>{site.dir}/fails\nexit 4\n")
+    silent = site.submit(fails, "-plow", "-N1", "-wn2")
+    refuses = site.submit(fails, "-plow", "-N1", "-wn3", "--auto-resume=0")
+    assert site.wait_end(refuses).exit_code == "4:0"
+    site.wait("the other has had its resume", lambda: len(site.lines("fails")) == 3)
+    assert site.wait_end(silent).exit_code == "4:0"
+    assert sorted(site.lines("fails")) == sorted([f"{silent}", f"{silent}", f"{refuses}"])
+    assert rules(site, silent) == ["resume.any", "resume.any_used"]
+
+
+def test_a_job_that_had_to_make_room_comes_back_when_there_is_room(site: Story) -> None:
+    on = ["-N2", "-wn[2,3]", "--exclusive"]
+    script = f'echo "low ${{SLURM_RESTART_COUNT:-0}}" >>{site.dir}/room\nsleep ${{SLURM_RESTART_COUNT:-300}}\n'
+    low = site.submit(site.script("low.sh", script), "--auto-resume=1", "-plow", *on)
+    site.wait("it runs", lambda: site.lines("room") == ["low 0"])
+    site.submit(site.script("first.sh", f"echo first >>{site.dir}/room\nsleep 3\n"), *on)
+    site.wait("the other has its nodes", lambda: site.lines("room")[1:] == ["first"], 60.0)
+    site.wait_state(low, "COMPLETED", 60.0)
+    assert site.lines("room") == ["low 0", "first", "low 1"]
+    assert rules(site, low) == ["resume.preempted", ""]
+    assert "to make room" in site.explain(f"{low}")
+
+
+def test_a_job_that_asked_for_it_may_save_before_its_time_limit_and_goes_on_after_it(site: Story, limited: int) -> None:
+    site.wait_state(limited, "COMPLETED", LIMIT_S + LATE_S)
+    assert site.lines("limited") == ["run 0", "saved", "run 1"]
+    assert rules(site, limited) == ["resume.timeout", ""]
+    assert "goes on after its time limit" in site.explain(f"{limited}")
