@@ -54,9 +54,10 @@ while :; do sleep 0.5; done
     return job
 
 
-def rules(site: Story, job: int) -> list[str]:
-    """Why each run was followed by another, or not; empty for one that ended well."""
-    return [run["rule"] for run in site.get(f"/v1/jobs/{job}/history")]
+def wait_rules(site: Story, job: int, *rules: str) -> None:
+    """Why each of its runs was followed by another, or not; empty for one that ended well."""
+    told = lambda: [run["rule"] for run in site.get(f"/v1/jobs/{job}/history")] == list(rules)  # noqa: E731
+    site.wait(f"the ledger has {rules}", told)
 
 
 def test_a_job_that_said_nothing_is_resumed_where_its_partition_is_and_one_that_said_no_is_not(site: Story) -> None:
@@ -67,7 +68,7 @@ def test_a_job_that_said_nothing_is_resumed_where_its_partition_is_and_one_that_
     site.wait("the other has had its resume", lambda: len(site.lines("fails")) == 3)
     assert site.wait_end(silent).exit_code == "4:0"
     assert sorted(site.lines("fails")) == sorted([f"{silent}", f"{silent}", f"{refuses}"])
-    assert rules(site, silent) == ["resume.any", "resume.any_used"]
+    wait_rules(site, silent, "resume.any", "resume.any_used")
 
 
 def test_a_job_that_had_to_make_room_comes_back_when_there_is_room(site: Story) -> None:
@@ -79,12 +80,12 @@ def test_a_job_that_had_to_make_room_comes_back_when_there_is_room(site: Story) 
     site.wait("the other has its nodes", lambda: site.lines("room")[1:] == ["first"], 60.0)
     site.wait_state(low, "COMPLETED", 60.0)
     assert site.lines("room") == ["low 0", "first", "low 1"]
-    assert rules(site, low) == ["resume.preempted", ""]
+    wait_rules(site, low, "resume.preempted", "")
     assert "to make room" in site.explain(f"{low}")
 
 
 def test_a_job_that_asked_for_it_may_save_before_its_time_limit_and_goes_on_after_it(site: Story, limited: int) -> None:
     site.wait_state(limited, "COMPLETED", LIMIT_S + LATE_S)
     assert site.lines("limited") == ["run 0", "saved", "run 1"]
-    assert rules(site, limited) == ["resume.timeout", ""]
+    wait_rules(site, limited, "resume.timeout", "")
     assert "goes on after its time limit" in site.explain(f"{limited}")

@@ -13,13 +13,9 @@ from steward.demo.screen import Screen
 from steward.demo.story import NODES, Script, play
 from steward.ports import PortError
 from steward.testbed import beds
-from steward.testbed.bed import Backend, BedError, BedSpec, Overrides
+from steward.testbed.bed import Backend, BedError, BedSpec
 
 _WIDTH = 110
-
-
-_NO_BACKOFF: Overrides = {"resume": {"backoff_s": [0.0]}}
-"""A job that is hit three times in half a minute would wait a minute before the third resume."""
 
 
 @click.command()
@@ -35,7 +31,6 @@ def demo(json_file: Path | None, svg: Path | None, backend: str, keep: bool) -> 
         dir=Path(tempfile.mkdtemp(prefix="steward-demo-", dir="/tmp")),
         backend=Backend(backend),
         nodes=NODES,
-        settings=_NO_BACKOFF,
     )
     console = wide(Console(record=svg is not None))
     bed = beds.make(spec)
