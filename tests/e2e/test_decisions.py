@@ -95,6 +95,7 @@ def test_scancel_ends_the_job_at_once(story: Story, moment: str) -> None:
             others = ",".join(f"n{i}" for i in range(1, 7) if f"n{i}" != victim)
             filler = story.submit(story.script("fill.sh", "sleep 600\n"), "-N5", "--exclusive", "-w", others)
             story.wait_state(filler, "RUNNING")
+        story.hurt(FaultKind.REFUSE_LAUNCH)  # else it may be back before we look
         story.hurt(FaultKind.KILL_NODE, victim)
         story.wait("the node is down", lambda: "DOWN" in story.node_state(victim), 10.0)
     story.bed.run(["scancel", str(job)])

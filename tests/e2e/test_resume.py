@@ -82,10 +82,12 @@ def test_a_frozen_node_is_marked_within_seconds(story: Story) -> None:
     story.wait("two tasks run", lambda: len(started(story)) == 2)
     victim = next(node for node in started(story) if node != story.job(job).batch_host)
 
+    story.hurt(FaultKind.REFUSE_LAUNCH)  # else it may be back before we look
     hurt_at = story.hurt(FaultKind.FREEZE_NODE, victim)
 
     story.wait("the node is down by us", lambda: "DOWN" in story.node_state(victim), 8.0)
     assert story.node_field(victim, "Reason").startswith("steward:")
+    story.hurt(FaultKind.ALLOW_LAUNCH)
     story.wait("two tasks run again", lambda: len(started(story, restart=1)) == 2)
     (story.dir / "go").touch()
     assert story.wait_end(job).state == "COMPLETED"
