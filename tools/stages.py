@@ -23,7 +23,7 @@ from pathlib import Path
 _GRACE_S = 30.0
 _LOOK_S = 0.1
 _NAMED_FAILURES = 10
-_SAID = 900
+_SAID = 1500
 """Characters of what a failed test said."""
 _LAST_LINES = 40
 """Of a stage that failed."""
