@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from steward.testbed.bed import Backend
 from steward.testbed.faults import FaultKind
 from tests.e2e.story import Story, task_script
 
@@ -74,6 +75,9 @@ def is_accounted_for(story: Story, job: int, victim: str, hurt_at: float) -> Non
     assert hurt_at - 1.0 <= incident["fault"] <= incident["detected"] <= incident["marked"] <= incident["running"]
     shown = story.bed.run(["scontrol", "-o", "show", "job", str(job)]).text
     assert f"AdminComment=steward: resumed 1x ({victim} " in shown
+    if story.bed.spec.backend is Backend.DOCKER:  # the local bed has no accounting
+        sacct = ["sacct", "-nXP", "-j", str(job), "-o", "AdminComment"]
+        story.wait("sacct has it", lambda: f"resumed 1x ({victim} " in story.bed.run(sacct).text)
 
 
 def test_a_frozen_node_is_marked_within_seconds(story: Story) -> None:
