@@ -14,6 +14,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("test bed of the end-to-end tests")
     group.addoption("--backend", choices=("local", "docker"), default="local", help="what it is made of")
+    group.addoption("--everywhere", action="store_true", help="on the docker one also what the local one suffices for")
     group.addoption("--slurm", default="", metavar="VERSION", help="its Slurm, such as 24.11 (default: what is there)")
     group.addoption("--bed", default="", metavar="DIR", help="use the one that is up in DIR, and leave it up")
     group.addoption("--requeues", type=int, default=15, help="how often a job is requeued in a row (3 s each)")

@@ -26,6 +26,31 @@ from tests.e2e.story import Story
 NODES = 6
 _IMPATIENT: Overrides = {"capacity": {"capacity_backoff_s": [0.5, 1.0]}}
 _LOG_LINES = 40
+ONLY_LOCAL = (
+    "test_deep.py",
+    "test_deep_slow",
+    "test_fixed",
+    "test_power",
+    "test_health_fabric",
+    "test_health_hooks",
+    "test_health_machine",
+    "test_health_view",
+)
+"""What the docker bed cannot do, or has a story of its own for."""
+TOLD_ONCE = (
+    "test_capacity_minimum",
+    "test_capacity_refusal",
+    "test_capacity_rollback",
+    "test_gate",
+    "test_health_admin",
+    "test_health_breaker",
+    "test_health_site",
+    "test_keep",
+    "test_resume_hard",
+    "test_resume_slurm",
+    "test_scontrol",
+)
+"""Stories that are the same on both beds, on the docker bed only with `--everywhere`."""
 _REPORT = pytest.StashKey[pytest.TestReport]()
 
 
@@ -114,22 +139,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What only one backend can do, or the other has a story of its own for, is tested there only."""
-    local = (
-        "test_deep.py",
-        "test_deep_slow",
-        "test_fixed",
-        "test_power",
-        "test_health_fabric",
-        "test_health_hooks",
-        "test_health_machine",
-        "test_health_view",
-        "test_keep",
-        "test_resume_hard",
-    )
-    only = {"test_docker": "docker", **dict.fromkeys(local, "local")}
-    wanted = next((backend for stem, backend in only.items() if collection_path.name.startswith(stem)), None)
-    return True if wanted is not None and config.getoption("--backend") != wanted else None
+    """What only one backend can do is tested there only; and so is, to save time, what is the same story on both."""
+    once = () if config.getoption("--everywhere") else TOLD_ONCE
+    name, backend = collection_path.name, config.getoption("--backend")
+    if name.startswith("test_docker"):
+        return None if backend == "docker" else True
+    return True if backend == "docker" and name.startswith((*ONLY_LOCAL, *once)) else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -68,18 +68,6 @@ def test_head_killed_at_a_step_of_a_case_comes_to_the_same_end(story: Story, ste
     assert {name: after[name] for name in after if name != "n2"} == {n: before[n] for n in before if n != "n2"}
 
 
-def test_a_hung_scontrol_harms_nobody(story: Story) -> None:
-    script = story.script("job.sh", "sleep 2; exit 4\n")
-    story.hurt(FaultKind.HANG_SCONTROL)
-    try:
-        job = story.submit(script, "--auto-resume=1", "-N1")
-        seen = story.wait_end(job, 120.0)
-        assert (seen.state, seen.exit_code) == ("FAILED", "4:0")
-    finally:
-        story.hurt(FaultKind.MEND_SCONTROL)
-    assert all("DRAIN" not in story.node_state(node) for node in ("n1", "n2", "n3", "n4", "n5", "n6"))
-
-
 def test_refused_launches_are_tried_again_and_seen(story: Story) -> None:
     story.hurt(FaultKind.REFUSE_LAUNCH)
     began = time.time()
