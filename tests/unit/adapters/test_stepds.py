@@ -72,7 +72,11 @@ def children(pid: int) -> list[int]:
 
 
 def state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    """Empty when it has been collected since."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def stepd(job: JobId = JOB, step: str = "0") -> str:
