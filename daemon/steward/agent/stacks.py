@@ -31,7 +31,11 @@ class Head(Protocol):
 
 
 class Stacks:
-    """One order of a job at a time. A job that did not opt in here is not looked at."""
+    """One order of a job at a time. A job that did not opt in here is not looked at.
+
+    First of all the head gets `progress` anew: a job that goes on may only seem to stand still, because the head's
+    clock was set forward since it was told.
+    """
 
     def __init__(
         self,
@@ -41,15 +45,19 @@ class Stacks:
         folders: JobFolders,
         head: Head,
         threads: Threads,
+        progress: Callable[[], tuple[Frame, ...]],
         write_s: float = WRITE_S,
         pids: Callable[[JobId], list[int]] | None = None,
     ) -> None:
         self._node, self._opted, self._folders, self._head = node, opted, folders, head
+        self._progress = progress
         self._threads, self._write_s, self._pids = threads, write_s, pids or _pids
         self._tasks: dict[JobId, asyncio.Task[None]] = {}
 
     def obey(self, order: StacksOrder) -> None:
         """Begin; never blocks."""
+        for frame in self._progress():
+            self._head.post(frame)
         known = self._opted.of(order.job)
         if order.job in self._tasks:
             return

@@ -10,14 +10,16 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import Job, JobState
 from steward.model.job_report import Progress
 from steward.model.observed import AgentView
-from steward.model.resume import Decision, JobMemory, Standstill
+from steward.model.resume import Attempt, Decision, JobMemory, Standstill
 from steward.model.why import Why
 from steward.policy.decide import Ruling, decide
 from steward.policy.draft import Draft
 from steward.policy.explain_words import ago
-from steward.policy.failure import Kind, told
+from steward.policy.failure import Kind, last_retry, told
 from steward.policy.rulings import requeue, requeue_by
 
+AGAIN_S = 5.0
+"""From one order to the next one for the same standstill."""
 TOGETHER_S = 120.0
 TOO_MANY = 3
 """So many jobs that stop within TOGETHER_S of each other have one cause, and it is none of theirs: a disk, a clock."""
@@ -33,14 +35,22 @@ class _Still:
 
 
 def follow_hangs(draft: Draft) -> None:
-    """Only of jobs that asked to be resumed, run, and did not say `hang=0`."""
+    """Only of jobs that asked to be resumed, run, and did not say `hang=0`. While not all nodes of a job can be heard,
+    all stays as it was."""
     for id in sorted(draft.jobs):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
-        found = None if job is None or not _is_watched(job, mem, draft) else _standstill(job, mem, draft)
-        if mem.hang is not None and not _is_same(mem.hang, mem, found):
-            draft.jobs[id] = mem = _over(mem, job, draft)
-        if job is not None and found is not None:
-            _follow(job, mem.hang or _begin(job, found, draft), found, draft)
+        if job is None or not _is_watched(job, mem, draft):
+            _over(mem, job, draft)
+        elif (views := _heard(job, draft)) is not None:
+            _judge(job, mem, views, draft)
+
+
+def _judge(job: Job, mem: JobMemory, views: Sequence[AgentView], draft: Draft) -> None:
+    found = _standstill(job, mem, views, draft)
+    if mem.hang is not None and not _is_same(mem.hang, mem, found):
+        _over(mem, job, draft)
+    if found is not None:
+        _follow(job, draft.jobs[job.id].hang or _begin(job, found, draft), found, draft)
 
 
 def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
@@ -65,40 +75,53 @@ def _where(hang: Standstill) -> str:
 
 
 def _is_watched(job: Job, mem: JobMemory, draft: Draft) -> bool:
+    """Not while a shim of it waits: what failed does not go on, and is being decided about."""
     wanted = draft.want.resume.hang if mem.mode.hang is None else mem.mode.hang
     runs = job.state is JobState.RUNNING and not job.is_completing and job.restarts == mem.restarts
-    return wanted and runs and mem.mode.on and draft.want.resume.enabled and mem.ended is None
+    asks = any(ask.job == job.id for ask in draft.seen.asks)
+    return wanted and runs and not asks and mem.mode.on and draft.want.resume.enabled and mem.ended is None
 
 
 def _is_same(hang: Standstill, mem: JobMemory, found: _Still | None) -> bool:
     return found is not None and (hang.restart, hang.step, hang.is_quiet) == (mem.restarts, found.step, found.is_quiet)
 
 
-def _over(mem: JobMemory, job: Job | None, draft: Draft) -> JobMemory:
+def _over(mem: JobMemory, job: Job | None, draft: Draft) -> None:
     """It goes on, or it ended."""
+    if mem.hang is None:
+        return
     if job is not None and job.state is JobState.RUNNING and job.restarts == mem.restarts:
         draft.tell("job.hang_over", f"job {mem.id} goes on", job=mem.id)
-    return replace(mem, hang=None)
+    draft.jobs[mem.id] = replace(mem, hang=None)
 
 
-def _standstill(job: Job, mem: JobMemory, draft: Draft) -> _Still | None:
-    """None while it goes on, and while not all that could speak against it can be heard."""
+def _heard(job: Job, draft: Draft) -> list[AgentView] | None:
+    """The views of all its nodes; None where one that could speak against a standstill is not heard."""
     views = [draft.seen.agents.get(node) for node in sorted(job.nodes)]
     heard = [view for view in views if view is not None and view.connected and not view.late]
-    if len(heard) < len(views) or not heard:
-        return None
-    told = [(view, one) for view in heard for one in view.progress if (one.job, one.restart) == (job.id, job.restarts)]
+    return heard if heard and len(heard) == len(views) else None
+
+
+def _standstill(job: Job, mem: JobMemory, views: Sequence[AgentView], draft: Draft) -> _Still | None:
+    """None while it goes on."""
+    told = [(view, one) for view in views for one in view.progress if (one.job, one.restart) == (job.id, job.restarts)]
     stepping = [one for _, one in told if one.step is not None and one.stepped is not None]
     return _no_step(mem, stepping, draft) if stepping else _quiet(job, told, draft)
 
 
 def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still | None:
-    """A checkpoint that was written since is a sign of life, too."""
+    """A checkpoint that was written since is a sign of life, too; what is retried begins anew. What was decided about
+    stays a standstill while no sign of life came since: an agent that began anew does not know the pace any more."""
     newest = max(told, key=lambda one: (one.stepped or 0.0, one.step or 0))
     pace_s = max((one.pace_s for one in told if one.pace_s is not None), default=None)
     last = max(at for one in told for at in (one.stepped, one.checkpointed) if at is not None)
+    retried = last_retry(mem)
+    if retried is not None and last <= retried.at:
+        last, pace_s = retried.at, None
     limit_s = hang_seconds(mem, pace_s, draft)
-    if draft.now < last + limit_s:
+    hang = mem.hang
+    is_known = hang is not None and hang.is_settled and hang.step == newest.step and last <= hang.since
+    if draft.now < last + limit_s and not is_known:
         draft.wake(last + limit_s)
         return None
     usual = "not known yet" if pace_s is None else f"{pace_s:.1f} s"
@@ -129,38 +152,62 @@ def _begin(job: Job, found: _Still, draft: Draft) -> Standstill:
     )
     draft.jobs[job.id] = replace(mem, hang=hang)
     draft.tell("job.hang", f"job {job.id} stands still: {found.text}", level=Level.WARNING, job=job.id)
-    why = Why(rule="job.hang", text=f"job {job.id} stands still", evidence=(found.text,))
-    nodes = frozenset(job.nodes)
-    key = f"{hang.name}:{draft.now:.0f}"
-    signal = mem.mode.stacks
-    draft.wish(CollectStacks(key=Key(f"stacks:{key}"), why=why, job=job.id, nodes=nodes, name=hang.name, signal=signal))
-    budget_s = draft.want.resume.check_budget_s
-    draft.wish(CheckNow(key=Key(f"check:hang:{key}"), why=why, nodes=nodes, budget_s=budget_s))
     return hang
 
 
 def _follow(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
-    prior = next((a for a in draft.jobs[job.id].attempts if a.decided_for == _decided_for(hang)), None)
+    prior = _ruling_of(hang, draft.jobs[job.id])
     if prior is not None and prior.is_requeue:
         requeue(job, prior.why, draft)
-    elif not hang.is_settled and not _waits(job, hang, draft):
+    elif not hang.is_settled and not _waits(job, hang, found, draft):
         _settle(job, hang, found, draft)
+
+
+def _ruling_of(hang: Standstill, mem: JobMemory) -> Attempt | None:
+    """By its time: that in its name is another one after the clock was set back."""
+    ours = [a for a in mem.attempts if a.decided_for.startswith(f"hang:{hang.name}:") and a.at >= hang.since]
+    return ours[-1] if ours else None
 
 
 def _decided_for(hang: Standstill) -> str:
     return f"hang:{hang.name}:{hang.since:.0f}"
 
 
-def _waits(job: Job, hang: Standstill, draft: Draft) -> bool:
-    """For what its tasks are doing and for the checks; no longer than the site says."""
+def _waits(job: Job, hang: Standstill, found: _Still, draft: Draft) -> bool:
+    """For what its tasks are doing, for the checks, and for a new word of how far it is (the last one may look old only
+    because our clock was set forward); no longer than the site says."""
     until = hang.since + draft.want.resume.hang_stacks_s
+    views = [draft.seen.agents[node] for node in sorted(job.nodes)]
+    silent = frozenset(view.node for view in views if hang.name not in view.bundles)
+    unchecked = frozenset(view.node for view in views if view.checked_at < hang.since)
+    unsure = any(one.job == job.id and one.at < hang.since for view in views for one in view.progress)
     draft.wake(until)
-    return draft.now < until and any(_is_awaited(node, hang, draft) for node in job.nodes)
+    if draft.now >= until or not (silent or unchecked or unsure):
+        return False
+    _look(job, hang, found, silent, unchecked, draft)
+    return True
 
 
-def _is_awaited(node: NodeName, hang: Standstill, draft: Draft) -> bool:
-    view = draft.seen.agents.get(node)
-    return view is not None and (hang.name not in view.bundles or view.checked_at < hang.since)
+def _look(
+    job: Job,
+    hang: Standstill,
+    found: _Still,
+    silent: frozenset[NodeName],
+    unchecked: frozenset[NodeName],
+    draft: Draft,
+) -> None:
+    """An order that an agent did not get (it was away, or we were) is given again; one that it has begun with is no
+    other for it."""
+    why = Why(rule="job.hang", text=f"job {job.id} stands still", evidence=(found.text,))
+    name, signal = f"{hang.name}:{hang.since:.0f}", draft.jobs[job.id].mode.stacks
+    if silent:
+        key = Key(f"stacks:{name}")
+        order = CollectStacks(key=key, why=why, job=job.id, nodes=silent, name=hang.name, signal=signal)
+        draft.wish(order, AGAIN_S)
+    if unchecked:
+        key, budget_s = Key(f"check:hang:{name}"), draft.want.resume.check_budget_s
+        order_s = AGAIN_S if key in draft.seen.failures else None
+        draft.wish(CheckNow(key=key, why=why, nodes=unchecked, budget_s=budget_s), order_s)
 
 
 def _settle(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:

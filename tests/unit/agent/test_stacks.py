@@ -70,6 +70,7 @@ class Bench:
                 folders=self.folders,
                 head=self,
                 threads=Threads(1),
+                progress=lambda: ({"t": "progress", "jobs": []},),
                 write_s=0.5,
                 pids=lambda job: [child.pid for child in self.children],
             )
@@ -77,7 +78,7 @@ class Bench:
             await stacks.rest()
 
         asyncio.run(obey())
-        return "".join(bundle_of(frame).text for frame in self.frames)
+        return "".join(bundle_of(frame).text for frame in self.frames if frame["t"] == "bundle")
 
 
 @pytest.fixture
@@ -97,6 +98,12 @@ def test_the_stacks_of_tasks_that_expect_the_signal_are_kept_and_no_other_dies(b
     assert "sent to the 1 of 2 processes" in text
     assert f"process {sleeps.pid}" in text
     assert (trains.poll(), sleeps.poll()) == (None, None)
+
+
+def test_how_far_jobs_are_is_told_before_their_stacks(bench: Bench) -> None:
+    bench.opt_in("any:1")
+    bench.collect("")
+    assert [frame["t"] for frame in bench.frames] == ["progress", "bundle"]
 
 
 def test_a_job_that_names_no_signal_gets_none(bench: Bench) -> None:

@@ -7,7 +7,9 @@ from steward.model.events import Event
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.job_report import Progress
+from steward.model.resume import Attempt, Decision
 from steward.model.resume_mode import ResumeMode
+from steward.model.why import Why
 from steward.policy.explain import explain_job
 from tests.builders.picture import T0, Picture, a_cluster, n
 
@@ -216,3 +218,64 @@ def test_explain_says_that_it_stands_still_and_where_its_stacks_are() -> None:
     assert "bundles/7-0-100" in explained(picture)
     assert "it is left running" in explained(answered(picture).then(1.0))
     assert "bundles/7-0-100" in explained(answered(stuck().then(3.0)).then(1.0))
+
+
+def test_while_an_agent_is_away_what_was_found_and_decided_stays() -> None:
+    decided = answered(stuck().then(3.0)).then(1.0)
+    away = decided.agent("n2", connected=False, lost_at=decided.now)
+    assert "job.hang_over" not in events(away)
+    back = away.then(61.0).agent("n2", connected=True)
+    assert "job.hang" not in events(back)
+    assert "RequeueJob" in kinds(back)
+    assert len(back.plan().memory.jobs[J7].attempts) == 1
+
+
+def test_orders_that_a_killed_head_did_not_give_are_given_by_the_next_one() -> None:
+    picture = stuck().then(1.0)
+    forgot = replace(picture, memory=replace(picture.memory, asked={}))
+    assert {"CollectStacks", "CheckNow"} <= set(kinds(forgot))
+
+
+def test_a_node_that_does_not_tell_its_stacks_is_asked_again_and_no_other() -> None:
+    picture = stuck().then(1.0).agent("n1", bundles=("7-0-100",), checked_at=T0 + 1.0).after(5.0)
+    assert [a.nodes for a in picture.plan().actions if isinstance(a, CollectStacks)] == [{"n2"}]
+
+
+def test_a_clock_that_is_set_forward_makes_no_standstill() -> None:
+    """The nodes are asked, and the answer comes with how far the job is."""
+    jumped = stepping(a_job(), ago_s=10.0).then().after(3600.0).then(2.0)
+    looked = answered(jumped)
+    assert "RequeueJob" not in kinds(looked)
+    fresh = answered(stepping(jumped, ago_s=12.0))
+    assert events(fresh) == ["job.hang_over"]
+    assert kinds(fresh) == []
+
+
+def test_an_agent_that_began_anew_and_forgot_the_pace_does_not_make_it_go_on() -> None:
+    decided = answered(stuck().then(3.0)).then(1.0)
+    again = stepping(decided.after(61.0), ago_s=400.0, pace_s=None)
+    assert "job.hang_over" not in events(again)
+    assert "RequeueJob" in kinds(again)
+
+
+def test_a_clock_that_is_set_back_does_not_lose_the_decision() -> None:
+    decided = answered(stuck().then(3.0)).then(1.0)
+    mem = decided.memory.jobs[J7]
+    assert mem.hang is not None
+    hang = replace(mem.hang, since=mem.hang.since - 3.0)
+    shifted = replace(decided, memory=replace(decided.memory, jobs={J7: replace(mem, hang=hang)}))
+    assert "RequeueJob" in kinds(shifted.after(61.0))
+
+
+def test_a_job_whose_shim_waits_for_an_answer_does_not_stand_still() -> None:
+    assert "CollectStacks" not in kinds(stuck().ask())
+
+
+def test_a_retried_step_has_as_long_for_its_first_step_as_one_whose_pace_is_not_known() -> None:
+    why = Why(rule="resume.retry", text="the step runs again", evidence=("n2",))
+    picture = stepping(a_job(), ago_s=100.0)
+    retry = Attempt(decided_for="ask", decision=Decision.RETRY, why=why, at=picture.now)
+    mem = replace(picture.memory.jobs[J7], attempts=(retry,))
+    loading = replace(picture, memory=replace(picture.memory, jobs={J7: mem}))
+    assert "CollectStacks" not in kinds(loading.after(3599.0))
+    assert "CollectStacks" in kinds(loading.after(3601.0))
