@@ -43,18 +43,15 @@ def ask(path: Path, args: list[str] = NVRX_ARGS, timeout_s: float = LIMIT_S) -> 
         return call(Request(args=args), timeout=timeout_s)
 
 
-def known(path: Path) -> Any:
-    """What is answered when the agent was asked in time: on a busy machine its thread may take longer than 50 ms."""
-    answers = iter(lambda: ask(path), None)
-    return next(one for one in answers if "did not answer in time" not in one.output)
-
-
 @contextmanager
-def agent(path: Path, *findings: Finding) -> Iterator[None]:
-    """The agent's own socket and desk, in a thread."""
+def agent(path: Path, *findings: Finding, takes_s: float = 0.0) -> Iterator[threading.Event]:
+    """The agent's own socket and desk, in a thread; the event is set when it was asked."""
+    asked = threading.Event()
     desk = VerdictDesk(findings=lambda: findings, mode=mode_of(Limits()))
 
     async def serve(_request: AgentRequest, peer: int) -> bytes:
+        asked.set()
+        time.sleep(takes_s)  # the whole agent stands still
         return desk.serve(peer)
 
     loop = asyncio.new_event_loop()
@@ -63,7 +60,7 @@ def agent(path: Path, *findings: Finding) -> Iterator[None]:
     thread.start()
     until(path.exists)
     try:
-        yield
+        yield asked
     finally:
         loop.call_soon_threadsafe(task.cancel)
         thread.join()
@@ -101,17 +98,37 @@ def until(is_so: Any) -> None:
 
 def test_a_node_that_the_agent_knows_to_be_fine_is_healthy(service: Path) -> None:
     with agent(service / "agent.sock", FINE):
-        response = known(service / "nvhcd.sock")
+        response = ask(service / "nvhcd.sock")
     assert (response.success, response.exit_code, response.error) == (True, 0, "")
     assert json.loads(response.output) == {"fail_count": 0, "failed_checks": [], "text": "fine"}
 
 
 def test_a_node_with_a_fatal_fault_is_unhealthy_and_the_fault_is_named(service: Path) -> None:
     with agent(service / "agent.sock", FINE, LOST):
-        response = known(service / "nvhcd.sock")
+        response = ask(service / "nvhcd.sock")
     assert (response.success, response.exit_code) == (False, 1)
     assert json.loads(response.output)["failed_checks"] == ["kernel_log.xid79"]
     assert json.loads(response.output)["text"] == "Xid 79"
+
+
+def test_an_agent_that_is_slow_on_a_busy_machine_is_waited_for(service: Path) -> None:
+    with agent(service / "agent.sock", LOST, takes_s=0.5):
+        response = ask(service / "nvhcd.sock")
+    assert (response.success, response.exit_code) == (False, 1)
+
+
+def test_a_service_that_is_told_to_end_answers_who_waits_before(tmp_path: Path) -> None:
+    with (
+        agent(tmp_path / "agent.sock", LOST, takes_s=1.5) as asked,
+        running(tmp_path) as process,
+        ThreadPoolExecutor(1) as rank,
+    ):
+        until(lambda: (tmp_path / "nvhcd.sock").exists())
+        waiting = rank.submit(ask, tmp_path / "nvhcd.sock")
+        assert asked.wait(LIMIT_S)
+        process.send_signal(signal.SIGTERM)
+        assert not waiting.result(LIMIT_S).success
+        assert process.wait(LIMIT_S) == 0
 
 
 def test_without_an_agent_a_node_is_healthy_and_it_is_told_that_nothing_is_known(service: Path) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from steward.adapters.verdict_line import ASKED, MAX_ANSWER, Unknown, Verdict, verdict_of
 
-LIMIT_S = 0.05
-"""The agent answers from memory: one that takes longer is frozen, or the machine is."""
+LIMIT_S = 2.0
+"""The agent answers from memory, in milliseconds, but a machine on which a job just died is busy (core files, many
+processes that end), and ft_launcher waits 60 s. An agent that takes longer than this is frozen, or the machine is."""
 
 
 def ask_verdict(agent: Path, *, limit_s: float = LIMIT_S) -> Verdict:

@@ -7,8 +7,8 @@ from steward.adapters.verdict_line import Bad, Fine, Unknown, Verdict
 
 
 def response_to(verdict: Verdict) -> HealthCheckResponse:
-    """Unhealthy only for what takes a node out of service. The client parses `output` and wants `fail_count` in it, or
-    takes the node for unhealthy."""
+    """Unhealthy only for what takes a node out of service. The client parses `output`: without a
+    `fail_count` in it NVRx 0.6 takes the node for unhealthy, 0.7 for healthy."""
     match verdict:
         case Bad(severity=severity, check=check, text=text) if severity.takes_out:
             said = {"fail_count": 1, "failed_checks": [check], "severity": severity.value, "text": text}

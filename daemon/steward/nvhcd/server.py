@@ -7,7 +7,7 @@ import grpc
 
 from steward.adapters.nvhcd_messages import METHOD, SERVICE, packed
 from steward.adapters.socket_path import make_free
-from steward.adapters.verdict_ask import ask_verdict
+from steward.adapters.verdict_ask import LIMIT_S, ask_verdict
 from steward.nvhcd.response import response_to
 
 THREADS = 8
@@ -47,7 +47,7 @@ class HealthService:
 
     def stop(self) -> None:
         """Calls that wait are answered before."""
-        self._server.stop(grace=1.0).wait()
+        self._server.stop(grace=LIMIT_S + 0.5).wait()
 
     def _answer(self, _request: bytes, _context: object) -> bytes:
         return packed(response_to(ask_verdict(self._agent)))
