@@ -64,8 +64,19 @@ def test_a_person_is_believed_too_after_the_mark_was_set_again() -> None:
 
 
 @pytest.mark.parametrize("hours", [1, 24])
-def test_a_controller_that_began_long_after_the_mark_had_written_it(hours: int) -> None:
-    picture = waiting().after(hours * 3600.0).then()
-    picture = in_service(read(picture, began=0.0)).then(2)
-    picture = read(picture, began=1.0)
-    assert signs(picture) == []
+def test_a_controller_that_began_without_its_state_is_not_taken_for_a_person(hours: int) -> None:
+    picture = read(waiting().after(hours * 3600.0).then(), began=0.0).then(1)
+    picture = in_service(picture).then(2)
+    assert len(signs(read(picture, began=1.0))) == 1
+
+
+@pytest.mark.parametrize("jump_s", [3600.0, -3600.0])
+def test_a_clock_that_jumps_while_the_controller_is_away_changes_nothing(jump_s: float) -> None:
+    picture = in_service(waiting().then(1)).then(2).then(jump_s).then(1)
+    assert len(signs(read(picture.then(1), began=1.0))) == 1
+
+
+def test_a_person_is_believed_under_a_controller_that_has_shown_the_mark() -> None:
+    picture = read(waiting().then(2), began=1.0).then(3)
+    picture = in_service(picture).then(2)
+    assert signs(read(picture, began=6.0)) == []
