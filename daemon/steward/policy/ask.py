@@ -42,7 +42,9 @@ def _answer(ask: Ask, draft: Draft) -> None:
         return
     prior = next((a for a in mem.attempts if a.decided_for == ask.id), None)
     refusal = _refusal(ask, job, draft)
-    if refusal is not None:
+    if refusal is not None and _is_on_its_way_back(mem):
+        _tell(ask, Answer.STOP, refusal, draft)
+    elif refusal is not None:
         _stop(ask, refusal, draft)
     elif job.is_pending or job.restarts > ask.restart:
         _tell(ask, Answer.REQUEUE, Why(rule="ask.requeued", text="the job was requeued"), draft)
@@ -50,6 +52,13 @@ def _answer(ask: Ask, draft: Draft) -> None:
         _carry_on(ask, job, prior, draft)
     else:
         _decide(ask, job, mem, failed_at, too_late, draft)
+
+
+def _is_on_its_way_back(mem: JobMemory) -> bool:
+    """Whether a requeue of this run was decided and has not come yet: it must stay the last ruling, or the same requeue
+    would be taken for Slurm's own and cost a second resume."""
+    last = mem.attempts[-1] if mem.attempts else None
+    return last is not None and last.is_requeue and last.requeued is None and last.restart == mem.restarts
 
 
 def _stop_unknown(ask: Ask, job: Job | None, failed_at: float, draft: Draft) -> None:

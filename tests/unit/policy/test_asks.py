@@ -90,6 +90,16 @@ def test_a_job_that_slurm_requeued_meanwhile_is_not_requeued_again() -> None:
     assert picture.plan().memory.jobs[7].resumes == 1  # type: ignore[index]
 
 
+def test_a_script_that_asks_while_its_step_brought_the_requeue_under_way_costs_no_second_resume() -> None:
+    """Slurm 22.05 does not say what a job that it clears away will be."""
+    step = asked(STEP).failing("n1", Severity.DEGRADED, event=False).then().marked("n1").after(0.1)
+    ending = step.then(0.1).change_job(state=JobState.UNKNOWN, flags=frozenset({"COMPLETING"})).see(asks=())
+    script = ending.ask(BATCH)
+    assert answers(script) == [(Answer.STOP, frozenset())]
+    back = script.then(0.1).see(asks=()).requeued().plan()
+    assert back.memory.jobs[7].resumes == 1  # type: ignore[index]
+
+
 def test_a_batch_script_on_good_hosts_is_requeued_without_the_culprit() -> None:
     picture = excised(asked(BATCH).lost("n2"))
     (requeue,) = [a for a in picture.plan().actions if isinstance(a, RequeueJob)]
