@@ -54,6 +54,7 @@ class Failure:
     """`status` is the raw wait status of what failed, `exits` of its tasks that ended badly, where they are known.
 
     `state` and `reason` are Slurm's. `evidence` speaks against nodes of the run and was not used for a retry yet.
+    `age_s` is None where its start is not known, or seems to be to come (the clock was set back).
     `stalls` counts the resumes in a row that brought no newer checkpoint (0 where none is known).
     """
 
@@ -171,7 +172,7 @@ def _failure(
         exits=exits,
         evidence=found,
         signs=signs,
-        age_s=None if since is None else failed_at - since,
+        age_s=None if since is None or since > failed_at else failed_at - since,
         resumes=mem.resumes,
         unproven=mem.unproven,
         stalls=stalls(mem),

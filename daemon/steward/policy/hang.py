@@ -46,6 +46,8 @@ def follow_hangs(draft: Draft) -> None:
 
 
 def _judge(job: Job, mem: JobMemory, views: Sequence[AgentView], draft: Draft) -> None:
+    if mem.hang is not None and mem.hang.since > draft.now:  # the clock was set back while nobody looked
+        mem = draft.jobs[job.id] = replace(mem, hang=replace(mem.hang, since=draft.now))
     found = _standstill(job, mem, views, draft)
     if mem.hang is not None and not _is_same(mem.hang, mem, found):
         _over(mem, job, draft)
