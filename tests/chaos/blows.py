@@ -19,6 +19,8 @@ def set_clock(bench: Bench, by: float) -> None:
     for run in world.slurm.runs.values():
         run.step_started += by
         run.completing_until += by
+        run.still_since = None if run.still_since is None else run.still_since + by
+    world.watches.shift(by)
     for name in world.slurm.silent_since:
         world.slurm.silent_since[name] += by
     if isinstance(world, GroupWorld):

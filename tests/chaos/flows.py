@@ -294,4 +294,3 @@ DEEP = Flow(
     },
     ends={"done": _deep_at(DeepState.DONE)},
 )
-FLOWS = (*REPAIRS, *GROUPS, DEEP)

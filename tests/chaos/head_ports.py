@@ -65,7 +65,7 @@ class AgentsOfWorld:
         self._tell(lambda: self.world.apply(order))
 
     def collect_stacks(self, order: CollectStacks) -> None:
-        """No task of the world has stacks."""
+        self._tell(lambda: self.world.apply(order))
 
     def mend(self, order: MendNode) -> None:
         self._tell(lambda: self.world.apply(order))

@@ -14,9 +14,11 @@ from tests.chaos import page
 from tests.chaos.cell import run_cell, run_control
 from tests.chaos.columns import COLUMNS, Column
 from tests.chaos.flow import Flow
-from tests.chaos.flows import FLOWS
+from tests.chaos.flows import DEEP, GROUPS, REPAIRS
+from tests.chaos.hang_flows import HANGS
 from tests.chaos.table import Row
 
+FLOWS = (*REPAIRS, *HANGS, *GROUPS, DEEP)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 
 

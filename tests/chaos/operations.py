@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
+from steward.model.resume_mode import ResumeMode
 from tests.chaos import blows
 from tests.chaos.bench import Bench
 from tests.chaos.columns import COLUMNS
@@ -15,6 +16,7 @@ from tests.property.law import Law
 
 NODES = [NodeName(f"n{i}") for i in (1, 2, 3, 4, 6)]
 """n5 has the job of somebody who did not opt in: it must come through all of it."""
+MANY = ResumeMode.parse("any:20,max=20,age=0,backoff=0,hang=10")
 PAUSES_S = (0.0, 0.3, 1.0, 3.0, 8.0, 20.0)
 
 
@@ -31,6 +33,20 @@ def _submit(bench: Bench, node: NodeName) -> None:
     job = bench.world.submit(1 + int(node[1:]) % 3, works_s=12.0, spare=node in NODES[3:])
     assert isinstance(bench.law, Law)
     bench.law.opted.add(job)
+
+
+def _submit_stepping(bench: Bench, node: NodeName) -> None:
+    """It tells its steps and may be resumed without evidence, so that it ends well wherever it hangs."""
+    job = bench.world.submit(1 + int(node[1:]) % 2, mode=MANY, works_s=12.0, step_s=0.7)
+    assert isinstance(bench.law, Law)
+    bench.law.opted.add(job)
+
+
+def _hang(bench: Bench, node: NodeName) -> None:
+    """Only jobs that tell their steps: nobody would find the others."""
+    for job in bench.world.slurm.jobs.values():
+        if node in job.nodes and bench.world.slurm.runs[job.id].step_s is not None:
+            bench.world.stand_still(job.id)
 
 
 def _cancel(bench: Bench, node: NodeName) -> None:
@@ -62,6 +78,8 @@ def _degraded(bench: Bench, node: NodeName) -> None:
 
 KINDS: dict[str, Callable[[Bench, NodeName], None]] = {
     "submit": _submit,
+    "submit, with steps": _submit_stepping,
+    "job hangs": _hang,
     "scancel": _cancel,
     "admin drains": _drain,
     "admin resumes": _undrain,

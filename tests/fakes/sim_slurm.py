@@ -36,6 +36,14 @@ class Run:
     attempt: int = 0
     step_runs: bool = False
     step_started: float = 0.0
+    step_s: float | None = None
+    """From one step of its work to the next, which it tells; None: it tells none."""
+    still_since: float | None = None
+    """It does nothing any more: it hangs, or its tasks have ended."""
+
+    @property
+    def hangs(self) -> bool:
+        return self.step_runs and self.still_since is not None
 
 
 @dataclass(slots=True)
@@ -252,7 +260,7 @@ class SimSlurm:
                 continue
             usable = [name for name in usable if name not in mine]
             run.started = run.step_started = now
-            run.step_runs, run.attempt, run.lingering = True, 0, frozenset()
+            run.step_runs, run.attempt, run.lingering, run.still_since = True, 0, frozenset(), None
             self.jobs[id] = replace(
                 job, state=JobState.RUNNING, nodes=frozenset(mine), batch_host=mine[0], started=now, reason=""
             )

@@ -7,6 +7,7 @@ from steward.model.action import (
     AllowRequeue,
     AnswerAsk,
     CheckNow,
+    CollectStacks,
     CommentJob,
     DownNode,
     DrainNode,
@@ -140,6 +141,8 @@ class World(Cluster):
             case CheckNow():
                 for node in action.nodes:
                     self.machines.check_now(node, self.now)
+            case CollectStacks():
+                self.watches.collect(action, self.machines, self.now)
             case LetGo():
                 told = {node for node in action.nodes if (at := self.machines.of(node)) and at.agent_speaks(self.now)}
                 self.slurm.let_go(action.job, told, action.before, self.now)
@@ -158,6 +161,7 @@ class World(Cluster):
             return ""
         if action.answer is Answer.RETRY:
             run.attempt, run.step_runs, run.step_started = ask.attempt + 1, True, self.now
+            run.still_since = None
         elif action.answer is Answer.STOP:
             self._failure_stands(job, ask.kind)
         return ""

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job import Job, JobState
+from steward.model.job_report import Progress
 from steward.model.node import Node
 from steward.model.resume_mode import ResumeMode
+from tests.fakes.job_steps import Watches, told_by
 from tests.fakes.machines import Machine, Machines
 from tests.fakes.sim_slurm import Run, SimSlurm
 
@@ -29,6 +31,7 @@ class Cluster:
     machines: Machines = field(default_factory=Machines)
     asks: dict[AskId, Ask] = field(default_factory=dict)
     opted: dict[JobId, OptedIn] = field(default_factory=dict)
+    watches: Watches = field(default_factory=Watches)
     answers: list[tuple[AskId, Answer]] = field(default_factory=list)
     agents_since: float = START - 1000
     slurm_hangs_until: float = 0.0
@@ -49,8 +52,10 @@ class Cluster:
         spare: bool = False,
         bug_after_s: float | None = None,
         requeue: bool = True,
+        step_s: float | None = None,
     ) -> JobId:
-        """A batch job; `spare`: it was submitted with --no-kill and one node more than its step needs."""
+        """A batch job; `spare`: it was submitted with --no-kill and one node more than its step needs; `step_s`: it
+        tells a step every so many seconds."""
         id = JobId(next(self.ids))
         self.slurm.jobs[id] = Job(
             id=id,
@@ -62,14 +67,21 @@ class Cluster:
             submitted=self.now,
             requeue=requeue,
         )
-        self.slurm.runs[id] = Run(works_s=works_s, spare=spare, bug_after_s=bug_after_s)
+        self.slurm.runs[id] = Run(works_s=works_s, spare=spare, bug_after_s=bug_after_s, step_s=step_s)
         if mode is not None:
             self.opted[id] = OptedIn(job=id, uid=USER, mode=mode, restart=0, at=self.now)
         return id
 
+    def stand_still(self, id: JobId) -> None:
+        """Its tasks wait for each other for ever; its own end does not come any more."""
+        run = self.slurm.runs[id]
+        if run.step_runs and run.still_since is None:
+            run.still_since = self.now
+
     def restart_head(self) -> None:
         """Views, waiting asks and connections are new; agents come back soon."""
         self.agents_since = self.now
+        self.watches.forget_head()
         self.machines.forget_views()
 
     # The clock
@@ -82,6 +94,7 @@ class Cluster:
 
     def _tick(self) -> None:
         self.machines.update_views(self.known(), self.now)
+        self._watch_jobs()
         if not self.slurm_away:
             self._control()
         for id in list(self.slurm.jobs):
@@ -96,6 +109,15 @@ class Cluster:
         for job in slurm.schedule(now, slurm.nodes.keys() - used):
             if job in self.opted:
                 self.opted[job] = replace(self.opted[job], restart=slurm.jobs[job].restarts, at=now)
+
+    def _watch_jobs(self) -> None:
+        here: dict[NodeName, list[Progress]] = {}
+        for id, opted in self.opted.items():
+            job = self.slurm.jobs[id]
+            if job.is_active and opted.restart == job.restarts:
+                for node, one in told_by(job, self.slurm.runs[id], opted, self.now).items():
+                    here.setdefault(node, []).append(one)
+        self.watches.look(self.machines, here, self.now)
 
     def known(self) -> set[NodeName]:
         """Names that an agent may speak for."""
@@ -125,10 +147,10 @@ class Cluster:
             return
         if self.slurm_away and not dead:
             return
-        if (dead and ran > NOTICE_S) or (run.bug_after_s is not None and ran >= run.bug_after_s):
-            run.step_runs = False
+        if (dead and ran > NOTICE_S) or (run.bug_after_s is not None and ran >= run.bug_after_s and not run.hangs):
+            run.step_runs, run.still_since = False, run.still_since or self.now
             self._fail(job, AskKind.STEP)
-        elif ran >= run.works_s:
+        elif ran >= run.works_s and not run.hangs:
             self.slurm.finish(id, JobState.COMPLETED, self.now)
 
     def _fail(self, job: Job, kind: AskKind) -> None:

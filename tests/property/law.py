@@ -40,6 +40,7 @@ from steward.model.plan import Plan
 from steward.model.reservation import Reservation
 from steward.policy.budget import REPLACING
 from steward.policy.plan import plan
+from tests.property.hang_law import HangLaw
 
 COMMANDS = ("Action:Replace", "Action:Reboot")
 SLURMS_OWN = ("Kill task failed (JobId=7 StepId=0)", "Prolog error", "gres/gpu count too low (7 < 8)")
@@ -62,6 +63,10 @@ class Law:
     opted: set[JobId] = field(default_factory=set)
     orders: Counter[tuple[JobId, int]] = field(default_factory=Counter)
     """Orders to let go, of each run of each job."""
+    hang: HangLaw = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.hang = HangLaw(self.want)
 
     def __call__(self, seen: Observed, memory: Memory, decided: Plan) -> None:
         for action in decided.actions:
@@ -69,6 +74,7 @@ class Law:
         self._budgets(decided)
         self._ladder(memory, decided)
         kept_within_bounds(decided, self.want)
+        self.hang(seen, memory, decided)
         self._quiet_and_deterministic(seen, memory, decided)
 
     def _ladder(self, memory: Memory, decided: Plan) -> None:

@@ -11,13 +11,16 @@ from steward.model.health import Advice, Scope, Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.mark import SPARE
+from steward.model.resume_mode import ResumeMode
 from tests.fakes.head import Head
 from tests.fakes.world import World
 from tests.fakes.world_cluster import ON
 from tests.property.law import Law
 
 NODES = 6
-FEW = ResumePolicy(max_resumes=2)
+FEW = ResumePolicy(max_resumes=2, hang_least_s=6.0, hang_most_s=15.0, hang_quiet_s=12.0, hang_stacks_s=4.0)
+ANY = ResumeMode.parse("any:1,age=0,hang=1")
+STEP_S = 0.7
 QUICK = RepairPolicy(
     settle_degraded_s=0.5,
     drain_deadline_s=20.0,
@@ -107,6 +110,21 @@ def _submit(head: Head, blow: Blow) -> None:
         head.watch.opted.add(job)
 
 
+def _submit_stepping(head: Head, blow: Blow) -> None:
+    """A job that tells its steps: under any:N, on evidence only, or not opted in."""
+    mode = (ANY, ON, None)[blow.size - 1]
+    job = head.world.submit(2, works_s=20.0, mode=mode, step_s=STEP_S)
+    if mode is not None:
+        opted_in(head, job)
+
+
+def _hang(head: Head, blow: Blow) -> None:
+    """The jobs on the node, or (`size` 3) all of them at about the same time."""
+    for job in list(head.world.slurm.jobs.values()):
+        if blow.size == 3 or blow.node in job.nodes:
+            head.world.stand_still(job.id)
+
+
 def _cancel(head: Head, blow: Blow) -> None:
     for job in list(head.world.slurm.jobs):
         head.world.slurm.cancel(job, head.world.now)
@@ -159,6 +177,8 @@ BLOWS: dict[str, Callable[[Head, Blow], None]] = {
     "Action:Replace": _admin("FAIL", "Action:Replace"),
     "Action:Reboot": _admin("FAIL", "Action:Reboot"),
     "submit": _submit,
+    "submit, with steps": _submit_stepping,
+    "hang": _hang,
     "cancel": _cancel,
     "refuse launches": lambda head, blow: head.world.machines.refusals.extend(["capacity: none left"] * blow.size),
     "break launches": lambda head, blow: head.world.machines.refusals.extend(["quota exceeded"] * blow.size),
@@ -225,8 +245,10 @@ def a_site_head(spares: int = 2, works_s: float = 30.0) -> Head:
 
 
 def _started(world: World, want: Desired, works_s: float) -> Head:
-    head = Head(world=world, want=want, watch=Law(want))
-    for job in (world.submit(2, works_s=works_s), world.submit(2, works_s=works_s + 10, spare=True)):
+    law = Law(want)
+    law.hang.hangs = lambda job: world.slurm.runs[job].hangs
+    head = Head(world=world, want=want, watch=law)
+    for job in (world.submit(2, works_s=works_s, step_s=STEP_S), world.submit(2, works_s=works_s + 10, spare=True)):
         opted_in(head, job)
     head.run(2.0)
     return head

@@ -32,6 +32,9 @@ NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
 @example(story=[blow("shared fault", f"n{i}") for i in range(1, 7)] + [blow("kill", "n2", after_s=3.0)])
 @example(story=[blow("gres too low", "n4"), blow("admin drains", "n4", after_s=1.0), blow("suspect", "n1")])
 @example(story=[blow("kill", f"n{1 + i % 6}", after_s=20.0) for i in range(8)])
+@example(story=[blow("submit, with steps"), blow("hang", "n5", after_s=8.0), blow("head killed", after_s=6.0, size=3)])
+@example(story=[blow("submit, with steps", size=2), blow("hang", "n6", after_s=8.0), blow("degraded", "n6")])
+@example(story=[blow("submit, with steps"), blow("hang", size=3, after_s=8.0), blow("all agents vanish", after_s=3.0)])
 def test_every_story_keeps_the_law_and_comes_to_rest(story: list[Blow]) -> None:
     head = a_head()
     tell(head, story)
@@ -71,7 +74,13 @@ def comes_to_rest(head: Head) -> list[str]:
 
 
 def person_looks(head: Head) -> None:
+    """He also cancels the jobs that stand still and are left to their users."""
     assert head.memory is not None
+    for id, run in head.world.slurm.runs.items():
+        mem = head.memory.jobs.get(id)
+        hang = mem.hang if mem else None
+        if run.hangs and (mem is None or run.step_s is None or (hang is not None and hang.is_settled)):
+            head.world.slurm.cancel(id, head.world.now)
     incidents = [incident for incident in head.memory.incidents.values() if incident.over is None]
     if head.memory.breakers or incidents:
         head.memory = resume_actions(head.memory, head.world.now)

@@ -1,0 +1,122 @@
+"""Steps of simulated jobs, and what the agents of their nodes make of them, as agent/job_watch.py and stacks.py do."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from steward.model.action import CollectStacks
+from steward.model.ask import OptedIn
+from steward.model.health import Incarnation
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.job_report import Progress
+from steward.model.observed import AgentView
+from tests.fakes.machines import Machines
+from tests.fakes.sim_slurm import Run
+
+FEWEST = 5
+"""So many pauses make a job's pace known."""
+WRITE_S = 0.5
+"""From the order to the bundle of stacks."""
+TELL_QUIET_S = 3.0
+
+Here = Mapping[NodeName, Sequence[Progress]]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Watch:
+    """One agent's, from its start to its end."""
+
+    sent: tuple[Progress, ...] | None = None
+    """What the head was last told; None: nothing since they are connected."""
+    heard: dict[tuple[JobId, int], tuple[int, int]] = field(default_factory=dict)
+    """Of each run the last step, and how many pauses were seen."""
+    collecting: dict[str, float] = field(default_factory=dict)
+    """Bundles that are being made, and when each is ready."""
+
+    def with_pace(self, one: Progress) -> Progress:
+        if one.step is None:
+            return one
+        key = (one.job, one.restart)
+        last, pauses = self.heard.get(key, (one.step, 0))
+        pauses += last != one.step
+        self.heard[key] = (one.step, pauses)
+        return one if pauses >= FEWEST else replace(one, pace_s=None)
+
+
+@dataclass(slots=True)
+class Watches:
+    """Those of all agents. `bundles` is what the head has got of each machine."""
+
+    of: dict[NodeName, _Watch] = field(default_factory=dict)
+    bundles: dict[Incarnation, tuple[str, ...]] = field(default_factory=dict)
+
+    def forget_head(self) -> None:
+        """A new one knows nothing."""
+        self.bundles.clear()
+        for watch in self.of.values():
+            watch.sent = None
+
+    def shift(self, by: float) -> None:
+        """The clock was set; what lasts goes on lasting as long."""
+        for watch in self.of.values():
+            watch.collecting = {name: at + by for name, at in watch.collecting.items()}
+
+    def collect(self, order: CollectStacks, machines: Machines, now: float) -> None:
+        """How far its jobs are is told anew by each agent that is reached."""
+        for node in order.nodes:
+            machine = machines.of(node)
+            if machine is not None and machine.agent_speaks(now):
+                watch = self.of.setdefault(node, _Watch())
+                watch.collecting.setdefault(order.name, now + WRITE_S)
+                watch.sent = None
+
+    def look(self, machines: Machines, here: Here, now: float) -> None:
+        """What agents see of their jobs, and the head of that."""
+        firsts = machines.firsts()
+        for node in {*here, *self.of}:
+            machine, view = firsts.get(node), machines.views.get(node)
+            if machine is None or not machine.agent_lives(now):
+                self.of.pop(node, None)
+                continue
+            watch = self.of.setdefault(node, _Watch())
+            told = tuple(watch.with_pace(one) for one in here.get(node, ()))
+            if view is None or not view.connected or not machine.agent_speaks(now):
+                watch.sent = None
+            else:
+                machines.views[node] = self._tell(watch, told, view, machine.incarnation, now)
+
+    def _tell(
+        self, watch: _Watch, told: tuple[Progress, ...], view: AgentView, incarnation: Incarnation, now: float
+    ) -> AgentView:
+        if watch.sent is None or _essence(watch.sent) != _essence(told):
+            watch.sent = told
+        ready = tuple(name for name, at in watch.collecting.items() if now >= at)
+        for name in ready:
+            del watch.collecting[name]
+        if ready:
+            self.bundles[incarnation] = (*self.bundles.get(incarnation, ()), *ready)[-8:]
+        return replace(view, progress=watch.sent, bundles=self.bundles.get(incarnation, ()))
+
+
+def _essence(told: Iterable[Progress]) -> list[Progress]:
+    """Without what time alone changes."""
+    return [replace(one, stepped=None, at=0.0, quiet_s=float(one.quiet_s > 0.0)) for one in told]
+
+
+def told_by(job: Job, run: Run, opted: OptedIn, now: float) -> dict[NodeName, Progress]:
+    """What can be seen of an opted-in job on its nodes; its steps are told where its script runs."""
+    quiet_s = 0.0 if run.still_since is None or run.step_s is not None else now - run.still_since
+    seen = Progress(
+        job=job.id,
+        restart=opted.restart,
+        node=NodeName(""),
+        quiet_s=quiet_s if quiet_s >= TELL_QUIET_S else 0.0,
+        at=now,
+    )
+    found = {node: replace(seen, node=node) for node in job.nodes}
+    if run.step_s is not None and job.batch_host in found:
+        until = now if run.still_since is None else run.still_since
+        step = int((until - run.step_started) / run.step_s + 1e-6)
+        stepped = run.step_started + step * run.step_s
+        found[job.batch_host] = replace(found[job.batch_host], step=step, stepped=stepped, pace_s=run.step_s)
+    return found
