@@ -7,6 +7,7 @@ from steward.model.case import Step
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.memory import Memory
+from steward.model.node import Node
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from tests.fakes.deep_world import DeepSlurm
@@ -77,7 +78,7 @@ def unrest(world: World, memory: Memory, foreign: set[NodeName]) -> list[str]:
     found += [f"ask {ask} was never answered" for ask in world.asks]
     for name, node in world.slurm.shown_nodes(world.now).items():
         is_sound = node.is_schedulable and world.is_alive(name)
-        if not is_sound and name not in held | foreign:
+        if not is_sound and name not in held | foreign and not _is_admins(node):
             found.append(f"{name} is out of service: {node.base.value} {sorted(node.flags)} {node.reason}")
         if is_sound and (faults := _faults(world, name)):
             found.append(f"{name} is in service and broken: {', '.join(faults)}")
@@ -86,6 +87,11 @@ def unrest(world: World, memory: Memory, foreign: set[NodeName]) -> list[str]:
     if isinstance(world.slurm, DeepSlurm):
         found += [f"reservation {name} is left" for name in sorted(world.slurm.reservations)]
     return found
+
+
+def _is_admins(node: Node) -> bool:
+    """A slurmctld that forgot that an admin gave the node back has it drained again, and so it stays."""
+    return node.is_drain and node.reason is not None and node.reason.text == MAINTENANCE
 
 
 def _faults(world: World, name: NodeName) -> list[str]:
