@@ -100,14 +100,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         senses=senses,
         letting_go=letting_go,
         jobs=jobs,
-        stacks=Stacks(
-            node=name,
-            opted=opted,
-            folders=folders,
-            head=link,
-            threads=Threads(_STACKS_THREADS),
-            progress=jobs.frames,
-        ),
+        stacks=_stacks(name, link, opted, folders, jobs),
         setups=_setups(config, name, who, link, clock),
         deep=deep,
         mending=mending,
@@ -168,6 +161,11 @@ def _jobs(config: AgentConfig, node: NodeName, link: Link, opted: OptedBook, clo
     probes = LocalProbes(skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir, nvml=nvml)
     eyes = JobEyes(JobFolders(config.agent.job_dir), probes.look)
     return JobWatch(node=node, opted=opted, eyes=eyes, head=link, clock=clock, threads=lambda: Threads(1))
+
+
+def _stacks(node: NodeName, link: Link, opted: OptedBook, folders: JobFolders, jobs: JobWatch) -> Stacks:
+    threads = Threads(_STACKS_THREADS)
+    return Stacks(node=node, opted=opted, folders=folders, head=link, threads=threads, progress=jobs.frames)
 
 
 def _deep(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> DeepDesk:
