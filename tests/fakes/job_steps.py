@@ -95,28 +95,31 @@ class Watches:
             del watch.collecting[name]
         if ready:
             self.bundles[incarnation] = (*self.bundles.get(incarnation, ()), *ready)[-8:]
-        return replace(view, progress=watch.sent, bundles=self.bundles.get(incarnation, ()))
+        bundles = self.bundles.get(incarnation, ())
+        return replace(view, progress=watch.sent, bundles=bundles) if watch.sent or bundles else view
 
 
-def _essence(told: Iterable[Progress]) -> list[Progress]:
+def _essence(told: Iterable[Progress]) -> list[tuple[object, ...]]:
     """Without what time alone changes."""
-    return [replace(one, stepped=None, at=0.0, quiet_s=float(one.quiet_s > 0.0)) for one in told]
+    return [(one.job, one.restart, one.step, one.pace_s, one.quiet_s > 0.0) for one in told]
 
 
 def told_by(job: Job, run: Run, opted: OptedIn, now: float) -> dict[NodeName, Progress]:
-    """What can be seen of an opted-in job on its nodes; its steps are told where its script runs."""
-    quiet_s = 0.0 if run.still_since is None or run.step_s is not None else now - run.still_since
-    seen = Progress(
-        job=job.id,
-        restart=opted.restart,
-        node=NodeName(""),
-        quiet_s=quiet_s if quiet_s >= TELL_QUIET_S else 0.0,
-        at=now,
-    )
-    found = {node: replace(seen, node=node) for node in job.nodes}
-    if run.step_s is not None and job.batch_host in found:
+    """What is worth a word of an opted-in job, by node: its steps where its script runs, or its rest on all of them."""
+    if run.step_s is not None and job.batch_host is not None and job.batch_host in job.nodes:
         until = now if run.still_since is None else run.still_since
         step = int((until - run.step_started) / run.step_s + 1e-6)
-        stepped = run.step_started + step * run.step_s
-        found[job.batch_host] = replace(found[job.batch_host], step=step, stepped=stepped, pace_s=run.step_s)
-    return found
+        told = Progress(
+            job=job.id,
+            restart=opted.restart,
+            node=job.batch_host,
+            step=step,
+            stepped=run.step_started + step * run.step_s,
+            pace_s=run.step_s,
+            at=now,
+        )
+        return {job.batch_host: told}
+    quiet_s = 0.0 if run.still_since is None or run.step_s is not None else now - run.still_since
+    if quiet_s < TELL_QUIET_S:
+        return {}
+    return {node: Progress(job=job.id, restart=opted.restart, node=node, quiet_s=quiet_s, at=now) for node in job.nodes}
