@@ -114,6 +114,13 @@ class Scene:
         named = {name: Finding(check=name, outcome=outcome) for outcome, name in quiet}
         return named | {finding.check: finding for finding in report.findings}, report.checked
 
+    async def answer(self) -> tuple[dict[str, Finding], str]:
+        """The report that answers a request; others may come before it."""
+        while True:
+            findings, checked = await self.report()
+            if checked is not None:
+                return findings, checked
+
     async def report_with(self, check: str, outcome: Outcome) -> dict[str, Finding]:
         while True:
             findings, _ = await self.report()

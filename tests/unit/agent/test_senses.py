@@ -66,7 +66,7 @@ def test_a_check_now_looks_anew_and_answers_its_request() -> None:
         await scene.report()
         scene.probes.value = 1.0
         scene.senses.check_now("r1", 2.0)
-        findings, checked = await scene.report()
+        findings, checked = await scene.answer()
         assert checked == "r1"
         assert findings["disk"].outcome is Outcome.FAILED, "it looked until it was sure"
 
@@ -79,7 +79,7 @@ def test_a_check_now_is_answered_in_time_although_a_check_hangs() -> None:
         scene.probes.hang.set()
         began = scene.clock.now()
         scene.senses.check_now("r1", 0.6)
-        _, checked = await scene.report()
+        _, checked = await scene.answer()
         assert checked == "r1"
         assert scene.clock.now() - began < 0.6
 
@@ -101,7 +101,7 @@ def test_a_check_now_before_the_first_look_does_not_answer_without_one() -> None
     async def story() -> None:
         scene = Scene(a_check(), a_check("slow", is_quick=False))
         scene.senses.check_now("r1", 2.0)
-        findings, checked = await scene.report()
+        findings, checked = await scene.answer()
         assert checked == "r1"
         assert {one.outcome for one in findings.values()} == {Outcome.PASSED}
 
