@@ -10,7 +10,7 @@ JUNIT = --junitxml=$(RESULTS)/$@.xml
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint shim shim-tests unit contract chaos e2e-local e2e-machines e2e-docker e2e-versions bench bench-capacity docs fresh clean
+.PHONY: help setup setup-demo demo test lint shim shim-tests unit contract chaos images e2e-local e2e-machines e2e-docker e2e-versions bench bench-capacity docs fresh clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -25,7 +25,7 @@ demo: setup-demo shim   ## three faults under a real training job; ARGS="--json 
 	@$(BIN)/steward demo $(ARGS)
 
 test: setup     ## everything that CI runs, with one summary at the end
-	@python3 tools/stages.py lint:5+shim-tests:5 unit:12+contract:12 e2e-local:27+e2e-machines:27
+	@python3 tools/stages.py lint:5+shim-tests:5 unit:14+contract:14+images:14 e2e-local:27+e2e-machines:27
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
@@ -51,6 +51,9 @@ contract:       ## each port's promises, held by its fake and by the real thing
 e2e-local: shim ## end-to-end tests on the local test bed
 	@tools/setup torch
 	$(PYTEST) tests/e2e --backend local $(JUNIT) $(ARGS)
+
+images:         ## what machines of the docker test bed are made from, for each Slurm (minutes the first time)
+	docker/engine.sh run sh -ec 'for version in 22.05 24.11 26.05; do docker/build $$version; done'
 
 e2e-machines:   ## both kinds of end-to-end tests on the docker test bed, one after the other
 	$(MAKE) --keep-going e2e-docker e2e-versions
