@@ -68,7 +68,13 @@ def cut_half(bench: Bench) -> None:
         bench.trouble.bite()
 
 
+def rejoin(bench: Bench) -> None:
+    for name in sorted(bench.world.machines.firsts()):
+        bench.world.machines.join(name)
+
+
 def heal(bench: Bench) -> None:
+    """Frozen machines, too."""
     for name in sorted(bench.world.machines.firsts()):
         bench.world.machines.unmute(name)
 

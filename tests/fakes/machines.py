@@ -189,6 +189,11 @@ class Machines:
         if machine:
             machine.mute = machine.cut = False
 
+    def join(self, node: NodeName) -> None:
+        machine = self.of(node)
+        if machine:
+            machine.cut = False
+
     def cut_off(self, node: NodeName, now: float) -> None:
         machine = self.of(node)
         if machine:

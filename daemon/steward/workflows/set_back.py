@@ -1,5 +1,6 @@
 """A clock that was set back: times of before are in the future now, and whatever waits for them would wait as long."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
@@ -13,30 +14,30 @@ _UNIX_TIMES = 1e9
 """Numbers larger than this are Unix times; no duration or count is."""
 
 
-def earlier(value: T, by: float, above: float = _UNIX_TIMES) -> T:
-    """The same value with every Unix time in it that is later than `above` `by` seconds earlier."""
-    return _earlier(value, by, above)  # type: ignore[no-any-return]
+def earlier(value: T, by: float, above: float = _UNIX_TIMES, latest: float = math.inf) -> T:
+    """The same value with every Unix time in it that is later than `above` `by` seconds earlier, at most `latest`."""
 
+    def moved(one: Any) -> Any:
+        if isinstance(one, float):
+            return min(one - by, latest) if one > above else one
+        if isinstance(one, Mapping):
+            return MappingProxyType({key: moved(part) for key, part in one.items()})
+        if isinstance(one, tuple):
+            return tuple(moved(part) for part in one)
+        if is_dataclass(one) and not isinstance(one, type):
+            return replace(one, **{f.name: moved(getattr(one, f.name)) for f in fields(one) if f.init})
+        return one
 
-def _earlier(value: Any, by: float, above: float) -> Any:
-    if isinstance(value, float):
-        return value - by if value > above else value
-    if isinstance(value, Mapping):
-        return MappingProxyType({key: _earlier(one, by, above) for key, one in value.items()})
-    if isinstance(value, tuple):
-        return tuple(_earlier(one, by, above) for one in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{f.name: _earlier(getattr(value, f.name), by, above) for f in fields(value) if f.init})
-    return value
+    return moved(value)  # type: ignore[no-any-return]
 
 
 class SetBacks:
     """Told the time again and again, it knows by how much the clock was set back since it was made."""
 
     def __init__(self) -> None:
-        self._last = 0.0
+        self._last, self._noticed = 0.0, 0.0
         self.by = 0.0
-        """In all, seconds."""
+        """In all, seconds; less than it was by what passed from look to look."""
 
     def note(self, now: float) -> float:
         """By how much it was set back since the last time; 0 for not at all."""
@@ -45,8 +46,9 @@ class SetBacks:
         if step <= NOTICED_S:
             return 0.0
         self.by += step
+        self._noticed = now
         return step
 
     def in_time(self, value: T, now: float) -> T:
-        """`value` with what was stamped before the clock was set back in today's time."""
-        return earlier(value, self.by, max(now + NOTICED_S, _UNIX_TIMES)) if self.by else value
+        """`value`, which tells of the past, with what was stamped before the clock was set back in today's time."""
+        return earlier(value, self.by, max(now + NOTICED_S, _UNIX_TIMES), self._noticed) if self.by else value
