@@ -237,7 +237,9 @@ def test_what_the_agent_does_by_its_own_will_waits_its_turn_and_leaves_the_heads
         mending = bench.mending()
         mending.obey(RESET)
         own = asyncio.ensure_future(mending.restart("munge.service"))
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(5):
+            while not bench.mender.did:
+                await asyncio.sleep(0.005)
         assert bench.mender.did == [f"reset {GPU}"]
         bench.mender.until.set()
         assert await own == ""
