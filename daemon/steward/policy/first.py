@@ -19,7 +19,7 @@ FIRST_FOR_S = 60.0
 """A job for which enough nodes are free has started by then, or cannot use them."""
 _AGAIN_S = 5.0
 _LEAST_PRIORITY = 1
-"""priority/multifactor (the default of 26.05) without weights tells it of every job, also of those below:
+"""priority/multifactor (the default of 24.11 and 26.05) without weights tells it of every job, also of those below:
 such a job may be lower than it looks, by a step and by a nice value of its own."""
 _MOST_PRIORITY = 2**32 - 2
 _MOST_NICE = 2**31 - 1 - 4
