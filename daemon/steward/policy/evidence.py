@@ -17,11 +17,13 @@ START_SLACK_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """One fact against one node; `at` is when the fault was known (Unix s)."""
+    """One fact about one node; `at` is when the fault was known (Unix s). One that does not blame the node speaks for
+    the job alone: it may run there again."""
 
     node: NodeName
     text: str
     at: float
+    blames: bool = True
 
 
 def evidence(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
@@ -40,7 +42,8 @@ def _against(
     in_slurm = _in_slurm(node, failed_at, draft) if node in held else _taken_out(node, mem, draft)
     cases = _in_case(node, node in held, mem, failed_at, draft)
     late = _killed_late(node, mem, failed_at, draft) if node in held else []
-    return [*_lost(node, failed_at, draft), *cases, *_findings(node, draft), *in_slurm, *late]
+    lost = _lost(node, failed_at, draft) or _was_lost(node, mem, draft)
+    return [*lost, *cases, *_findings(node, draft), *in_slurm, *late]
 
 
 def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
@@ -50,6 +53,25 @@ def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
         return []
     at = verdict.since if verdict.since is not None else failed_at
     return [Evidence(node=node, text=f"{node}: {verdict.why.text} ({'; '.join(verdict.why.evidence)})", at=at)]
+
+
+def note_lost(node: NodeName, since: float, draft: Draft) -> None:
+    """Keep that the node was lost, once each time."""
+    if draft.noted.get(_lost_key(node), 0.0) < since:
+        draft.noted[_lost_key(node)] = draft.now
+
+
+def _was_lost(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
+    """It was away during this run and is back, as after an incident of many: the run's end may be due to that."""
+    at = draft.noted.get(_lost_key(node))
+    if at is None or (mem.started is not None and at < mem.started):
+        return []
+    text = f"{node}: was away for a while, its agent gone and a second witness agreeing"
+    return [Evidence(node=node, text=text, at=at, blames=False)]
+
+
+def _lost_key(node: NodeName) -> str:
+    return f"lost:{node}"
 
 
 def _in_case(node: NodeName, held: bool, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:

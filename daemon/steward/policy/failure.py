@@ -1,7 +1,7 @@
 """One failure of a job, with everything that may bear on what is done about it: gathered here, judged in decide.py."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -78,7 +78,7 @@ class Failure:
 
     @property
     def culprits(self) -> frozenset[NodeName]:
-        return frozenset(item.node for item in self.evidence)
+        return blamed(self.evidence)
 
     @property
     def codes(self) -> frozenset[int]:
@@ -113,6 +113,10 @@ class Failure:
         return min(strong, key=lambda sign: (sign.order, sign.sign, sign.line), default=None)
 
 
+def blamed(found: Iterable[Evidence]) -> frozenset[NodeName]:
+    return frozenset(item.node for item in found if item.blames)
+
+
 def ended_by(status: int) -> int:
     """The signal in a raw wait status, also one that a shell or srun told as 128 + signal; 0: none."""
     told = (status >> 8 & 0xFF) - 128
@@ -123,7 +127,7 @@ def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) ->
     """What a shim that waits asks about."""
     kind = Kind.STEP if ask.kind is AskKind.STEP else Kind.BATCH
     found = _not_used_up(_against(job.nodes, mem, failed_at, draft), mem, ask.attempt, failed_at, draft)
-    bad = frozenset(item.node for item in found)
+    bad = blamed(found)
     return _failure(
         kind,
         job,
@@ -178,7 +182,7 @@ def _failure(
         stalls=stalls(mem),
         is_batch=job.is_batch,
         may_retry=may_retry,
-        short=is_short_without(frozenset(item.node for item in found), job, mem, draft),
+        short=is_short_without(blamed(found), job, mem, draft),
     )
 
 

@@ -9,6 +9,7 @@ from steward.model.node import Node
 from steward.policy.admin import near_miss
 from steward.policy.correlate import AGENTS, away, covers, limit
 from steward.policy.draft import Draft
+from steward.policy.evidence import note_lost
 from steward.policy.slot_cases import is_between
 from steward.policy.verdict import Standing, standing
 
@@ -36,15 +37,25 @@ def note_foreign(draft: Draft) -> None:
 def probe_silent(draft: Draft) -> None:
     """Ask the second witness about every node whose agent is late or gone and that nobody has judged lately.
 
-    While many are at once only the nodes of jobs whose shims wait are looked at: nothing else depends on it.
+    While many are at once only the nodes of jobs whose shims wait are looked at, and one of each job that may be
+    resumed: nothing else depends on it.
     """
     many = covers(AGENTS, draft) or len(away(draft)) >= limit(draft)
     asked_about = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)} if many else set()
+    asked_about |= {min(quiet) for id in draft.jobs if many and (quiet := _quiet_nodes(id, draft))}
     for node in draft.sorted_nodes():
-        view = draft.seen.agents.get(node.name)
-        is_quiet = view is None or not view.connected or view.late
-        if is_quiet and (not many or node.name in asked_about) and not is_between(node, draft):
+        if _is_quiet(node.name, draft) and (not many or node.name in asked_about) and not is_between(node, draft):
             _probe(node, draft)
+
+
+def _is_quiet(name: NodeName, draft: Draft) -> bool:
+    view = draft.seen.agents.get(name)
+    return view is None or not view.connected or view.late
+
+
+def _quiet_nodes(id: JobId, draft: Draft) -> list[NodeName]:
+    job = draft.seen.jobs.get(id)
+    return [name for name in job.nodes if _is_quiet(name, draft)] if job is not None and job.is_active else []
 
 
 def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:
@@ -54,6 +65,8 @@ def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:
 
 def _probe(node: Node, draft: Draft) -> None:
     verdict = standing(node, draft)
+    if verdict.standing is Standing.LOST:
+        note_lost(node.name, verdict.since or draft.now, draft)
     case = draft.case_in_work(node.name)
     given_up = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
     if verdict.standing not in LOOKED_AT or given_up:

@@ -228,3 +228,31 @@ def test_an_answer_that_did_not_arrive_is_given_again_unchanged() -> None:
     picture = asked().then(0.1).checked("n1", "n2", "n3")
     later = picture.then(2.1).lost("n2")
     assert answers(later) == [(Answer.STOP, frozenset())]
+
+
+def during_an_outage(*away: str) -> Picture:
+    """Agents of a job's nodes are gone for a while with those of others: one incident, and no node is touched."""
+    picture = a_cluster(8).job(on=("n1", "n2", "n3")).opted_in().then(60)
+    return picture.lost(*away).then(3)
+
+
+def back(picture: Picture, *names: str) -> Picture:
+    for name in names:
+        picture = picture.agent(name, connected=True, late=False, lost_at=None, last_heard=picture.now)
+    return picture.then(30)
+
+
+def test_a_node_that_was_away_in_an_outage_speaks_for_its_job_and_is_not_blamed() -> None:
+    away = ("n2", "n5", "n6", "n7")
+    assert answers(back(during_an_outage(*away), *away).ask(STEP)) == [(Answer.RETRY, frozenset())]
+
+
+def test_an_outage_of_others_or_before_the_run_speaks_for_nobody() -> None:
+    away = ("n4", "n5", "n6", "n7")
+    others = back(during_an_outage(*away), *away).ask(STEP).then(0.1).checked("n1", "n2", "n3")
+    assert answers(others) == [(Answer.STOP, frozenset())]
+
+    away = ("n2", "n5", "n6", "n7")
+    over = back(during_an_outage(*away), *away)
+    anew = over.change_job(started=over.now).then(10).ask(STEP).then(0.1).checked("n1", "n2", "n3")
+    assert answers(anew) == [(Answer.STOP, frozenset())]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.model.action import DownNode, DrainNode
+from steward.model.action import DownNode, DrainNode, ProbeNode
 from steward.model.case import Step
 from steward.model.health import Severity
 from steward.model.observed import Witness
@@ -139,3 +139,12 @@ def test_the_crowd_is_counted_in_any_window() -> None:
     assert crowd([], 10) == 0
     assert crowd([0, 5, 20, 24, 29, 60], 10) == 3
     assert crowd([0, 10], 10) == 2
+
+
+def test_while_many_are_away_one_node_of_each_job_that_may_be_resumed_is_looked_at() -> None:
+    """Whether it was really gone speaks for the job later; a look at each of thousands would cost too much."""
+    picture = a_cluster(8).job(on=("n1", "n2", "n3")).opted_in().then(60)
+    for name in ("n2", "n3", "n5", "n6"):
+        picture = picture.agent(name, connected=False, lost_at=picture.now, lost_why="silent")
+    looked_at = [a.node for a in picture.then(0.1).then(5).plan().actions if isinstance(a, ProbeNode)]
+    assert looked_at == ["n2"]
