@@ -63,8 +63,8 @@ def test_with_the_spare_outside_the_job_is_requeued_and_runs(story: Story, who: 
 
 def is_accounted_for(story: Story, job: int, victim: str, hurt_at: float) -> None:
     """Its history has both runs, all its time is in one phase, and users of sacct read what happened."""
-    ended = lambda: story.get(f"/v1/jobs/{job}/history")[-1]["slurm_state"] == "COMPLETED"  # noqa: E731
-    story.wait("the ledger knows the end", ended)
+    is_over = lambda: story.get(f"/v1/jobs/{job}/history")[-1]["ending"] == "over"  # noqa: E731
+    story.wait("the ledger knows the end", is_over)
     first, second = story.get(f"/v1/jobs/{job}/history")
     assert (first["ending"], first["culprits"], second["restart"]) == ("requeued", [victim], 1)
     (told,) = story.get(f"/v1/report?job={job}")["jobs"]
