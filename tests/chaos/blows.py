@@ -68,15 +68,9 @@ def cut_half(bench: Bench) -> None:
         bench.trouble.bite()
 
 
-def rejoin(bench: Bench) -> None:
+def heal(bench: Bench, *, frozen: bool = True) -> None:
     for name in sorted(bench.world.machines.firsts()):
-        bench.world.machines.join(name)
-
-
-def heal(bench: Bench) -> None:
-    """Frozen machines, too."""
-    for name in sorted(bench.world.machines.firsts()):
-        bench.world.machines.unmute(name)
+        bench.world.machines.unmute(name, frozen=frozen)
 
 
 def kill_agent(bench: Bench, node: str) -> None:

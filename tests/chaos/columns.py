@@ -109,7 +109,7 @@ COLUMNS = (
     Column(
         name="half of the nodes cut off",
         begin=lambda bench, node: blows.cut_half(bench),
-        end=lambda bench, node: blows.rejoin(bench),
+        end=lambda bench, node: blows.heal(bench, frozen=False),
     ),
     Column(name="munge down on the head", begin=_munge(True), end=_munge(False)),
 )

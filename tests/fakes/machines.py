@@ -184,15 +184,10 @@ class Machines:
         if machine and not machine.mute:
             machine.mute, machine.muted_at = True, now
 
-    def unmute(self, node: NodeName) -> None:
-        machine = self.of(node)
-        if machine:
-            machine.mute = machine.cut = False
-
-    def join(self, node: NodeName) -> None:
-        machine = self.of(node)
-        if machine:
-            machine.cut = False
+    def unmute(self, node: NodeName, *, frozen: bool = True) -> None:
+        """Back from a cut; `frozen`: from a freeze, too."""
+        if machine := self.of(node):
+            machine.cut, machine.mute = False, machine.mute and not frozen
 
     def cut_off(self, node: NodeName, now: float) -> None:
         machine = self.of(node)
