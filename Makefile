@@ -7,6 +7,8 @@ PYTEST := $(BIN)/python -m pytest -q
 SCRIPTS = $(shell git ls-files | grep -v '[.]md$$' | xargs -r grep -lIE '^\#!.*[/ ](ba)?sh$$')
 RESULTS := $(if $(STEWARD_RESULTS),$(STEWARD_RESULTS),$(CURDIR)/.results)
 JUNIT = --junitxml=$(RESULTS)/$@.xml
+SLURM := 22.05
+NEWER_SLURMS := 24.11 26.05
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -53,7 +55,7 @@ e2e-local: shim ## end-to-end tests on the local test bed
 	$(PYTEST) tests/e2e --backend local $(JUNIT) $(ARGS)
 
 images:         ## what machines of the docker test bed are made from, for each Slurm (minutes the first time)
-	docker/engine.sh run sh -ec 'for version in 22.05 24.11 26.05; do docker/build $$version; done'
+	docker/engine.sh run sh -ec 'for version in $(SLURM) $(NEWER_SLURMS); do docker/build $$version; done'
 
 e2e-machines:   ## both kinds of end-to-end tests on the docker test bed, one after the other
 	$(MAKE) --keep-going e2e-docker e2e-versions
@@ -62,7 +64,7 @@ e2e-docker: shim ## end-to-end tests on the docker test bed
 	docker/engine.sh run $(PYTEST) tests/e2e --backend docker $(JUNIT) $(ARGS)
 
 e2e-versions: shim ## the main job on the newer Slurms, docker test bed
-	for version in 24.11 26.05; do \
+	for version in $(NEWER_SLURMS); do \
 	  docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py --backend docker --slurm $$version \
 	    --junitxml=$(RESULTS)/$@-$$version.xml $(ARGS) || exit 1; \
 	done

@@ -106,7 +106,6 @@ def run_together(stages: list[Stage], env: dict[str, str]) -> list[Outcome]:
 
 
 def log_of(stage: Stage) -> Path:
-    LOGS.mkdir(exist_ok=True)
     return LOGS / f"{stage.name}.log"
 
 
@@ -192,6 +191,7 @@ def close(outcomes: Iterable[Outcome], counts: Counts) -> int:
 def main(words: list[str]) -> int:
     # Started with `&` by a script we ignore interrupts, and so would what we start: no stage could end in order.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    LOGS.mkdir(exist_ok=True)
     steps = [[Stage.parse(part) for part in word.split("+")] for word in words]
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
         env = {**os.environ, "STEWARD_RESULTS": folder}

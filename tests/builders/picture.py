@@ -96,6 +96,13 @@ class Picture:
             picture = picture.witnessed(name, Witness.REFUSED)
         return picture
 
+    def heard(self, *given: str) -> "Picture":
+        """Their agents are back."""
+        picture = self
+        for name in given:
+            picture = picture.agent(name, connected=True, late=False, lost_at=None, last_heard=self.now)
+        return picture
+
     def failing(self, name: str, severity: Severity = Severity.FATAL, **fields: Any) -> "Picture":
         default = {"check": "kernel_log", "text": "Xid 79", "at": self.now, "event": True, "advice": Advice.REPLACE}
         finding = Finding(outcome=Outcome.FAILED, severity=severity, **{**default, **fields})

@@ -1,14 +1,12 @@
 """A site with fixed hardware: a spare serves for a broken node until a person has mended it; reboot by command."""
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from steward.testbed.bed import Bed
 from steward.testbed.faults import FaultKind
-from tests.e2e.conftest import brought_up
+from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story, task_script
 
 HOLD = "steward:spare:hold:pool"
@@ -21,10 +19,9 @@ def site_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
 
 
 @pytest.fixture
-def site(site_bed: Bed) -> Story:
-    place = Path(tempfile.mkdtemp(dir=site_bed.shared))
-    place.chmod(0o1777)
-    return Story(site_bed, place)
+def site(site_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
+    with own_place(site_bed, request) as place:
+        yield Story(site_bed, place)
 
 
 def is_waiting(site: Story) -> bool:

@@ -1,15 +1,13 @@
 """What a resumed job is given: its sound nodes while the lost one is replaced, a hot spare."""
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from steward.testbed.bed import Bed
 from steward.testbed.faults import FaultKind
 from steward.testbed.reset import reset
-from tests.e2e.conftest import brought_up
+from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story, task_script
 
 REPAIR_S = 60.0
@@ -23,15 +21,10 @@ def keep_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
 
 
 @pytest.fixture
-def site(keep_bed: Bed) -> Story:
+def site(keep_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
     reset(keep_bed)
-    return at(keep_bed)
-
-
-def at(bed: Bed) -> Story:
-    place = Path(tempfile.mkdtemp(dir=bed.shared))
-    place.chmod(0o1777)
-    return Story(bed, place)
+    with own_place(keep_bed, request) as place:
+        yield Story(keep_bed, place)
 
 
 def ran_on(site: Story, restart: int) -> set[str]:
@@ -71,7 +64,8 @@ def test_the_other_nodes_wait_for_the_replacement_and_the_job_goes_first(site: S
 def hot_site(request: pytest.FixtureRequest) -> Iterator[Story]:
     """Nodes n1..n3, one of them kept for resumed jobs."""
     for bed in brought_up(request, nodes=3, steward=True, settings={"resume": {"hot_spares": 1}}):
-        yield at(bed)
+        with own_place(bed, request) as place:
+            yield Story(bed, place)
 
 
 def test_a_job_that_lacks_a_node_gets_the_hot_spare_and_another_job_does_not(hot_site: Story) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from steward.testbed.faults import FaultKind
-from tests.e2e.conftest import brought_up
+from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
-from tests.e2e.test_keep import at, lose_n2, reservations
+from tests.e2e.test_keep import lose_n2, reservations
 
 KEEP_S = 15.0
 
@@ -16,7 +16,8 @@ KEEP_S = 15.0
 def site(request: pytest.FixtureRequest) -> Iterator[Story]:
     """Nodes n1..n3, of which a job takes all."""
     for bed in brought_up(request, nodes=3, steward=True, settings={"resume": {"keep_s": KEEP_S}}):
-        yield at(bed)
+        with own_place(bed, request) as place:
+            yield Story(bed, place)
 
 
 def test_at_the_bound_others_may_have_the_nodes(site: Story) -> None:

@@ -1,13 +1,11 @@
 """What Slurm itself does to a job: its time limit, a job that goes before it; and jobs that the site opts in."""
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from steward.testbed.bed import Bed
-from tests.e2e.conftest import brought_up
+from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 
 SLURM = """PreemptType=preempt/partition_prio
@@ -32,10 +30,9 @@ def site_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
 
 
 @pytest.fixture(scope="module")
-def site(site_bed: Bed) -> Story:
-    place = Path(tempfile.mkdtemp(dir=site_bed.shared))
-    place.chmod(0o1777)
-    return Story(site_bed, place)
+def site(site_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
+    with own_place(site_bed, request) as place:
+        yield Story(site_bed, place)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -28,9 +28,7 @@ _WIDTH = 110
 def demo(json_file: Path | None, svg: Path | None, backend: str, keep: bool) -> None:
     """A cluster, a training job, three faults: watch the job come back each time."""
     spec = BedSpec(
-        dir=Path(tempfile.mkdtemp(prefix="steward-demo-", dir="/tmp")),
-        backend=Backend(backend),
-        nodes=NODES,
+        dir=Path(tempfile.mkdtemp(prefix="steward-demo-", dir="/tmp")), backend=Backend(backend), nodes=NODES
     )
     console = wide(Console(record=svg is not None))
     bed = beds.make(spec)

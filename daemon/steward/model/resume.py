@@ -112,3 +112,7 @@ class JobMemory:
     """Hot spares that were let out for it."""
     ended: float | None = None
     end_text: str = ""
+
+    @property
+    def last_attempt(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts else None

@@ -9,13 +9,13 @@ from steward.model.events import Level
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job, JobState
 from steward.model.job_report import Progress
-from steward.model.observed import AgentView
 from steward.model.resume import Attempt, Decision, JobMemory, Standstill
 from steward.model.why import Why
 from steward.policy.decide import Ruling, decide
 from steward.policy.draft import Draft
 from steward.policy.explain_words import ago
 from steward.policy.failure import Kind, last_retry, told
+from steward.policy.progress import told_of
 from steward.policy.rulings import requeue, requeue_by
 
 AGAIN_S = 5.0
@@ -41,14 +41,14 @@ def follow_hangs(draft: Draft) -> None:
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is None or not _is_watched(job, mem, draft):
             _over(mem, job, draft)
-        elif (views := _heard(job, draft)) is not None:
-            _judge(job, mem, views, draft)
+        elif _is_heard(job, draft):
+            _judge(job, mem, draft)
 
 
-def _judge(job: Job, mem: JobMemory, views: Sequence[AgentView], draft: Draft) -> None:
+def _judge(job: Job, mem: JobMemory, draft: Draft) -> None:
     if mem.hang is not None and mem.hang.since > draft.now:  # the clock was set back while nobody looked
         mem = draft.jobs[job.id] = replace(mem, hang=replace(mem.hang, since=draft.now))
-    found = _standstill(job, mem, views, draft)
+    found = _standstill(job, mem, draft)
     if mem.hang is not None and not _is_same(mem.hang, mem, found):
         _over(mem, job, draft)
     if found is not None:
@@ -97,17 +97,16 @@ def _over(mem: JobMemory, job: Job | None, draft: Draft) -> None:
     draft.jobs[mem.id] = replace(mem, hang=None)
 
 
-def _heard(job: Job, draft: Draft) -> list[AgentView] | None:
-    """The views of all its nodes; None where one that could speak against a standstill is not heard."""
-    views = [draft.seen.agents.get(node) for node in sorted(job.nodes)]
-    heard = [view for view in views if view is not None and view.connected and not view.late]
-    return heard if heard and len(heard) == len(views) else None
+def _is_heard(job: Job, draft: Draft) -> bool:
+    """All its nodes: each could speak against a standstill."""
+    views = [draft.seen.agents.get(node) for node in job.nodes]
+    return bool(views) and all(view is not None and view.connected and not view.late for view in views)
 
 
-def _standstill(job: Job, mem: JobMemory, views: Sequence[AgentView], draft: Draft) -> _Still | None:
+def _standstill(job: Job, mem: JobMemory, draft: Draft) -> _Still | None:
     """None while it goes on."""
-    told = [(view, one) for view in views for one in view.progress if (one.job, one.restart) == (job.id, job.restarts)]
-    stepping = [one for _, one in told if one.step is not None and one.stepped is not None]
+    told = told_of(job.id, job.nodes, draft, restart=job.restarts)
+    stepping = [one for one in told if one.step is not None and one.stepped is not None]
     return _no_step(mem, stepping, draft) if stepping else _quiet(job, told, draft)
 
 
@@ -131,11 +130,11 @@ def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still |
     return _Still(text=text, step=newest.step, is_quiet=False)
 
 
-def _quiet(job: Job, told: Sequence[tuple[AgentView, Progress]], draft: Draft) -> _Still | None:
+def _quiet(job: Job, told: Sequence[Progress], draft: Draft) -> _Still | None:
     """All of its nodes must say so."""
-    if {view.node for view, _ in told} < job.nodes or any(one.quiet_s <= 0.0 for _, one in told):
+    if {one.node for one in told} < job.nodes or any(one.quiet_s <= 0.0 for one in told):
         return None
-    since = max(one.at - one.quiet_s for _, one in told)
+    since = max(one.at - one.quiet_s for one in told)
     limit_s = draft.want.resume.hang_quiet_s
     if draft.now < since + limit_s:
         draft.wake(since + limit_s)
@@ -182,7 +181,7 @@ def _waits(job: Job, hang: Standstill, found: _Still, draft: Draft) -> bool:
     views = [draft.seen.agents[node] for node in sorted(job.nodes)]
     silent = frozenset(view.node for view in views if hang.name not in view.bundles)
     unchecked = frozenset(view.node for view in views if view.checked_at < hang.since)
-    unsure = any(one.job == job.id and one.at < hang.since for view in views for one in view.progress)
+    unsure = any(one.at < hang.since for one in told_of(job.id, job.nodes, draft))
     draft.wake(until)
     if draft.now >= until or not (silent or unchecked or unsure):
         return False
@@ -201,13 +200,12 @@ def _look(
     """An order that an agent did not get (it was away, or we were) is given again; one that it has begun with is no
     other for it."""
     why = Why(rule="job.hang", text=f"job {job.id} stands still", evidence=(found.text,))
-    name, signal = f"{hang.name}:{hang.since:.0f}", draft.jobs[job.id].mode.stacks
     if silent:
-        key = Key(f"stacks:{name}")
+        key, signal = Key(f"stacks:{hang.name}:{hang.since:.0f}"), draft.jobs[job.id].mode.stacks
         order = CollectStacks(key=key, why=why, job=job.id, nodes=silent, name=hang.name, signal=signal)
         draft.wish(order, AGAIN_S)
     if unchecked:
-        key, budget_s = Key(f"check:hang:{name}"), draft.want.resume.check_budget_s
+        key, budget_s = Key(f"check:{_decided_for(hang)}"), draft.want.resume.check_budget_s
         order_s = AGAIN_S if key in draft.seen.failures else None
         draft.wish(CheckNow(key=key, why=why, nodes=unchecked, budget_s=budget_s), order_s)
 

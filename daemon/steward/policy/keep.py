@@ -46,7 +46,7 @@ def _is_done(mem: JobMemory, draft: Draft) -> bool:
 
 
 def _is_retried(mem: JobMemory, kept: Kept) -> bool:
-    last = mem.attempts[-1] if mem.attempts else None
+    last = mem.last_attempt
     return last is not None and last.decision is Decision.RETRY and last.at >= kept.since
 
 
@@ -193,9 +193,8 @@ def _comes_back(job: Job, mem: JobMemory, draft: Draft) -> bool:
 
 
 def _is_decided(mem: JobMemory) -> bool:
-    last = mem.attempts[-1] if mem.attempts else None
-    decided = last is not None and last.decision in (Decision.REQUEUE, Decision.WAIT)
-    return decided and last is not None and last.restart == mem.restarts and last.running is None
+    last = mem.last_attempt
+    return last is not None and last.is_requeue and last.restart == mem.restarts and last.running is None
 
 
 def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:

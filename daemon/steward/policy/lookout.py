@@ -53,14 +53,15 @@ def _is_quiet(name: NodeName, draft: Draft) -> bool:
     return view is None or not view.connected or view.late
 
 
-def _quiet_nodes(id: JobId, draft: Draft) -> list[NodeName]:
-    job = draft.seen.jobs.get(id)
-    return [name for name in job.nodes if _is_quiet(name, draft)] if job is not None and job.is_active else []
-
-
 def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:
     known = draft.seen.jobs.get(job)
     return known.nodes if known else frozenset()
+
+
+def _quiet_nodes(job: JobId, draft: Draft) -> list[NodeName]:
+    """Of one that runs."""
+    runs = job in draft.seen.jobs and draft.seen.jobs[job].is_active
+    return [name for name in _nodes_of(job, draft) if runs and _is_quiet(name, draft)]
 
 
 def _probe(node: Node, draft: Draft) -> None:

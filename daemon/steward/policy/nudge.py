@@ -80,7 +80,7 @@ def _is_held_by_person(job: Job, draft: Draft) -> bool:
 
 def is_left_to_slurm(mem: JobMemory) -> bool:
     """Slurm requeued it for a fault, but its budget is used up: nobody hurries it on."""
-    last = mem.attempts[-1] if mem.attempts else None
+    last = mem.last_attempt
     return last is not None and last.decision is Decision.STOP and last.decided_for == slurms_requeue(mem)
 
 

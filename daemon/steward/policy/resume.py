@@ -188,7 +188,7 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     """The job went back to the queue: by our wish, by Slurm after a node's failure, or by a person."""
     if not _is_another(job, mem):
         mem = draft.jobs[job.id] = replace(mem, ended=None, end_text="")
-    last = mem.attempts[-1] if mem.attempts else None
+    last = mem.last_attempt
     if last is not None and last.is_requeue and last.requeued is None:
         attempts = (*mem.attempts[:-1], replace(last, requeued=draft.now))
         draft.jobs[job.id] = replace(mem, attempts=attempts, pending_from=draft.now)
@@ -214,7 +214,7 @@ def _follow_ended(job: Job, draft: Draft) -> None:
     """A job that failed while nobody could be asked is requeued on positive evidence, or as its options say."""
     mem = draft.jobs[job.id]
     ended = job.ended if job.ended is not None else draft.now
-    last = mem.attempts[-1] if mem.attempts else None
+    last = mem.last_attempt
     told_to_stop = last is not None and last.final and last.restart == mem.restarts
     if told_to_stop or not job.is_batch:
         _end(job.id, f"{job.state.value}", draft)

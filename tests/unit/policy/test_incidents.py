@@ -44,20 +44,14 @@ def test_during_an_incident_a_node_that_dies_is_not_touched_either() -> None:
     assert touched(picture) == []
 
 
-def back(picture: Picture, *names: str) -> Picture:
-    for name in names:
-        picture = picture.agent(name, connected=True, late=False, lost_at=None, last_heard=picture.now)
-    return picture
-
-
 def test_an_incident_is_over_when_the_agents_are_back() -> None:
-    picture = back(a_cluster().lost("n1", "n2", "n3").then(5), "n1", "n2", "n3")
+    picture = a_cluster().lost("n1", "n2", "n3").then(5).heard("n1", "n2", "n3")
     decided = picture.plan()
     assert [event.kind for event in decided.events] == ["incident.over"]
 
 
 def test_a_node_that_stays_away_after_an_incident_is_repaired() -> None:
-    picture = back(a_cluster().lost("n1", "n2", "n3").then(5), "n1", "n2").then(16)
+    picture = a_cluster().lost("n1", "n2", "n3").then(5).heard("n1", "n2").then(16)
     assert touched(picture.then(1).witnessed("n3", Witness.REFUSED)) == ["n3"]
 
 
@@ -66,7 +60,7 @@ def test_one_node_that_dies_three_times_is_no_incident() -> None:
     for _ in range(3):
         picture = picture.lost("n2")
         assert touched(picture) == ["n2"]
-        picture = back(a_cluster().after(picture.now + 60 - a_cluster().now), "n2")
+        picture = a_cluster().after(picture.now + 60 - a_cluster().now).heard("n2")
 
 
 def test_losses_far_apart_in_time_have_no_cause_in_common() -> None:
