@@ -162,12 +162,12 @@ class Bench:
         """kill -9, and a new process after a while."""
         self.deaths += 1
         self.advance(away_s)
-        self.world.restart_head()
         self.is_up = False
         self._starts()
 
     def _starts(self) -> bool:
         """A head that cannot open its store ends, and is started again by the service manager."""
+        self.world.restart_head()
         try:
             self.start()
         except Retryable:

@@ -52,6 +52,7 @@ def _restore(bench: Bench, backup: Backup) -> None:
     slurm = bench.world.slurm
     slurm.nodes = {name: _as_before(node, slurm.nodes.get(name)) for name, node in backup.nodes.items()}
     slurm.partitions = dict(backup.partitions)
+    bench.watch.foreign = {name for name in bench.watch.foreign if slurm.nodes[name].is_drain}
 
 
 def _as_before(old: Node, new: Node | None) -> Node:

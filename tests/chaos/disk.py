@@ -13,6 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
+from steward.ports import Retryable
 from tests.fakes.world import World
 
 
@@ -44,6 +45,8 @@ class Disk:
 
     def open(self, world: World) -> SqlStore:
         self.close()
+        if self.holder is not None:  # SQLite would say so after two seconds
+            raise Retryable("database is locked")
         self.engine = open_engine(sqlite_url(self.file))
         self._listen(self.engine)
         return SqlStore(self.engine, now=lambda: world.now)
@@ -66,6 +69,10 @@ class Disk:
                 raise OperationalError("BEGIN IMMEDIATE", None, full)
 
         engine.dispose()  # connections made before have none of this
+
+    @property
+    def is_writable(self) -> bool:
+        return not self.full and self.holder is None
 
     def fill(self) -> None:
         """The write-ahead log cannot grow: no write goes through, reads do."""

@@ -29,11 +29,14 @@ N1, N2, N4, N6, N7 = (NodeName(f"n{i}") for i in (1, 2, 4, 6, 7))
 # Repairs and resumed jobs
 
 
-def a_cluster(nodes: int = 7) -> Bench:
-    """Two opted-in jobs, one with a spare inside; one of somebody else; n6 idle; n7 drained by an admin."""
+def a_cluster(nodes: int = 7, resumes: int = FEW.max_resumes) -> Bench:
+    """Two opted-in jobs, one with a spare inside; one of somebody else; n6 idle; n7 drained by an admin.
+
+    Each job has so many `resumes`.
+    """
     world = World.of(nodes)
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
-    want = Desired(repair=QUICK, resume=FEW, slots=slots)
+    want = Desired(repair=QUICK, resume=replace(FEW, max_resumes=resumes), slots=slots)
     law = Law(want)
     bench = Bench(world=world, want=want, law=law)
     take_out(bench, N7)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from steward.model.health import Advice, Severity
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
 from tests.chaos import blows
 from tests.chaos.bench import Bench
@@ -32,16 +32,19 @@ class Operation:
 
 
 def _submit(bench: Bench, node: NodeName) -> None:
-    job = bench.world.submit(1 + int(node[1:]) % 3, works_s=12.0, spare=node in NODES[3:])
-    assert isinstance(bench.law, Law)
-    bench.law.opted.add(job)
+    _opted(bench, bench.world.submit(1 + int(node[1:]) % 3, works_s=12.0, spare=node in NODES[3:]))
 
 
 def _submit_stepping(bench: Bench, node: NodeName) -> None:
     """It tells its steps and may be resumed without evidence, so that it ends well wherever it hangs."""
-    job = bench.world.submit(1 + int(node[1:]) % 2, mode=MANY, works_s=12.0, step_s=0.7)
+    _opted(bench, bench.world.submit(1 + int(node[1:]) % 2, mode=MANY, works_s=12.0, step_s=0.7))
+
+
+def _opted(bench: Bench, job: JobId) -> None:
     assert isinstance(bench.law, Law)
     bench.law.opted.add(job)
+    if not bench.disk.is_writable:
+        bench.watch.unwritten.add(job)
 
 
 def _hang(bench: Bench, node: NodeName) -> None:

@@ -36,6 +36,8 @@ class Watch:
     """Jobs that did not opt in and whose nodes are well."""
     cancelled: set[JobId] = field(default_factory=set)
     """By their users."""
+    unwritten: set[JobId] = field(default_factory=set)
+    """Jobs that opted in while the head could not write that down."""
 
     def tell(self, invariant: str, text: str) -> None:
         line = f"{invariant}: {text}"
@@ -60,7 +62,7 @@ class Watch:
         for name, many in serving.items():
             if many > 1:
                 self.tell("doubled launch", f"{many} machines serve {name}")
-        for id in self.bystanders:
+        for id in self.bystanders - world.slurm.timed_out:
             job = world.slurm.jobs[id]
             if job.restarts or job.state in (JobState.CANCELLED, JobState.FAILED, JobState.NODE_FAIL):
                 self.tell("lost job", f"{id} did not opt in and was hurt: {job.state.value}")
@@ -83,7 +85,9 @@ def unrest(world: World, memory: Memory, foreign: set[NodeName]) -> list[str]:
         if is_sound and (faults := _faults(world, name)):
             found.append(f"{name} is in service and broken: {', '.join(faults)}")
     found += [f"{node} is held for a person" for node in sorted(held)]
-    found += [f"job {job.id} is {job.state.value}" for job in world.slurm.jobs.values() if not job.is_over]
+    others = world.slurm.timed_out - world.opted.keys()  # they wait as long as Slurm itself makes them
+    open_jobs = [job for job in world.slurm.jobs.values() if not job.is_over and job.id not in others]
+    found += [f"job {job.id} is {job.state.value}" for job in open_jobs]
     if isinstance(world.slurm, DeepSlurm):
         found += [f"reservation {name} is left" for name in sorted(world.slurm.reservations)]
     return found

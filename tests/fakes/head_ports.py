@@ -30,6 +30,7 @@ class FakeAgents:
     mends: list[MendNode] = field(default_factory=list)
     seen: dict[NodeName, WitnessSeen] = field(default_factory=dict)
     table: dict[NodeName, AgentView] = field(default_factory=dict)
+    began: float = 0.0
 
     def views(self) -> Mapping[NodeName, AgentView]:
         return dict(self.table)
@@ -41,7 +42,7 @@ class FakeAgents:
         return ()
 
     def since(self) -> float:
-        return 0.0
+        return self.began
 
     def answer(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
         if self.waiting.pop(ask, None) is None:

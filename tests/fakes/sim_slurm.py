@@ -57,6 +57,8 @@ class SimSlurm:
     """When slurmctld last began anew."""
     kept: dict[str, Reservation] = field(default_factory=dict)
     """Reservations on whose nodes no new job starts."""
+    timed_out: set[JobId] = field(default_factory=set)
+    """Jobs that had a node which was silent for longer than Slurm's own SlurmdTimeout."""
 
     # Commands, as scontrol has them: the error, or empty.
 
@@ -232,6 +234,7 @@ class SimSlurm:
             node = self.nodes[name]
             if started is not None:
                 self.silent_since.pop(name, None)
+                node = self._back(node)
                 if node.slurmd_started != started or not node.responding:
                     self.nodes[name] = replace(node, slurmd_started=started, responding=True)
                     self._kill_strays(name, now, registered=node.slurmd_started != started)
@@ -240,7 +243,14 @@ class SimSlurm:
             if now >= since + SLURMD_TIMEOUT_S and not node.is_down:
                 reason = node.reason or Reason(text="Not responding", user="slurm", at=now)
                 self.nodes[name] = replace(node, responding=False, reason=reason)
+                self.timed_out |= {job.id for job in self.jobs.values() if name in job.nodes and job.is_active}
                 self._set_down(name, now)
+
+    def _back(self, node: Node) -> Node:
+        """ReturnToService=2: DOWN without DRAIN is over when slurmd answers."""
+        if node.is_down and not node.is_drain:
+            self.undrain(node.name)
+        return self.nodes[node.name]
 
     def _kill_strays(self, name: NodeName, now: float, *, registered: bool) -> None:
         """A new slurmd knows nothing of the jobs that ran on its node: Slurm takes the node as failed for them."""

@@ -57,7 +57,7 @@ def _answer(ask: Ask, draft: Draft) -> None:
 def _is_on_its_way_back(mem: JobMemory) -> bool:
     """Whether a requeue of this run was decided and has not come yet: it must stay the last ruling, or the same requeue
     would be taken for Slurm's own and cost a second resume."""
-    last = mem.attempts[-1] if mem.attempts else None
+    last = mem.last_attempt
     return last is not None and last.is_requeue and last.requeued is None and last.restart == mem.restarts
 
 
@@ -141,9 +141,10 @@ def _carry_on(ask: Ask, job: Job, prior: Attempt, draft: Draft) -> None:
 def _waits_for_checks(ask: Ask, job: Job, failure: Failure, failed_at: float, draft: Draft) -> bool:
     """Fresh results of the job's nodes are on their way, or a silent one may be found out; where the job's log speaks
     for the machines, they are checked once more a little later. A head that has just begun gives agents their time to
-    come back first."""
+    come back first; none was looked for while Slurm could not be read."""
     began = draft.seen.agents_since + draft.want.repair.agents_grace_s
-    first = max(failed_at, began) + draft.want.resume.detect_s
+    readable = draft.first_seen(f"judged:{ask.id}")
+    first = max(failed_at, began, readable) + draft.want.resume.detect_s
     if _looks(Key(f"check:{ask.id}"), job, first, draft):
         return True
     if failure.sign(Lean.INFRA) is None:

@@ -52,6 +52,11 @@ def _is_bare(f: Failure) -> bool:
     return not has_cause(f)
 
 
+def _blames_nobody(f: Failure) -> bool:
+    """What speaks for the job may be of before; a node that is broken now would hit the next run at once."""
+    return bool(f.evidence) and not f.culprits
+
+
 def _is_over(*states: JobState) -> Callable[[Failure], bool]:
     return lambda f: f.state in states
 
@@ -226,7 +231,7 @@ def decide(failure: Failure) -> Ruling:
         why=Why(rule=rule.name, text=rule.text, evidence=_facts(failure)),
         culprits=failure.culprits if resumes else frozenset(),
         final=rule.final or (rule.open and failure.kind is Kind.BATCH),
-        open=rule.open or (resumes and bare),
+        open=rule.open or (resumes and (bare or _blames_nobody(failure))),
         unproven=resumes and bare,
     )
 

@@ -1,6 +1,6 @@
 """What speaks for a fault of the machines when a job fails. Without it a failure is the user's own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steward.model.case import Case, Step
 from steward.model.health import Scope, Severity
@@ -18,32 +18,39 @@ START_SLACK_S = 60.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """One fact about one node; `at` is when the fault was known (Unix s). One that does not blame the node speaks for
-    the job alone: it may run there again."""
+    the job alone: it may run there again. One that lasts speaks for as long as the job holds the node, however old it
+    is."""
 
     node: NodeName
     text: str
     at: float
     blames: bool = True
+    lasts: bool = False
 
 
 def evidence(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
     """Everything that speaks against the nodes of this run around `failed_at`; `held` are those it had to the end."""
+    earliest = _earliest(mem, failed_at, draft)
     found = [item for node in sorted(held | mem.nodes) for item in _against(node, held, mem, failed_at, draft)]
-    rules = draft.want.resume
-    first = failed_at - rules.evidence_before_s
-    if mem.started is not None:
-        first = max(first, mem.started - START_SLACK_S)
-    return tuple(item for item in found if first <= item.at <= failed_at + rules.evidence_after_s)
+    still = [replace(item, at=max(item.at, earliest)) if item.lasts and item.node in held else item for item in found]
+    return tuple(item for item in still if earliest <= item.at <= failed_at + draft.want.resume.evidence_after_s)
+
+
+def _earliest(mem: JobMemory, failed_at: float, draft: Draft) -> float:
+    """Where its run seems to begin after its failure, the clock was set back."""
+    earliest = failed_at - draft.want.resume.evidence_before_s
+    if mem.started is None or mem.started > failed_at:
+        return earliest
+    return max(earliest, mem.started - START_SLACK_S)
 
 
 def _against(
     node: NodeName, held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft
 ) -> list[Evidence]:
     in_slurm = _in_slurm(node, failed_at, draft) if node in held else _taken_out(node, mem, draft)
-    cases = _in_case(node, node in held, mem, failed_at, draft)
     late = _killed_late(node, mem, failed_at, draft) if node in held else []
     lost = _lost(node, failed_at, draft) or _was_lost(node, mem, draft)
-    return [*lost, *cases, *_findings(node, draft), *in_slurm, *late]
+    return [*lost, *_in_case(node, mem, draft), *_findings(node, draft), *in_slurm, *late]
 
 
 def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
@@ -52,7 +59,8 @@ def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
     if verdict is None or verdict.standing is not Standing.LOST:
         return []
     at = verdict.since if verdict.since is not None else failed_at
-    return [Evidence(node=node, text=f"{node}: {verdict.why.text} ({'; '.join(verdict.why.evidence)})", at=at)]
+    text = f"{node}: {verdict.why.text} ({'; '.join(verdict.why.evidence)})"
+    return [Evidence(node=node, text=text, at=at, lasts=True)]
 
 
 def note_lost(node: NodeName, since: float, draft: Draft) -> None:
@@ -74,16 +82,15 @@ def _lost_key(node: NodeName) -> str:
     return f"lost:{node}"
 
 
-def _in_case(node: NodeName, held: bool, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
-    """Cases of the node; one that is still open speaks for as long as the job holds the node, however old it is."""
-    earliest = failed_at - draft.want.resume.evidence_before_s
+def _in_case(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
+    """Cases of the node."""
     found = []
     for case in sorted(draft.cases.values(), key=lambda c: (c.opened, c.id)):
         if case.node != node or case.step is Step.SUSPECT or _is_history(case, mem):
             continue
         at = case.detected if case.detected is not None else case.opened
-        at = max(at, earliest) if held and case.is_open else at
-        found.append(Evidence(node=node, text=f"{node}: case {case.id}, {case.why.text}", at=at))
+        text = f"{node}: case {case.id}, {case.why.text}"
+        found.append(Evidence(node=node, text=text, at=at, lasts=case.is_open))
     return found
 
 

@@ -2,14 +2,20 @@
 
 slurmctld writes its state a few seconds late (tried on 22.05: up to five), and can be started without it. One that
 comes back so does not know of a mark, and the node takes jobs again. When it last began anew is read with the
-partitions: under a controller that has shown our mark, only a person takes it away.
+partitions: under a controller that has shown our mark, only a person takes it away. In the same way it forgets that we
+gave a node back, and the mark stands there again.
 """
 
+from steward.model.action import ReturnNode
 from steward.model.case import Case
+from steward.model.ids import CaseId, Key
+from steward.model.node import Node
+from steward.model.why import Why
 from steward.policy.draft import Draft
 
 _WHOLE_S = 1.0
 """Slurm tells its beginning in whole seconds."""
+_AGAIN_S = 10.0
 
 
 def has_forgotten(case: Case, draft: Draft) -> bool | None:
@@ -31,6 +37,23 @@ def note_mark(case: Case, draft: Draft) -> None:
     draft.noted.pop(_unmarked_key(case), None)
     if began := _began(draft):
         draft.first_seen(_under_key(case, began))
+
+
+def returns_again(node: Node, draft: Draft) -> bool:
+    """Whether the mark is that of a case which ended well, with the node back in service. It is given back once more,
+    and no second time."""
+    case = draft.cases.get(CaseId(node.mark.id)) if node.mark is not None else None
+    if case is None or case.node != node.name or case.closed is None or case.returned is None or node.mark is None:
+        return False
+    key = Key(f"return:{case.id}:again")
+    asked, failed = draft.asked_at(key), key in draft.seen.failures
+    if not draft.may_touch_nodes or (asked is not None and not failed and draft.now >= asked + _AGAIN_S):
+        return False
+    text = f"Slurm's controller forgot that {node.name} was given back"
+    why = Why(rule="node.forgotten", text=text, evidence=(f"case {case.id} is over: {case.why.text}",))
+    draft.tell("node.forgotten", f"{text}: once more", once=key, node=node.name, case=case.id)
+    draft.wish(ReturnNode(key=key, why=why, node=node.name, mark=node.mark), _AGAIN_S if failed else None)
+    return True
 
 
 def _unmarked_since(case: Case, draft: Draft) -> float:

@@ -27,7 +27,7 @@ from steward.workflows.commands import Commands
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.promises import SlurmAction
-from steward.workflows.set_back import SetBacks, earlier
+from steward.workflows.set_back import SetBacks, earlier, last_stamp
 from steward.workflows.snapshot import Phases, Snapshot
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Cycle:
         self._stopping = threading.Event()
         self._memory: Memory | None = None
         self._acted = 0.0
-        self._set_backs = SetBacks()
+        self._set_backs = SetBacks(0.0)
         self.latest: Snapshot | None = None
 
     def stop(self) -> None:
@@ -138,6 +138,7 @@ class Cycle:
     def _remembered(self) -> Memory:
         if self._memory is None:
             self._memory = self._parts.journal.load()
+            self._set_backs = SetBacks(last_stamp(self._memory))  # the clock may have been set while no head ran
         return self._memory
 
     def _in_time(self, memory: Memory, now: float) -> Memory:

@@ -71,7 +71,7 @@ class Observer:
         if provider is not None:
             self._instances = Look("the instances", provider.instances, pool, clock, self._listed)
         self._changed = self._listing_needed = 0.0
-        self._set_backs = SetBacks()
+        self._set_backs = SetBacks(clock.now())
         self._told: tuple[Mapping[InstanceId, Instance] | None, bool] = (None, False)
         self._told_partitions: Mapping[str, Partition] | None = None
         self._told_reservations: Mapping[str, Reservation] | None = None

@@ -6,6 +6,8 @@ from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from steward.model.memory import Memory
+
 T = TypeVar("T")
 
 NOTICED_S = 1.0
@@ -31,11 +33,16 @@ def earlier(value: T, by: float, above: float = _UNIX_TIMES, latest: float = mat
     return moved(value)  # type: ignore[no-any-return]
 
 
-class SetBacks:
-    """Told the time again and again, it knows by how much the clock was set back since it was made."""
+def last_stamp(memory: Memory) -> float:
+    """When something was last remembered, by the clock of then (Unix s); 0 when nothing is."""
+    return max((*memory.asked.values(), *memory.noted.values()), default=0.0)
 
-    def __init__(self) -> None:
-        self._last, self._noticed = 0.0, 0.0
+
+class SetBacks:
+    """Told the time again and again, it knows by how much the clock was set back since it was made, at `now`."""
+
+    def __init__(self, now: float) -> None:
+        self._last, self._noticed = now, 0.0
         self.by = 0.0
         """In all, seconds; less than it was by what passed from look to look."""
 

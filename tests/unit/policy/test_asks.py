@@ -8,7 +8,7 @@ from steward.model.action import AllowRequeue, AnswerAsk, CheckNow, DownNode, Re
 from steward.model.ask import Answer, AskKind
 from steward.model.health import Severity
 from steward.model.job import JobState
-from steward.model.observed import Freshness
+from steward.model.observed import Freshness, Witness
 from steward.model.resume_mode import ResumeMode
 from steward.policy.controls import pause
 from tests.builders.picture import T0, Picture, a_cluster, names
@@ -24,9 +24,9 @@ def answers(picture: Picture) -> list[tuple[Answer, frozenset[str]]]:
     return [(a.answer, a.exclude) for a in picture.plan().actions if isinstance(a, AnswerAsk)]
 
 
-def excised(picture: Picture) -> Picture:
-    """n2 is marked down, and Slurm took it out of the job (--no-kill)."""
-    return picture.then().marked("n2").change_job(nodes=names("n1", "n3")).after(0.1)
+def excised(picture: Picture, node: str = "n2") -> Picture:
+    """It is marked down, and Slurm took it out of the job (--no-kill)."""
+    return picture.then().marked(node).change_job(nodes=names("n1", "n2", "n3") - {node}).after(0.1)
 
 
 def test_a_failure_makes_the_jobs_nodes_be_checked_first() -> None:
@@ -144,6 +144,25 @@ def test_a_fault_long_before_the_failure_is_no_evidence(ago: float) -> None:
     assert answers(old.then(0.1).checked("n1", "n2", "n3")) == [(Answer.STOP, frozenset())]
 
 
+def test_a_node_that_is_lost_in_an_outage_speaks_for_its_job_though_the_clock_was_set_forward() -> None:
+    picture = a_cluster(8).job().opted_in().then().lost("n2", "n5", "n6", "n7").then(3600.0).ask(BATCH)
+    actions = picture.witnessed("n2", Witness.SILENT).plan().actions
+    assert [type(a) for a in actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
+
+
+def test_a_run_that_began_on_a_node_which_was_lost_all_along_has_evidence() -> None:
+    outage = a_cluster(8).lost("n2", "n5", "n6", "n7").then(90.0)
+    picture = outage.job(started=outage.now).opted_in().then(1).ask(BATCH).witnessed("n2", Witness.SILENT)
+    assert [type(a) for a in picture.plan().actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
+
+
+def test_a_job_that_seems_to_begin_in_the_future_has_its_evidence_all_the_same() -> None:
+    """The clock was set back while no head ran."""
+    picture = a_cluster(8).job(started=T0 + 3600.0).opted_in().then().lost("n2", "n5", "n6", "n7").then(5).ask(BATCH)
+    actions = picture.witnessed("n2", Witness.SILENT).plan().actions
+    assert [type(a) for a in actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
+
+
 def test_suspicions_are_no_evidence() -> None:
     picture = asked(BATCH).failing("n2", Severity.SUSPECT)
     assert answers(picture.then(0.1).checked("n1", "n2", "n3")) == [(Answer.STOP, frozenset())]
@@ -197,6 +216,16 @@ def test_a_shim_waits_on_an_old_picture_only_until_its_deadline() -> None:
     assert answers(blind.then(60)) == [(Answer.STOP, frozenset())]
 
 
+def test_a_node_that_died_while_slurm_could_not_be_read_may_still_be_found_out_afterwards() -> None:
+    blind = asked(BATCH).agent_lost("n2").see(slurm=Freshness.OLD)
+    sighted = blind.then(20).see(slurm=Freshness.FRESH).then(0.1).checked("n1", "n3")
+    assert answers(sighted) == []
+    assert answers(sighted.after(6.1)) == [(Answer.STOP, frozenset())]
+    found = excised(sighted.after(0.4).witnessed("n2", Witness.REFUSED))
+    (requeue,) = [a for a in found.plan().actions if isinstance(a, RequeueJob)]
+    assert requeue.exclude == names("n2")
+
+
 def test_a_paused_head_still_requeues_a_job_with_evidence_and_touches_no_node() -> None:
     picture = asked(BATCH).lost("n2")
     paused = replace(picture, memory=pause(picture.memory))
@@ -230,29 +259,30 @@ def test_an_answer_that_did_not_arrive_is_given_again_unchanged() -> None:
     assert answers(later) == [(Answer.STOP, frozenset())]
 
 
-def during_an_outage(*away: str) -> Picture:
-    """Agents of a job's nodes are gone for a while with those of others: one incident, and no node is touched."""
+def after_an_outage(*away: str) -> Picture:
+    """Agents of a job's nodes were gone for a while with those of others: one incident, and no node was touched."""
     picture = a_cluster(8).job(on=("n1", "n2", "n3")).opted_in().then(60)
-    return picture.lost(*away).then(3)
-
-
-def back(picture: Picture, *names: str) -> Picture:
-    for name in names:
-        picture = picture.agent(name, connected=True, late=False, lost_at=None, last_heard=picture.now)
-    return picture.then(30)
+    return picture.lost(*away).then(3).heard(*away).then(30)
 
 
 def test_a_node_that_was_away_in_an_outage_speaks_for_its_job_and_is_not_blamed() -> None:
     away = ("n2", "n5", "n6", "n7")
-    assert answers(back(during_an_outage(*away), *away).ask(STEP)) == [(Answer.RETRY, frozenset())]
+    picture = after_an_outage(*away).ask(STEP).then(0.1).checked("n1", "n2", "n3")
+    assert answers(picture) == [(Answer.RETRY, frozenset())]
+
+
+def test_after_an_outage_a_node_that_may_be_dead_now_is_waited_for() -> None:
+    picture = after_an_outage("n2", "n5", "n6", "n7").agent_lost("n3").ask(STEP).then(0.1).checked("n1", "n2")
+    assert answers(picture) == []
+    assert answers(excised(picture.lost("n3"), "n3")) == [(Answer.RETRY, names("n3"))]
 
 
 def test_an_outage_of_others_or_before_the_run_speaks_for_nobody() -> None:
     away = ("n4", "n5", "n6", "n7")
-    others = back(during_an_outage(*away), *away).ask(STEP).then(0.1).checked("n1", "n2", "n3")
+    others = after_an_outage(*away).ask(STEP).then(0.1).checked("n1", "n2", "n3")
     assert answers(others) == [(Answer.STOP, frozenset())]
 
     away = ("n2", "n5", "n6", "n7")
-    over = back(during_an_outage(*away), *away)
+    over = after_an_outage(*away)
     anew = over.change_job(started=over.now).then(10).ask(STEP).then(0.1).checked("n1", "n2", "n3")
     assert answers(anew) == [(Answer.STOP, frozenset())]

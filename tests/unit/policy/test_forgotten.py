@@ -1,11 +1,14 @@
-"""Slurm's controller dies just after a mark and comes back without it: nobody gave the node back."""
+"""Slurm's controller dies just after a mark and comes back without it: nobody gave the node back; and the reverse."""
+
+from dataclasses import replace
 
 import pytest
 
-from steward.model.action import DrainNode
+from steward.model.action import DrainNode, ReturnNode
 from steward.model.case import Case, Step
 from steward.model.node import NodeBase
 from steward.model.partition import Partition, PartitionState
+from steward.policy.controls import pause
 from tests.builders.picture import Picture, a_cluster
 
 
@@ -80,3 +83,43 @@ def test_a_person_is_believed_under_a_controller_that_has_shown_the_mark() -> No
     picture = read(waiting().then(2), began=1.0).then(3)
     picture = in_service(picture).then(2)
     assert signs(read(picture, began=6.0)) == []
+
+
+def given_back() -> Picture:
+    """The case of n2 ended well, and yet n2 bears its mark again."""
+    picture = waiting()
+    case = replace(case_of(picture), step=Step.CLOSED, returned=picture.now, closed=picture.now)
+    sound = picture.agent("n2", findings=()).after(1.0)
+    return replace(sound, memory=replace(sound.memory, cases={case.id: case}))
+
+
+def returns(picture: Picture) -> list[str]:
+    return [str(action.mark) for action in picture.plan().actions if isinstance(action, ReturnNode)]
+
+
+def kinds(picture: Picture) -> list[str]:
+    return [event.kind for event in picture.plan().events]
+
+
+def test_a_controller_that_forgot_that_a_node_was_given_back_is_told_once_more() -> None:
+    picture = given_back()
+    assert returns(picture) == [f"steward:gpu:replace:{case_of(picture).id}"]
+    assert kinds(picture) == ["node.forgotten"]
+    assert returns(picture.then(1)) == []
+    assert kinds(picture.then(1)) == []
+
+
+def test_a_mark_that_is_set_once_more_after_that_is_a_persons() -> None:
+    assert kinds(given_back().then(11)) == ["node.orphan"]
+
+
+def test_a_paused_head_gives_nothing_back_again() -> None:
+    picture = given_back()
+    paused = replace(picture, memory=pause(picture.memory))
+    assert (returns(paused), kinds(paused)) == ([], ["node.orphan"])
+
+
+def test_a_mark_of_a_case_that_ended_otherwise_stays() -> None:
+    picture = given_back()
+    case = replace(case_of(picture), returned=None)
+    assert returns(replace(picture, memory=replace(picture.memory, cases={case.id: case}))) == []

@@ -182,6 +182,15 @@ def test_a_clock_that_is_set_back_after_an_action_lets_the_cycle_rest_again() ->
     assert bench.cycle.turn() == pytest.approx(2.0)
 
 
+def test_a_clock_that_was_set_back_while_no_head_ran_leaves_nothing_in_the_future() -> None:
+    bench = Bench(plan=once(down()), clock=FakeClock(1_700_000_000.0))
+    bench.cycle.turn()
+    bench.clock.at -= 3600.0
+    bench.cycle = bench.head()
+    bench.cycle.turn()
+    assert max(bench.snapshots[-1].memory.asked.values()) <= bench.clock.at
+
+
 def test_an_event_from_outside_is_stored_once() -> None:
     bench = Bench()
     bench.told.append(Event(at=NOW, kind="agent.conflict", text="two of them"))

@@ -257,3 +257,11 @@ def test_a_job_that_began_before_the_clock_was_set_back_did_not_begin_in_the_fut
     started = bench.look().jobs[job].started
     assert started is not None
     assert started <= clock.at
+
+
+def test_a_clock_that_is_set_back_before_the_first_look_does_not_put_the_heads_start_into_the_future() -> None:
+    clock = FakeClock(10_000_000_000.0)
+    bench = Bench(clock=clock)
+    bench.agents.began = clock.at
+    clock.at -= 3600.0
+    assert bench.look().agents_since <= clock.at

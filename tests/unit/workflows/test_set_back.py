@@ -19,8 +19,7 @@ def test_times_become_earlier_and_counts_durations_and_texts_stay() -> None:
 
 
 def test_what_is_stamped_after_the_clock_was_set_back_stays() -> None:
-    clock = SetBacks()
-    clock.note(T0)
+    clock = SetBacks(T0)
     assert clock.note(T0 - 3600.0) == 3600.0
     now = T0 - 3500.0
     assert clock.in_time((T0 - 1.0, now - 1.0), now) == (T0 - 3601.0, now - 1.0)
@@ -28,13 +27,12 @@ def test_what_is_stamped_after_the_clock_was_set_back_stays() -> None:
 
 def test_nothing_of_before_seems_to_be_of_after_however_long_nobody_looked() -> None:
     """20 s passed, most of them before the clock was set back: by how much it was is known to 20 s only."""
-    clock = SetBacks()
-    clock.note(T0)
+    clock = SetBacks(T0)
     clock.note(T0 + 20.0 - 3600.0)
     assert clock.in_time(T0 + 19.0, T0 - 3579.0) == T0 - 3580.0
 
 
 def test_a_clock_that_goes_on_or_is_slewed_changes_nothing() -> None:
-    clock = SetBacks()
+    clock = SetBacks(T0)
     assert [clock.note(T0), clock.note(T0 + 10.0), clock.note(T0 + 9.5)] == [0.0, 0.0, 0.0]
     assert clock.in_time(T0 + 99.0, T0) == T0 + 99.0
