@@ -16,6 +16,7 @@ from steward.policy.draft import Draft
 _WHOLE_S = 1.0
 """Slurm tells its beginning in whole seconds."""
 _AGAIN_S = 10.0
+"""In which Slurm shows it, or the next try is made after one that failed."""
 
 
 def has_forgotten(case: Case, draft: Draft) -> bool | None:
@@ -39,11 +40,11 @@ def note_mark(case: Case, draft: Draft) -> None:
         draft.first_seen(_under_key(case, began))
 
 
-def returns_again(node: Node, draft: Draft) -> bool:
-    """Whether the mark is that of a case which ended well, with the node back in service. It is given back once more,
-    and no second time."""
+def give_back_again(node: Node, draft: Draft) -> bool:
+    """Once more, and no second time, where its mark is that of a case which ended with the node back in service.
+    False: it is not, or somebody set the mark after that."""
     case = draft.cases.get(CaseId(node.mark.id)) if node.mark is not None else None
-    if case is None or case.node != node.name or case.closed is None or case.returned is None or node.mark is None:
+    if node.mark is None or case is None or case.node != node.name or not _ended_well(case):
         return False
     key = Key(f"return:{case.id}:again")
     asked, failed = draft.asked_at(key), key in draft.seen.failures
@@ -54,6 +55,11 @@ def returns_again(node: Node, draft: Draft) -> bool:
     draft.tell("node.forgotten", f"{text}: once more", once=key, node=node.name, case=case.id)
     draft.wish(ReturnNode(key=key, why=why, node=node.name, mark=node.mark), _AGAIN_S if failed else None)
     return True
+
+
+def _ended_well(case: Case) -> bool:
+    """Its own node is back in service, not another one in its place."""
+    return case.closed is not None and case.returned is not None and case.stand_in is None
 
 
 def _unmarked_since(case: Case, draft: Draft) -> float:

@@ -10,7 +10,7 @@ from steward.policy.admin import near_miss
 from steward.policy.correlate import AGENTS, away, covers, limit
 from steward.policy.draft import Draft
 from steward.policy.evidence import note_lost
-from steward.policy.forgotten import returns_again
+from steward.policy.forgotten import give_back_again
 from steward.policy.slot_cases import is_between
 from steward.policy.verdict import Standing, standing
 
@@ -28,13 +28,16 @@ def note_foreign(draft: Draft) -> None:
         if meant:
             said = f"{node.name}: the reason {text[:80]!r} is not a command; write exactly {meant} to have it done"
             draft.tell("node.near_miss", said, once=f"near:{node.name}:{text}", level=Level.WARNING, node=node.name)
-        if node.mark is not None and draft.open_case(node.name) is None and (node.is_drain or node.is_down):
-            if (node.name in draft.want.spares and node.mark == SPARE) or is_between(node, draft):
-                continue
-            if returns_again(node, draft):
-                continue
+        if _is_orphan(node, draft) and not give_back_again(node, draft):
             said = f"{node.name}: carries our mark {text[:80]!r}, but no case is open for it; give it back by hand"
             draft.tell("node.orphan", said, once=f"orphan:{node.name}:{text}", level=Level.WARNING, node=node.name)
+
+
+def _is_orphan(node: Node, draft: Draft) -> bool:
+    """Out of service with our mark, and no case is open for it: nobody would give it back."""
+    is_out = node.mark is not None and (node.is_drain or node.is_down) and draft.open_case(node.name) is None
+    is_meant = (node.name in draft.want.spares and node.mark == SPARE) or is_between(node, draft)
+    return is_out and not is_meant
 
 
 def probe_silent(draft: Draft) -> None:

@@ -1,11 +1,13 @@
 """Slurm's controller dies just after a mark and comes back without it: nobody gave the node back; and the reverse."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from steward.model.action import DrainNode, ReturnNode
 from steward.model.case import Case, Step
+from steward.model.ids import NodeName
 from steward.model.node import NodeBase
 from steward.model.partition import Partition, PartitionState
 from steward.policy.controls import pause
@@ -119,7 +121,8 @@ def test_a_paused_head_gives_nothing_back_again() -> None:
     assert (returns(paused), kinds(paused)) == ([], ["node.orphan"])
 
 
-def test_a_mark_of_a_case_that_ended_otherwise_stays() -> None:
+@pytest.mark.parametrize("otherwise", [{"returned": None}, {"stand_in": NodeName("s1")}])
+def test_a_mark_of_a_case_that_ended_otherwise_stays(otherwise: dict[str, Any]) -> None:
     picture = given_back()
-    case = replace(case_of(picture), returned=None)
+    case = replace(case_of(picture), **otherwise)
     assert returns(replace(picture, memory=replace(picture.memory, cases={case.id: case}))) == []
