@@ -103,7 +103,8 @@ def away(draft: Draft) -> dict[NodeName, float]:
 
 
 def _without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
-    """A person who reset the actions took note of these nodes: each is judged on its own from then on."""
+    """A person who reset the actions took note of these nodes: each is judged on its own from then on. Nobody did of
+    those of an incident that ended by itself."""
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is None:
         return found
@@ -141,11 +142,10 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | 
     easing = incident.easing if incident.easing is not None else draft.now
     until = easing if not found else easing + draft.want.repair.agents_grace_s
     draft.wake(until)
-    ended = replace(incident, nodes=nodes, easing=easing, over=draft.now if draft.now >= until else None)
-    draft.incidents[kind] = ended
-    if ended.over is not None:
+    draft.incidents[kind] = replace(incident, nodes=nodes, easing=easing)
+    if draft.now >= until:
         draft.tell("incident.over", f"{kind}: over after {draft.now - incident.since:.0f} s; {len(found)} still away")
-        draft.incidents[kind] = replace(ended, nodes=nodes - set(found))
+        draft.incidents[kind] = replace(incident, nodes=frozenset(), easing=easing, over=draft.now)
 
 
 def _begin(kind: str, found: dict[NodeName, float], draft: Draft) -> None:

@@ -50,6 +50,14 @@ def test_an_incident_is_over_when_the_agents_are_back() -> None:
     assert [event.kind for event in decided.events] == ["incident.over"]
 
 
+def test_agents_that_were_heard_once_and_are_gone_again_are_one_incident_again() -> None:
+    """A network that flaps: the last word of each came before the incident was called over."""
+    back = a_cluster().lost("n1", "n2", "n3").then(5).heard("n1", "n2", "n3").then(1)
+    again = back.lost("n1", "n2", "n3")
+    assert touched(again) == []
+    assert "incident.opened" in [event.kind for event in again.plan().events]
+
+
 def test_a_node_that_stays_away_after_an_incident_is_repaired() -> None:
     picture = a_cluster().lost("n1", "n2", "n3").then(5).heard("n1", "n2").then(16)
     assert touched(picture.then(1).witnessed("n3", Witness.REFUSED)) == ["n3"]
