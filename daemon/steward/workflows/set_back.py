@@ -35,7 +35,9 @@ def earlier(value: T, by: float, above: float = _UNIX_TIMES, latest: float = mat
 
 def last_stamp(memory: Memory) -> float:
     """When something was last remembered, by the clock of then (Unix s); 0 when nothing is."""
-    return max((*memory.asked.values(), *memory.noted.values()), default=0.0)
+    notes = (*memory.asked.values(), *memory.noted.values(), memory.looked)
+    steps = [case.entered for case in memory.cases.values()] + [slot.entered for slot in memory.slots.values()]
+    return max(*notes, *steps, *(incident.since for incident in memory.incidents.values()), 0.0)
 
 
 class SetBacks:

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from steward.model.ids import Key
 from steward.model.memory import Breaker, Memory
-from steward.workflows.set_back import SetBacks, earlier
+from steward.workflows.set_back import SetBacks, earlier, last_stamp
+from tests.builders.picture import a_cluster
 
 T0 = 1_700_000_000.0
 
@@ -36,3 +37,11 @@ def test_a_clock_that_goes_on_or_is_slewed_changes_nothing() -> None:
     clock = SetBacks(T0)
     assert [clock.note(T0), clock.note(T0 + 10.0), clock.note(T0 + 9.5)] == [0.0, 0.0, 0.0]
     assert clock.in_time(T0 + 99.0, T0) == T0 + 99.0
+
+
+def test_the_last_stamp_is_that_of_a_case_where_nothing_else_is_remembered() -> None:
+    case = a_cluster().lost("n2").then().memory.cases
+    (opened,) = (each.entered for each in case.values())
+    assert last_stamp(Memory(cases=case)) == opened
+    assert last_stamp(Memory(cases=case, looked=opened + 1.0)) == opened + 1.0
+    assert last_stamp(Memory()) == 0.0
