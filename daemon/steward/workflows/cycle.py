@@ -78,7 +78,7 @@ class Cycle:
         self._stopping = threading.Event()
         self._memory: Memory | None = None
         self._acted = 0.0
-        self._set_backs = SetBacks(0.0)
+        self._set_backs = SetBacks(parts.clock.now())
         self.latest: Snapshot | None = None
 
     def stop(self) -> None:
@@ -138,7 +138,9 @@ class Cycle:
     def _remembered(self) -> Memory:
         if self._memory is None:
             self._memory = self._parts.journal.load()
-            self._set_backs = SetBacks(last_stamp(self._memory))  # the clock may have been set while no head ran
+            at = last_stamp(self._memory)  # the clock may have been set back while no head ran
+            self._set_backs.remember(at)
+            self._parts.observer.remember(at)
         return self._memory
 
     def _in_time(self, memory: Memory, now: float) -> Memory:

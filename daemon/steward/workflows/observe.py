@@ -85,6 +85,10 @@ class Observer:
         """Instances were made or ended: list them again."""
         self._listing_needed = self._clock.now()
 
+    def remember(self, at: float) -> None:
+        """An earlier head lived `at` (Unix s): when that is to come, the clock was set back since."""
+        self._set_backs.remember(at)
+
     def observe(
         self,
         *,

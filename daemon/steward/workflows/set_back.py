@@ -37,7 +37,8 @@ def last_stamp(memory: Memory) -> float:
     """When something was last remembered, by the clock of then (Unix s); 0 when nothing is."""
     notes = (*memory.asked.values(), *memory.noted.values(), memory.looked)
     steps = [case.entered for case in memory.cases.values()] + [slot.entered for slot in memory.slots.values()]
-    return max(*notes, *steps, *(incident.since for incident in memory.incidents.values()), 0.0)
+    jobs = (job.opted_at for job in memory.jobs.values())
+    return max(*notes, *steps, *jobs, *(incident.since for incident in memory.incidents.values()), 0.0)
 
 
 class SetBacks:
@@ -47,6 +48,10 @@ class SetBacks:
         self._last, self._noticed = now, 0.0
         self.by = 0.0
         """In all, seconds; less than it was by what passed from look to look."""
+
+    def remember(self, at: float) -> None:
+        """It was `at` once, before this was made."""
+        self._last = max(self._last, at)
 
     def note(self, now: float) -> float:
         """By how much it was set back since the last time; 0 for not at all."""

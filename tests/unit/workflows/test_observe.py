@@ -9,7 +9,7 @@ from steward.adapters.clock import SystemClock
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.node import Node
-from steward.model.observed import Freshness, Observed
+from steward.model.observed import AgentView, Freshness, Observed
 from steward.ports import Clock, Retryable
 from steward.workflows.bell import Bell
 from steward.workflows.observe import Observer, Patience
@@ -265,3 +265,13 @@ def test_a_clock_that_is_set_back_before_the_first_look_does_not_put_the_heads_s
     bench.agents.began = clock.at
     clock.at -= 3600.0
     assert bench.look().agents_since <= clock.at
+
+
+def test_what_agents_told_before_the_clock_was_set_back_while_no_head_ran_is_not_of_the_future() -> None:
+    clock = FakeClock(10_000_000_000.0)
+    bench = Bench(clock=clock)
+    told = AgentView(node=NodeName("n1"), incarnation=None, connected=True, last_heard=clock.at + 3500.0)
+    bench.agents.table[told.node] = told
+    bench.observer.remember(clock.at + 3600.0)
+    seen = [bench.look().agents[told.node].last_heard for _ in range(2)]
+    assert seen == [clock.at - 100.0] * 2
