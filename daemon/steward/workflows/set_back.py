@@ -34,10 +34,11 @@ def earlier(value: T, by: float, above: float = _UNIX_TIMES, latest: float = mat
 
 
 def last_stamp(memory: Memory) -> float:
-    """When something was last remembered, by the clock of then (Unix s); 0 when nothing is."""
+    """When something was last remembered, by the clock of then (Unix s); 0 when nothing is. Only what was stamped on
+    this host counts: agents' clocks may be ahead."""
     notes = (*memory.asked.values(), *memory.noted.values(), memory.looked)
     steps = [case.entered for case in memory.cases.values()] + [slot.entered for slot in memory.slots.values()]
-    jobs = (job.opted_at for job in memory.jobs.values())
+    jobs = (job.started or 0.0 for job in memory.jobs.values())
     return max(*notes, *steps, *jobs, *(incident.since for incident in memory.incidents.values()), 0.0)
 
 
