@@ -53,9 +53,13 @@ def _give(job: Job, attempt: Attempt, draft: Draft) -> None:
 
 
 def _works_since(job: Job, attempt: Attempt, draft: Draft) -> float | None:
-    """When the retry made its first step, where the job tells of steps; else when it began. None: not yet."""
+    """When the retry made its first step, where the job tells of steps; else when it began. None: not yet.
+
+    Only the node that was lost may have told of them so far: the ledger has it.
+    """
     told = [p for p in told_of(job.id, job.nodes, draft) if p.step is not None]
     steps = [p.stepped for p in told if p.stepped is not None and p.stepped > attempt.at]
     if steps:
         return min(steps)
-    return None if told else draft.now
+    tells = told or any(run.first_step is not None for run in draft.ledger.get(job.id, ()))
+    return None if tells else draft.now

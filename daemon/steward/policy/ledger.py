@@ -170,7 +170,7 @@ def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
         at = job.ended if job is not None and job.ended is not None else mem.ended
         final = _last(mem, run, (Decision.STOP,)) if "COMPLETED" not in mem.end_text else None
         run = _at_last(run, draft)
-        return replace(_ended(run, final, run.ended or max(at, run.started), Ending.OVER), end_text=mem.end_text)
+        return replace(_ended(run, final, run.ended or at, Ending.OVER), end_text=mem.end_text)
     if job is None:
         return run
     if job.is_pending or job.restarts > run.restart:
@@ -179,7 +179,7 @@ def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
         return _ended(run, attempt, run.ended or _left(attempt, mem, job, draft), Ending.REQUEUED)
     if job.is_active:
         return _going(run, mem, job)
-    return run if run.ended is not None or job.ended is None else replace(run, ended=job.ended)
+    return run if run.ended is not None or job.ended is None else replace(run, ended=max(job.ended, run.started))
 
 
 def _going(run: Run, mem: JobMemory, job: Job) -> Run:
@@ -207,7 +207,7 @@ def _last(mem: JobMemory, run: Run, decisions: tuple[Decision, ...]) -> Attempt 
 
 
 def _ended(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
-    closed = replace(run, ended=at, ending=ending)
+    closed = replace(run, ended=max(at, run.started), ending=ending)
     if attempt is None:
         return closed
     return replace(closed, decision=attempt.decision, why=attempt.why, culprits=attempt.culprits, decided=attempt.at)

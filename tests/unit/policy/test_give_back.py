@@ -5,6 +5,7 @@ from dataclasses import replace
 from steward.model.action import ExtendLimit
 from steward.model.ids import JobId
 from steward.model.job_report import Progress
+from steward.model.ledger import Run
 from steward.model.resume import Attempt, Decision
 from steward.model.why import Why
 from tests.builders.picture import T0, Picture, a_cluster, n
@@ -41,6 +42,14 @@ def test_nothing_is_given_before_the_first_step() -> None:
 
 def test_a_job_that_tells_nothing_gets_the_time_until_it_works_on() -> None:
     assert extensions(retried()) == [3660.0]
+
+
+def test_steps_that_only_the_lost_node_told_of_so_far_are_waited_for_all_the_same() -> None:
+    picture = retried()
+    run = replace(Run(job=J, opted_at=T0, restart=0, uid=1000, started=T0 - 60), first_step=T0 - 50)
+    picture = replace(picture, memory=replace(picture.memory, ledger={J: (run,)}))
+    assert extensions(picture) == []
+    assert extensions(steps(picture, T0 + 55)) == [3655.0]
 
 
 def test_it_is_given_once_and_stays_the_same_limit() -> None:

@@ -76,6 +76,15 @@ def test_a_job_that_ends_well_is_over_without_a_decision() -> None:
     assert not run.was_hit
 
 
+def test_a_run_of_less_than_a_second_does_not_end_before_it_began() -> None:
+    """Slurm tells its end in whole seconds, and its begin was seen."""
+    picture = running()
+    began = runs(picture)[0].started
+    cleaning = picture.change_job(state=JobState.UNKNOWN, flags=frozenset({"COMPLETING"}), ended=began - 0.5)
+    done = cleaning.then(0.1).change_job(state=JobState.COMPLETED, flags=frozenset()).then(0.1)
+    assert [run.ended for run in (*runs(cleaning), *runs(done))] == [began] * 2
+
+
 def test_a_ledger_that_does_not_change_is_the_very_same_value() -> None:
     picture = running().then(5.0)
     assert runs(picture) is picture.memory.ledger[J7]
