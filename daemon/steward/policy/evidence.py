@@ -95,8 +95,12 @@ def _in_case(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
 
 
 def _is_history(case: Case, mem: JobMemory) -> bool:
-    """The node was repaired and back before this run began."""
-    return case.closed is not None and mem.started is not None and case.closed <= mem.started
+    """The node was repaired and back before this run began: one that began after the mark got the node when it was
+    back, also where we saw that a moment later (and Slurm tells the begin in whole seconds)."""
+    if case.closed is None or mem.started is None:
+        return False
+    is_back = case.returned is not None and case.stand_in is None
+    return case.closed <= mem.started or (is_back and case.marked is not None and case.marked <= mem.started)
 
 
 def _findings(node: NodeName, draft: Draft) -> list[Evidence]:

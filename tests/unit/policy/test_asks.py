@@ -6,6 +6,7 @@ import pytest
 
 from steward.model.action import AllowRequeue, AnswerAsk, CheckNow, DownNode, RequeueJob
 from steward.model.ask import Answer, AskKind
+from steward.model.case import Step
 from steward.model.health import Severity
 from steward.model.job import JobState
 from steward.model.observed import Freshness, Witness
@@ -161,6 +162,16 @@ def test_a_job_that_seems_to_begin_in_the_future_has_its_evidence_all_the_same()
     picture = a_cluster(8).job(started=T0 + 3600.0).opted_in().then().lost("n2", "n5", "n6", "n7").then(5).ask(BATCH)
     actions = picture.witnessed("n2", Witness.SILENT).plan().actions
     assert [type(a) for a in actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
+
+
+def test_a_node_that_came_back_just_as_the_run_began_on_it_is_not_its_culprit() -> None:
+    """Slurm tells the begin in whole seconds, and we see a moment later that it uses the node."""
+    repaired = a_cluster().lost("n2").then().marked("n2").then(5.3)
+    (case,) = repaired.memory.cases.values()
+    case = replace(case, step=Step.CLOSED, returned=repaired.now, closed=repaired.now)
+    sound = replace(a_cluster(), now=repaired.now, memory=replace(repaired.memory, cases={case.id: case}))
+    began = sound.job(started=float(int(repaired.now))).opted_in().then(1)
+    assert answers(began.ask(STEP).then(0.1).checked("n1", "n2", "n3")) == [(Answer.STOP, frozenset())]
 
 
 def test_suspicions_are_no_evidence() -> None:
