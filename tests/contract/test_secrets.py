@@ -96,6 +96,11 @@ url = "http://{CANARY} {CANARY}:x/"
 name = "mail"
 kind = "mail"
 to = ["ops@example.org"]
+smtp = "127.0.0.1:{nobody}"
+[[notify]]
+name = "sendmail"
+kind = "mail"
+to = ["ops@example.org"]
 sendmail = "/bin/false"
 [[notify]]
 name = "program"

@@ -1,4 +1,4 @@
-"""What every StorePort promises, on the fake and on SQLite."""
+"""What every StorePort promises, on the fake, on SQLite and on a real MariaDB."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, create_engine
 
-from steward.adapters.store.engine import open_engine, sqlite_url
+from steward.adapters.store.engine import migrate, open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.model.action import Action, DrainNode, LaunchInstance
 from steward.model.case import Case, Step, Trigger
@@ -23,6 +24,7 @@ from steward.model.notify import ChannelState, Message
 from steward.model.why import Why
 from steward.policy.ledger_rows import key_of
 from steward.ports import LedgerQuery, Retryable, StorePort
+from tests.contract.mariadb import MariaDb, a_mariadb, missing
 from tests.fakes.store import FakeStore
 
 WHY = Why(rule="lost", text="n1 is silent", evidence=("agent gone", "port silent"))
@@ -45,23 +47,53 @@ def launch(key: str = "launch:n1:0") -> Action:
 
 @dataclass(kw_only=True)
 class StoreWorld:
-    """`reopen` is a restart of the head: another store on the same state."""
+    """`reopen` is a restart of the head: another store on the same state. After `break_off` large commits fail, and
+    small ones too until `mend`."""
 
     store: StorePort
     reopen: Callable[[], StorePort]
     break_off: Callable[[], None]
+    mend: Callable[[], None] = lambda: None
     clock: list[float] = field(default_factory=lambda: [1000.0])
 
 
-@pytest.fixture(params=["fake", "sqlite"])
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDb]:
+    if absent := missing():
+        pytest.skip(f"no MariaDB: {', '.join(absent)} not installed (mariadb-server-core)")
+    with a_mariadb() as found:
+        yield found
+
+
+@pytest.fixture(params=["fake", "sqlite", "mariadb"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreWorld]:
     clock = [1000.0]
     if request.param == "fake":
         fake = FakeStore(now=lambda: clock[0])
         break_off = partial(setattr, fake, "broken", "the disk is full")
         yield StoreWorld(store=fake, reopen=lambda: fake, break_off=break_off, clock=clock)
-        return
-    file = tmp_path / "steward.db"
+    elif request.param == "sqlite":
+        yield from _on_sqlite(tmp_path / "steward.db", clock)
+    else:
+        yield from _on_mariadb(request.getfixturevalue("mariadb"), clock)
+
+
+def _on_mariadb(server: MariaDb, clock: list[float]) -> Iterator[StoreWorld]:
+    url = server.database()
+    engines: list[Engine] = []
+
+    def reopen() -> StorePort:
+        engines.append(open_engine(url))
+        return SqlStore(engines[-1], now=lambda: clock[0])
+
+    break_off, mend = (partial(server.order, f"SET GLOBAL read_only = {value}") for value in (1, 0))
+    yield StoreWorld(store=reopen(), reopen=reopen, break_off=break_off, mend=mend, clock=clock)
+    mend()
+    for engine in engines:
+        engine.dispose()
+
+
+def _on_sqlite(file: Path, clock: list[float]) -> Iterator[StoreWorld]:
     engine = open_engine(sqlite_url(file))
 
     def full() -> None:
@@ -195,6 +227,16 @@ def test_keys_that_differ_in_case_or_a_trailing_space_are_different_keys(world: 
     assert world.reopen().load() == memory
 
 
+def test_what_is_long_is_kept_whole(world: StoreWorld) -> None:
+    long = Why(rule="lost", text="x" * 200_000, evidence=())
+    memory = Memory(cases={CASE.id: replace(CASE, why=long)})
+    event = Event(at=1.0, kind="x", text="\N{PILE OF POO}" * 50_000)
+    world.store.commit(memory, [replace(launch(), why=long)], [event])
+
+    assert world.reopen().load() == memory
+    assert [found for _, found in world.reopen().events()] == [event]
+
+
 def test_a_full_store_says_so_and_keeps_the_last_commit(world: StoreWorld) -> None:
     memory = Memory(cases={CASE.id: CASE})
     world.store.commit(memory, [], [])
@@ -204,6 +246,7 @@ def test_a_full_store_says_so_and_keeps_the_last_commit(world: StoreWorld) -> No
         world.store.commit(Memory(noted={str(n): float(n) for n in range(5000)}), [launch()], [])
     if not isinstance(world.store, FakeStore):
         assert world.store.load() == memory
+        world.mend()
         world.store.commit(replace(memory, next_case=2), [], [])
         assert world.reopen().load() == replace(memory, next_case=2)
 
@@ -268,3 +311,16 @@ def test_the_ledger_is_asked_for_a_job_or_for_a_time(world: StoreWorld) -> None:
     assert kept(world, since=100.0) == ["run:7.5.0.0", "run:7.5.1.0", "run:9.5.2.0"]
     assert kept(world, until=50.0) == ["run:7.5.0.0", "run:8.5.0.0"]
     assert kept(world, limit=1) == ["run:9.5.2.0"]
+
+
+def test_a_database_of_the_first_version_on_mariadb_takes_what_is_long(mariadb: MariaDb) -> None:
+    url = mariadb.database()
+    first = create_engine(url)
+    migrate(first, "0001")
+    first.dispose()
+    engine = open_engine(url)
+    memory = Memory(cases={CASE.id: replace(CASE, why=replace(WHY, text="x" * 200_000))})
+    SqlStore(engine).commit(memory, [], [])
+
+    assert SqlStore(engine).load() == memory
+    engine.dispose()

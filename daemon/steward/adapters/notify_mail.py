@@ -1,7 +1,9 @@
-"""A message as a mail, through the machine's own sendmail."""
+"""A message as a mail, given to a program of the site's that takes it on its standard input."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
+from email.utils import formatdate
 from pathlib import Path
 
 from steward.adapters.notify_command import pipe
@@ -22,16 +24,19 @@ class Mail:
     def send(self, message: Message) -> None:
         """Raises Retryable when sendmail does not take it in time."""
         argv = [str(self.sendmail), "-i", "-f", self.sender, "--", *self.to]
-        pipe(argv, bytes(self._mail(message)), self.timeout_s)
+        pipe(argv, bytes(mail(message, self.to, self.sender, self.cluster)), self.timeout_s)
 
-    def _mail(self, message: Message) -> EmailMessage:
-        told = fields(message, self.cluster)
-        mail = EmailMessage()
-        mail["Subject"] = told["title"]
-        mail["From"] = self.sender
-        mail["To"] = ", ".join(self.to)
-        mail["X-Steward-Id"] = message_id(message, self.cluster)
-        shown = ("kind", "node", "job", "case", "count", "since", "at")
-        facts = "\n".join(f"{name}: {told[name]}" for name in shown if told[name])
-        mail.set_content(f"{told['text']}\n\n{facts}\n")
-        return mail
+
+def mail(message: Message, to: Sequence[str], sender: str, cluster: str) -> EmailMessage:
+    """Texts of events are hostile: in a header they are one printable line."""
+    told = fields(message, cluster)
+    found = EmailMessage()
+    found["Subject"] = told["title"]
+    found["From"] = sender
+    found["To"] = ", ".join(to)
+    found["Date"] = formatdate(message.last.at)
+    found["X-Steward-Id"] = message_id(message, cluster)
+    shown = ("kind", "node", "job", "case", "count", "since", "at")
+    facts = "\n".join(f"{name}: {told[name]}" for name in shown if told[name])
+    found.set_content(f"{told['text']}\n\n{facts}\n")
+    return found

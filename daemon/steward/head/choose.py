@@ -12,6 +12,7 @@ from steward.adapters.keys_file import KeysFile
 from steward.adapters.logs import log_to, log_to_stderr
 from steward.adapters.notify_command import Command as CommandMessenger
 from steward.adapters.notify_mail import Mail
+from steward.adapters.notify_smtp import Smtp
 from steward.adapters.notify_webhook import Webhook
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.local import LocalProvider
@@ -25,7 +26,7 @@ from steward.head.fleet import Fleet
 from steward.model.access import AccessKey
 from steward.model.instance import SPARES
 from steward.model.notify import ChannelKind
-from steward.model.settings import ProviderKind, Settings
+from steward.model.settings import ProviderKind, Settings, split_host_port
 from steward.model.settings.clouds import Ec2Provider as Ec2Settings
 from steward.model.settings.clouds import PowerProvider as PowerSettings
 from steward.model.settings.notify import NotifySettings
@@ -147,9 +148,16 @@ def channels(settings: Settings) -> tuple[Channel, ...]:
     )
 
 
+def _mail(one: NotifySettings, cluster: str) -> MessengerPort:
+    if one.sendmail is not None:
+        return Mail(sendmail=one.sendmail, to=one.to, sender=one.sender, cluster=cluster, timeout_s=one.timeout_s)
+    host, port = split_host_port(one.smtp)
+    return Smtp(host=host, port=port, to=one.to, sender=one.sender, cluster=cluster, timeout_s=one.timeout_s)
+
+
 def _messenger(one: NotifySettings, cluster: str) -> MessengerPort:
     if one.kind is ChannelKind.MAIL:
-        return Mail(sendmail=one.sendmail, to=one.to, sender=one.sender, cluster=cluster, timeout_s=one.timeout_s)
+        return _mail(one, cluster)
     if one.kind is ChannelKind.COMMAND:
         return CommandMessenger(argv=one.command or (), cluster=cluster, timeout_s=one.timeout_s)
     if problem := problem_of(one.template):

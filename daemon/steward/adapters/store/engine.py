@@ -18,7 +18,7 @@ WRITES = {"steward_writes": True}
 """Execution options of a connection that will write: SQLite then locks at once instead of failing half-way."""
 _BUSY_MS = 2000
 _REMEDY = "write DIALECT://USER:PASSWORD@HOST/NAME, with %40, %2F and %3A for @, / and : in the password"
-NEWEST = "0002"
+NEWEST = "0003"
 """The revision of today's tables, as the newest file in migrations/versions says."""
 
 

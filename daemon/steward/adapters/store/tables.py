@@ -1,7 +1,7 @@
 """The tables. A change here needs a migration (`migrations/versions`); a test compares the two."""
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, String, Table, Text
-from sqlalchemy.dialects.mysql import VARCHAR
+from sqlalchemy.dialects.mysql import MEDIUMTEXT, VARCHAR
 
 metadata = MetaData()
 
@@ -11,12 +11,15 @@ _SEQUENCE = BigInteger().with_variant(Integer(), "sqlite")
 # MariaDB compares text without case and trailing spaces unless told otherwise: two keys must not become one.
 _KEY = String(255).with_variant(VARCHAR(255, collation="utf8mb4_bin"), "mysql", "mariadb")
 
+# Their TEXT ends at 65,535 bytes: a deep check of many nodes is one row of memory.
+_BODY = Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")
+
 memory = Table(
     "memory",
     metadata,
     Column("section", String(40), primary_key=True),
     Column("key", _KEY, primary_key=True),
-    Column("body", Text, nullable=False),
+    Column("body", _BODY, nullable=False),
 )
 
 journal = Table(
@@ -25,11 +28,11 @@ journal = Table(
     Column("seq", _SEQUENCE, primary_key=True, autoincrement=True),
     Column("key", _KEY, nullable=False),
     Column("kind", String(40), nullable=False),
-    Column("body", Text, nullable=False),
-    Column("why", Text, nullable=False),
+    Column("body", _BODY, nullable=False),
+    Column("why", _BODY, nullable=False),
     Column("asked_at", Float(53), nullable=False),
     Column("outcome_at", Float(53)),
-    Column("error", Text, nullable=False, default=""),
+    Column("error", _BODY, nullable=False, default=""),
     Index("journal_key", "key"),
     Index("journal_outcome_at", "outcome_at"),
     sqlite_autoincrement=True,
@@ -43,7 +46,7 @@ events = Table(
     Column("kind", String(80), nullable=False),
     Column("node", String(255)),
     Column("job", BigInteger),
-    Column("body", Text, nullable=False),
+    Column("body", _BODY, nullable=False),
     Index("events_node", "node", "seq"),
     Index("events_job", "job", "seq"),
     sqlite_autoincrement=True,
@@ -57,7 +60,7 @@ ledger = Table(
     Column("begun", Float(53), nullable=False),
     Column("ended", Float(53)),
     Column("job", BigInteger),
-    Column("body", Text, nullable=False),
+    Column("body", _BODY, nullable=False),
     Index("ledger_begun", "begun"),
     Index("ledger_job", "job"),
 )

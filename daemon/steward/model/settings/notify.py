@@ -6,7 +6,7 @@ from pydantic import Field, SecretStr
 
 from steward.model.events import Level
 from steward.model.notify import ChannelKind, ChannelRule
-from steward.model.settings.types import Program, Section, Words
+from steward.model.settings.types import HostPort, Program, Section, Words
 
 
 class NotifySettings(Section):
@@ -44,7 +44,14 @@ class NotifySettings(Section):
     )
     to: Words = Field(default=(), description="Addresses of a mail.")
     sender: str = Field(default="steward", pattern=r"^[^\s<>]{1,200}$", description="From whom a mail is.")
-    sendmail: Path = Field(default=Path("/usr/sbin/sendmail"), description="Takes a mail on its standard input.")
+    smtp: HostPort = Field(
+        default="localhost:25", description="The mail server that takes a mail, without TLS and login."
+    )
+    sendmail: Path | None = Field(
+        default=None,
+        description="A program that takes a mail on its standard input instead, one that needs no more rights than the "
+        "head's user has (msmtp; not Postfix's or Exim's).",
+    )
     command: Program | None = Field(
         default=None, description="A program and its arguments; it reads the message as JSON on its standard input."
     )
