@@ -19,6 +19,7 @@ from steward.api.body import read_body, words_of
 from steward.api.checks import checks_view, node_checks_view
 from steward.api.deep import check_deep, deep_view, deeps_view
 from steward.api.events import EventChoice, choose_events
+from steward.api.examination import Examination
 from steward.api.json11.route import Json11
 from steward.api.lemons import lemons_view
 from steward.api.notify import channels_view, test_channels
@@ -26,6 +27,7 @@ from steward.api.report_pages import report_routes
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, status_view
+from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.order import Refusal
 from steward.model.text import printable
@@ -75,6 +77,8 @@ class Pages:
 
     def __init__(self, source: Source, gatekeeper: Gatekeeper, news: News) -> None:
         self._source, self._gatekeeper, self._news = source, gatekeeper, news
+        self._examination = Examination(source.doctor)
+        self._searching = asyncio.Lock()
 
     def status(self, _request: Request) -> Response:
         return JSONResponse(status_view(self._source, self._snapshot()))
@@ -96,8 +100,8 @@ class Pages:
     def lemons(self, _request: Request) -> Response:
         return JSONResponse(lemons_view(self._snapshot(), self._source.clock.now()))
 
-    def doctor(self, _request: Request) -> Response:
-        return JSONResponse([shape(line) for line in self._source.doctor()])
+    async def doctor(self, _request: Request) -> Response:
+        return JSONResponse([shape(line) for line in await self._examination.lines()])
 
     def metrics(self, _request: Request) -> Response:
         return Response(self._source.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -134,11 +138,16 @@ class Pages:
         wait_s = _number(request, "wait_s", 0, _MAX_WAIT_S)
         until = asyncio.get_running_loop().time() + wait_s
         while True:
-            found = await run_in_threadpool(choose_events, self._source.store, int(after), int(limit), choice)
+            found = await self._chosen(int(after), int(limit), choice)
             left = until - asyncio.get_running_loop().time()
             if found or left <= 0 or self._news.waiters >= _MAX_WAITERS:
                 return JSONResponse([event_shape(*one) for one in found])
             await self._news.wait(min(left, 1.0))
+
+    async def _chosen(self, after: int, limit: int, choice: EventChoice) -> list[tuple[int, Event]]:
+        """One search at a time: each may go through every event that is kept."""
+        async with contextlib.nullcontext() if choice.is_all else self._searching:
+            return await run_in_threadpool(choose_events, self._source.store, after, limit, choice)
 
     async def pause(self, request: Request) -> Response:
         return await self._order(request, lambda who, said: Pause(who=who, why=said.get("why", "")))

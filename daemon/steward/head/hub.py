@@ -16,6 +16,7 @@ from steward.adapters.stacks_messages import BundlePiece, stacks_frame
 from steward.adapters.wire import Frame, Malformed
 from steward.head.arrival import conflict, host_of
 from steward.head.beats import reply
+from steward.head.greeting import Greeting
 from steward.head.hearing import Hearing, Keep
 from steward.head.link import Link
 from steward.head.roster import Roster, Superseded
@@ -69,7 +70,7 @@ class Hub:
             roster=self._roster, asks=self._asks, opted=self._opted, clock=clock, ring=ring, keep=keep, facts=facts
         )
         self._links: dict[NodeName, Link] = {}
-        self._greeting: set[Link] = set()
+        self._greeting: Greeting[Link] = Greeting(most=_MAX_GREETING)
         self._wheel: Wheel[Link] = Wheel(time.monotonic())
         self._requests = itertools.count(1)
         self._server: asyncio.Server | None = None
@@ -95,7 +96,7 @@ class Hub:
         if self._server is not None:
             self._server.close()
         links, self._links = self._links, {}
-        for link in [*links.values(), *self._greeting]:
+        for link in [*links.values(), *self._greeting.links]:
             link.close("the head stops")
 
     def expect(self, nodes: int) -> None:
@@ -189,10 +190,9 @@ class Hub:
     # Coming and going
 
     async def _greet(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._greeting) >= _MAX_GREETING or len(self._links) >= _MAX_LINKS:
+        if len(self._links) >= _MAX_LINKS or not self._greeting.enter(link, host_of(writer)):
             link.close("too many connections")
             return
-        self._greeting.add(link)
         try:
             terms = self._terms()
             seals, hello = await accept_agent(reader, writer, self._sealer, terms)
@@ -202,7 +202,7 @@ class Hub:
             log.warning("a connection was refused: %s", error, extra={"peer": writer.get_extra_info("peername")})
             link.close(str(error))
         finally:
-            self._greeting.discard(link)
+            self._greeting.leave(link)
 
     def _terms(self) -> Terms:
         interval = max(self._heartbeat_s, self._nodes / _BEATS_PER_S)

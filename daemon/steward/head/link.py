@@ -24,6 +24,8 @@ _LENGTH = 4
 _MAX_WAITING = 256
 _MAX_UNSENT = 1 << 20
 _MAX_BUFFER = 1 << 20
+_MAX_UNPROVED = _LENGTH + MAX_FRAME
+"""Of a peer that has not proved itself: an agent says one frame and waits."""
 
 
 class Owner(Protocol):
@@ -120,8 +122,9 @@ class Link(asyncio.StreamReaderProtocol):
             self._write(self._owner.beat(self, sent))
             return
         self._buffer += data
-        if len(self._buffer) > _MAX_BUFFER:
+        if len(self._buffer) > (_MAX_BUFFER if self._owner is not None else _MAX_UNPROVED):
             self.close("it sends faster than a Steward does")
+            return
         if self._owner is not None:
             self._split()
         elif not self._greeted:

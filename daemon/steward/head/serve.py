@@ -6,12 +6,14 @@ import logging
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import uvicorn
 from starlette.applications import Starlette
 
 from steward import __version__
+from steward.head.idle import IdleConnections
 from steward.head.interpreter import suit_many_nodes
 from steward.head.wiring import Head
 from steward.model.desired import REPORT_ONLY
@@ -23,10 +25,23 @@ log = logging.getLogger(__name__)
 
 _CYCLE_ENDS_S = 15.0
 _HTTP_ENDS_S = 1
+_IDLE_S = 10.0
+"""uvicorn ends a connection 5 s after an answer by itself, but waits for ever for a first request."""
 
 
 class _Http(uvicorn.Server):
-    """uvicorn without its own idea of signals: the daemon has one, for all of its parts."""
+    """uvicorn without its own idea of signals: the daemon has one, for all of its parts. Idle connections end."""
+
+    def __init__(self, config: uvicorn.Config, idle_s: float) -> None:
+        super().__init__(config)
+        self._idle, self._idle_s, self._look_at = IdleConnections(), idle_s, 0.0
+
+    async def on_tick(self, counter: int) -> bool:
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + self._idle_s
+            self._idle.look(self.server_state.connections)
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -83,8 +98,9 @@ def _listen(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
 
 
-def http_server(app: Starlette, api: ApiSettings) -> _Http:
-    """With TLS where a certificate is configured. Raises Permanent when it cannot be used."""
+def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) -> _Http:
+    """With TLS where a certificate is configured. Raises Permanent when it cannot be used. A connection
+    without a request for `idle_s` to twice as many seconds is ended."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -101,4 +117,4 @@ def http_server(app: Starlette, api: ApiSettings) -> _Http:
     except OSError as error:  # an SSLError is one, too
         where = f"api.tls_certificate {api.tls_certificate}, api.tls_key {api.tls_key}"
         raise Permanent(f"{where}: {error}; give both as PEM files that SlurmUser can read") from error
-    return _Http(config)
+    return _Http(config, idle_s)

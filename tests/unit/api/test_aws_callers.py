@@ -1,5 +1,6 @@
 """Who may call the AWS endpoint, how often, and what is noted of it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -121,3 +122,17 @@ def test_who_calls_too_often_is_told_to_wait() -> None:
         assert code_of(refused.value) == ("ThrottlingException", 400)
         assert len(aws.events) == 2
         assert boto.list_clusters()
+
+
+def test_who_may_not_change_cannot_fill_the_audit_either() -> None:
+    slow = Rate(per_s=0.001, burst=2)
+    with an_aws_endpoint(HANDLERS, reads=slow, writes=slow) as aws:
+        codes = [_refusal(lambda: aws.client(uid=1000).operate("DeleteCluster", {"ClusterName": "ml"})) for _ in "1234"]
+        assert codes == ["AccessDeniedException"] * 2 + ["ThrottlingException"] * 2
+        assert len(aws.events) == 2
+
+
+def _refusal(call: Callable[[], object]) -> str:
+    with pytest.raises(OperationError) as refused:
+        call()
+    return refused.value.code

@@ -1,5 +1,6 @@
 """The head's HTTP server: TLS where a certificate is configured."""
 
+import socket
 from pathlib import Path
 
 import boto3
@@ -72,3 +73,21 @@ def test_a_key_that_is_not_the_certificates_is_told(authority: Path, tmp_path: P
     trustme.CA().issue_cert("127.0.0.1").private_key_pem.write_to_path(str(tmp_path / "key.pem"))
     with pytest.raises(Permanent, match="MISMATCH"):
         http_server(Starlette(), api(tmp_path))
+
+
+def test_who_connects_and_asks_nothing_whole_is_hung_up_on() -> None:
+    served = serving(http_server(app(AwsBench()), ApiSettings(), idle_s=0.3))
+    with served as url, connected(url) as silent, connected(url) as dripping:
+        dripping.sendall(b"POST / HTTP/1.1\r\nHost: head\r\n")
+        assert (ended(silent), ended(dripping)) == (True, True)
+
+
+def connected(url: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=5.0)
+
+
+def ended(peer: socket.socket) -> bool:
+    try:
+        return peer.recv(1) == b""
+    except ConnectionResetError:
+        return True

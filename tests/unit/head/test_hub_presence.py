@@ -1,11 +1,12 @@
 """Agents at the head, over real TCP: who is there, who is late, who is gone, and who may speak for a node."""
 
 import asyncio
+import contextlib
 
 import pytest
 
 from steward.adapters.messages import report_frame
-from steward.adapters.wire import Gone
+from steward.adapters.wire import MAX_FRAME, Gone, pack
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.ports import PortError
@@ -172,5 +173,19 @@ def test_a_head_that_closes_hangs_up_on_its_agents() -> None:
             await bench.hub.close()
             with pytest.raises(Gone):
                 await channel.receive()
+
+    asyncio.run(story())
+
+
+def test_who_has_not_proved_himself_is_not_listened_to_for_long() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
+            bench.agents.append(writer)
+            writer.write(pack({"t": "hello"}) + bytes(2 * MAX_FRAME))
+            async with asyncio.timeout(2.0):
+                with contextlib.suppress(ConnectionError):
+                    while await reader.read(4096):
+                        pass
 
     asyncio.run(story())

@@ -107,6 +107,7 @@ class Json11:
         identity = self._door.identify(received)
         operation = self._operation(received)
         if is_read(operation):
+            self._limits.take(identity.user, read=True)
             return self._carry_out(received, identity, operation)
         return self._change(received, identity, operation)
 
@@ -122,9 +123,10 @@ class Json11:
         return operation
 
     def _change(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
-        """As `_carry_out`, with a line in the audit log whatever comes of it."""
+        """As `_carry_out`, with a line in the audit log whatever comes of it; who may not is limited as who may."""
         refusal: Code | None = Code.INTERNAL
         try:
+            self._limits.take(identity.user, read=False)
             if identity.read_only:
                 raise ApiError(Code.ACCESS_DENIED, f"{identity.user} may read, but not call {operation}.")
             answer = self._carry_out(received, identity, operation)
@@ -140,7 +142,6 @@ class Json11:
         return answer
 
     def _carry_out(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
-        self._limits.take(identity.user, read=is_read(operation))
         _need_content_type(received)
         members = validate.read(self._service.input_shape(operation), document.parse(received.body))
         answer = self._handlers[operation](_caller(received, identity), members)

@@ -1,4 +1,4 @@
-"""StartClusterHealthCheck: accepted and recorded."""
+"""StartClusterHealthCheck: a deep check of the nodes that serve."""
 
 from steward.api.operations.orders import carried
 from steward.api.operations.sight import Json, Members, sight_of

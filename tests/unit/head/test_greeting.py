@@ -1,0 +1,47 @@
+"""Who may wait to prove itself where many want to."""
+
+from dataclasses import dataclass
+
+from steward.head.greeting import Greeting
+
+
+@dataclass(eq=False)
+class Peer:
+    closed: str = ""
+
+    def close(self, why: str) -> None:
+        self.closed = why
+
+
+def full(*hosts: str) -> tuple[Greeting[Peer], list[Peer]]:
+    greeting: Greeting[Peer] = Greeting(most=len(hosts))
+    peers = [Peer() for _ in hosts]
+    assert all(greeting.enter(peer, host) for peer, host in zip(peers, hosts, strict=True))
+    return greeting, peers
+
+
+def test_one_address_that_takes_every_place_keeps_nobody_else_out() -> None:
+    greeting, peers = full("10.0.0.6", "10.0.0.6", "10.0.0.6")
+    newcomer = Peer()
+    assert greeting.enter(newcomer, "10.0.0.1")
+    assert [peer.closed for peer in peers] == ["", "", "too many connections from its address"]
+    assert set(greeting.links) == {*peers[:2], newcomer}
+
+
+def test_it_takes_no_more_places_itself() -> None:
+    greeting, peers = full("10.0.0.6", "10.0.0.6", "10.0.0.1")
+    assert not greeting.enter(Peer(), "10.0.0.6")
+    assert set(greeting.links) == set(peers)
+
+
+def test_where_all_have_as_many_the_newcomer_waits() -> None:
+    greeting, peers = full("10.0.0.1", "10.0.0.2")
+    assert not greeting.enter(Peer(), "10.0.0.1")
+    assert greeting.enter(Peer(), "10.0.0.3")
+    assert sum(bool(peer.closed) for peer in peers) == 1
+
+
+def test_who_has_left_makes_room() -> None:
+    greeting, peers = full("10.0.0.1", "10.0.0.1")
+    greeting.leave(peers[0])
+    assert greeting.enter(Peer(), "10.0.0.1")
