@@ -98,6 +98,7 @@ def test_a_head_without_capacity_makes_no_cluster() -> None:
         ((a_controller(partition="dev"),), "Partitions can only be assigned to Compute node types"),
         ((a_controller(), workers(2, minimum=3)), "MinInstanceCount 3 is above InstanceCount 2"),
         ((a_controller(), workers(), workers()), "InstanceGroups names workers more than once"),
+        ((a_controller(), workers(on_start_checks=("MultiNodeTrainingValidation",))), "no such deep check; there are"),
         ((a_controller(), workers(types=())), "give InstanceType or InstanceRequirements"),
     ],
 )

@@ -72,11 +72,11 @@ def test_a_minimum_that_is_not_said_again_stays_but_never_above_the_count() -> N
 
 def test_scripts_checks_partition_and_what_is_only_kept_are_replaced_when_they_are_given() -> None:
     wish = workers(
-        3, partition="prod", lifecycle=Lifecycle(source="file:///x", on_create="a.sh"), on_start_checks=("X",),
-        extras='{"OverrideVpcConfig": {}}',
+        3, partition="prod", lifecycle=Lifecycle(source="file:///x", on_create="a.sh"),
+        on_start_checks=("InstanceStress",), extras='{"OverrideVpcConfig": {}}',
     )  # fmt: skip
     group = after(an_update(wish), an_api_cluster()).memory.groups["workers"]
-    assert (group.partition, group.lifecycle.on_create, group.on_start_checks) == ("prod", "a.sh", ("X",))
+    assert (group.partition, group.lifecycle.on_create, group.on_start_checks) == ("prod", "a.sh", ("InstanceStress",))
     assert set(json.loads(group.extras)) == {"ExecutionRole", "OverrideVpcConfig"}
 
 
@@ -89,6 +89,7 @@ def test_scripts_checks_partition_and_what_is_only_kept_are_replaced_when_they_a
         ({"role": Role.LOGIN, "partition": None}, "SlurmConfig.NodeType"),
         ({"image": "ami-0123456789abcdef0"}, "ImageId"),
         ({"release": "2"}, "ImageReleaseVersion"),
+        ({"on_start_checks": ("MultiNodeTrainingValidation",)}, "MultiNodeTrainingValidation"),
     ],
 )
 def test_members_that_an_update_cannot_change_are_refused(fields: dict[str, Any], member: str) -> None:

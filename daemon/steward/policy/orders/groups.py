@@ -7,6 +7,7 @@ from typing import Any
 from steward.model.group import Goal, Group, GroupStatus, Role, Version
 from steward.model.order import GroupWish
 from steward.model.setup import Lifecycle
+from steward.policy.orders.deep import kinds_of
 from steward.policy.orders.desk import Desk
 from steward.policy.orders.refuse import conflict, invalid
 
@@ -14,7 +15,8 @@ _ROLE_ARN = "ExecutionRole"
 
 
 def new_group(wish: GroupWish, desk: Desk) -> Group:
-    """Not there yet: status Creating, its MinCount clock runs from now."""
+    """Not there yet: status Creating, its MinCount clock runs from now. Raises Refusal for a check on start that
+    nothing here does."""
     role = wish.role or Role.COMPUTE
     return Group(
         name=wish.name,
@@ -27,11 +29,17 @@ def new_group(wish: GroupWish, desk: Desk) -> Group:
         features=_features(wish, desk),
         lifecycle=wish.lifecycle or Lifecycle(),
         version=Version(image=wish.image or "", release=wish.release or ""),
-        on_start_checks=wish.on_start_checks or (),
+        on_start_checks=_on_start_checks(wish) or (),
         threads_per_core=wish.threads_per_core or 0,
         minimum_since=desk.now,
         extras=wish.extras,
     )
+
+
+def _on_start_checks(wish: GroupWish) -> tuple[str, ...] | None:
+    """A machine that waited for a check nobody makes would serve with nothing measured. Raises Refusal."""
+    kinds_of(wish.on_start_checks or ())
+    return wish.on_start_checks
 
 
 def _first_minimum(wish: GroupWish, role: Role) -> int:
@@ -51,11 +59,12 @@ def changed_group(group: Group, wish: GroupWish, desk: Desk) -> Group:
     if group.status is GroupStatus.SYSTEM_UPDATING:
         raise conflict(f"Instance group {group.name} is SystemUpdating: wait until its software update is over.")
     _check_same(group, wish)
+    checks = _on_start_checks(wish)
     return replace(
         group,
         partition=group.partition if wish.partition is None else wish.partition,
         lifecycle=wish.lifecycle or group.lifecycle,
-        on_start_checks=group.on_start_checks if wish.on_start_checks is None else wish.on_start_checks,
+        on_start_checks=group.on_start_checks if checks is None else checks,
         extras=with_extras(group.extras, wish.extras),
     )
 
