@@ -35,7 +35,8 @@ class NotThere(HeadError):
 
 
 class Unreachable(HeadError):
-    """No head answers; the text says where it was looked for and what to do."""
+    """No head answers, or one that cannot yet or is too busy (503); the text says where it was looked for and what
+    to do. The same call may work later."""
 
 
 LEVELS = ("info", "warning", "error")
@@ -219,9 +220,8 @@ class Client:
         except requests.Timeout as error:
             raise Unreachable(f"the head at {self._url} does not answer in time: {_REMEDY}") from error
         except requests.exceptions.SSLError as error:
-            raise Unreachable(
-                f"the certificate of {self._url} is not trusted here: set api.tls_ca ({error})"
-            ) from error
+            text = f"the certificate of {self._url} is not trusted here: {_CERTIFICATE} ({error})"
+            raise Unreachable(text) from error
         except requests.RequestException as error:
             raise Unreachable(f"no head answers at {self._url}: {_REMEDY}") from error
         return _read(answer, self._url + path)
@@ -231,11 +231,14 @@ _REMEDY = (
     "is stewardd running (`systemctl status stewardd`)? "
     "Another place is named with --url, STEWARD_URL or head.http of the settings"
 )
+_CERTIFICATE = "name the head as the certificate does (--url or STEWARD_URL), or set api.tls_ca"
 
 
 def _read(answer: requests.Response, url: str) -> Any:
     if answer.ok and not answer.content:
         return {}
+    if answer.status_code == requests.codes.service_unavailable:
+        raise Unreachable(_why_not_now(answer) or f"the head at {url} is too busy to answer now")
     try:
         document = answer.json()
     except ValueError as error:
@@ -247,3 +250,13 @@ def _read(answer: requests.Response, url: str) -> Any:
     text = document.get("error") if isinstance(document, dict) else None
     kind = NotThere if answer.status_code == requests.codes.not_found else HeadError
     raise kind(str(text or f"{url} answered {answer.status_code}"))
+
+
+def _why_not_now(answer: requests.Response) -> str:
+    """What the head itself says; empty when the answer is not its own."""
+    try:
+        document = answer.json()
+    except ValueError:
+        return ""
+    said = document if isinstance(document, dict) else {}
+    return str(said.get("error") or said.get("message") or "")

@@ -7,6 +7,10 @@ import click
 from steward.client import Client, Json, OperationError
 
 _NOT_FOUND = "ResourceNotFound"
+_NO_CLUSTER = (
+    "`steward cluster apply FILE` makes one; nodes of [[groups]] are replaced with "
+    "`scontrol update nodename=NODE state=fail reason=Action:Replace`"
+)
 _PAGE = 100
 _REPEATED = ("InstanceGroupName", "ExecutionRole", "ThreadsPerCore")
 
@@ -28,7 +32,7 @@ def need_cluster(client: Client) -> Json:
     """Raises ClickException when there is no cluster."""
     cluster = find_cluster(client)
     if cluster is None:
-        raise click.ClickException("there is no cluster yet: `steward cluster apply FILE` makes one")
+        raise click.ClickException(f"there is no cluster of the API: {_NO_CLUSTER}")
     return cluster
 
 

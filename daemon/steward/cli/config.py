@@ -8,6 +8,7 @@ import click
 
 from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
+from steward.cli.context import SETTINGS_FILE
 from steward.model.settings import Settings, SettingsError
 from steward.model.settings.doc import settings_page
 
@@ -26,7 +27,7 @@ def config() -> None:
 def check(file: Path | None) -> None:
     """Read the settings as the daemons do; exit 1 and say what to mend when they are wrong."""
     settings = _read(file)
-    click.echo(f"{settings_path(file, os.environ)}: right; {len(settings.slots())} nodes to repair")
+    click.echo(f"{settings_path(_chosen(file), os.environ)}: right; {len(settings.slots())} nodes to repair")
 
 
 @config.command()
@@ -42,8 +43,13 @@ def doc() -> None:
     click.echo(settings_page(), nl=False)
 
 
+def _chosen(file: Path | None) -> Path | None:
+    """`--config` behind the command, else the one before it."""
+    return file or click.get_current_context().meta.get(SETTINGS_FILE)
+
+
 def _read(file: Path | None) -> Settings:
     try:
-        return load(file, os.environ)
+        return load(_chosen(file), os.environ)
     except SettingsError as error:
         raise click.ClickException(str(error)) from error

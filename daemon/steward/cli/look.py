@@ -246,7 +246,7 @@ def doctor(context: Context, as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, required=True, help="Required: this command changes nothing.")
+@click.option("--dry-run", is_flag=True, help="May be said: this command never changes anything.")
 @JSON
 @click.pass_obj
 @one_line_errors

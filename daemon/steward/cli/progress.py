@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from steward.cli.show import console, line
-from steward.client import HeadError, Unreachable
+from steward.client import HeadError, OperationError, Unreachable
+
+_TOO_OFTEN = "ThrottlingException"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +53,15 @@ def _follow(look: Callable[[], Sight], columns: Sequence[str], view: Live | None
 
 
 def _patiently(look: Callable[[], Sight]) -> Sight | None:
-    """A head that restarts goes on where it was: so do we."""
+    """A head that restarts goes on where it was: so do we. So do we when others of this user ask too often."""
     try:
         return look()
     except Unreachable:
         return None
+    except OperationError as error:
+        if error.code == _TOO_OFTEN:
+            return None
+        raise
 
 
 def _show(

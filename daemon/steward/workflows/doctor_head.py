@@ -26,7 +26,13 @@ def judge_shim(path: Path, text: str | None) -> list[Line]:
     words = ours[0]
     plugin = Path(words[1]) if len(words) > 1 else Path()
     if plugin.is_absolute() and not plugin.exists():
-        return [bad("shim", f"{path} names {plugin}, which is not there", "install the shim (make -C spank install)")]
+        return [
+            bad(
+                "shim",
+                f"{path} names {plugin}, which is not there",
+                "put the shim there: `make -C spank`, then docs/operations.md, step 4",
+            )
+        ]
     if words[0] == "required":
         return [warn("shim", f"{path}: the shim is `required`", "make it `optional`: it must never hold up a job")]
     return [ok("shim", f"{path}: {' '.join(words)}")]
