@@ -1,4 +1,4 @@
-"""`steward doctor` for whoever asks: it costs commands of Slurm, a list of machines and an event, so not at each call."""
+"""`steward doctor` for whoever asks: it costs commands of Slurm and a list of machines, so not at each call."""
 
 import asyncio
 from collections.abc import Callable, Sequence
