@@ -55,6 +55,7 @@ class KernelWatch:
         self._whose = [incarnation.instance, incarnation.boot]
         self._clock = clock
         self._source: KernelLog | None = None
+        self._look_again: Callable[[], None] = lambda: None
         self._trouble = ""
         self._since = clock.now()
         self._position: int | None = None
@@ -86,9 +87,10 @@ class KernelWatch:
     async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
         """Until cancelled. `changed` is called after each new finding, `look_again` when lines were lost. A log that
         cannot be read is tried again, and said to be unknown meanwhile."""
+        self._look_again = look_again
         while True:
             try:
-                await self._follow(changed, look_again)
+                await self._follow(changed)
             except PortError as error:
                 if self._say(str(error)):
                     changed()
@@ -102,7 +104,7 @@ class KernelWatch:
                     return
                 self._take(batch)
 
-    async def _follow(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
+    async def _follow(self, changed: Callable[[], None]) -> None:
         source = self._opens(self._path, self._clock, self._position, self._inode)
         self._source = source
         try:
@@ -111,8 +113,6 @@ class KernelWatch:
                 while (batch := source.read()) is not None:
                     if self._take(batch):
                         changed()
-                    if batch.lost:
-                        look_again()
                     await asyncio.sleep(_REST * (time.thread_time() - began))
                     began = time.thread_time()
                 await source.wait()
@@ -121,8 +121,11 @@ class KernelWatch:
             source.close()
 
     def _take(self, batch: Batch) -> bool:
-        """Judge and keep; True when there is a new finding."""
+        """Judge and keep; True when there is a new finding. Where lines were lost every check looks again, whoever
+        reads that."""
         self._position, self._inode = batch.position, batch.inode
+        if batch.lost:
+            self._look_again()
         before = self._events
         for line in batch.lines:
             self._note(line)
