@@ -2,13 +2,14 @@
 
 import asyncio
 import secrets
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steward.adapters.job_messages import defaults_of, defaults_records
-from steward.adapters.messages import number, opted_list, opted_record, text, whole
+from steward.adapters.messages import number, opted_frame, opted_list, opted_record, text, whole
 from steward.adapters.seal import Role, Sealer, Seals, digest
-from steward.adapters.wire import Channel, Frame, Gone, Malformed, pack, read_frame, tune
+from steward.adapters.wire import MAX_FRAME, Channel, Frame, Gone, Malformed, pack, read_frame, tune
 from steward.model.ask import OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
@@ -17,6 +18,8 @@ from steward.model.resume_mode import SiteDefault
 PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
 _SLOT_S = 0.25
+_OPTED_BYTES = MAX_FRAME - 8192
+"""What jobs may take of a frame; the rest is for who the agent is, and the seal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,17 +82,36 @@ async def accept_agent(
 async def greet_head(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, hello: Hello
 ) -> tuple[Channel, Terms]:
-    """The agent's side. Raises as `greet_agent` does."""
+    """The agent's side. Jobs that the hello has no room for follow on it. Raises as `greet_agent` does."""
     tune(writer)
     nonce = secrets.token_hex(16)
+    newest, *older = _portions(hello.opted)
     async with _InTime():
         head_nonce = _nonce(await _expect(reader, "challenge"))
-        await _send(writer, await _proved(sealer, _hello_frame(hello, nonce), Role.AGENT, head_nonce))
+        frame = _hello_frame(replace(hello, opted=newest), nonce)
+        await _send(writer, await _proved(sealer, frame, Role.AGENT, head_nonce))
         frame = await _expect(reader, "welcome")
         await sealer.verify(frame.get("cred"), digest(frame, Role.HEAD, nonce))
         terms = _terms_of(frame)
-    seals = Seals(sealer, Role.AGENT, head_nonce=head_nonce, agent_nonce=nonce)
-    return Channel(reader, writer, seals, late_after_s=terms.late_after_s), terms
+        seals = Seals(sealer, Role.AGENT, head_nonce=head_nonce, agent_nonce=nonce)
+        channel = Channel(reader, writer, seals, late_after_s=terms.late_after_s)
+        for opted in older:
+            await channel.send(opted_frame(opted))
+    return channel, terms
+
+
+def _portions(jobs: Iterable[OptedIn]) -> list[tuple[OptedIn, ...]]:
+    """Each what one frame holds, the newest first; at least one, which may be empty."""
+    portions: list[tuple[OptedIn, ...]] = [()]
+    room = _OPTED_BYTES
+    for one in sorted(jobs, key=lambda one: one.at, reverse=True):
+        size = len(pack(opted_record(one)))
+        if size > room:
+            portions.append(())
+            room = _OPTED_BYTES
+        portions[-1] += (one,)
+        room -= size
+    return portions
 
 
 class _InTime:

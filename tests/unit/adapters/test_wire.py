@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from steward.adapters.handshake import Hello, Terms, greet_agent, greet_head
+from steward.adapters.messages import MAX_OPTED, opted_list
 from steward.adapters.seal import Role, digest
 from steward.adapters.wire import MAX_FRAME, Frame, Gone, Malformed, pack, read_frame, unpack
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
+from steward.model.resume_mode import MAX_TEXT as MAX_MODE
 from steward.model.resume_mode import ResumeMode
 from steward.ports import Permanent, Retryable
 from tests.fakes.munge import FakeMunged
@@ -75,6 +77,30 @@ def test_both_sides_learn_what_the_other_is() -> None:
         async with wire(hello, TERMS) as ends:
             assert ends.hello == hello
             assert ends.terms == TERMS
+
+    run(story())
+
+
+LONGEST = ResumeMode.parse(f"any:1000,max=10,codes={':'.join(['255'] * 28)},checkpoint=/{'c' * 254}")
+
+
+def test_the_longest_words_of_a_full_book_all_reach_the_head_the_newest_with_the_hello() -> None:
+    """More than one frame holds: an agent that could not say them would never be heard again."""
+    assert len(LONGEST.text) == MAX_MODE
+    book = [
+        OptedIn(job=JobId(2**32 - 1 - n), uid=2**32 - 1, mode=LONGEST, restart=10**6, at=1e9 + n / 3)
+        for n in range(MAX_OPTED)
+    ]
+    hello = Hello(node=NodeName("n" * 64), incarnation=WHO, version="1.2", opted=tuple(book))
+
+    async def story() -> None:
+        async with wire(hello) as ends:
+            await ends.agent.send({"t": "report"})
+            told = list(ends.hello.opted)
+            while (frame := await ends.head.receive())["t"] == "opted":
+                told += opted_list(frame)
+            assert told == book[::-1]
+            assert frame == {"t": "report"}
 
     run(story())
 
