@@ -24,20 +24,27 @@ def size(path: str, uid: int, *, timeout_s: float) -> int:
 
 
 def newest(path: str, uid: int) -> float | None:
-    """The newest time of change (Unix s) of a folder's entries, or of the file; None where there is nothing.
+    """The newest time of change (Unix s) of what is in a folder, hidden names apart, or of the file; None where there
+    is nothing of that.
 
     Raises Failed (a Retryable) when it cannot be known.
     """
-    argv = (*_become(uid), "find", path, "-maxdepth", "1", "-not", "-name", ".*", "-printf", r"%d %T@\n")
+    argv = (*_become(uid), "find", "-H", path, "-maxdepth", "1", "-printf", r"%d %y %T@ %.1f\0")
     done: Completed = run(argv, timeout_s=_LOOK_S, max_bytes=_MAX_LISTING, env=_ENV, check=False)
-    lines = [line.split() for line in done.text.splitlines()]
-    times = [float(words[1]) for words in lines if len(words) == 2 and _is_time(words[1])]
-    depths = {words[0] for words in lines if words}
+    times = [time for time in map(_time_that_counts, done.text.split("\0")) if time is not None]
     if done.returncode != 0 and not times:
         raise Failed(done.line(), done)
-    if "1" in depths:
-        times = times[1:]  # the folder's own time says less than that of what is in it
     return max(times, default=None)
+
+
+def _time_that_counts(found: str) -> float | None:
+    """Of one line of `find`: depth, type, time and first letter. A folder's own time says only that it was made."""
+    words = found.split(" ", 3)
+    if len(words) != 4 or not _is_time(words[2]):
+        return None
+    depth, kind, time, letter = words
+    counts = kind == "f" if depth == "0" else letter != "."
+    return float(time) if counts else None
 
 
 def _is_time(word: str) -> bool:

@@ -1,6 +1,8 @@
 """Files of users, looked at with their rights: what the agent itself has is not theirs to see."""
 
 import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -26,6 +28,13 @@ def test_what_runs_as_a_user_has_nothing_of_the_agents_environment(monkeypatch: 
 def test_what_the_user_may_not_read_is_not_read() -> None:
     with pytest.raises(Failed, match="Permission denied"):
         as_user.tail("/etc/shadow", NOBODY, max_bytes=4096, timeout_s=5.0)
+
+
+def test_a_folder_that_the_user_may_not_list_cannot_be_looked_at() -> None:
+    with TemporaryDirectory(dir="/tmp") as folder:
+        (Path(folder) / "step-1.pt").touch()
+        with pytest.raises(Failed, match="Permission denied"):
+            as_user.newest(folder, NOBODY)
 
 
 def test_what_runs_as_a_user_can_never_have_more_rights() -> None:
