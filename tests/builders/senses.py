@@ -10,6 +10,7 @@ from typing import Any
 
 from steward.adapters.clock import SystemClock
 from steward.adapters.messages import report_of
+from steward.adapters.shared_looks import SharedLooks
 from steward.adapters.wire import Frame
 from steward.agent.check_memory import CheckMemory
 from steward.agent.senses import Senses
@@ -55,6 +56,13 @@ class FakeProbes:
 
 
 @dataclass
+class Shared:
+    """Looks that are shared as the agent's real probes share theirs."""
+
+    look: SharedLooks
+
+
+@dataclass
 class FakeWatch:
     told: tuple[Finding, ...] = ()
     waiting: tuple[Finding, ...] = ()
@@ -74,11 +82,12 @@ class FakeWatch:
 
 
 class Scene:
-    def __init__(self, *checks: Check, interval_s: float = 30.0) -> None:
+    def __init__(self, *checks: Check, interval_s: float = 30.0, is_shared: bool = False) -> None:
         self.checks = list(checks)
         self.refused: tuple[Finding, ...] = ()
         self.versions = {"site.own": "0badcafe"}
         self.probes = FakeProbes()
+        self._eyes = Shared(SharedLooks(self.probes.look)) if is_shared else self.probes
         self.watch = FakeWatch()
         self.sent: asyncio.Queue[Frame] = asyncio.Queue()
         self.clock = SystemClock()
@@ -99,7 +108,7 @@ class Scene:
         return Track(
             check,
             facts=FACTS,
-            probes=self.probes,
+            probes=self._eyes,
             clock=self.clock,
             rule=rule,
             interval_s=self.interval_s,

@@ -143,7 +143,7 @@ class Senses:
 
     def _look_again(self) -> None:
         for track in self._tracks.values():
-            track.due = min(track.due, _now())
+            track.look_soon()
         self._bell.set()
 
     async def _check_now(self, request: str, budget_s: float) -> None:

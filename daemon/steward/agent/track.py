@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import math
 import zlib
 from dataclasses import replace
 
 from steward.adapters.offload import Threads
+from steward.adapters.shared_looks import KEEP_S
 from steward.agent.check_memory import CheckMemory
 from steward.checks.check import Check, Facts, Verdict, unknown
 from steward.checks.past import Past, Reading
@@ -19,10 +21,19 @@ log = logging.getLogger(__name__)
 MAX_READINGS = 256
 AFTER_UNKNOWN_S = 60.0
 """A rare check whose look failed (Slurm was away) is not left without an answer until its next turn."""
+_EARLY_S = 0.01
+"""Timers may end a moment early."""
+
+
+def loop_now() -> float:
+    """The loop's clock: a step of the wall clock must not hold up the checks."""
+    return asyncio.get_running_loop().time()
 
 
 class Track:
-    """`due` is when it looks next, on the loop's clock: a step of the wall clock must not hold up the checks."""
+    """`due` is when it looks next, on the loop's clock. Many may ask for looks at once; what is seen counts once: the
+    same answer of a probe (they are shared for a moment) is settled once, and bad looks within `Check.confirm_s` are
+    one."""
 
     def __init__(
         self,
@@ -36,7 +47,7 @@ class Track:
         memory: CheckMemory,
     ) -> None:
         self.check = check
-        self.due = asyncio.get_running_loop().time()
+        self.due = loop_now()
         self.standing = Standing()
         self._facts = facts
         self._probes = probes
@@ -49,6 +60,11 @@ class Track:
         self._no_result = Finding(check=check.id, outcome=Outcome.UNKNOWN, text="no result yet")
         self._found, self._found_in = self._no_result, self.standing
         self._thread = Threads(1)  # a look that hangs keeps its place: no second one is started beside it
+        self._raws: tuple[Raw, ...] = ()
+        """What was judged last."""
+        self._looked = self._anew = self._wanted = self._confirms_from = -math.inf
+        """Times: when the last look that counted began, of the last new start and the last wish for a look, and from
+        when on a bad look is another one than the last."""
 
     @property
     def finding(self) -> Finding:
@@ -63,34 +79,66 @@ class Track:
         return self.standing.told is not None and not self.standing.is_unsure
 
     def start_anew(self) -> None:
-        """Forget what stands, and look soon."""
+        """Forget what stands and what is just being seen, and look soon."""
         self.standing = Standing()
-        self.due = asyncio.get_running_loop().time()
+        self._anew = loop_now()
+        self.look_soon()
+
+    def look_soon(self) -> None:
+        """Something may have changed: a look that is under way may have missed it."""
+        self._wanted = loop_now()
+        self.due = min(self.due, self._wanted)
 
     async def look(self) -> None:
-        """One look and what follows from it. Never raises: a check that crashes says unknown."""
+        """One look, and what follows from it where it sees what was not seen before. Never raises: a check that
+        crashes says unknown."""
+        began = loop_now()
         verdict = await self._verdict()
-        self.standing = settle(self.standing, verdict, self._clock.now(), self._rule)
-        self.due = self._next(verdict, asyncio.get_running_loop().time())
+        if verdict is None or began < self._anew:
+            self.due = max(self.due, loop_now() + KEEP_S)
+        else:
+            self._settle(verdict, began)
+
+    async def look_until_sure(self, deadline: float) -> None:
+        """Look, until what stands was seen after this call and no bad look waits to be confirmed, or no time is left
+        for another look before `deadline` (loop's)."""
+        asked = loop_now()
+        await self.look()
+        while (again := self._again(asked)) is not None and again < deadline:
+            await asyncio.sleep(again - loop_now())
+            await self.look()
+
+    def _again(self, asked: float) -> float | None:
+        """When to look again for somebody who asked then; None when he has his answer."""
+        if self._looked < asked:
+            return loop_now() + KEEP_S
+        return self.due if self.standing.is_unsure else None
+
+    def _settle(self, verdict: Verdict, began: float) -> None:
+        before, now = self.standing, loop_now()
+        if verdict.is_bad and began < self._confirms_from - _EARLY_S:
+            before = _without_last_bad(before)
+        if verdict.is_bad and before is self.standing:
+            self._confirms_from = now + self.check.confirm_s
+        self.standing = settle(before, verdict, self._clock.now(), self._rule)
+        self._looked = began
+        self.due = now if began < self._wanted else self._next(verdict, now)
 
     def _next(self, verdict: Verdict, now: float) -> float:
         """Checks of one rhythm look at the same times, so that equal probes are one look; each node at its own."""
         if self.standing.is_unsure:
-            return now + self.check.confirm_s
+            return self._confirms_from if self._confirms_from > now else now + self.check.confirm_s
         every_s = min(self._every_s, AFTER_UNKNOWN_S) if verdict.outcome is Outcome.UNKNOWN else self._every_s
         left = every_s - (now + self._phase * every_s) % every_s
         return now + (left if left >= every_s / 2 else left + every_s)
 
-    async def look_until_sure(self, deadline: float) -> None:
-        """Look, and look again while a bad look is not confirmed and there is time until `deadline` (loop's)."""
-        await self.look()
-        while self.standing.is_unsure and asyncio.get_running_loop().time() + self.check.confirm_s < deadline:
-            await asyncio.sleep(self.check.confirm_s)
-            await self.look()
-
-    async def _verdict(self) -> Verdict:
+    async def _verdict(self) -> Verdict | None:
+        """None where nothing new was seen."""
         try:
             raws = await self._thread.call(self._look, name=self.check.id, timeout_s=self.check.timeout_s)
+            if any(new is old for new, old in zip(raws, self._raws, strict=False)):
+                return None
+            self._raws = raws
             return self.check.verdict(raws, self._facts, self._past(raws))
         except PortError as error:
             return unknown(str(error))
@@ -115,3 +163,11 @@ class Track:
 
     def _look(self) -> tuple[Raw, ...]:
         return tuple(self._probes.look(probe) for probe in self.check.probes(self._facts))
+
+
+def _without_last_bad(old: Standing) -> Standing:
+    """Another bad look stands for that one as well. The same standing where it has none."""
+    if True not in old.recent:
+        return old
+    last = len(old.recent) - 1 - old.recent[::-1].index(True)
+    return replace(old, recent=old.recent[:last] + old.recent[last + 1 :])
