@@ -12,6 +12,7 @@ from steward.adapters.clock import SystemClock
 from steward.adapters.messages import report_of
 from steward.adapters.shared_looks import SharedLooks
 from steward.adapters.wire import Frame
+from steward.agent.catalogue import SiteChecks
 from steward.agent.check_memory import CheckMemory
 from steward.agent.senses import Senses
 from steward.agent.track import Track
@@ -82,8 +83,12 @@ class FakeWatch:
 
 
 class Scene:
-    def __init__(self, *checks: Check, interval_s: float = 30.0, is_shared: bool = False) -> None:
-        self.checks = list(checks)
+    """`site` are the site's own checks, `gate` holds back a list of them while it is closed."""
+
+    def __init__(self, *checks: Check, interval_s: float = 30.0, is_shared: bool = False, list_s: float = 5.0) -> None:
+        self.site: list[Check] = []
+        self.gate = threading.Event()
+        self.gate.set()
         self.refused: tuple[Finding, ...] = ()
         self.versions = {"site.own": "0badcafe"}
         self.probes = FakeProbes()
@@ -95,13 +100,18 @@ class Scene:
         whose = Incarnation(instance=InstanceId("i-1"), boot=BootId("b-1"))
         self.memory = CheckMemory(Path(tempfile.mkdtemp()) / "checks.json", incarnation=whose, clock=self.clock)
         self.senses = Senses(
-            catalogue=lambda: (tuple(self.checks), self.refused),
+            built_in=checks,
+            site=self._listed,
             track=self._track,
             watches=(self.watch,),
             post=self.sent.put_nowait,
             refresh_s=min(interval_s, 0.1),
-            versions=lambda: dict(self.versions),
+            list_s=list_s,
         )
+
+    def _listed(self) -> SiteChecks:
+        self.gate.wait(10)
+        return SiteChecks(checks=tuple(self.site), versions=dict(self.versions), refused=self.refused)
 
     def _track(self, check: Check) -> Track:
         rule = Rule(clear_after_s=0.0)
@@ -146,6 +156,7 @@ def run(scene_of: Callable[[], Scene], story: Callable[[Scene], Awaitable[None]]
                 await story(scene)
             finally:
                 scene.probes.released.set()
+                scene.gate.set()
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
 

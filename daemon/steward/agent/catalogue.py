@@ -1,6 +1,7 @@
 """Which checks run on this node: the built-in ones that are not switched off, and the site's own."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from steward.adapters.site_dir import Digests, look, make_results_dir
@@ -15,19 +16,32 @@ from steward.model.health import Finding, Outcome
 _OFF = "off"
 
 
-class NodeCatalogue:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteChecks:
+    """The site's own checks that run; `versions` are digests of the files that they are, `refused` is a finding where
+    some must not run."""
+
+    checks: tuple[Check, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    refused: tuple[Finding, ...] = ()
+
+
+def built_in(limits: Limits) -> tuple[Check, ...]:
+    """Those that are not switched off."""
+    return tuple(check for check in CHECKS if check.mode(limits) != _OFF)
+
+
+class SiteCatalogue:
     """`results_dir` is where site checks may keep things."""
 
     def __init__(self, limits: Limits, site_checks_dir: Path, *, results_dir: Path) -> None:
         self._results_dir = results_dir
         self._digests = Digests()
-        self._files: dict[str, Path] = {}
         self._limits = limits
         self._site_checks_dir = site_checks_dir
-        self._built_in = tuple(check for check in CHECKS if check.mode(limits) != _OFF)
 
-    def __call__(self) -> tuple[tuple[Check, ...], tuple[Finding, ...]]:
-        """The checks to run now, and what is to be said of site checks that must not run."""
+    def __call__(self) -> SiteChecks:
+        """As the files are now. Blocks for as long as their file system does."""
         site = look(self._site_checks_dir)
         if site.programs:
             make_results_dir(self._results_dir)
@@ -37,13 +51,9 @@ class NodeCatalogue:
             checks[site_id(NHC)] = nhc_check(self._limits)
             files[site_id(NHC)] = Path(self._limits.site.nhc)
         wanted = tuple(check for check in checks.values() if check.mode(self._limits) != _OFF)
-        self._files = {check.id: files[check.id] for check in wanted}
-        return (*self._built_in, *wanted), _refused(site.refused)
-
-    def versions(self) -> Mapping[str, str]:
-        """Site check -> digest of the file that it is, as it was when the checks were listed last."""
-        digests = self._digests.of(self._files.values())
-        return {check: digests[path] for check, path in self._files.items() if path in digests}
+        digests = self._digests.of(files[check.id] for check in wanted)
+        versions = {check.id: digests[files[check.id]] for check in wanted if files[check.id] in digests}
+        return SiteChecks(checks=wanted, versions=versions, refused=_refused(site.refused))
 
     def _site_check(self, path: Path) -> Check:
         return site_check(str(path), path.name, self._limits, results_dir=str(self._results_dir))

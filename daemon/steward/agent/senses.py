@@ -2,17 +2,26 @@
 
 import asyncio
 import contextlib
+import logging
+import math
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
 from steward.adapters.messages import report_frame
+from steward.adapters.offload import Threads
 from steward.adapters.wire import Frame
+from steward.agent.catalogue import SiteChecks
 from steward.agent.together import together
-from steward.agent.track import Track
+from steward.agent.track import Track, loop_now
 from steward.checks.check import Check
-from steward.model.health import Finding
+from steward.model.health import Finding, Outcome
+from steward.ports import PortError
+
+log = logging.getLogger(__name__)
 
 FIRST_REPORT_S = 10.0
+LIST_S = 5.0
+"""For a list of the site's checks: their files may lie on a file system that hangs."""
 TRAVEL_S = 0.2
 """Of a check-now's budget, kept for the way back."""
 MAX_BUDGET_S = 60.0
@@ -33,37 +42,37 @@ class Watch(Protocol):
         """Until cancelled; calls `changed` when there is something new, `look_again` when it may have missed some."""
 
 
-class Catalogue(Protocol):
-    def __call__(self) -> tuple[tuple[Check, ...], tuple[Finding, ...]]:
-        """The checks that shall run now, and a finding for each that cannot. Site checks come and go."""
-
-
 class Senses:
-    """`track` makes the runner of one check, `hardware` tells the identities of the node's pieces,
-    `versions` the digests of the checks that may change."""
+    """`built_in` are the checks that are always there, `site` lists the site's own, which come and go: in a thread, and
+    while that hangs those of the last list go on. `track` makes the runner of one check, `hardware` tells the
+    identities of the node's pieces."""
 
     def __init__(
         self,
         *,
-        catalogue: Catalogue,
+        built_in: Iterable[Check],
+        site: Callable[[], SiteChecks],
         track: Callable[[Check], Track],
         watches: Iterable[Watch],
         post: Callable[[Frame], None],
         refresh_s: float,
         hardware: Callable[[], tuple[str, ...]] = tuple,
-        versions: Callable[[], Mapping[str, str]] = dict,
+        list_s: float = LIST_S,
     ) -> None:
-        self._catalogue = catalogue
+        self._built_in = tuple(built_in)
+        self._list_site = site
         self._track = track
         self._watches = tuple(watches)
         self._post = post
-        self._refresh_s = refresh_s
+        self._refresh_s, self._list_s = refresh_s, list_s
         self._hardware = hardware
-        self._versions = versions
-        self._versions_now: Mapping[str, str] = {}
-        self._tracks: dict[str, Track] = {}
-        self._refused: tuple[Finding, ...] = ()
-        self._refresh_due = self._started = _now()
+        self._tracks = {check.id: track(check) for check in self._built_in}
+        self._site = SiteChecks()
+        self._trouble = ""
+        """Why there is no new list of the site's checks."""
+        self._listed = asyncio.Event()
+        self._listing = Threads(1)
+        self._refresh_due = self._started = loop_now()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._bell = asyncio.Event()
         self._reported: object = None
@@ -71,7 +80,7 @@ class Senses:
     def findings(self) -> tuple[Finding, ...]:
         """What stands now."""
         states = tuple(track.finding for track in self._tracks.values())
-        return (*states, *self._refused, *(one for watch in self._watches for one in watch.findings()))
+        return (*states, *self._of_site(), *(one for watch in self._watches for one in watch.findings()))
 
     def frames(self) -> tuple[Frame, ...]:
         """The report that a new connection begins with."""
@@ -85,7 +94,7 @@ class Senses:
     async def start_anew(self, within_s: float) -> None:
         """Something was mended: what stands of each check is forgotten, and those that were bad look again until they
         are sure, for `within_s` seconds at most."""
-        deadline = _now() + within_s
+        deadline = loop_now() + within_s
         bad = [track for track in self._tracks.values() if track.standing.is_bad or track.standing.is_unsure]
         for track in self._tracks.values():
             track.start_anew()
@@ -107,8 +116,8 @@ class Senses:
     async def _schedule(self) -> None:
         while True:
             self._bell.clear()
-            now = _now()
-            self._refresh(now)
+            now = loop_now()
+            self._refresh()
             for name, track in self._tracks.items():
                 if track.due <= now and name not in self._tasks:
                     self._start(name, track.look())
@@ -123,14 +132,40 @@ class Senses:
                 await self._bell.wait()
                 await asyncio.sleep(GATHER_S)
 
-    def _refresh(self, now: float) -> None:
+    def _refresh(self) -> None:
+        """Have the site's checks listed when that is due; nothing waits for it."""
+        if loop_now() >= self._refresh_due:
+            self._refresh_due = math.inf
+            self._start("list of site checks", self._list())
+
+    async def _list(self) -> None:
         """Take in checks that are new, and let go of those that are not there any more."""
-        if now < self._refresh_due:
-            return
-        self._refresh_due = now + self._refresh_s
-        checks, self._refused = self._catalogue()
-        self._versions_now = self._versions()
+        trouble = ""
+        try:
+            self._take(await self._listing.call(self._list_site, name="their files", timeout_s=self._list_s))
+        except (PortError, OSError) as error:
+            trouble = str(error)
+        finally:
+            self._refresh_due = loop_now() + self._refresh_s
+            self._listed.set()
+        self._say(trouble)
+
+    def _take(self, site: SiteChecks) -> None:
+        self._site = site
+        checks = (*self._built_in, *site.checks)
         self._tracks = {check.id: self._tracks.get(check.id) or self._track(check) for check in checks}
+
+    def _say(self, trouble: str) -> None:
+        if trouble and trouble != self._trouble:
+            log.warning("site checks not listed why=%r", trouble)
+        self._trouble = trouble
+
+    def _of_site(self) -> tuple[Finding, ...]:
+        """What is to be said of site checks beside what they find."""
+        if not self._trouble:
+            return self._site.refused
+        text = f"not listed anew, {len(self._site.checks)} go on as they were listed last: {self._trouble}"
+        return (Finding(check="site", outcome=Outcome.UNKNOWN, text=text),)
 
     def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -147,19 +182,27 @@ class Senses:
         self._bell.set()
 
     async def _check_now(self, request: str, budget_s: float) -> None:
-        deadline = _now() + budget_s
-        self._refresh(_now())
-        wanted = [one for one in self._tracks.values() if one.check.is_quick or one.standing.told is None]
-        looks = [asyncio.ensure_future(track.look_until_sure(deadline)) for track in wanted]
-        if looks:
-            _, late = await asyncio.wait(looks, timeout=budget_s)
-            for look in late:
-                look.cancel()
+        deadline = loop_now() + budget_s
+        self._refresh()
+        known = dict(self._tracks)
+        works = (self._look_until_sure(known, deadline), self._look_at_first_list(known, deadline))
+        _, late = await asyncio.wait([asyncio.ensure_future(work) for work in works], timeout=budget_s)
+        for look in late:
+            look.cancel()
         for watch in self._watches:
             watch.catch_up()
         findings = self.findings()
         self._reported = self._essence(findings)
         self._post(self._report(findings, request))
+
+    async def _look_until_sure(self, tracks: Mapping[str, Track], deadline: float) -> None:
+        wanted = [one for one in tracks.values() if one.check.is_quick or one.standing.told is None]
+        await asyncio.gather(*(track.look_until_sure(deadline) for track in wanted))
+
+    async def _look_at_first_list(self, known: Mapping[str, Track], deadline: float) -> None:
+        """Also with the site's checks where they are not listed yet: an answer without them says too little."""
+        await self._listed.wait()
+        await self._look_until_sure({name: one for name, one in self._tracks.items() if name not in known}, deadline)
 
     def _tell(self) -> None:
         """Report what changed since the last report."""
@@ -170,24 +213,20 @@ class Senses:
             self._post(self._report(findings, None))
 
     def _report(self, findings: tuple[Finding, ...], checked: str | None) -> Frame:
-        return report_frame(findings, checked, hardware=self._hardware(), versions=self._versions_now)
+        return report_frame(findings, checked, hardware=self._hardware(), versions=self._site.versions)
 
     def _essence(self, findings: tuple[Finding, ...]) -> object:
         """What makes a report news."""
-        return _essence(findings), self._hardware(), frozenset(self._versions_now.items())
+        return _essence(findings), self._hardware(), frozenset(self._site.versions.items())
 
     def _is_ready(self) -> bool:
         """The first report waits until every check has a sure result, but not for bad news."""
-        if self._reported is not None or _now() - self._started > FIRST_REPORT_S:
+        if self._reported is not None or loop_now() - self._started > FIRST_REPORT_S:
             return True
         if any(one.is_bad for one in self.findings()):
             return True
-        return bool(self._tracks) and all(track.is_sure for track in self._tracks.values())
-
-
-def _now() -> float:
-    """The loop's clock: a step of the wall clock must not hold up the checks."""
-    return asyncio.get_running_loop().time()
+        tracks = self._tracks.values()
+        return self._listed.is_set() and bool(tracks) and all(track.is_sure for track in tracks)
 
 
 def _essence(findings: Iterable[Finding]) -> object:

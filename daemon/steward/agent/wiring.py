@@ -26,7 +26,7 @@ from steward.adapters.stepds import Stepds
 from steward.adapters.wire import Channel
 from steward.agent.agent import Agent
 from steward.agent.briefing import Briefing
-from steward.agent.catalogue import NodeCatalogue
+from steward.agent.catalogue import SiteCatalogue, built_in
 from steward.agent.check_memory import CheckMemory
 from steward.agent.config import AgentConfig
 from steward.agent.deep_desk import DeepDesk
@@ -230,10 +230,9 @@ def _senses(
         return Track(check, facts=facts, probes=probes, clock=clock, rule=rule, interval_s=interval_s, memory=memory)
 
     results = config.agent.state_dir / f"results-{node}"
-    catalogue = NodeCatalogue(limits, config.agent.site_checks_dir, results_dir=results)
     return Senses(
-        catalogue=catalogue,
-        versions=catalogue.versions,
+        built_in=built_in(limits),
+        site=SiteCatalogue(limits, config.agent.site_checks_dir, results_dir=results),
         track=track,
         watches=() if limits.kernel_log.mode == "off" else (kernel,),
         post=link.post,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.programs import run_program
-from steward.agent.catalogue import NodeCatalogue
+from steward.agent.catalogue import SiteCatalogue
 from steward.checks.check import Check, Facts, Verdict
 from steward.checks.limits import Limits, SiteLimits
 from steward.checks.past import Past
@@ -21,7 +21,7 @@ class Site:
         self.dir = folder / "checks.d"
         self.dir.mkdir(mode=0o755)
         self.limits = Limits(site=SiteLimits(**{"timeout_s": 5.0, **site}))  # type: ignore[arg-type]
-        self.catalogue = NodeCatalogue(self.limits, self.dir, results_dir=folder / "results")
+        self.catalogue = SiteCatalogue(self.limits, self.dir, results_dir=folder / "results")
 
     def add(self, name: str, body: str) -> Path:
         path = self.dir / name
@@ -30,7 +30,7 @@ class Site:
         return path
 
     def checks(self) -> dict[str, Check]:
-        return {check.id: check for check in self.catalogue()[0] if check.id.startswith("site.")}
+        return {check.id: check for check in self.catalogue().checks}
 
     def look(self, body: str) -> Verdict:
         self.add("own", body)
@@ -129,5 +129,4 @@ def test_a_site_check_that_is_off_is_not_there(tmp_path: Path) -> None:
 
 
 def versions(site: Site) -> dict[str, str]:
-    site.catalogue()
-    return dict(site.catalogue.versions())
+    return dict(site.catalogue().versions)

@@ -183,9 +183,9 @@ def test_a_check_that_crashes_or_hangs_says_unknown_and_the_others_go_on() -> No
 def test_site_checks_come_and_go_and_one_that_cannot_run_is_told() -> None:
     async def story(scene: Scene) -> None:
         await scene.report()
-        scene.checks.append(a_check("site.new"))
+        scene.site.append(a_check("site.new"))
         await scene.report_with("site.new", Outcome.PASSED)
-        scene.checks.pop()
+        scene.site.pop()
         scene.refused = (Finding(check="site", outcome=Outcome.UNKNOWN, text="not run: x"),)
         while True:
             findings, _ = await scene.report()
@@ -202,7 +202,7 @@ def test_why_a_new_check_cannot_tell_is_told_after_its_first_look() -> None:
     async def story(scene: Scene) -> None:
         await scene.report()
         scene.probes.value = -1.0
-        scene.checks.append(a_check("site.new"))
+        scene.site.append(a_check("site.new"))
         while True:
             findings, _ = await scene.report()
             if "ZeroDivisionError" in findings["site.new"].text:
