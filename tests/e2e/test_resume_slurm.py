@@ -11,6 +11,7 @@ from tests.e2e.story import Story
 SLURM = """PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 PartitionName=low Nodes=ALL PriorityTier=0 PreemptMode=CANCEL
+PartitionName=back Nodes=ALL PriorityTier=0 PreemptMode=REQUEUE
 """
 RESUME = {
     "preempted": True,
@@ -25,7 +26,8 @@ LATE_S = 40.0
 
 @pytest.fixture(scope="module")
 def site_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
-    """Nodes n1..n3; jobs in `low` are cancelled when others want their nodes, and resumed without asking for it."""
+    """Nodes n1..n3; jobs in `low` are cancelled when others want their nodes, and resumed without asking for it; those
+    in `back` are put back by Slurm itself."""
     yield from brought_up(request, nodes=3, steward=True, slurm_conf=SLURM, settings={"resume": RESUME})
 
 
@@ -79,6 +81,20 @@ def test_a_job_that_had_to_make_room_comes_back_when_there_is_room(site: Story) 
     assert site.lines("room") == ["low 0", "first", "low 1"]
     wait_rules(site, low, "resume.preempted", "")
     assert "to make room" in site.explain(f"{low}")
+
+
+def test_a_job_that_slurm_put_back_to_make_room_goes_before_nobody_and_runs_when_the_other_is_through(
+    site: Story,
+) -> None:
+    on = ["-N2", "-wn[2,3]", "--exclusive"]
+    script = f'echo "back ${{SLURM_RESTART_COUNT:-0}}" >>{site.dir}/back\nsleep ${{SLURM_RESTART_COUNT:-300}}\n'
+    low = site.submit(site.script("back.sh", script), "--auto-resume=1", "-pback", *on)
+    site.wait("it runs", lambda: site.lines("back") == ["back 0"])
+    site.submit(site.script("goes.sh", f"echo goes >>{site.dir}/back\nsleep 5\necho gone >>{site.dir}/back\n"), *on)
+    site.wait_state(low, "COMPLETED", 60.0)
+    assert site.lines("back") == ["back 0", "goes", "gone", "back 1"]
+    assert {"job.requeued", "job.resumed"} <= (told := {e["kind"] for e in site.events("job.") if e["job"] == low})
+    assert not told & {"job.keep", "job.first", "job.decided"}
 
 
 def test_a_job_that_asked_for_it_may_save_before_its_time_limit_and_goes_on_after_it(site: Story, limited: int) -> None:

@@ -11,6 +11,7 @@ from steward.model.node import Node
 from steward.model.resume_mode import ResumeMode
 from tests.fakes.job_steps import Watches, told_by
 from tests.fakes.machines import Machine, Machines
+from tests.fakes.preemption import Preemption
 from tests.fakes.sim_slurm import Run, SimSlurm
 
 START = 1_700_000_000.0
@@ -38,6 +39,7 @@ class Cluster:
     slurm_away: bool = False
     """Its controller starts nothing and hears of nothing; nodes and jobs go on."""
     provider_hangs_until: float = 0.0
+    preemption: Preemption = field(default_factory=Preemption)
     last_good: tuple[dict[NodeName, Node], dict[JobId, Job]] | None = None
     ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
@@ -105,6 +107,7 @@ class Cluster:
         """What slurmctld does by itself."""
         slurm, now, machines = self.slurm, self.now, self.machines.firsts()
         slurm.hear({name: self._slurmd_of(machines.get(name)) for name in slurm.nodes}, now)
+        self.preemption.make_room(slurm, now)
         used = {name for job in slurm.jobs.values() if job.is_active for name in job.nodes}
         for job in slurm.schedule(now, slurm.nodes.keys() - used):
             if job in self.opted:

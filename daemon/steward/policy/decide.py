@@ -17,6 +17,10 @@ MOST_FACTS = 10
 CANCELLED = "resume.cancelled"
 """The rule of jobs that ended well, or by somebody's wish: of them nothing is told."""
 
+TIMED_OUT, MADE_ROOM = "resume.timeout", "resume.preempted"
+TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM})
+"""The rules of jobs that come back though no fault ended them: others have their turn first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
@@ -169,13 +173,13 @@ RULES: tuple[Rule, ...] = (
         final=True,
     ),
     Rule(
-        name="resume.timeout",
+        name=TIMED_OUT,
         when=_is_over(JobState.TIMEOUT),
         decision=REQUEUE,
         text="it goes on after its time limit, as it asked for",
     ),
     Rule(
-        name="resume.preempted",
+        name=MADE_ROOM,
         when=_is_over(JobState.PREEMPTED),
         decision=REQUEUE,
         text="Slurm cancelled it to make room: it waits for another turn",

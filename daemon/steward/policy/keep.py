@@ -16,7 +16,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.first import put_first
 from steward.policy.hot_spares import lend
-from steward.policy.nudge import credential_safe_at, is_held, is_left_to_slurm, not_before
+from steward.policy.nudge import credential_safe_at, is_held, is_left_to_slurm, lost_its_place, not_before
 from steward.policy.places import has_hope, places_of, rivals
 
 GOES_ON_S = 10.0
@@ -93,7 +93,7 @@ def _why_useless(job: Job, mem: JobMemory, kept: Kept, draft: Draft) -> str:
     if places.can_start and _may_start(job, draft):
         return "enough nodes are there: the job goes first"
     if places.lacks and not has_hope(places, draft):
-        return "nobody but a person brings the lost node back"
+        return "no repair brings back what it lacks"
     return ""
 
 
@@ -131,7 +131,7 @@ def _go_first(id: JobId, draft: Draft) -> None:
     if job.is_expediting:
         return  # it is first already
     kept = mem.kept is not None and mem.kept.freed is None
-    if kept or is_left_to_slurm(mem) or draft.now < not_before(mem, draft):
+    if kept or not lost_its_place(mem) or draft.now < not_before(mem, draft):
         return
     places = places_of(job, mem, draft)
     if places.can_start and _may_start(job, draft):
@@ -180,21 +180,16 @@ def keep_nodes(draft: Draft) -> None:
 
 
 def _comes_back(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """It was requeued, or is about to be; once a run, and never a job that has a reservation of its own, nor one whose
+    """It lost its place, or is about to; once a run, and never a job that has a reservation of its own, nor one whose
     nodes Slurm keeps itself."""
     was_kept = mem.kept is not None and mem.kept.restart == mem.restarts
     if was_kept or job.reservation or job.het_job_id is not None or not mem.nodes or mem.ended is not None:
         return False
-    if is_held(job) or is_left_to_slurm(mem) or job.expedited:
+    if is_held(job) or job.expedited:
         return False
     if job.is_active:
-        return _is_decided(mem) or any(isinstance(a, DownNode) and a.node in job.nodes for a in draft.actions)
-    return mem.pending_from is not None or (job.is_completing and _is_decided(mem))
-
-
-def _is_decided(mem: JobMemory) -> bool:
-    last = mem.last_attempt
-    return last is not None and last.is_requeue and last.restart == mem.restarts and last.running is None
+        return lost_its_place(mem) or any(isinstance(a, DownNode) and a.node in job.nodes for a in draft.actions)
+    return lost_its_place(mem) and (mem.pending_from is not None or job.is_completing)
 
 
 def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:

@@ -8,6 +8,7 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
+from steward.policy.decide import TURN_OVER
 from steward.policy.draft import Draft
 from steward.policy.exclude import exclude_list
 from steward.policy.failure import SLURMS_HOLDS
@@ -82,6 +83,16 @@ def is_left_to_slurm(mem: JobMemory) -> bool:
     """Slurm requeued it for a fault, but its budget is used up: nobody hurries it on."""
     last = mem.last_attempt
     return last is not None and last.decision is Decision.STOP and last.decided_for == slurms_requeue(mem)
+
+
+def lost_its_place(mem: JobMemory) -> bool:
+    """Its run was ended for a fault, by our ruling or before it, and the next one is to come. A job that a person, the
+    job itself or Slurm's preemption put back, or whose time was over, has no place to get back: it goes before nobody.
+    """
+    last = mem.last_attempt
+    if last is None or not _is_under_way(last) or last.restart != mem.restarts:
+        return False
+    return last.why.rule not in TURN_OVER
 
 
 def not_before(mem: JobMemory, draft: Draft) -> float:

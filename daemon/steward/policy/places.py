@@ -17,8 +17,9 @@ from steward.policy.exclude import culprits, users_own
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Of one job in one picture. `own` are the sound nodes of its lost run, `free` those of them that it could take at
-    once; `others` are idle nodes of others; `hot` are idle ones that we keep for resumed jobs."""
+    """Of one job in one picture. `own` are the sound nodes of its lost run that nobody else runs on, `free` those of
+    them that it could take at once; `others` are idle nodes of others; `hot` are idle ones that we keep for resumed
+    jobs."""
 
     need: int
     own: frozenset[NodeName]
@@ -51,7 +52,7 @@ def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
     )
     excluded = users_own(job, mem) | culprits(mem, draft)
     reserved = _reserved(job, draft)
-    own = frozenset(mem.nodes - lost - reserved)
+    own = frozenset(mem.nodes - lost - reserved - _taken(job, draft))
     fits = {n.name for n in draft.seen.nodes.values() if is_idle(n) and _is_in_partition(job, n)} - excluded - going
     hot = frozenset(node for each in draft.seen.reservations.values() if each.hot_group for node in each.nodes & fits)
     return Places(
@@ -68,6 +69,12 @@ def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
 def _is_sound(name: NodeName, draft: Draft) -> bool:
     node = draft.seen.nodes.get(name)
     return node is not None and node.is_schedulable and draft.case_in_work(name) is None
+
+
+def _taken(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """Nodes of other jobs that run."""
+    others = (other for other in draft.seen.jobs.values() if other.is_active and other.id != job.id)
+    return frozenset(node for other in others for node in other.nodes)
 
 
 def _is_in_partition(job: Job, node: Node) -> bool:

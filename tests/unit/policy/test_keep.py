@@ -242,3 +242,21 @@ def test_nodes_in_reservations_of_others_are_not_kept() -> None:
     (keep,) = of(KeepNodes, picture)
     assert isinstance(keep, KeepNodes)
     assert keep.nodes == names("n2", "n3")
+
+
+def taken() -> Picture:
+    """The head was away: Slurm took n2 for dead and put the job back, and somebody else's job began on n1."""
+    away = full().lost("n2").node("n2", base=NodeBase.DOWN).requeued(node_count=3).node("n3", base=NodeBase.IDLE)
+    return away.job(9, on=("n1",), user_id=1, started=away.now - 5)
+
+
+def test_a_node_on_which_somebody_else_runs_already_is_not_the_jobs_any_more() -> None:
+    (keep,) = of(KeepNodes, taken())
+    assert isinstance(keep, KeepNodes)
+    assert keep.nodes == names("n2", "n3")
+
+
+def test_nodes_are_not_kept_on_for_a_job_whose_other_node_is_somebody_elses_now() -> None:
+    picture = n2_is_back(reserved(taken().then()).then(60))
+    assert len(of(FreeNodes, picture)) == 1
+    assert len(of(NudgeJob, picture)) == 1
