@@ -154,7 +154,8 @@ class RepairPolicy:
     node_repairs_window_s: float = 7 * 86400.0
     budgets: LadderPolicy = field(default_factory=LadderPolicy)
     agents_grace_s: float = 15.0
-    """After the head's start, agents that have not come back yet are not called lost for this long."""
+    """After the head's start, and after a node that was away on purpose is there again, agents that have not come yet
+    are not called lost for this long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from steward.model.events import Level
 from steward.model.health import Scope
 from steward.model.ids import NodeName
 from steward.model.memory import Incident
+from steward.policy.absence import is_away_on_purpose, there_again
 from steward.policy.deep_outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.slot_cases import is_being_verified, is_between
@@ -84,21 +85,22 @@ def limit(draft: Draft) -> int:
 
 
 def away(draft: Draft) -> dict[NodeName, float]:
-    """Nodes whose agent is late or lost and that are under no repair -> when it was last heard.
+    """Nodes whose agent is late or lost and that are under no repair -> when it was last heard, or should have been.
 
     One that is on its way in or out of an API group is silent because we ended its machine, or made none yet; but
-    while it is verified it has nothing to be silent for.
+    while it is verified it has nothing to be silent for. One that somebody took away on purpose has a reason, too.
     """
     found = {}
     for node, known in draft.seen.nodes.items():
-        if is_between(known, draft) and not is_being_verified(node, draft):
+        if is_away_on_purpose(known) or (is_between(known, draft) and not is_being_verified(node, draft)):
             continue
         view = draft.seen.agents.get(node)
-        missed = missed_since(node, draft)
+        missed = missed_since(known, draft)
         late = view is not None and view.connected and view.late
         if (missed is None and not late) or draft.case_in_work(node) is not None:
             continue
-        found[node] = view.last_heard if view is not None and view.last_heard else missed or draft.now
+        heard = view.last_heard if view is not None else 0.0
+        found[node] = max(heard, there_again(node, draft) or 0.0) or missed or draft.now
     return _without_acknowledged(AGENTS, found, draft)
 
 

@@ -4,6 +4,7 @@ from steward.model.desired import Desired
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
+from steward.policy.absence import note_absences
 from steward.policy.ask import answer_asks
 from steward.policy.breaker import follow_breakers
 from steward.policy.bring_up import follow_bring_ups
@@ -37,6 +38,7 @@ from steward.policy.suspicion import open_cases
 
 STEPS = (
     remember_agents,
+    note_absences,
     remember_served,
     forgive_blind_time,
     follow_trials,

@@ -10,10 +10,8 @@ from steward.model.instance import Instance
 from steward.model.node import Node
 from steward.model.observed import AgentView, Witness
 from steward.model.why import Why
+from steward.policy.absence import is_away_on_purpose, there_again
 from steward.policy.draft import Draft
-
-PLANNED_ABSENCE = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "REBOOT_ISSUED", "MAINTENANCE"})
-"""Slurm's own flags for a node that somebody takes away on purpose: its silence says nothing."""
 
 
 class Standing(Enum):
@@ -76,10 +74,10 @@ def standing(node: Node, draft: Draft) -> Verdict:
     view = draft.seen.agents.get(node.name)
     if view is not None and view.connected:
         return _connected(view)
-    lost_at = missed_since(node.name, draft)
-    if lost_at is None or PLANNED_ABSENCE & node.flags:
+    missed_at = missed_since(node, draft)
+    if missed_at is None:
         return _UNKNOWN
-    return _away(node, view, lost_at, draft)
+    return _away(node, view, missed_at, draft)
 
 
 def _connected(view: AgentView) -> Verdict:
@@ -89,29 +87,43 @@ def _connected(view: AgentView) -> Verdict:
     return _FINE
 
 
-def missed_since(node: NodeName, draft: Draft) -> float | None:
-    """When the agent was lost; after the head's start, an agent known from before is missed when its grace is over."""
-    view = draft.seen.agents.get(node)
-    if view is not None and view.connected:
+def missed_since(node: Node, draft: Draft) -> float | None:
+    """When the agent was lost; None while it is there, or not expected. One that has a while to come is missed when
+    that is over."""
+    if is_away_on_purpose(node) or not _is_known_and_gone(node.name, draft):
         return None
-    if view is not None and view.lost_at is not None:
-        return view.lost_at
-    due = draft.seen.agents_since + draft.want.repair.agents_grace_s
-    if node not in draft.agents:
-        return None
+    due = _due(node.name, draft)
+    if due is None:
+        return draft.seen.agents[node.name].lost_at
     draft.wake(due)
     return due if draft.now >= due else None
 
 
 def is_awaited(node: NodeName, draft: Draft) -> bool:
-    """Its agent was there before the head's start and still has time to come back: nobody knows how it is."""
-    due = draft.seen.agents_since + draft.want.repair.agents_grace_s
-    return node in draft.agents and node not in draft.seen.agents and draft.now < due
+    """It was known before, and still has a while to come: nobody knows how its node is."""
+    due = _due(node, draft) if _is_known_and_gone(node, draft) else None
+    return due is not None and draft.now < due
+
+
+def _is_known_and_gone(node: NodeName, draft: Draft) -> bool:
+    view = draft.seen.agents.get(node)
+    if view is not None and (view.connected or view.lost_at is not None):
+        return not view.connected
+    return node in draft.agents
+
+
+def _due(node: NodeName, draft: Draft) -> float | None:
+    """When an agent should have come: some time after the head's start, and after its node was there again; None: it
+    was lost after that."""
+    view = draft.seen.agents.get(node)
+    lost_at, back = view.lost_at if view is not None else None, there_again(node, draft)
+    begun = draft.seen.agents_since if lost_at is None else None
+    reasons = [at for at in (begun, back) if at is not None and (lost_at is None or at > lost_at)]
+    return max(reasons) + draft.want.repair.agents_grace_s if reasons else None
 
 
 def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
-    reason = (view.lost_why or "connection ended") if view else "it did not come back after the head's start"
-    facts = (f"agent lost {draft.now - lost_at:.1f} s ago: {reason}",)
+    facts = (f"agent lost {draft.now - lost_at:.1f} s ago: {_how_lost(node.name, view, lost_at, draft)}",)
     witness = view.witness if view else None
     if witness and witness.result is Witness.ALIVE and witness.at >= lost_at:
         why = Why(rule="node.agent_only", text="the agent is gone but slurmd answers", evidence=facts)
@@ -123,6 +135,14 @@ def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> V
     draft.wake(lost_at + draft.want.repair.settle_s)
     why = Why(rule="node.silent", text="the agent is gone, a second witness is awaited", evidence=facts)
     return Verdict(standing=Standing.SILENT, since=lost_at, why=why)
+
+
+def _how_lost(node: NodeName, view: AgentView | None, lost_at: float, draft: Draft) -> str:
+    if view is not None and view.lost_at == lost_at:
+        return view.lost_why or "connection ended"
+    if there_again(node, draft) is not None:
+        return "it did not come when its node was there again"
+    return "it did not come back after the head's start"
 
 
 def _second_witness(node: Node, draft: Draft) -> str:

@@ -156,7 +156,10 @@ class RepairSettings(Section):
     )
     budgets: BudgetSettings = BudgetSettings()
     agents_grace_s: float = Field(
-        default=15.0, ge=0, le=600, description="After the head's start no agent is called lost for this long."
+        default=15.0,
+        ge=0,
+        le=600,
+        description="An agent has so long to come after the head's start, a power-up or a reboot.",
     )
 
     def policy(self) -> RepairPolicy:
