@@ -1,5 +1,6 @@
 """What the agent asks Slurm by itself, on a real one."""
 
+import os
 import signal
 from collections.abc import Iterator
 
@@ -40,10 +41,10 @@ def test_a_running_job_is_not_over_and_is_on_its_node(cluster: Cluster) -> None:
     jobs = JobsHere(cluster.env["SLURM_CONF"])
     assert not jobs.is_over(JobId(job), restart=0)
     assert jobs.is_over(JobId(job), restart=1)
-    assert jobs.on(NODE) == {job}
+    assert jobs.on(NODE) == {job: os.geteuid()}
     cluster.run("scancel", str(job))
     cluster.wait("the job is over", lambda: jobs.is_over(JobId(job), restart=0))
-    cluster.wait("the node is empty", lambda: jobs.on(NODE) == frozenset())
+    cluster.wait("the node is empty", lambda: jobs.on(NODE) == {})
 
 
 def test_a_requeued_job_is_over(cluster: Cluster) -> None:

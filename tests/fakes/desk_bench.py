@@ -45,6 +45,8 @@ class Scene:
     clock: FakeClock = field(default_factory=FakeClock)
     briefing: FakeBriefing = field(default_factory=FakeBriefing)
     signs: tuple[LogSign, ...] | OSError | None = ()
+    read_for: list[int] = field(default_factory=list)
+    """Users for whom output was read."""
 
     def __post_init__(self) -> None:
         self.opted = OptedBook(self.folder / "opted.json")
@@ -63,7 +65,8 @@ class Scene:
             own_look_every_s=LOOK_S,
         )
 
-    async def read_signs(self, job: JobId) -> tuple[LogSign, ...]:
+    async def read_signs(self, job: JobId, uid: int) -> tuple[LogSign, ...]:
+        self.read_for.append(uid)
         if self.signs is None:
             await asyncio.sleep(60)
         if isinstance(self.signs, OSError):

@@ -1,6 +1,7 @@
-"""What an agent asks Slurm by itself while the head is away: is a job over, and which jobs are on this node."""
+"""What an agent asks Slurm by itself: is a job over (while the head is away), and whose jobs are on this node."""
 
 import re
+from collections.abc import Mapping
 
 from steward.adapters.process import Failed, run
 from steward.model.ids import JobId, NodeName
@@ -29,6 +30,14 @@ def run_is_over(text: str, restart: int) -> bool:
     return state[1] in _OVER or (restarts is not None and int(restarts[1]) != restart)
 
 
+def owners_of(text: str) -> Mapping[JobId, int]:
+    """Lines of a job's id and its user's. Raises Retryable for anything else."""
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    if not all(len(line) == 2 and line[0].isdigit() and line[1].isdigit() for line in lines):
+        raise Retryable("squeue: the answer is not a list of jobs and users")
+    return {JobId(int(job)): int(uid) for job, uid in lines}
+
+
 class JobsHere:
     """Blocking calls: use them in a thread."""
 
@@ -45,10 +54,7 @@ class JobsHere:
                 return True
             raise
 
-    def on(self, node: NodeName) -> frozenset[JobId]:
-        """Jobs that have this node now. Raises Retryable when slurmctld does not answer."""
-        argv = ("squeue", "--noheader", "--nodelist", node, "--format", "%A")
-        words = run(argv, timeout_s=_TIMEOUT_S, env=self._env).text.split()
-        if not all(word.isdigit() for word in words):
-            raise Retryable("squeue: the answer is not a list of job ids")
-        return frozenset(JobId(int(word)) for word in words)
+    def on(self, node: NodeName) -> Mapping[JobId, int]:
+        """Jobs that have this node now, and their users. Raises Retryable when slurmctld does not answer."""
+        argv = ("squeue", "--noheader", "--nodelist", node, "--format", "%A %U")
+        return owners_of(run(argv, timeout_s=_TIMEOUT_S, env=self._env).text)

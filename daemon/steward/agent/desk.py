@@ -12,6 +12,7 @@ from steward.adapters.shimline import OK, AskLine, ExitLine, LogLine, OptedLine,
 from steward.adapters.wire import Frame
 from steward.agent.exits import Exits
 from steward.agent.opted import OptedBook
+from steward.agent.owners import JobsLook, Owners
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import AskId, JobId, NodeName
@@ -35,11 +36,11 @@ class Briefing(Protocol):
         """Within 250 ms."""
 
 
-Signs = Callable[[JobId], Awaitable[tuple[LogSign, ...]]]
-"""Known lines near the end of a job's output. Given `SIGNS_S`; what fails or lasts longer says nothing."""
+Signs = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
+"""Known lines near the end of the output of a user's job. Given `SIGNS_S`; what fails or lasts longer says nothing."""
 
 
-async def no_signs(job: JobId) -> tuple[LogSign, ...]:
+async def no_signs(job: JobId, uid: int) -> tuple[LogSign, ...]:
     """Where nobody reads the output."""
     return ()
 
@@ -55,7 +56,7 @@ class Head(Protocol):
         """Send it if there is a connection. `Desk.frames` is sent on every new one, so nothing is lost."""
 
 
-class OwnLook(Protocol):
+class OwnLook(JobsLook, Protocol):
     """Slurm as the agent asks it by itself."""
 
     async def is_over(self, job: JobId, restart: int) -> bool:
@@ -63,7 +64,8 @@ class OwnLook(Protocol):
 
 
 class Desk:
-    """`trusted` users (root) may speak of any job; everybody else only of their own."""
+    """`trusted` users (root) may speak of any job; everybody else only of what nobody knows to be another's. Until then
+    everybody's word goes to the head, which knows whose job it is."""
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class Desk:
         briefing: Briefing,
         exits: Exits,
         signs: Signs = no_signs,
-        run_began: Callable[[JobId], None] = lambda job: None,
+        run_began: Callable[[JobId, int], None] = lambda job, uid: None,
         own_look_every_s: float = OWN_LOOK_EVERY_S,
     ) -> None:
         self._node = node
@@ -87,6 +89,7 @@ class Desk:
         self._head = head
         self._opted = opted
         self._own_look = own_look
+        self._owners = Owners(node, opted, own_look)
         self._hold_head_absent_s = hold_head_absent_s
         self._trusted = trusted
         self._briefing = briefing
@@ -105,14 +108,13 @@ class Desk:
             return None
         match line:
             case OptedLine():
-                return await self._note(line)
+                return await self._note(line, sure=peer in self._trusted)
             case AskLine():
                 return await self._ask(line)
             case ExitLine():
                 self._exits.note(line)
             case LogLine():
-                self._opted.note_out(line.job, line.restart, line.out)
-                self._run_began(line.job)
+                self._note_out(line, self._opted.by(line.job, peer) or self._opted.of(line.job))
         return OK
 
     def frames(self) -> tuple[Frame, ...]:
@@ -129,27 +131,34 @@ class Desk:
             decision.set_result(STOP if senseless else (answer, exclude))
 
     def _may_say(self, line: Line, peer: int) -> bool:
-        """How a task ended is slurmstepd's to say; of all else a user may speak where the job is his own."""
+        """How a task ended is slurmstepd's to say; of all else a user may speak where the job may be his own."""
         if peer in self._trusted:
             return True
-        known = self._opted.of(line.job)
         match line:
             case ExitLine():
                 return False
             case LogLine():
-                return known is not None and known.uid == peer
+                return self._opted.by(line.job, peer) is not None
             case _:
-                return line.uid == peer and (known is None or known.uid == peer)
+                return line.uid == peer and not self._opted.is_anothers(line.job, peer)
 
-    async def _note(self, line: OptedLine) -> bytes:
+    async def _note(self, line: OptedLine, *, sure: bool) -> bytes:
         opted = OptedIn(job=line.job, uid=line.uid, mode=line.mode, restart=line.restart, at=self._clock.now())
-        if self._opted.add(opted):
+        if self._opted.add(opted, sure=sure):
             log.info("opted job=%d uid=%d mode=%s restart=%d", line.job, line.uid, line.mode.text, line.restart)
             self._head.post(opted_frame([opted]))
-        return ok_line(await self._briefing.words(line)) if line.mode.on else OK
+        await self._owners.settle(line.job)
+        counts = self._opted.of(line.job)
+        is_his = counts is None or counts.uid == line.uid
+        return ok_line(await self._briefing.words(line)) if line.mode.on and is_his else OK
+
+    def _note_out(self, line: LogLine, opted: OptedIn | None) -> None:
+        if opted is not None:
+            self._opted.note_out(opted.job, opted.uid, line.restart, line.out)
+            self._run_began(opted.job, opted.uid)
 
     async def _ask(self, line: AskLine) -> bytes:
-        ask = self._ask_of(line, await self._signs_of(line.job))
+        ask = self._ask_of(line, await self._signs_of(line))
         decision: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting[ask.id] = (ask, decision)
         log.info("ask id=%s kind=%s job=%d status=%d", ask.id, ask.kind.value, ask.job, ask.status)
@@ -163,12 +172,12 @@ class Desk:
         log.info("answer id=%s job=%d answer=%s", ask.id, ask.job, answer.value)
         return answer_line(answer, exclude)
 
-    async def _signs_of(self, job: JobId) -> tuple[LogSign, ...]:
+    async def _signs_of(self, line: AskLine) -> tuple[LogSign, ...]:
         try:
             async with asyncio.timeout(SIGNS_S):
-                return (await self._signs(job))[:MAX_SIGNS]
+                return (await self._signs(line.job, line.uid))[:MAX_SIGNS]
         except (TimeoutError, PortError, OSError) as error:
-            log.info("output not read job=%d why=%r", job, str(error))
+            log.info("output not read job=%d why=%r", line.job, str(error))
             return ()
 
     def _ask_of(self, line: AskLine, signs: tuple[LogSign, ...]) -> Ask:

@@ -34,13 +34,13 @@ class JobLogs:
 
     def __init__(self, opted: OptedBook, threads: Threads, files: Files = as_user) -> None:
         self._opted, self._files, self._threads = opted, files, threads
-        self._starts: dict[JobId, tuple[int, int]] = {}
-        """Of each job: a restart count, and how long its output was when that run began."""
+        self._starts: dict[tuple[JobId, int], tuple[int, int]] = {}
+        """Of each user's job: a restart count, and how long its output was when that run began."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, job: JobId) -> None:
+    def begin(self, job: JobId, uid: int) -> None:
         """A run of it has begun: what its output holds already (`--open-mode=append`) is of the runs before."""
-        task = asyncio.get_running_loop().create_task(self._measure(job))
+        task = asyncio.get_running_loop().create_task(self._measure(job, uid))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -48,23 +48,22 @@ class JobLogs:
         """Until nothing is being done."""
         await asyncio.gather(*self._tasks)
 
-    async def __call__(self, job: JobId) -> tuple[LogSign, ...]:
-        known, path = self._opted.of(job), self._opted.out_of(job)
+    async def __call__(self, job: JobId, uid: int) -> tuple[LogSign, ...]:
+        known, path = self._opted.by(job, uid), self._opted.out_of(job, uid)
         if known is None or not path.startswith("/"):
             return ()
-        restart, start = self._starts.get(job, (known.restart, 0))
-        uid, begun = known.uid, start if restart == known.restart else 0
+        restart, start = self._starts.get((job, uid), (known.restart, 0))
+        begun = start if restart == known.restart else 0
         found = await self._threads.call(
             lambda: signs_in(self._read(path, uid, begun)), name=f"output of {job}", timeout_s=_ALL_S
         )
         log.info("output read job=%d signs=%s", job, ",".join(sign.sign for sign in found) or "none")
         return found
 
-    async def _measure(self, job: JobId) -> None:
-        known, path = self._opted.of(job), self._opted.out_of(job)
+    async def _measure(self, job: JobId, uid: int) -> None:
+        known, path = self._opted.by(job, uid), self._opted.out_of(job, uid)
         if known is None or not path.startswith("/"):
             return
-        uid = known.uid
         try:
             start = await self._threads.call(
                 lambda: self._files.size(path, uid, timeout_s=_SIZE_S), name=f"output of {job}", timeout_s=_SIZE_S
@@ -72,7 +71,7 @@ class JobLogs:
         except (PortError, OSError) as error:
             log.info("output not measured job=%d why=%r", job, str(error))
             return
-        self._starts[job] = (known.restart, start)
+        self._starts[job, uid] = (known.restart, start)
         while len(self._starts) > _MOST_STARTS:
             del self._starts[next(iter(self._starts))]
 

@@ -1,7 +1,10 @@
-"""The opted-in jobs that this node's slurmstepds told of; kept in a file, so that an agent's restart forgets none."""
+"""The opted-in jobs that this node's slurmstepds and their users told of; kept in a file, so that an agent's restart
+forgets none."""
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steward.adapters.jsonfile import read_json, write_json
@@ -13,80 +16,150 @@ from steward.ports import PortError
 log = logging.getLogger(__name__)
 
 CROWDED = 64
+CLAIMS = 32
+"""Of one user, jobs that only he calls his: more go first when the book is full."""
 YOUNG_S = 600.0
+
+_Key = tuple[JobId, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Word:
+    """`sure`: root or Slurm says that the job is this user's; otherwise only he does. `out` is the file that the job's
+    script writes to, as he says; empty where that is not known."""
+
+    opted: OptedIn
+    sure: bool = False
+    out: str = ""
+
+    def says(self, opted: OptedIn) -> bool:
+        return (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
 
 
 class OptedBook:
-    """At most `MAX_OPTED` jobs. Of the user who has the most the longest known goes first: nobody can fill the book so
-    that it forgets another's job."""
+    """What was said of each job, by each user who calls it his: that hides no word of its owner.
+
+    At most `MAX_OPTED` words. Of the user who has the most the longest known goes first: nobody can fill the book so
+    that it forgets another's job.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        records = _read(path)
-        self._jobs = {one.job: one for one, _ in records}
-        self._outs = {one.job: out for one, out in records if out}
+        self._words = {(one.opted.job, one.opted.uid): one for one in _read(path)}
 
     def all(self) -> tuple[OptedIn, ...]:
-        return tuple(self._jobs.values())
+        return tuple(one.opted for one in self._words.values())
+
+    def that_count(self) -> tuple[OptedIn, ...]:
+        """One of each job: its owner's, or the first while nobody is sure whose it is."""
+        first: dict[JobId, OptedIn] = {}
+        for one in sorted(self._words.values(), key=lambda one: not one.sure):
+            first.setdefault(one.opted.job, one.opted)
+        return tuple(first.values())
 
     def of(self, job: JobId) -> OptedIn | None:
-        return self._jobs.get(job)
+        """That of the job."""
+        return next((one for one in self.that_count() if one.job == job), None)
 
-    def add(self, opted: OptedIn) -> bool:
-        """Remember; False when it was known already (each step of a job tells it again)."""
-        known = self._jobs.get(opted.job)
-        if known is not None and (known.uid, known.mode, known.restart) == (opted.uid, opted.mode, opted.restart):
+    def by(self, job: JobId, uid: int) -> OptedIn | None:
+        """That user's own word."""
+        known = self._words.get((job, uid))
+        return None if known is None else known.opted
+
+    def is_anothers(self, job: JobId, uid: int) -> bool:
+        """For sure."""
+        return any(one.sure and one.opted.uid != uid for one in self._of(job))
+
+    def is_disputed(self, job: JobId) -> bool:
+        """Several call it theirs, and nobody is sure."""
+        return len(self._of(job)) > 1
+
+    def add(self, opted: OptedIn, *, sure: bool = False) -> bool:
+        """Remember; False when it was known already (each step of a job tells it again). When one is `sure` whose the
+        job is, what others said of it is forgotten."""
+        key = (opted.job, opted.uid)
+        known = self._words.get(key)
+        if known is not None and known.says(opted):
+            if sure:
+                self.settle({opted.job: opted.uid})
             return False
-        if known is None or known.restart != opted.restart:
-            self._outs.pop(opted.job, None)
-        self._keep({**self._jobs, opted.job: opted})
+        out = known.out if known is not None and known.opted.restart == opted.restart else ""
+        words = {**self._words, key: _Word(opted=opted, sure=known is not None and known.sure, out=out)}
+        self._keep(_settled(words, {opted.job: opted.uid} if sure else {}))
         return True
 
-    def out_of(self, job: JobId) -> str:
-        """The file that the job's script writes to, as its user says; empty where that is not known."""
-        return self._outs.get(job, "")
+    def settle(self, owners: Mapping[JobId, int]) -> None:
+        """These are their users for sure."""
+        words = _settled(self._words, owners)
+        if words != self._words:
+            self._keep(words)
 
-    def note_out(self, job: JobId, restart: int, path: str) -> None:
+    def out_of(self, job: JobId, uid: int) -> str:
+        """The file that the job's script writes to, as that user says; empty where that is not known."""
+        known = self._words.get((job, uid))
+        return "" if known is None else known.out
+
+    def note_out(self, job: JobId, uid: int, restart: int, path: str) -> None:
         """Remember it, of the job's present run."""
-        known = self._jobs.get(job)
-        if known is not None and known.restart == restart and self._outs.get(job) != path:
-            self._outs[job] = path
-            self._keep(self._jobs)
+        known = self._words.get((job, uid))
+        if known is not None and known.opted.restart == restart and known.out != path:
+            self._keep({**self._words, (job, uid): replace(known, out=path)})
 
     @property
     def is_crowded(self) -> bool:
         """So many that it is worth asking Slurm which of them are still here."""
-        return len(self._jobs) > CROWDED
+        return len(self._words) > CROWDED
 
-    def prune(self, here: frozenset[JobId], now: float) -> None:
-        """Forget jobs that are not on the node any more; the youngest stay, Slurm may not show them yet."""
-        self._keep({job: one for job, one in self._jobs.items() if job in here or now - one.at < YOUNG_S})
+    def prune(self, owners: Mapping[JobId, int], now: float) -> None:
+        """`owners` are the users of the jobs on the node. Forget jobs that are not on it any more (the youngest stay,
+        Slurm may not show them yet) and whoever called another's job his."""
+        words = _settled(self._words, owners)
+        self._keep({key: one for key, one in words.items() if key[0] in owners or now - one.opted.at < YOUNG_S})
 
-    def _keep(self, jobs: dict[JobId, OptedIn]) -> None:
-        kept = _fair_share(sorted(jobs.values(), key=lambda one: one.at))
-        self._jobs = {one.job: one for one in kept}
-        self._outs = {job: out for job, out in self._outs.items() if job in self._jobs}
+    def _of(self, job: JobId) -> list[_Word]:
+        return [one for one in self._words.values() if one.opted.job == job]
+
+    def _keep(self, words: Mapping[_Key, _Word]) -> None:
+        kept = _fair_share(sorted(words.values(), key=lambda one: one.opted.at))
+        self._words = {(one.opted.job, one.opted.uid): one for one in kept}
         try:
-            write_json(self._path, [{**opted_record(one), "out": self.out_of(one.job)} for one in kept])
+            write_json(self._path, [{**opted_record(one.opted), "out": one.out, "sure": one.sure} for one in kept])
         except PortError as error:
             log.warning("opted jobs not saved why=%r", str(error))
 
 
-def _fair_share(oldest_first: list[OptedIn]) -> list[OptedIn]:
+def _settled(words: Mapping[_Key, _Word], owners: Mapping[JobId, int]) -> dict[_Key, _Word]:
+    return {
+        (job, uid): replace(one, sure=True) if job in owners else one
+        for (job, uid), one in words.items()
+        if owners.get(job, uid) == uid
+    }
+
+
+def _fair_share(oldest_first: list[_Word]) -> list[_Word]:
     kept = list(oldest_first)
     while len(kept) > MAX_OPTED:
-        ((crowd, _),) = Counter(one.uid for one in kept).most_common(1)
-        kept.remove(next(one for one in kept if one.uid == crowd))
+        claims = [one for one in kept if not one.sure]
+        kept.remove(_oldest_of_crowd(claims, CLAIMS) or _oldest_of_crowd(kept, 0) or kept[0])
     return kept
 
 
-def _read(path: Path) -> list[tuple[OptedIn, str]]:
-    """Each job, and the file that its script writes to (empty: not known)."""
+def _oldest_of_crowd(words: list[_Word], more_than: int) -> _Word | None:
+    """Of the user who has the most, if he has more than that."""
+    crowd = Counter(one.opted.uid for one in words).most_common(1)
+    if not crowd or crowd[0][1] <= more_than:
+        return None
+    return next(one for one in words if one.opted.uid == crowd[0][0])
+
+
+def _read(path: Path) -> list[_Word]:
     records = read_json(path)
     found = []
     for record in records if isinstance(records, list) else []:
         try:
-            found.append((opted_of(record), str(record.get("out") or "")))
+            opted = opted_of(record)
         except PortError as error:
             log.warning("opted job dropped from=%s why=%r", path, str(error))
+        else:
+            found.append(_Word(opted=opted, sure=record.get("sure") is True, out=str(record.get("out") or "")))
     return found

@@ -1,5 +1,7 @@
 """The agent's own, rare questions to Slurm, off the loop's thread."""
 
+from collections.abc import Mapping
+
 from steward.adapters.jobs_here import JobsHere
 from steward.adapters.offload import Threads
 from steward.model.ids import JobId, NodeName
@@ -16,6 +18,6 @@ class SlurmLook:
         """Raises Retryable when slurmctld does not answer."""
         return await self._threads.call(lambda: self._jobs.is_over(job, restart), name="job look", timeout_s=_TIMEOUT_S)
 
-    async def on(self, node: NodeName) -> frozenset[JobId]:
-        """Raises Retryable when slurmctld does not answer."""
+    async def on(self, node: NodeName) -> Mapping[JobId, int]:
+        """The users of the jobs there. Raises Retryable when slurmctld does not answer."""
         return await self._threads.call(lambda: self._jobs.on(node), name="jobs look", timeout_s=_TIMEOUT_S)

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from functools import partial
-from typing import Protocol
 
 from steward.adapters.offload import Threads
 from steward.agent.job_folder import JobFolders
 from steward.agent.opted import OptedBook
+from steward.agent.owners import JobsLook
 from steward.model.ids import JobId, NodeName
 from steward.ports import Clock, PortError
 
@@ -15,11 +15,6 @@ log = logging.getLogger(__name__)
 
 TIDY_EVERY_S = 600.0
 _REMOVE_S = 30.0
-
-
-class JobsLook(Protocol):
-    async def on(self, node: NodeName) -> frozenset[JobId]:
-        """Jobs that have the node now. Raises Retryable when it cannot be known."""
 
 
 async def keep_tidy(

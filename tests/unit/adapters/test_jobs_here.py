@@ -1,8 +1,9 @@
-"""What `scontrol show job` says about a job that is held."""
+"""What `scontrol show job` says about a job that is held, and `squeue` about those on a node."""
 
 import pytest
 
-from steward.adapters.jobs_here import run_is_over
+from steward.adapters.jobs_here import owners_of, run_is_over
+from steward.ports import Retryable
 
 LINE = "JobId=1 JobName=x UserId=root(0) JobState={state} Reason=None Requeue=1 Restarts={restarts} BatchFlag=1"
 
@@ -23,3 +24,14 @@ def test_another_run_of_the_job_means_that_ours_is_over() -> None:
 
 def test_an_answer_that_cannot_be_read_is_no_reason_to_let_go() -> None:
     assert not run_is_over("", 0)
+
+
+def test_whose_jobs_are_on_a_node_is_read_line_by_line() -> None:
+    assert owners_of("12 1000\n13 4294967294\n") == {12: 1000, 13: 4294967294}
+    assert owners_of("\n") == {}
+
+
+@pytest.mark.parametrize("text", ["12", "12 root", "12 1000 x", "slurm_load_jobs error: x"])
+def test_an_answer_that_is_no_list_of_jobs_and_users_is_none(text: str) -> None:
+    with pytest.raises(Retryable):
+        owners_of(text)

@@ -44,9 +44,9 @@ def test_of_anothers_job_nothing_is_taken(scene: Scene, line: OptedLine | AskLin
     async def story() -> None:
         await scene.desk.serve(OPTED, 0)
         await scene.desk.serve(LOG, OPTED.uid)
-        before = (scene.opted.all(), scene.opted.out_of(THEIR), list(scene.head.told))
+        before = (scene.opted.all(), scene.opted.out_of(THEIR, OPTED.uid), list(scene.head.told))
         assert await scene.desk.serve(line, OTHER) is None
-        assert (scene.opted.all(), scene.opted.out_of(THEIR), scene.head.told) == before
+        assert (scene.opted.all(), scene.opted.out_of(THEIR, OPTED.uid), scene.head.told) == before
         assert scene.desk.frames() == ()
 
     run(story)
@@ -64,7 +64,89 @@ def test_who_called_the_job_his_before_it_began_loses_it_to_its_owner(scene: Sce
     known = scene.opted.of(THEIR)
     assert known is not None
     assert known.uid == OPTED.uid
-    assert scene.opted.out_of(THEIR) == LOG.out
+    assert scene.opted.out_of(THEIR, OPTED.uid) == LOG.out
+
+
+@pytest.mark.parametrize("is_up", [True, False], ids=["Slurm answers", "Slurm is away"])
+def test_who_called_the_job_his_before_it_began_keeps_its_owner_from_nothing(scene: Scene, is_up: bool) -> None:
+    """A script speaks as its user: until a step begins, nobody hears from root whose the job is."""
+    scene.slurm.up, scene.slurm.here = is_up, {THEIR: OPTED.uid}
+
+    async def story() -> None:
+        await scene.desk.serve(replace(OPTED, uid=OTHER), OTHER)
+        await scene.desk.serve(replace(LOG, out="/home/b/mine.out"), OTHER)
+        assert await scene.desk.serve(OPTED, OPTED.uid) is not None
+        assert await scene.desk.serve(LOG, OPTED.uid) is not None
+        own = await scene.asks(ASK, ASK.uid)
+        assert scene.head.told[-1]["t"] == "ask"
+        assert not own.done()
+        own.cancel()
+
+    run(story)
+    assert [one["uid"] for frame in scene.head.told if frame["t"] == "opted" for one in frame["opted"]] == [1001, 1000]
+    assert OPTED.uid in [one.uid for one in scene.opted.all()]
+    assert scene.opted.out_of(THEIR, OPTED.uid) == LOG.out
+    assert scene.read_for == [ASK.uid]
+
+
+def test_slurm_says_whose_a_job_is_that_two_call_theirs(scene: Scene) -> None:
+    scene.slurm.here = {THEIR: OPTED.uid}
+    scene.briefing.told = {"progress_file": "/run/steward/jobs/12/progress"}
+
+    async def story() -> None:
+        await scene.desk.serve(replace(OPTED, uid=OTHER), OTHER)
+        assert scene.slurm.asked == 0, "as long as nobody else says so"
+        told = await scene.desk.serve(OPTED, OPTED.uid)
+        assert told is not None
+        assert b"progress_file" in told
+        for line in (replace(OPTED, uid=OTHER), replace(ASK, uid=OTHER), LOG):
+            assert await scene.desk.serve(line, OTHER) is None
+
+    run(story)
+    assert [one.uid for one in scene.opted.all()] == [OPTED.uid]
+
+
+def test_while_slurm_does_not_say_whose_it_is_the_first_keeps_the_jobs_folder(scene: Scene) -> None:
+    """It would be emptied in turn for the one and the other."""
+    scene.slurm.slow_s, scene.slurm.here = 0.3, {THEIR: OPTED.uid}
+    scene.briefing.told = {"progress_file": "/run/steward/jobs/12/progress"}
+
+    async def story() -> None:
+        await scene.desk.serve(OPTED, OPTED.uid)
+        began = asyncio.get_running_loop().time()
+        assert await scene.desk.serve(replace(OPTED, uid=OTHER), OTHER) == b"steward/1 ok\n"
+        assert asyncio.get_running_loop().time() - began < 0.2, "his script waits for that"
+        for _ in range(5):
+            await scene.desk.serve(replace(OPTED, uid=OTHER), OTHER)
+        assert scene.slurm.asked == 1
+        while scene.opted.is_disputed(THEIR):
+            await asyncio.sleep(0.01)
+
+    run(story)
+    assert [one.uid for one in scene.opted.all()] == [OPTED.uid]
+
+
+def test_slurm_is_not_asked_at_the_pace_of_who_disputes(scene: Scene) -> None:
+    async def story() -> None:
+        began = asyncio.get_running_loop().time()
+        for number in range(20):
+            for uid in (OTHER, OPTED.uid):
+                await scene.desk.serve(replace(OPTED, uid=uid, restart=number), uid)
+        assert 1 <= scene.slurm.asked <= 1 + (asyncio.get_running_loop().time() - began)
+
+    run(story)
+
+
+def test_who_calls_very_many_jobs_his_has_none_forgotten_of_one_who_has_more(scene: Scene) -> None:
+    async def story() -> None:
+        for number in range(200):
+            await scene.desk.serve(replace(OPTED, job=JobId(1 + number)), 0)
+        for number in range(MAX_OPTED):
+            scene.clock.at += 1.0
+            await scene.desk.serve(replace(OPTED, job=JobId(1000 + number), uid=OTHER), OTHER)
+
+    run(story)
+    assert len([one for one in scene.opted.all() if one.uid == OPTED.uid]) == 200
 
 
 def test_a_user_who_tells_of_very_many_jobs_has_no_others_job_forgotten(scene: Scene) -> None:

@@ -44,17 +44,17 @@ class Bench:
     def run(self, restart: int) -> None:
         """A run begins, and says where its output is."""
         self.book.add(OptedIn(job=J7, uid=1000, mode=ResumeMode.parse("1"), restart=restart, at=1.0))
-        self.book.note_out(J7, restart, "/home/me/out")
+        self.book.note_out(J7, 1000, restart, "/home/me/out")
 
         async def begin() -> None:
-            self.logs.begin(J7)
+            self.logs.begin(J7, 1000)
             await self.logs.rest()
 
         asyncio.run(begin())
 
     def signs(self, job: JobId = J7) -> list[str]:
         async def ask() -> list[str]:
-            return [sign.sign for sign in await self.logs(job)]
+            return [sign.sign for sign in await self.logs(job, 1000)]
 
         return asyncio.run(ask())
 

@@ -53,7 +53,7 @@ def test_pruning_keeps_what_slurm_shows_and_what_is_young(path: Path) -> None:
     book = OptedBook(path)
     for job, at in ((1, 0.0), (2, 0.0), (3, 950.0)):
         book.add(opted(job, at))
-    book.prune(frozenset({JobId(2)}), now=1000.0)
+    book.prune({JobId(2): 1000}, now=1000.0)
     assert jobs(book) == [2, 3]
     assert jobs(OptedBook(path)) == [2, 3]
 
@@ -91,7 +91,7 @@ def test_a_crowded_book_is_thinned_out_and_not_without_slurms_word(path: Path) -
         book.add(opted(number + 1))
     tidied(book, FakeSlurmLook(up=False))
     assert len(jobs(book)) == CROWDED + 1
-    tidied(book, FakeSlurmLook(here=frozenset({JobId(5)})))
+    tidied(book, FakeSlurmLook(here={JobId(5): 1000}))
     assert jobs(book) == [5]
 
 
@@ -100,7 +100,7 @@ def test_a_job_that_has_left_the_node_leaves_no_folder(path: Path, tmp_path: Pat
     for job in (1, 2):
         book.add(opted(job))
         folders.make(JobId(job), os.geteuid())
-    tidied(book, FakeSlurmLook(here=frozenset({JobId(2)})), tmp_path / "jobs")
+    tidied(book, FakeSlurmLook(here={JobId(2): 1000}), tmp_path / "jobs")
     assert jobs(book) == [2]
     assert folders.all() == {2}
 
@@ -108,16 +108,55 @@ def test_a_job_that_has_left_the_node_leaves_no_folder(path: Path, tmp_path: Pat
 def test_where_a_script_writes_to_is_known_again_after_a_restart(path: Path) -> None:
     book = OptedBook(path)
     book.add(opted(7))
-    book.note_out(JobId(7), 0, "/home/a/é.out")
-    assert OptedBook(path).out_of(JobId(7)) == "/home/a/é.out"
-    assert OptedBook(path).out_of(JobId(8)) == ""
+    book.note_out(JobId(7), 1000, 0, "/home/a/é.out")
+    assert OptedBook(path).out_of(JobId(7), 1000) == "/home/a/é.out"
+    assert OptedBook(path).out_of(JobId(8), 1000) == ""
 
 
 def test_where_another_run_wrote_to_is_of_no_interest(path: Path) -> None:
     book = OptedBook(path)
     book.add(opted(7))
-    book.note_out(JobId(7), 3, "/home/a/other.out")
-    assert book.out_of(JobId(7)) == ""
-    book.note_out(JobId(7), 0, "/home/a/first.out")
+    book.note_out(JobId(7), 1000, 3, "/home/a/other.out")
+    assert book.out_of(JobId(7), 1000) == ""
+    book.note_out(JobId(7), 1000, 0, "/home/a/first.out")
     book.add(replace(opted(7), restart=1))
-    assert book.out_of(JobId(7)) == ""
+    assert book.out_of(JobId(7), 1000) == ""
+
+
+def test_whose_job_it_is_for_sure_is_known_again_after_a_restart(path: Path) -> None:
+    book = OptedBook(path)
+    book.add(replace(opted(7), uid=1001))
+    book.add(opted(7))
+    assert not OptedBook(path).is_anothers(JobId(7), 1001), "each says so himself"
+    book.add(opted(7), sure=True)
+    again = OptedBook(path)
+    assert again.all() == (opted(7),)
+    assert again.is_anothers(JobId(7), 1001)
+
+
+def test_what_slurm_says_of_whose_a_job_is_ends_a_dispute_and_what_it_does_not_know_stays(path: Path) -> None:
+    book = OptedBook(path)
+    for job in (7, 8):
+        book.add(replace(opted(job), uid=1001))
+        book.add(opted(job, at=1.0))
+    assert book.is_disputed(JobId(7))
+    book.settle({JobId(7): 1000, JobId(9): 1001})
+    assert [one.uid for one in book.all() if one.job == 7] == [1000]
+    assert [one.uid for one in book.all() if one.job == 8] == [1001, 1000]
+    assert (book.is_disputed(JobId(7)), book.is_disputed(JobId(8))) == (False, True)
+
+
+def test_of_a_job_that_several_call_theirs_one_word_counts_and_it_is_the_surest(path: Path) -> None:
+    book = OptedBook(path)
+    book.add(replace(opted(7), uid=1001))
+    book.add(opted(7, at=1.0))
+    assert [one.uid for one in book.that_count()] == [1001]
+    book.add(opted(7, at=2.0), sure=True)
+    assert [one.uid for one in book.that_count()] == [1000]
+
+
+def test_a_young_word_of_another_than_slurm_says_is_forgotten(path: Path) -> None:
+    book = OptedBook(path)
+    book.add(replace(opted(7), uid=1001, at=999.0))
+    book.prune({JobId(7): 1000}, now=1000.0)
+    assert book.all() == ()
