@@ -7,11 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* "PID FD" of the supervisor: whose child this is, and where to report. */
-#define REPORT_ENV	   "STEWARD_SUPERVISOR"
-#define REPORT_ENV_ATTEMPT "STEWARD_ATTEMPT"
-#define SELF		   "/proc/self/exe"
-#define EXEC_FAILED	   "exec\n"
+#define SELF "/proc/self/exe"
 
 /*
  * Before 23.11 slurmctld never ends a step whose failed node was the last to be
@@ -131,8 +127,8 @@ static void _free_image(struct image *image)
 	free(image->exclude);
 }
 
-/* Between fork and exec of a process that may have had threads: nothing here
- * may allocate or lock. */
+/* Returns when there will be no srun. Between fork and exec of a process that
+ * may have had threads: nothing here may allocate or lock. */
 static void _become(const struct image *image,
 		    const struct attempt_setup *setup, pid_t supervisor, int fd)
 {
@@ -141,15 +137,14 @@ static void _become(const struct image *image,
 	/* A supervisor that is killed leaves no srun behind. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != supervisor ||
 	    fcntl(fd, F_SETFD, 0) || (setup->own_group && setpgid(0, 0)))
-		_exit(EXIT_FAILURE);
+		return;
 	for (int signo = 1; signo < NSIG; signo++) {
 		if (sigismember(setup->ignored, signo) == 1 &&
 		    sigaction(signo, &ignore, NULL))
-			_exit(EXIT_FAILURE);
+			return;
 	}
-	if (sigprocmask(SIG_SETMASK, setup->mask, NULL))
-		_exit(EXIT_FAILURE);
-	execve(SELF, image->argv, image->envp);
+	if (!sigprocmask(SIG_SETMASK, setup->mask, NULL))
+		execve(SELF, image->argv, image->envp);
 }
 
 bool attempt_start(const struct command *command,

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FAILURE	     "failed\n"
+#define FAILURE	     "failed"
 #define LINE_MAX_LEN (RESUME_TEXT_MAX + 16)
 /* A pipe's worth: a heterogeneous step says its lines once a component. */
 #define READ_MAX 65536

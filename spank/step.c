@@ -179,8 +179,12 @@ static void _run(struct supervisor *self)
 			_leave(self->ask.status);
 	}
 	/* A step that has run once ends as it ended, whatever failed since. */
-	if (self->ask.attempt > 1)
+	if (self->ask.attempt > 1) {
+		slurm_error("steward: no srun could be started for attempt %u; "
+			    "the step ends as it ended before",
+			    self->ask.attempt);
 		_leave(self->ask.status);
+	}
 }
 
 /* The mode that the job or the user's environment brings along; an option may

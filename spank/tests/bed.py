@@ -24,6 +24,7 @@ class ShimTest(unittest.TestCase):
         self.folder = Path(folder.name)
         self.socket = str(self.folder / "agent.sock")
         self.hold_s = 10
+        self.program = FAKE_SLURM
 
     def agent(self, answers: str) -> FakeAgent:
         """An agent that answers so until the end of the test."""
@@ -43,7 +44,7 @@ class ShimTest(unittest.TestCase):
         """Start a command of the fake Slurm without waiting for it, in a session of its own (no terminal)."""
         process = subprocess.Popen(
             argv,
-            executable=FAKE_SLURM,
+            executable=self.program,
             env=self.env(**(env or {})),
             stdin=stdin,
             stdout=subprocess.PIPE,

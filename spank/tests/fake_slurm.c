@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,6 +104,13 @@ static void _copy_input(void)
 		printf("read %.*s\n", (int) got, text);
 }
 
+/* No process becomes this program any more; it must be the test's own copy. */
+static void _forbid_exec(void)
+{
+	if (chmod("/proc/self/exe", 0600))
+		abort();
+}
+
 static void _task_word(const char *word)
 {
 	int attempts;
@@ -114,6 +122,8 @@ static void _task_word(const char *word)
 		_watch_signals();
 	else if (!strcmp(word, "cat"))
 		_copy_input();
+	else if (!strcmp(word, "forbid"))
+		_forbid_exec();
 	else if (sscanf(word, "exit=%d", &value) == 1)
 		exit(value);
 	else if (sscanf(word, "fail=%d:%d", &attempts, &value) == 2) {
@@ -180,6 +190,8 @@ static int _run_srun(int ac, char **av)
 	sigaddset(&blocked, SIGTERM);
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
 	_start_thread();
+	if (getenv("FAKE_FORBID"))
+		_forbid_exec();
 	fake.context = S_CTX_LOCAL;
 	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
 	at = _give_options(ac, av);

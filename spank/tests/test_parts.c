@@ -1,11 +1,14 @@
 /*
  * The parts that are functions of their arguments: options, configuration and
- * the lines of the protocol.
+ * the lines of the protocol; and what an attempt tells that never became an
+ * srun.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
+#include "../attempt.h"
 #include "../config.h"
 #include "../options.h"
 #include "../wire.h"
@@ -339,8 +342,44 @@ static void _test_notices(void)
 	       "the longest mode fits into a line");
 }
 
-int main(void)
+/* What the child is to ignore, and its arguments. */
+static bool _is_executed(int ignored, char *argument)
 {
+	char *args[] = {"srun", argument, NULL};
+	char *env[] = {NULL};
+	const struct command command = {.args = {.list = args, .count = 2},
+					.env = {.list = env}};
+	sigset_t none, some;
+	const struct attempt_setup setup = {
+		.number = 1, .exclude = "", .mask = &none, .ignored = &some};
+	struct attempt attempt;
+	struct report report;
+
+	sigemptyset(&none);
+	sigemptyset(&some);
+	if (ignored)
+		sigaddset(&some, ignored);
+	_check(attempt_start(&command, &setup, &attempt), "a child is made");
+	_check(waitpid(attempt.pid, NULL, 0) == attempt.pid, "and ends");
+	attempt_finish(&attempt, &report);
+	return report.executed;
+}
+
+static void _test_no_srun(void)
+{
+	static char too_long[256 * 1024];
+
+	memset(too_long, 'x', sizeof(too_long) - 1);
+	_check(_is_executed(0, "x"), "an execve() that goes well is none");
+	_check(!_is_executed(0, too_long), "an execve() that fails is told");
+	_check(!_is_executed(SIGKILL, "x"), "what fails before it is told");
+}
+
+int main(int ac, char **av)
+{
+	(void) av;
+	if (ac > 1)
+		return 0; /* the srun of _is_executed() */
 	_test_modes();
 	_test_table();
 	_test_option();
@@ -350,6 +389,7 @@ int main(void)
 	_test_facts();
 	_test_questions();
 	_test_notices();
+	_test_no_srun();
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }

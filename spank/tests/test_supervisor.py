@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import shutil
 import signal
 import struct
 import subprocess
@@ -143,6 +144,25 @@ class Endings(ShimTest):
         status, output, seconds = self.run_slurm("srun", ON, "print", "exit=9")
         assert (status, len(output.splitlines())) == (9, 2)
         assert seconds < 1
+
+
+class NoSecondSrun(ShimTest):
+    """This srun cannot be executed again: its file is no program any more."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.program = shutil.copy(FAKE_SLURM, self.folder / "slurm")
+
+    def test_at_first_the_step_runs_as_without_us(self) -> None:
+        status, output, _ = self.run_slurm("srun", ON, "print", "exit=9", FAKE_FORBID="1")
+        assert (status, output.count("attempt=0 mode=1 ")) == (9, 1), output
+        assert "runs without supervision" in output
+
+    def test_later_the_step_ends_as_it_ended_before(self) -> None:
+        self.agent("retry")
+        status, output, _ = self.run_slurm("srun", ON, "print", "forbid", "exit=9")
+        assert (status, output.count("attempt=")) == (9, 1), output
+        assert "no srun could be started for attempt 2" in output
 
 
 class Input(ShimTest):
