@@ -13,6 +13,7 @@
 
 #include "agent.h"
 #include "attempt.h"
+#include "exclude.h"
 #include "relay.h"
 #include "submit.h"
 
@@ -30,6 +31,7 @@ struct supervisor {
 	struct input input;
 	struct wire_ask ask;
 	struct wire_answer answer;
+	char exclude[WIRE_LINE_MAX];
 };
 
 /* A terminal or a device gives on what comes; a file is wound back; what has
@@ -106,7 +108,7 @@ static bool _attempt(struct supervisor *self)
 	int status;
 	struct attempt_setup setup = {
 		.number = self->ask.attempt,
-		.exclude = self->answer.exclude,
+		.exclude = self->exclude,
 		.own_group = self->relay.own_group,
 		.mask = &self->relay.mask,
 		.ignored = &self->relay.ignored,
@@ -165,10 +167,10 @@ static bool _prepare_next(struct supervisor *self)
 		return false;
 	}
 	self->ask.attempt++;
+	exclude_add(self->exclude, self->answer.exclude);
 	slurm_info("steward: step failed, running it again (attempt %u)%s%s",
-		   self->ask.attempt,
-		   self->answer.exclude[0] ? " without " : "",
-		   self->answer.exclude);
+		   self->ask.attempt, self->exclude[0] ? " without " : "",
+		   self->exclude);
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /*
- * The parts that are functions of their arguments: options, configuration and
- * the lines of the protocol; and what an attempt tells that never became an
- * srun.
+ * The parts that are functions of their arguments: options, configuration, the
+ * lines of the protocol and lists of nodes; and what an attempt tells that
+ * never became an srun.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 #include "../attempt.h"
 #include "../config.h"
+#include "../exclude.h"
 #include "../options.h"
 #include "../wire.h"
 #include "fake_spank.h"
@@ -342,6 +343,55 @@ static void _test_notices(void)
 	       "the longest mode fits into a line");
 }
 
+static bool _becomes(const char *list, const char *newest, const char *whole)
+{
+	char text[WIRE_LINE_MAX];
+
+	snprintf(text, sizeof(text), "%s", list);
+	exclude_add(text, newest);
+	return !strcmp(text, whole);
+}
+
+/* n0000,n0001,... as many as fit into a line of the agent's; their number. */
+static int _fill(char *list)
+{
+	size_t used = 0;
+	int count = 0;
+
+	while (used + 6 < WIRE_LINE_MAX)
+		used += (size_t) snprintf(list + used, WIRE_LINE_MAX - used,
+					  "%sn%04d", used ? "," : "", count++);
+	return count;
+}
+
+static void _test_excludes(void)
+{
+	char list[WIRE_LINE_MAX];
+	int count = _fill(list);
+
+	_check(_becomes("", "", ""), "no nodes are none");
+	_check(_becomes("", "n3,n4", "n3,n4"), "the first are taken as told");
+	_check(_becomes("n3,n4", "", "n3,n4"), "an answer without any");
+	_check(_becomes("n3,n4", "n5", "n5,n3,n4"), "the newest come first");
+	_check(_becomes("n3,n4", "n4,n5", "n4,n5,n3"), "no node comes twice");
+	_check(_becomes("n30", "n3", "n3,n30"),
+	       "a name is not its own beginning");
+	_check(_becomes("n[1,3],n4", "n3,n[1,3]", "n3,n[1,3],n4"),
+	       "a comma in brackets belongs to the name");
+	_check(_becomes("n[1,3", "a,,b", "a,b,n[1,3"), "nonsense is bounded");
+	exclude_add(list, "other");
+	_check(strlen(list) < WIRE_LINE_MAX &&
+		       !strncmp(list, "other,n0000", 11),
+	       "of too many the newest stay");
+	exclude_add(list, "n0000");
+	_check(!strncmp(list, "n0000,other,n0001", 17),
+	       "what stays is in its order");
+	_fill(list);
+	exclude_add(list, "a");
+	_check((int) (strlen(list) + 4) / 6 <= count && strstr(list, "n0000"),
+	       "and as many of the others as fit");
+}
+
 /* What the child is to ignore, and its arguments. */
 static bool _is_executed(int ignored, char *argument)
 {
@@ -389,6 +439,7 @@ int main(int ac, char **av)
 	_test_facts();
 	_test_questions();
 	_test_notices();
+	_test_excludes();
 	_test_no_srun();
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from bed import DEADLINE_S, FAKE_SLURM, ShimTest, await_condition
+from fake_agent import fields
 
 ON = "--auto-resume=1"
 
@@ -123,13 +124,14 @@ class Endings(ShimTest):
         self.run_slurm("srun", ON, "exit=1", FAKE_NO_STEP="1")
         assert agent.asked()[0]["step"] == "unknown"
 
-    def test_retry_runs_the_step_again_without_the_bad_nodes(self) -> None:
-        self.agent("retry=n3+n4;retry")
-        status, output, _ = self.run_slurm("srun", ON, "print", "fail=2:7")
+    def test_retry_runs_the_step_again_without_all_nodes_that_were_ever_bad(self) -> None:
+        self.agent("retry=n3+n4;retry;retry=n3+n5")
+        status, output, _ = self.run_slurm("srun", ON, "print", "fail=3:7")
         assert status == 0
-        seen = [line.split(" mark")[0] for line in output.splitlines() if line.startswith("attempt=")]
-        expected = ["1 mode=1 exclude=-", "2 mode=1 exclude=n3,n4", "3 mode=1 exclude=-"]
-        assert seen == [f"attempt={text}" for text in expected]
+        states = [fields(line) for line in output.splitlines() if line.startswith("attempt=")]
+        assert [state["exclude"] for state in states] == ["-", "n3,n4", "n3,n4", "n3,n5,n4"]
+        assert len({state["overlap"] for state in states[1:]}) == 1, "shared with a dead step once, shared ever after"
+        assert "(attempt 4) without n3,n5,n4" in output
 
     def test_without_a_retry_the_status_is_true_and_the_step_runs_once(self) -> None:
         for answer in ("stop", "requeue", "garbage", "ok", "sleep=0"):
