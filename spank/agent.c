@@ -11,10 +11,13 @@
 enum step_result { GOING_ON, DECIDED, GIVEN_UP };
 
 struct conversation {
-	int fd;
-	enum wire_kind kind;
+	const struct config *config;
+	const struct wire_ask *ask;
+	int fd;		/* -1: the agent is not there */
+	bool has_met;	/* but it has been */
+	int redials;	/* that are left */
+	int64_t due_ms; /* the next line, or else the next dial */
 	int64_t end_ms;
-	int64_t last_line_ms;
 	size_t used;
 	char buffer[WIRE_LINE_MAX];
 	const char *why;
@@ -32,13 +35,14 @@ static enum step_result _take_line(struct conversation *talk, size_t len,
 	wire_parse(talk->buffer, len, answer);
 	switch (answer->verb) {
 	case WIRE_WAIT:
-		talk->last_line_ms = dial_now_ms();
+		talk->has_met = true;
+		talk->due_ms = dial_now_ms() + AGENT_SILENCE_MS;
 		return GOING_ON;
 	case WIRE_REQUEUE:
 	case WIRE_STOP:
 		return DECIDED;
 	case WIRE_RETRY:
-		if (talk->kind == WIRE_KIND_STEP)
+		if (talk->ask->kind == WIRE_KIND_STEP)
 			return DECIDED;
 		break;
 	case WIRE_OK:
@@ -71,6 +75,36 @@ static enum step_result _take_lines(struct conversation *talk,
 	return result;
 }
 
+static enum step_result _be_alone(struct conversation *talk, const char *why)
+{
+	if (!talk->has_met || !talk->redials)
+		return _give_up(talk, why);
+	talk->redials--;
+	talk->due_ms = dial_now_ms() + AGENT_REDIAL_MS;
+	return GOING_ON;
+}
+
+static enum step_result _dial(struct conversation *talk)
+{
+	char line[WIRE_LINE_MAX];
+
+	talk->used = 0;
+	talk->fd =
+		dial_say(talk->config, line, wire_format_ask(talk->ask, line),
+			 dial_now_ms() + AGENT_SEND_MS);
+	if (talk->fd < 0)
+		return _be_alone(talk, "no agent there");
+	talk->due_ms = dial_now_ms() + AGENT_SILENCE_MS;
+	return GOING_ON;
+}
+
+static void _hang_up(struct conversation *talk)
+{
+	if (talk->fd >= 0)
+		close(talk->fd);
+	talk->fd = -1;
+}
+
 static enum step_result _receive(struct conversation *talk,
 				 struct wire_answer *answer)
 {
@@ -83,7 +117,8 @@ static enum step_result _receive(struct conversation *talk,
 	}
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return GOING_ON;
-	return _give_up(talk, "the agent closed the connection");
+	_hang_up(talk);
+	return _be_alone(talk, "the agent closed the connection");
 }
 
 static enum step_result _wait(struct conversation *talk,
@@ -93,15 +128,15 @@ static enum step_result _wait(struct conversation *talk,
 	struct pollfd fds[] = {
 		{.fd = talk->fd, .events = POLLIN},
 		{.fd = watch ? watch->fd : -1, .events = POLLIN}};
-	int64_t silent_ms = talk->last_line_ms + AGENT_SILENCE_MS;
 
 	if (!dial_left_ms(talk->end_ms))
 		return _give_up(talk, "the agent did not decide in time");
-	if (!dial_left_ms(silent_ms))
-		return _give_up(talk, "the agent fell silent");
+	if (!dial_left_ms(talk->due_ms))
+		return talk->fd < 0 ? _dial(talk)
+				    : _give_up(talk, "the agent fell silent");
 	if (poll(fds, 2,
-		 dial_left_ms(silent_ms < talk->end_ms ? silent_ms
-						       : talk->end_ms)) < 0)
+		 dial_left_ms(talk->due_ms < talk->end_ms ? talk->due_ms
+							  : talk->end_ms)) < 0)
 		return errno == EINTR ? GOING_ON
 				      : _give_up(talk, "poll failed");
 	if (fds[1].revents && watch->abandon(watch->arg))
@@ -110,28 +145,25 @@ static enum step_result _wait(struct conversation *talk,
 }
 
 bool agent_ask(const struct config *config, const struct wire_ask *ask,
-	       const struct agent_watch *watch, struct wire_answer *answer,
-	       const char **why)
+	       bool has_met, const struct agent_watch *watch,
+	       struct wire_answer *answer, const char **why)
 {
-	struct conversation talk = {.kind = ask->kind, .why = ""};
-	enum step_result result = GOING_ON;
-	char line[WIRE_LINE_MAX];
+	struct conversation talk = {.config = config,
+				    .ask = ask,
+				    .has_met = has_met,
+				    .redials = AGENT_REDIALS,
+				    .why = ""};
+	enum step_result result;
 
 	if (!config->hold_s) {
 		*why = "hold=0";
 		return false;
 	}
 	talk.end_ms = dial_now_ms() + (int64_t) config->hold_s * 1000;
-	talk.fd = dial_say(config, line, wire_format_ask(ask, line),
-			   dial_now_ms() + AGENT_SEND_MS);
-	talk.last_line_ms = dial_now_ms();
-	if (talk.fd < 0) {
-		*why = "no agent there";
-		return false;
-	}
+	result = _dial(&talk);
 	while (result == GOING_ON)
 		result = _wait(&talk, watch, answer);
-	close(talk.fd);
+	_hang_up(&talk);
 	*why = talk.why;
 	return result == DECIDED;
 }

@@ -24,6 +24,7 @@
 struct script {
 	uint32_t restart;
 	struct resume_mode mode;
+	bool has_agent; /* one has answered at its start */
 };
 
 /* Filled at the start; mode RESUME_OFF means that the job is none of ours. */
@@ -97,14 +98,17 @@ static void _show_mode(spank_t spank)
 			    spank_strerror(rc));
 }
 
-static void _tell(spank_t spank, const struct config *config)
+/* False when no agent has answered. */
+static bool _tell(spank_t spank, const struct config *config)
 {
 	struct wire_answer answer;
+	bool is_noted = notice_opted(config, &step, &answer);
 
-	if (!notice_opted(config, &step, &answer))
+	if (!is_noted)
 		slurm_info("steward: no agent at %s takes note of job %" PRIu32,
 			   config->socket, step.job);
 	facts_publish(spank, &answer);
+	return is_noted;
 }
 
 static struct script *_shared_page(void)
@@ -128,7 +132,7 @@ void node_start(spank_t spank, const struct config *config)
 		if (has_mode || defaults_exist(config))
 			script = _shared_page();
 	} else if (step.mode.kind != RESUME_OFF) {
-		_tell(spank, config);
+		(void) _tell(spank, config);
 	}
 }
 
@@ -151,7 +155,7 @@ void node_task_start(spank_t spank, const struct config *config)
 	}
 	step.restart = _number(spank, "SLURM_RESTART_COUNT");
 	*script = (struct script){.restart = step.restart, .mode = step.mode};
-	_tell(spank, config);
+	script->has_agent = _tell(spank, config);
 	if (step.mode.kind != RESUME_OFF)
 		_tell_of_output(config);
 }
@@ -189,7 +193,8 @@ static void _hold(const struct config *config)
 	slurm_info("steward: job %" PRIu32 ": script ended with status 0x%x, "
 		   "held for the agent's decision",
 		   step.job, (unsigned int) step.status);
-	if (agent_ask(config, &step, NULL, &answer, &why))
+	if (agent_ask(config, &step, script && script->has_agent, NULL, &answer,
+		      &why))
 		slurm_info("steward: job %" PRIu32 ": %s", step.job,
 			   _verb_name(answer.verb));
 	else

@@ -149,8 +149,8 @@ static bool _may_go_on(struct supervisor *self)
 	    _told_to_end(&self->relay))
 		return false;
 	relay_open(&self->relay);
-	decided = agent_ask(self->config, &self->ask, &watch, &self->answer,
-			    &why);
+	decided = agent_ask(self->config, &self->ask, self->ask.attempt > 1,
+			    &watch, &self->answer, &why);
 	relay_close();
 	if (!decided)
 		slurm_debug("steward: step not run again: %s", why);

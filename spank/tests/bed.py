@@ -32,6 +32,11 @@ class ShimTest(unittest.TestCase):
         self.addCleanup(agent.close)
         return agent
 
+    def lose(self, agent: FakeAgent) -> None:
+        """End an agent as a restart does: its socket is gone until the next one is there."""
+        agent.close()
+        Path(self.socket).unlink()
+
     def env(self, **variables: str) -> dict[str, str]:
         """The environment of a command inside job 12, unless told otherwise."""
         ours = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "STEWARD", "SPANK"))}

@@ -280,7 +280,7 @@ static int _tasks(void)
 /* slurmstepd STEP STATUS [--auto-resume=MODE]; FAKE_JOB_MODE,
  * FAKE_CONTROL_MODE, FAKE_ATTEMPT, FAKE_RESTARTS, FAKE_PARTITION and
  * FAKE_ACCOUNT are the job's environment, the last three only the script's
- * process sees; FAKE_TASKS tasks end so. */
+ * process sees; FAKE_TASKS tasks end so after FAKE_SECONDS. */
 static int _run_stepd(int ac, char **av)
 {
 	const char *mode;
@@ -304,6 +304,8 @@ static int _run_stepd(int ac, char **av)
 	_give_options(ac - 2, av + 2);
 	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);
 	_run_task();
+	if (getenv("FAKE_SECONDS"))
+		sleep((unsigned int) atoi(getenv("FAKE_SECONDS")));
 	for (int task = 0; task < _tasks(); task++) {
 		fake.task = (uint32_t) task;
 		slurm_spank_task_exit(fake_handle(), plugin_arg_count,

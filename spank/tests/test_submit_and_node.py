@@ -3,10 +3,11 @@
 import signal
 import socket
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
-from bed import FAKE_SLURM, ShimTest
+from bed import DEADLINE_S, FAKE_SLURM, ShimTest, await_condition
 
 LIBRARY = Path(FAKE_SLURM).parent / "steward.so"
 
@@ -269,10 +270,14 @@ class Hold(ShimTest):
                 assert "let go: the agent's answer is" in output
                 assert seconds < 0.8
 
-    def test_an_agent_that_leaves_ends_the_hold_at_once(self) -> None:
-        output, seconds = self.hold("wait,sleep=0.1")
+    def test_an_agent_that_never_said_a_word_and_hangs_up_ends_the_hold_at_once(self) -> None:
+        process = self.start(["slurmstepd", "batch", "768"], env={"FAKE_JOB_MODE": "1", "FAKE_SECONDS": "1"})
+        assert process.stdout
+        assert any("no agent" in line for line in process.stdout), "at the start"
+        agent = self.agent("sleep=0.1")
+        output, _ = process.communicate(timeout=DEADLINE_S)
         assert "let go: the agent closed" in output
-        assert seconds < 1.9
+        assert len(agent.asked()) == 1
 
     def test_three_seconds_without_a_line_end_the_hold(self) -> None:
         for answer in ("silent", "dribble"):
@@ -300,6 +305,51 @@ class Hold(ShimTest):
         output, seconds = self.hold(None)
         assert "let go: no agent there" in output
         assert seconds < 0.8
+
+    def held(self) -> subprocess.Popen[str]:
+        """A slurmstepd whose script has failed and is held."""
+        process = self.start(["slurmstepd", "batch", "768"], env={"FAKE_JOB_MODE": "1"})
+        assert process.stdout
+        assert any("held for the agent" in line for line in process.stdout)
+        return process
+
+    def test_the_agents_restart_does_not_end_the_hold(self) -> None:
+        first = self.agent("wait,wait,wait")
+        process = self.held()
+        await_condition(first.asked, "the agent is asked")
+        first.close()
+        time.sleep(0.5)  # a dead agent's socket refuses
+        Path(self.socket).unlink()
+        time.sleep(0.5)
+        second = self.agent("wait,requeue")
+        output, _ = process.communicate(timeout=DEADLINE_S)
+        assert "job 12: requeued" in output
+        assert second.lines == first.lines[1:], "the same is asked again"
+
+    def test_an_agent_that_answered_at_the_start_is_waited_for_at_the_end(self) -> None:
+        first = self.agent("stop")
+        process = self.start(["slurmstepd", "batch", "768"], env={"FAKE_JOB_MODE": "1", "FAKE_SECONDS": "1"})
+        await_condition(lambda: first.lines, "the agent knows the job")
+        self.lose(first)
+        time.sleep(2)
+        self.agent("stop")
+        output, _ = process.communicate(timeout=DEADLINE_S)
+        assert "job 12: not resumed" in output
+
+    def test_an_agent_that_stays_away_or_hangs_up_each_time_ends_the_hold_after_some_ten_seconds(self) -> None:
+        self.hold_s = 60
+        hanging_up = self.agent("wait=0")
+        refused = self.held()
+        self.socket = str(self.folder / "second")
+        leaving = self.agent("wait,wait")
+        left = self.held()
+        await_condition(leaving.asked, "the agent is asked")
+        self.lose(leaving)
+        begin = time.monotonic()
+        assert "let go: no agent there" in left.communicate(timeout=DEADLINE_S)[0]
+        assert 9.5 <= time.monotonic() - begin < 13
+        assert "let go: the agent closed the connection" in refused.communicate(timeout=DEADLINE_S)[0]
+        assert len(hanging_up.asked()) == 51
 
     def test_a_site_may_forbid_the_hold(self) -> None:
         self.hold_s = 0

@@ -167,6 +167,56 @@ class NoSecondSrun(ShimTest):
         assert "no srun could be started for attempt 2" in output
 
 
+class Restart(ShimTest):
+    """The agent is restarted, as by an upgrade or its watchdog."""
+
+    def test_a_step_that_waits_asks_the_next_agent_the_same(self) -> None:
+        first = self.agent("wait,wait,wait")
+        process = self.start(["srun", ON, "print", "fail=1:7"])
+        await_condition(first.asked, "the agent is asked")
+        self.lose(first)
+        time.sleep(1)
+        second = self.agent("wait,retry=n3")
+        output, _ = process.communicate(timeout=DEADLINE_S)
+        assert (process.returncode, "attempt=2 mode=1 exclude=n3 " in output) == (0, True), output
+        assert second.lines == first.lines
+
+    def test_an_agent_that_has_answered_before_is_waited_for(self) -> None:
+        first = self.agent("retry")
+        process = self.start(["srun", ON, "print", "sleep=1", "fail=2:7"])
+        await_condition(first.asked, "the agent is asked")
+        self.lose(first)
+        time.sleep(1.8)
+        second = self.agent("retry")
+        output, _ = process.communicate(timeout=DEADLINE_S)
+        assert (process.returncode, output.count("attempt=")) == (0, 3), output
+        assert [ask["attempt"] for ask in second.asked()] == ["2"]
+
+    def test_an_interrupt_while_the_agent_is_away_ends_it_with_the_true_status(self) -> None:
+        agent = self.agent("wait,wait,wait")
+        process = self.start(["srun", ON, "exit=6"])
+        await_condition(agent.asked, "the agent is asked")
+        self.lose(agent)
+        time.sleep(0.7)
+        assert process.poll() is None
+        begin = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=DEADLINE_S) == 6
+        assert time.monotonic() - begin < 0.8
+
+    def test_signals_that_pass_do_not_use_up_its_patience(self) -> None:
+        first = self.agent("wait,wait,wait")
+        process = self.start(["srun", ON, "exit=6"])
+        await_condition(first.asked, "the agent is asked")
+        self.lose(first)
+        for _ in range(100):
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(0.005)
+        second = self.agent("stop")
+        assert process.wait(timeout=DEADLINE_S) == 6
+        assert second.lines == first.lines
+
+
 class Input(ShimTest):
     """A step run again must read what it read before."""
 
