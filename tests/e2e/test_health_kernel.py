@@ -22,6 +22,8 @@ LOOK_ALIKES = (
     "12,802,1000001,-;mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 1: be00000000800400",
     "NVRM: Xid 79[4711]: segfault at 0 ip 0000000000401136 sp 00007ffd6c2b0c60 error 6 in x[401000+1000]",
     "python[12]: EXT4-fs (sda1): Remounting filesystem read-only",
+    "EDAC A: UE: page allocation failure: order:4, mode:0x40dc0(GFP_KERNEL|__GFP_COMP|__GFP_ZERO), nodemask=(null)",
+    "Oops: 0000 [#1] (4711) used greatest stack depth: 11432 bytes left",
 )
 """What a user can make appear: records of the facility `user`, and lines that begin with a name of his choice."""
 

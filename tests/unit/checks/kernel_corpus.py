@@ -48,7 +48,11 @@ BAD: list[tuple[str, str, Severity, Advice]] = [
     ("mce: [Hardware Error]: CPU 0: Machine Check: 0 Bank 7: bd80000000100134", "mce", F, REPLACE),
     ("{1}[Hardware Error]: event severity: fatal", "mce", F, REPLACE),
     ("{1}[Hardware Error]: event severity: recoverable", "mce", D, REPLACE),
-    ("EDAC MC0: 1 UE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0", "edac_ue", F, REPLACE),
+    ("EDAC MC0: 1 UE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1f8a offset:0x40 "
+     "grain:32 -  err_code:0x0101:0x0090 socket:0 ha:0)", "edac_ue", F, REPLACE),
+    ("EDAC MC2: 1 UE on mc#2csrow#1channel#0 (csrow:1 channel:0 page:0x1f8a offset:0x40 grain:64)", "edac_ue", F,
+     REPLACE),
+    ("EDAC DEVICE0: UE: cpu_cluster_err instance: cpu0 block: L2 count: 1 'L2'", "edac_ue", F, REPLACE),
     ("EDAC MC1: UE page 0x0, offset 0x0, grain 0, row 7, labels \"\"", "edac_ue", F, REPLACE),
     ("Memory failure: 0x1234: recovery action for dirty LRU page: Recovered", "mem_poison", D, REPLACE),
     ("pcieport 0000:00:01.0: AER: Uncorrected (Fatal) error received: 0000:01:00.0", "pcie_aer_fatal", D, REBOOT),
@@ -65,6 +69,16 @@ BAD: list[tuple[str, str, Severity, Advice]] = [
     ("BUG: kernel NULL pointer dereference, address: 0000000000000008", "oops", D, REBOOT),
     ("Oops: 0002 [#1] SMP NOPTI", "oops", D, REBOOT),
     ("Oops: Oops: 0000 [#1] PREEMPT SMP", "oops", D, REBOOT),
+    ("Oops: 0000 [#1] PREEMPT_RT SMP NOPTI", "oops", D, REBOOT),
+    ("Oops: general protection fault, probably for non-canonical address 0xdead000000000108: 0000 [#1] PREEMPT SMP "
+     "NOPTI", "oops", D, REBOOT),
+    ("Oops: invalid opcode: 0000 [#12] SMP NOPTI", "oops", D, REBOOT),
+    ("general protection fault: 0000 [#1] SMP NOPTI", "oops", D, REBOOT),
+    ("Internal error: Oops: 96000004 [#1] SMP", "oops", D, REBOOT),
+    ("Internal error: Oops: 0000000096000004 [#1] PREEMPT SMP", "oops", D, REBOOT),
+    ("Internal error: Oops: 0000000096000044 [#1]  SMP", "oops", D, REBOOT),
+    ("Internal error: synchronous external abort: 0000000096000210 [#1] SMP", "oops", D, REBOOT),
+    ("Oops: Kernel access of bad area, sig: 11 [#1]", "oops", D, REBOOT),
     ("general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP", "oops", D, REBOOT),
     ("nvme nvme0: Removing after probe failure status: -19", "nvme_dead", D, REPLACE),
     ("nvme nvme0: Disabling device after reset failure: -19", "nvme_dead", D, REPLACE),
@@ -94,6 +108,7 @@ BAD: list[tuple[str, str, Severity, Advice]] = [
     (MLX5 + "wait_func:1151:(pid 123): ACCESS_REG(0x805) timeout. Will cause a leak of a command resource",
      "ib_cmd_timeout", D, REBOOT),
     (MLX5 + "poll_health:800:(pid 0): device's health compromised - reached miss count", "ib_fw_dead", D, REBOOT),
+    (MLX5 + "print_health_info:431:(pid 0): synd 0x8: unrecoverable hardware error", "ib_fw_dead", D, REBOOT),
     ("Out of memory: Killed process 812 (slurmd) total-vm:100kB, anon-rss:9kB, file-rss:8kB, shmem-rss:0kB, UID:0 "
      "pgtables:100kB oom_score_adj:0", "oom_daemon", D, Advice.RESTART_SERVICE),
     ("Out of memory: Killed process 8 (steward-agent) total-vm:1kB, anon-rss:9kB, file-rss:8kB, shmem-rss:0kB, UID:0 x",
@@ -158,6 +173,7 @@ REPORTED = [
     "ixgbe 0000:01:00.0: eth1: NIC Link is Down",
     "ib0: Lost carrier",
     "efa 0000:00:1d.0: Completion timeout for admin command 3",
+    "efa 0000:00:1d.0: Keep alive watchdog timeout.",
     "efa 0000:00:1d.0: Failed to process command CREATE_QP (opcode 1) comp_status 5 err -12",
     "Out of memory: Killed process 812 (python) total-vm:100kB, anon-rss:9kB, file-rss:8kB, shmem-rss:0kB, UID:1 ",
     "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=step_0,mems_allowed=0,oom_memcg=/slurm/uid_1/job_5,"
@@ -216,6 +232,11 @@ SILENT = [
 ]
 
 FORGED = [
+    "EDAC A: UE: page allocation failure: order:4, mode:0x40dc0(GFP_KERNEL|__GFP_COMP|__GFP_ZERO), nodemask=(null)",
+    "EDAC MC0: 1 UE : vmalloc error: size 1048576, failed to allocate pages, mode:0xcc2(GFP_KERNEL|__GFP_HIGHMEM)",
+    "Oops: 0000 [#1]: page allocation failure: order:4, mode:0x40dc0(GFP_KERNEL|__GFP_COMP|__GFP_ZERO)",
+    "Oops: [#1 (12) used greatest stack depth: 11432 bytes left",
+    "BTRFS info (device sda): device stats zeroed by forced readonly (12)",
     "EDAC MC0: x[12]: segfault at 0 ip 0 sp 0 error 4 in UE[400000+1000]",
     "nvme nvme0: I/O[12]: segfault at 0 ip 0 sp 0 error 4 in timeout, aborting[400000+1000]",
     "NVRM: x[12]: segfault at 0 ip 0 sp 0 error 4 in GPU has fallen off the bus[400000+1000]",

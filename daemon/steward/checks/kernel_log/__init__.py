@@ -2,7 +2,8 @@
 
 A new signature is one row of a family's table and one line in the tests' corpus. Rows are tried in order, the first
 match counts. Patterns begin at the line's start, and every gap in them is bounded: a line costs little whatever is in
-it. What a user gets printed in a kernel line (the name of a process or file) matches nothing that acts.
+it. What a user gets printed in a kernel line (the name of a process or file) matches nothing that acts: each row that
+acts needs more than the 15 characters of a process's name.
 """
 
 import re
@@ -51,8 +52,12 @@ THRESHOLDS = _thresholds()
 
 
 def judge(line: str) -> Sign | None:
-    """What a line of the kernel's own says of the node; None for the many that say nothing."""
-    line = line[:MAX_LINE]
+    """What a line of the kernel's own says of the node; None for the many that say nothing.
+
+    None is of hardware that is as long as MAX_LINE, and whose it is may stand in what was cut off.
+    """
+    if len(line) >= MAX_LINE:
+        return None
     for signature in system.PROGRAMS if system.PROGRAM_SAID.match(line) else _KERNELS:
         match = signature.pattern.match(line)
         if match is not None:

@@ -37,8 +37,10 @@ SIGNATURES: tuple[Signature, ...] = (
         subject=""),
     told("mce_corrected", r"(?:\{\d{1,9}\})?\[Hardware Error\]: event severity: corrected"
          r"|mce: \[Hardware Error\]: Machine check events logged", subject=""),
-    row("edac_ue", r"EDAC (?P<dev>[A-Za-z][\w ]{0,24}): (?:[1-9]\d{0,9} )?UE\b", _FATAL, Advice.REPLACE),
-    row("edac_ce", r"EDAC [A-Za-z][\w ]{0,24}: (?P<n>[1-9]\d{0,5}) CE\b(?:.{0,80}? on (?P<dev>[\w#:.-]{1,64}))?", _INFO,
+    row("edac_ue", r"EDAC (?P<dev>MC\d{1,4}): (?:[1-9]\d{0,9} )?UE .{0,600}?\bpage[: ]0x[0-9a-f]", _FATAL,
+        Advice.REPLACE),
+    row("edac_ue", r"EDAC (?P<dev>DEVICE\d{1,4}): UE: .{1,160}? instance: ", _FATAL, Advice.REPLACE),
+    row("edac_ce", r"EDAC MC\d{1,4}: (?P<n>[1-9]\d{0,5}) CE (?:.{0,80}? )?on (?P<dev>[\w#:.-]{1,64}) ", _INFO,
         repeat=_DIMM, weight="n"),
     row("mem_poison", r"Memory failure: 0x[0-9a-f]{1,16}: ", _DEGRADED, Advice.REPLACE, subject=""),
     row("pcie_aer_fatal", rf"(?:[\w-]{{1,24}} (?P<dev>{BDF}): )?(?:AER: )?(?:(?:Multiple )?Uncorrect(?:ed|able)"
@@ -59,6 +61,10 @@ SIGNATURES: tuple[Signature, ...] = (
         subject="", repeat=_STUCK),
     told("task_hung", r"INFO: task .{1,16}?:\d{1,10} blocked for more than \d{1,9} seconds", subject=""),
     row("panic", r"Kernel panic - not syncing", _FATAL, Advice.REBOOT, subject=""),
-    row("oops", r"BUG: (?:unable to handle|kernel NULL pointer)|(?:Oops: ){1,2}[^\[]{0,40}\[#\d"
-        r"|general protection fault(?:,|:)[^\[]{0,80}\[#\d", _DEGRADED, Advice.REBOOT, subject=""),
+    row("oops", r"BUG: (?:unable to handle|kernel NULL pointer)", _DEGRADED, Advice.REBOOT, subject=""),
+    # Of x86, arm64 and POWER. "Oops: 0000 [#1]" alone may be the name of a process.
+    row("oops", r"(?:Oops: |general protection fault[,:] )(?:[^\[]{1,120} )?[0-9a-f]{4} \[#\d{1,6}\] {1,2}"
+        r"(?:PREEMPT\S{0,16} )?SMP\b", _DEGRADED, Advice.REBOOT, subject=""),
+    row("oops", r"Internal error: [^\[]{1,80}: [0-9a-f]{8,16} \[#\d", _DEGRADED, Advice.REBOOT, subject=""),
+    row("oops", r"Oops: Kernel access of bad area, sig: \d{1,2} \[#\d", _DEGRADED, Advice.REBOOT, subject=""),
 )  # fmt: skip

@@ -11,8 +11,8 @@ from steward.model.health import Advice, Severity
 _FATAL, _DEGRADED = Severity.FATAL, Severity.DEGRADED
 _XID = r"NVRM: Xid \((?:PCI:)?(?P<bdf>[0-9a-fA-F:.]{5,20})\): "
 _CARD = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}"
-_BY = r",(?: pid=[^,]{0,40},)?(?: name=.{0,40}?,)? {1,4}"
-"""The process that an Xid names; its name is the user's to choose, 15 bytes at most."""
+_BY = r",(?: pid=[^,]{0,40},)?(?: name=.{0,60}?,)? {1,4}"
+"""The process that an Xid names; its name is the user's to choose, 15 bytes, each shown as four characters at most."""
 
 
 def _xid_label(match: "re.Match[str]") -> str:

@@ -25,7 +25,7 @@ SIGNATURES: tuple[Signature, ...] = (
     row("remount_ro", rf"EXT4-fs(?: error)? \((?:device )?(?P<dev>{DISK})\): (?:\w{{1,64}}: )?"
         r"[Rr]emounting filesystem read-only", _DEGRADED, _REBOOT),
     row("remount_ro", rf"BTRFS(?:: error| error| info| critical| warning)? \(device (?P<dev>{DISK})"
-        r"(?:: state \w{1,12})?\).{0,160}forced readonly", _DEGRADED, _REBOOT),
+        r"(?:: state \w{1,12})?\).{0,160}forced readonly$", _DEGRADED, _REBOOT),
     row("ext4_error", rf"EXT4-fs error \(device (?P<dev>{DISK})\)", _DEGRADED, _REBOOT),
     row("xfs_shutdown", rf"XFS \((?P<dev>{DISK})\): .{{0,400}}?"
         r"(?:[Ss]hutting down filesystem|Filesystem has been shut down|metadata I/O error)", _DEGRADED, _REBOOT),

@@ -33,9 +33,20 @@ SIGNATURES: tuple[Signature, ...] = (
     told("conntrack_full", r"nf_conntrack: (?:nf_conntrack: )?.{0,40}table full, dropping packet", subject=""),
 )  # fmt: skip
 
-PROGRAM_SAID = re.compile(r".{1,15}?(?:\[\d{1,10}\]: |\[\d{1,10}\] |\(\d{1,10}\): |/\d{1,10}: | invoked oom-killer)")
-"""A line that begins with the name of a process, which its user chose: it may begin like any of ours, and the name of a
-file (a user's as well) comes further on."""
+_BYTE = r"(?>\\x[0-9a-f]{2}|.)"
+"""Of a name: /dev/kmsg shows one that is not printable as four characters."""
+_TOLD_OF_NAME = (
+    r"\[\d{1,10}\]:? | ?\(\d{1,10}\):? | \(pid \d{1,10}\) |/\d{1,10}:? "
+    r"|: (?:page allocation |vmalloc|vmemmap alloc |Corrupted page table |attempt to access beyond end of device"
+    r"|sending ioctl |calling unsupported |using deprecated |\d{1,10} output lines suppressed"
+    r"|The scan_unevictable_pages )"
+    r"| (?:invoked oom-killer|cpuset=|wrote to |calls setitimer|uses obsolete |uses old |used emulated "
+    r"|using unsupported |sent an empty control message)"
+)
+_FILE = r".{1,1000}?: potentially unexpected fatal signal "
+PROGRAM_SAID = re.compile(f"{_BYTE}{{1,15}}?(?:{_TOLD_OF_NAME})|{_FILE}")
+"""A line that begins with the name of a process (15 bytes) or of what it runs, which its user chose: it may begin like
+any of ours, and the name of a file (a user's as well) comes further on."""
 PROGRAMS: tuple[Signature, ...] = (
     told("nccl_segfault", r".{1,15}?\[\d{1,10}\]: segfault at [0-9a-f]{1,16} ip .{0,80} in libnccl\.so", subject=""),
 )
