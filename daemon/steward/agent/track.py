@@ -62,9 +62,10 @@ class Track:
         self._thread = Threads(1)  # a look that hangs keeps its place: no second one is started beside it
         self._raws: tuple[Raw, ...] = ()
         """What was judged last."""
-        self._looked = self._anew = self._wanted = self._confirms_from = -math.inf
-        """Times: when the last look that counted began, of the last new start and the last wish for a look, and from
-        when on a bad look is another one than the last."""
+        self._looked = self._anew = self._wanted = -math.inf
+        """When the last look that counted began; the last new start; the last wish for a look."""
+        self._fresh_from = self._confirms_from = -math.inf
+        """From when on probes are asked anew, and from when on a bad look is another one than the last."""
 
     @property
     def finding(self) -> Finding:
@@ -93,9 +94,9 @@ class Track:
         """One look, and what follows from it where it sees what was not seen before. Never raises: a check that
         crashes says unknown."""
         began = loop_now()
-        verdict = await self._verdict()
+        verdict = await self._verdict(began)
         if verdict is None or began < self._anew:
-            self.due = max(self.due, loop_now() + KEEP_S)
+            self.due = max(self.due, self._fresh_from)
         else:
             self._settle(verdict, began)
 
@@ -111,7 +112,7 @@ class Track:
     def _again(self, asked: float) -> float | None:
         """When to look again for somebody who asked then; None when he has his answer."""
         if self._looked < asked:
-            return loop_now() + KEEP_S
+            return max(self._fresh_from, loop_now())
         return self.due if self.standing.is_unsure else None
 
     def _settle(self, verdict: Verdict, began: float) -> None:
@@ -132,13 +133,13 @@ class Track:
         left = every_s - (now + self._phase * every_s) % every_s
         return now + (left if left >= every_s / 2 else left + every_s)
 
-    async def _verdict(self) -> Verdict | None:
+    async def _verdict(self, began: float) -> Verdict | None:
         """None where nothing new was seen."""
         try:
             raws = await self._thread.call(self._look, name=self.check.id, timeout_s=self.check.timeout_s)
-            if any(new is old for new, old in zip(raws, self._raws, strict=False)):
+            if began < self._fresh_from and any(new is old for new, old in zip(raws, self._raws, strict=False)):
                 return None
-            self._raws = raws
+            self._raws, self._fresh_from = raws, loop_now() + KEEP_S
             return self.check.verdict(raws, self._facts, self._past(raws))
         except PortError as error:
             return unknown(str(error))

@@ -62,6 +62,7 @@ def test_a_transient_that_many_ask_about_at_once_is_no_fault() -> None:
 def test_a_fault_that_lasts_stands_after_a_look_that_is_truly_another_one() -> None:
     async def story(scene: Scene) -> None:
         await scene.report()
+        await asyncio.sleep(KEEP_S + 0.05)
         scene.probes.value, began = 1.0, scene.clock.now()
         scene.senses.check_now("r1", BUDGET_S)
         scene.senses.check_now("r2", BUDGET_S)
