@@ -6,6 +6,7 @@ from enum import Enum
 from steward.model.ids import JobId, NodeName
 from steward.model.keep import Kept, Lent, Raised
 from steward.model.resume_mode import ResumeMode
+from steward.model.suspension import Suspension
 from steward.model.why import Why
 
 
@@ -104,6 +105,8 @@ class JobMemory:
     """Its newest checkpoint; None: none is known."""
     hang: Standstill | None = None
     """None while it goes on."""
+    suspension: Suspension | None = None
+    """None: its present run was never suspended."""
     kept: Kept | None = None
     """Nodes that are, or in this resume were, kept for it."""
     raised: Raised | None = None

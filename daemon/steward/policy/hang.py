@@ -17,6 +17,7 @@ from steward.policy.explain_words import ago
 from steward.policy.failure import Kind, last_retry, told
 from steward.policy.progress import told_of
 from steward.policy.rulings import requeue, requeue_by
+from steward.policy.suspension import went_on
 
 AGAIN_S = 5.0
 """From one order to the next one for the same standstill."""
@@ -107,18 +108,20 @@ def _standstill(job: Job, mem: JobMemory, draft: Draft) -> _Still | None:
     """None while it goes on."""
     told = told_of(job.id, job.nodes, draft, restart=job.restarts)
     stepping = [one for one in told if one.step is not None and one.stepped is not None]
-    return _no_step(mem, stepping, draft) if stepping else _quiet(job, told, draft)
+    return _no_step(mem, stepping, draft) if stepping else _quiet(job, mem, told, draft)
 
 
 def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still | None:
-    """A checkpoint that was written since is a sign of life, too; what is retried begins anew. What was decided about
-    stays a standstill while no sign of life came since: an agent that began anew does not know the pace any more."""
+    """A checkpoint that was written since is a sign of life, too; what is retried begins anew, and what was suspended
+    goes on from then. What was decided about stays a standstill while no sign of life came since: an agent that began
+    anew does not know the pace any more."""
     newest = max(told, key=lambda one: (one.stepped or 0.0, one.step or 0))
     pace_s = max((one.pace_s for one in told if one.pace_s is not None), default=None)
     last = max(at for one in told for at in (one.stepped, one.checkpointed) if at is not None)
     retried = last_retry(mem)
     if retried is not None and last <= retried.at:
         last, pace_s = retried.at, None
+    last = max(last, went_on(mem) or 0.0)
     limit_s = hang_seconds(mem, pace_s, draft)
     hang = mem.hang
     is_known = hang is not None and hang.is_settled and hang.step == newest.step and last <= hang.since
@@ -130,11 +133,11 @@ def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still |
     return _Still(text=text, step=newest.step, is_quiet=False)
 
 
-def _quiet(job: Job, told: Sequence[Progress], draft: Draft) -> _Still | None:
+def _quiet(job: Job, mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still | None:
     """All of its nodes must say so."""
     if {one.node for one in told} < job.nodes or any(one.quiet_s <= 0.0 for one in told):
         return None
-    since = max(one.at - one.quiet_s for one in told)
+    since = max(went_on(mem) or 0.0, *(one.at - one.quiet_s for one in told))
     limit_s = draft.want.resume.hang_quiet_s
     if draft.now < since + limit_s:
         draft.wake(since + limit_s)

@@ -34,6 +34,7 @@ from steward.policy.rollout import move_rollouts
 from steward.policy.slots import move_slots
 from steward.policy.slurm_faults import remember_served, tell_reasons
 from steward.policy.spares import keep_spares
+from steward.policy.suspension import note_suspensions
 from steward.policy.suspicion import open_cases
 
 STEPS = (
@@ -66,6 +67,7 @@ STEPS = (
     tell_reasons,
     note_exclusions,
     remember_jobs,
+    note_suspensions,
     probe_silent,
     restore_turns,
     free_kept,

@@ -7,15 +7,17 @@ from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.options import options
+from steward.policy.suspension import suspended_s
 
 
 def signal_before_limit(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """Once for each limit: a job whose limit was raised meanwhile gets its signal again before the new one."""
+    """Once for each limit: a job whose limit was raised meanwhile gets its signal again before the new one. The clock
+    of the limit stands still while a job is suspended."""
     rules = draft.want.resume
     goes_on = job.is_batch and options(mem.mode, rules).timeout
     if not rules.checkpoint_signal or not goes_on or job.started is None or job.time_limit_s is None:
         return
-    at = job.started + job.time_limit_s - rules.checkpoint_before_s
+    at = job.started + job.time_limit_s + suspended_s(mem, draft.now) - rules.checkpoint_before_s
     if draft.now < at:
         draft.wake(at)
         return
