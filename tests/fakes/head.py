@@ -109,11 +109,11 @@ class Head:
         self._point()
 
     def _tries(self, action: Action, mishap: str) -> Iterator[str]:
-        """Lost: it reports success, nothing happened. Refused: an error. Twice: done two times."""
+        """Lost: it reports success, nothing happened. Refused: an error that may pass. Twice: done two times."""
         if mishap == "lost":
             yield ""
         elif mishap == "refused":
-            yield "refused: try again"
+            yield "retry: try again"
         else:
             yield self.world.apply(action)
             if mishap == "twice":

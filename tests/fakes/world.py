@@ -33,7 +33,7 @@ from steward.model.observed import Freshness, Observed
 from tests.fakes.world_cluster import Cluster
 
 _IN_SLURM = (
-    *(DrainNode, DownNode, ReturnNode, RequeueJob, NudgeJob, CommentJob),
+    *(DrainNode, DownNode, ReturnNode, AllowRequeue, RequeueJob, NudgeJob, CommentJob),
     *(ExtendLimit, SetNice, KeepNodes, FreeNodes),
 )
 """What a slurmctld that does not answer does not do."""
@@ -84,8 +84,8 @@ class World(Cluster):
     def apply(self, action: Action) -> str:
         """Do it; the error as a port would raise it, or empty."""
         slurm, now = self.slurm, self.now
-        if now < self.slurm_hangs_until and isinstance(action, _IN_SLURM):
-            return "slurmctld does not answer"
+        if now < max(self.slurm_hangs_until, self.slurm_writes_fail_until) and isinstance(action, _IN_SLURM):
+            return "retry: slurmctld does not answer"
         match action:
             case DrainNode():
                 return slurm.drain(action.node, action.mark)
@@ -94,7 +94,8 @@ class World(Cluster):
             case ReturnNode():
                 return slurm.give_back(action.node, action.mark, action.command)
             case RequeueJob():
-                return slurm.requeue(action.job, action.exclude, now)
+                error = slurm.requeue(action.job, action.exclude, now)
+                return f"stale: {error}" if error else ""
             case NudgeJob():
                 return slurm.nudge(action.job, action.exclude, now, action.delay_s)
             case AllowRequeue():

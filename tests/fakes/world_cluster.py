@@ -36,6 +36,8 @@ class Cluster:
     answers: list[tuple[AskId, Answer]] = field(default_factory=list)
     agents_since: float = START - 1000
     slurm_hangs_until: float = 0.0
+    slurm_writes_fail_until: float = 0.0
+    """Until then it can be read, and does nothing that it is told."""
     slurm_away: bool = False
     """Its controller starts nothing and hears of nothing; nodes and jobs go on."""
     provider_hangs_until: float = 0.0

@@ -139,6 +139,10 @@ def _hang_slurm(head: Head, blow: Blow) -> None:
     head.world.slurm_hangs_until = head.world.now + 4.0 * blow.size
 
 
+def _fail_writes(head: Head, blow: Blow) -> None:
+    head.world.slurm_writes_fail_until = head.world.now + 4.0 * blow.size
+
+
 def _hang_provider(head: Head, blow: Blow) -> None:
     head.world.provider_hangs_until = head.world.now + 4.0 * blow.size
 
@@ -186,6 +190,7 @@ BLOWS: dict[str, Callable[[Head, Blow], None]] = {
     "refuse actions": lambda head, blow: head.mishaps.extend(["refused"] * blow.size),
     "double actions": lambda head, blow: head.mishaps.extend(["twice"] * blow.size),
     "Slurm hangs": _hang_slurm,
+    "Slurm's writes fail": _fail_writes,
     "provider hangs": _hang_provider,
     "head killed": _kill_head,
     "head away": _away,

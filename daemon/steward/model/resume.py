@@ -119,3 +119,10 @@ class JobMemory:
     @property
     def last_attempt(self) -> Attempt | None:
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def promised(self) -> Attempt | None:
+        """The requeue of its present run that was decided and has not come yet."""
+        last = self.last_attempt
+        is_open = last is not None and last.is_requeue and last.requeued is None and last.restart == self.restarts
+        return last if is_open else None

@@ -15,7 +15,7 @@ from steward.policy.decide import Ruling, decide
 from steward.policy.draft import Draft
 from steward.policy.evidence import may_still_turn_up
 from steward.policy.failure import Failure, Kind, asked
-from steward.policy.rulings import keep_ruling, requeue, requeue_by
+from steward.policy.rulings import keep_ruling, requeue, requeue_by, standing_promise
 
 ANSWER_AGAIN_S = 2.0
 LEAVE_S = 3.0
@@ -42,9 +42,7 @@ def _answer(ask: Ask, draft: Draft) -> None:
         return
     prior = next((a for a in mem.attempts if a.decided_for == ask.id), None)
     refusal = _refusal(ask, job, draft)
-    if refusal is not None and _is_on_its_way_back(mem):
-        _tell(ask, Answer.STOP, refusal, draft)
-    elif refusal is not None:
+    if refusal is not None:
         _stop(ask, refusal, draft)
     elif job.is_pending or job.restarts > ask.restart:
         _tell(ask, Answer.REQUEUE, Why(rule="ask.requeued", text="the job was requeued"), draft)
@@ -52,13 +50,6 @@ def _answer(ask: Ask, draft: Draft) -> None:
         _carry_on(ask, job, prior, draft)
     else:
         _decide(ask, job, mem, failed_at, too_late, draft)
-
-
-def _is_on_its_way_back(mem: JobMemory) -> bool:
-    """Whether a requeue of this run was decided and has not come yet: it must stay the last ruling, or the same requeue
-    would be taken for Slurm's own and cost a second resume."""
-    last = mem.last_attempt
-    return last is not None and last.is_requeue and last.requeued is None and last.restart == mem.restarts
 
 
 def _stop_unknown(ask: Ask, job: Job | None, failed_at: float, draft: Draft) -> None:
@@ -86,7 +77,9 @@ def _refusal(ask: Ask, job: Job, draft: Draft) -> Why | None:
 def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool, draft: Draft) -> None:
     failure = asked(ask, job, mem, failed_at, draft)
     ruling = decide(failure)
-    if too_late:
+    if promised := standing_promise(mem, ruling, failed_at, draft):
+        requeue(job, promised.why, draft)
+    elif too_late:
         _stop(ask, Why(rule="ask.deadline", text="no decision was possible in time"), draft)
     elif not _waits(ask, job, failure, ruling, failed_at, draft):
         _carry_out(ask, job, ruling, draft)
@@ -170,8 +163,11 @@ def _looks(key: Key, job: Job, until: float, draft: Draft) -> bool:
 
 
 def _stop(ask: Ask, why: Why, draft: Draft) -> None:
-    """No ruling on the failure itself: the same run may still be looked at when it has ended."""
-    _remember(ask, Ruling(decision=Decision.STOP, why=why), draft)
+    """No ruling on the failure itself: the same run may still be looked at when it has ended. A requeue that was
+    promised stays the last ruling: else it would be taken for Slurm's own when it comes, and cost a second resume."""
+    mem = draft.jobs.get(ask.job)
+    if mem is None or mem.promised is None:
+        _remember(ask, Ruling(decision=Decision.STOP, why=why), draft)
     _tell(ask, Answer.STOP, why, draft)
 
 

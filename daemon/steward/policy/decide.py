@@ -17,6 +17,10 @@ MOST_FACTS = 10
 CANCELLED = "resume.cancelled"
 """The rule of jobs that ended well, or by somebody's wish: of them nothing is told."""
 
+FINAL_CODE, DEADLINE, MEMORY = "resume.final_code", "resume.deadline", "resume.out_of_memory"
+TIME_LIMIT, FOR_OTHERS = "resume.time_limit", "resume.made_room"
+NO_MORE = frozenset({FINAL_CODE, CANCELLED, DEADLINE, MEMORY, TIME_LIMIT, FOR_OTHERS})
+"""The rules of ends after which no run comes, whatever was decided before."""
 TIMED_OUT, MADE_ROOM = "resume.timeout", "resume.preempted"
 TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM})
 """The rules of jobs that come back though no fault ended them: others have their turn first."""
@@ -69,7 +73,7 @@ RETRY, REQUEUE, WAIT, STOP = Decision.RETRY, Decision.REQUEUE, Decision.WAIT, De
 
 RULES: tuple[Rule, ...] = (
     Rule(
-        name="resume.final_code",
+        name=FINAL_CODE,
         when=lambda f: bool(f.codes & f.options.final_codes),
         decision=STOP,
         text="it ended with an exit code that means: do not try again",
@@ -83,28 +87,28 @@ RULES: tuple[Rule, ...] = (
         final=True,
     ),
     Rule(
-        name="resume.deadline",
+        name=DEADLINE,
         when=_is_over(JobState.DEADLINE),
         decision=STOP,
         text="its deadline has passed",
         final=True,
     ),
     Rule(
-        name="resume.out_of_memory",
+        name=MEMORY,
         when=lambda f: f.ran_out_of_memory,
         decision=STOP,
         text="it used more memory than it had asked for",
         final=True,
     ),
     Rule(
-        name="resume.time_limit",
+        name=TIME_LIMIT,
         when=lambda f: f.state is JobState.TIMEOUT and not f.options.timeout,
         decision=STOP,
         text="its time limit is over (timeout=1 lets a job go on)",
         final=True,
     ),
     Rule(
-        name="resume.made_room",
+        name=FOR_OTHERS,
         when=lambda f: f.state is JobState.PREEMPTED and not f.options.preempted,
         decision=STOP,
         text="Slurm cancelled it to make room (resume.preempted brings such jobs back)",

@@ -7,6 +7,7 @@ from steward.model.ask import OptedIn
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job, JobState
+from steward.model.outcome import is_refusal
 from steward.model.resume import Decision, JobMemory
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
@@ -17,7 +18,7 @@ from steward.policy.failure import Kind, told
 from steward.policy.nudge import nudge, slurms_requeue
 from steward.policy.progress import note_saved
 from steward.policy.resume_default import default_for
-from steward.policy.rulings import keep_ruling, requeue, requeue_by
+from steward.policy.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
 from steward.policy.time_limit import signal_before_limit
 
 SHIM_SPEAKS_S = 15.0
@@ -215,7 +216,7 @@ def _follow_ended(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     ended = job.ended if job.ended is not None else draft.now
     last = mem.last_attempt
-    told_to_stop = last is not None and last.final and last.restart == mem.restarts
+    told_to_stop = last is not None and last.final and not last.is_requeue and last.restart == mem.restarts
     if told_to_stop or not job.is_batch:
         _end(job.id, f"{job.state.value}", draft)
     elif not job.is_completing or draft.now > ended + draft.want.resume.evidence_after_s:
@@ -223,16 +224,24 @@ def _follow_ended(job: Job, draft: Draft) -> None:
 
 
 def _rule_late(job: Job, mem: JobMemory, ended: float, draft: Draft) -> None:
-    decided_for = f"end:{mem.restarts}"
-    error = draft.seen.failures.get(f"requeue:{job.id}:{job.restarts}")
-    prior = next((a for a in mem.attempts if a.decided_for == decided_for), None)
-    if prior is not None and (error is not None or draft.now > ended + draft.want.resume.evidence_after_s):
-        how = f": {error}" if error is not None else ""
-        _end(job.id, f"{job.state.value}; it could not be requeued{how}", draft)
-    elif prior is not None:
-        requeue(job, prior.why, draft)
+    ruling = decide(told(Kind.ENDED, job, mem, ended, draft))
+    promised = standing_promise(mem, ruling, ended, draft)
+    if promised is None:
+        _decide_late(job, f"end:{mem.restarts}", ruling, ended, draft)
+    elif why := _why_given_up(job, ended, draft):
+        text = f"{job.state.value}; it should have been resumed and could not be requeued: {why}"
+        _end(job.id, text, draft, level=Level.WARNING)
     else:
-        _decide_late(job, decided_for, decide(told(Kind.ENDED, job, mem, ended, draft)), ended, draft)
+        requeue(job, promised.why, draft)
+
+
+def _why_given_up(job: Job, ended: float, draft: Draft) -> str:
+    """Slurm's refusal, or that it took too long; empty while the requeue may still come. A refusal counts only where
+    Slurm shows that the job may be requeued."""
+    error, most_s = draft.seen.failures.get(requeue_key(job), ""), draft.want.resume.evidence_after_s
+    if job.requeue and is_refusal(error):
+        return error
+    return f"not within {most_s:.0f} s ({error or 'no error'})" if draft.now > ended + most_s else ""
 
 
 def _decide_late(job: Job, decided_for: str, ruling: Ruling, ended: float, draft: Draft) -> None:
@@ -250,8 +259,8 @@ def _decide_late(job: Job, decided_for: str, ruling: Ruling, ended: float, draft
         requeue_by(job, decided_for, ruling, draft)
 
 
-def _end(id: JobId, text: str, draft: Draft) -> None:
+def _end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
     mem = draft.jobs[id]
     if mem.ended is None:
         draft.jobs[id] = replace(mem, ended=draft.now, end_text=text, pending_from=None)
-        draft.tell("job.ended", f"job {id}: {text}", job=id)
+        draft.tell("job.ended", f"job {id}: {text}", level=level, job=id)

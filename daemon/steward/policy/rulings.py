@@ -5,9 +5,9 @@ from dataclasses import replace
 from steward.model.action import AllowRequeue, RequeueJob
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
-from steward.model.resume import Attempt, Decision
+from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
-from steward.policy.decide import Ruling
+from steward.policy.decide import NO_MORE, Ruling
 from steward.policy.draft import Draft
 from steward.policy.exclude import exclude_list, users_own
 
@@ -46,6 +46,15 @@ def keep_ruling(
     )
 
 
+def standing_promise(mem: JobMemory, ruling: Ruling, failed_at: float, draft: Draft) -> Attempt | None:
+    """The requeue of this run that was decided shortly before and has not come: it stands and is not counted again,
+    unless the new failure, on which `ruling` is, forbids any other run."""
+    promised = mem.promised
+    if promised is None or ruling.why.rule in NO_MORE:
+        return None
+    return promised if failed_at <= promised.at + draft.want.resume.evidence_after_s else None
+
+
 def requeue_by(job: Job, decided_for: str, ruling: Ruling, draft: Draft, *, node: NodeName | None = None) -> None:
     """Remember a ruling to requeue (or wait), and ask for it."""
     keep_ruling(job.id, decided_for, ruling, draft, node=node)
@@ -59,8 +68,12 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), _retry_s(draft))
     exclude = exclude_list(job, mem, draft)
     remember_excludes(job, exclude, draft)
-    key = Key(f"requeue:{job.id}:{job.restarts}")
-    draft.wish(RequeueJob(key=key, why=why, job=job.id, exclude=exclude), _retry_s(draft))
+    draft.wish(RequeueJob(key=requeue_key(job), why=why, job=job.id, exclude=exclude), _retry_s(draft))
+
+
+def requeue_key(job: Job) -> Key:
+    """Of a run that has ended it is another wish: how the tries before its end went says nothing about it."""
+    return Key(f"requeue:{job.id}:{job.restarts}" + ("" if job.is_active else ":ended"))
 
 
 def remember_excludes(job: Job, exclude: frozenset[NodeName], draft: Draft) -> None:

@@ -50,6 +50,7 @@ from steward.model.action import (
 from steward.model.ask import Answer
 from steward.model.ids import Key
 from steward.model.observed import Observed
+from steward.model.outcome import ERROR, REFUSED, RETRY, STALE, recorded
 from steward.ports import (
     AgentPort,
     Permanent,
@@ -74,7 +75,7 @@ Slow = ProbeNode | Machine | CommentJob | ExtendLimit
 """Slurm keeps who changes a running job waiting for 5 s while the job's record in its database is not there yet: nobody
 else waits for a comment or a limit."""
 _SLOW_AT_ONCE = 8
-_ONE_OF_THEM = ("stale", "refused")
+_ONE_OF_THEM = (STALE, REFUSED)
 """Slurm took none of a batch because of one or some of it: they are found by halves."""
 
 
@@ -280,16 +281,17 @@ class Applier:
             return _word(error), str(error) or type(error).__name__
         except Exception as error:
             log.exception("%s failed in an unforeseen way", kind_of(first))
-            return "error", f"{type(error).__name__}: {error}"
+            return ERROR, f"{type(error).__name__}: {error}"
         return "done", ""
 
     def _tell(self, batch: Batch, outcome: str, error: str) -> list[tuple[Action, str]]:
+        """What is written down of each: of a Slurm command with the word for its outcome."""
         for action in batch:
             self._journal.told(action, outcome, error)
-        return [(action, error) for action in batch]
+        return [(a, recorded(outcome, error) if isinstance(a, SlurmAction) else error) for a in batch]
 
 
 def _word(error: PortError) -> str:
     if isinstance(error, Stale):
-        return "stale"
-    return "refused" if isinstance(error, Permanent) else "retry" if isinstance(error, Retryable) else "error"
+        return STALE
+    return REFUSED if isinstance(error, Permanent) else RETRY if isinstance(error, Retryable) else ERROR

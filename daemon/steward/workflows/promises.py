@@ -25,6 +25,7 @@ from steward.model.action import (
 )
 from steward.model.ask import Answer
 from steward.model.ids import JobId, NodeName
+from steward.model.outcome import STALE
 from steward.workflows.batch import Batch
 
 JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob | CommentJob | ExtendLimit | SetNice
@@ -46,16 +47,16 @@ class Promises:
     def refusal(self, action: Action) -> str:
         """Why `action` must not be tried now; empty when it may."""
         if self._slurm_hangs and isinstance(action, SlurmAction):
-            return "not tried: the Slurm command before it did not come back"
+            return "the Slurm command before it did not come back"
         if isinstance(action, AnswerAsk) and action.answer is not Answer.STOP and self._is_broken(action):
-            return "not answered: what the answer promises could not be done"
+            return "what the answer promises could not be done"
         return ""
 
     def _is_broken(self, answer: AnswerAsk) -> bool:
         return answer.job in self._jobs or bool(answer.exclude & self._nodes)
 
     def note(self, batch: Batch, outcome: str, took_s: float) -> None:
-        if outcome in ("done", "stale"):
+        if outcome in ("done", STALE):
             return
         for action in batch:
             if isinstance(action, RequeueJob | NudgeJob | AllowRequeue):

@@ -244,7 +244,7 @@ def test_evidence_that_turns_up_long_after_the_end_changes_nothing() -> None:
 def test_a_late_requeue_that_slurm_refuses_is_given_up() -> None:
     picture = failed().lost("n2")
     (action,) = late(picture)
-    refused = picture.then(6).see(failures={action.key: "Invalid job id"})
+    refused = picture.then(6).see(failures={action.key: "stale: Invalid job id specified"})
     assert late(refused) == []
     assert "could not be requeued" in refused.plan().memory.jobs[J].end_text
 

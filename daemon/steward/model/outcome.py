@@ -1,0 +1,14 @@
+"""How the recorded error of a Slurm command begins: the word for its kind, by which the policy knows what may pass."""
+
+STALE, REFUSED, RETRY, ERROR = "stale", "refused", "retry", "error"
+
+
+def recorded(word: str, error: str) -> str:
+    """The error with its word; empty for none."""
+    return f"{word}: {error}" if error else ""
+
+
+def is_refusal(error: str) -> bool:
+    """Whether Slurm said no, and would say so again. All else may pass: no answer, a command that was not tried, what
+    nobody foresaw."""
+    return error.startswith((f"{STALE}: ", f"{REFUSED}: "))

@@ -1,0 +1,152 @@
+"""A job that ended with nobody to ask is requeued until Slurm does it or says no, and never lost without a word."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from steward.model.action import Action, AllowRequeue, AnswerAsk, RequeueJob
+from steward.model.ask import AskKind
+from steward.model.events import Level
+from steward.model.ids import JobId
+from steward.model.instance import Slot
+from steward.model.job import JobState
+from steward.model.resume import JobMemory
+from steward.model.resume_mode import ResumeMode
+from tests.builders.picture import Picture, a_cluster
+from tests.fakes.head import Head
+from tests.fakes.world import World
+
+J = JobId(7)
+TIMED_OUT = "retry: scontrol did not come back within 10 s"
+NOT_TRIED = "not tried: the Slurm command before it did not come back"
+OLD_HEAD = "slurm_load_jobs error: Unable to contact slurm controller"
+"""As a head before this one wrote it down."""
+
+
+def tries(picture: Picture) -> list[Action]:
+    return [a for a in picture.plan().actions if isinstance(a, RequeueJob)]
+
+
+def of(picture: Picture, *kinds: type[Action]) -> list[type[Action]]:
+    return [type(a) for a in picture.plan().actions if isinstance(a, kinds)]
+
+
+def memory(picture: Picture) -> JobMemory:
+    return picture.plan().memory.jobs[J]
+
+
+def ended(state: JobState = JobState.NODE_FAIL, **fields: Any) -> Picture:
+    picture = a_cluster().job().opted_in().then(100)
+    return picture.change_job(state=state, ended=picture.now - 5, **fields)
+
+
+def failing(picture: Picture, error: str) -> Picture:
+    """What was just wished for ended like that."""
+    return picture.then().see(failures={action.key: error for action in picture.plan().actions})
+
+
+@pytest.mark.parametrize("error", [TIMED_OUT, NOT_TRIED, OLD_HEAD, "error: KeyError: 'jobs'"])
+def test_a_requeue_that_failed_for_a_passing_reason_is_tried_again(error: str) -> None:
+    picture = failing(ended(), error)
+    assert tries(picture) == []
+    picture = picture.then(picture.want.repair.retry_s + 0.1)
+    assert len(tries(picture)) == 1
+    assert memory(picture).ended is None
+
+
+def test_it_is_tried_until_the_bound_and_then_people_are_told() -> None:
+    picture, count = failing(ended(), TIMED_OUT), 0
+    for _ in range(29):
+        count += len(tries(picture))
+        picture = picture.then(10.0)
+    assert count >= 25
+    assert memory(picture).ended is None
+    over = picture.then(10.0)
+    assert tries(over) == []
+    (event,) = [e for e in over.plan().events if e.kind == "job.ended"]
+    assert event.level is Level.WARNING
+    assert "could not be requeued" in event.text
+    assert "scontrol did not come back" in event.text
+
+
+@pytest.mark.parametrize("error", ["refused: Access/permission denied", "stale: Invalid job id specified"])
+def test_a_requeue_that_slurm_refuses_is_given_up_at_once_and_people_are_told(error: str) -> None:
+    picture = failing(ended(), error).then(6)
+    assert tries(picture.after(6)) == []
+    picture = failing(ended(), error).after(6)
+    assert tries(picture) == []
+    (event,) = [e for e in picture.plan().events if e.kind == "job.ended"]
+    assert event.level is Level.WARNING
+    assert error.split(": ")[1] in event.text
+
+
+def test_a_refusal_counts_only_when_slurm_was_told_that_the_job_may_be_requeued() -> None:
+    picture = ended(requeue=False)
+    assert of(picture, AllowRequeue, RequeueJob) == [AllowRequeue, RequeueJob]
+    refused = "refused: Requested operation is presently disabled"
+    allow, requeue = (a.key for a in picture.plan().actions if isinstance(a, AllowRequeue | RequeueJob))
+    again = picture.then(6).see(failures={allow: TIMED_OUT, requeue: refused})
+    assert len(tries(again)) == 1
+
+
+def promised(mode: str, error: str) -> Picture:
+    """Its script failed, a requeue was decided and failed like that, and the shim's patience came to its end."""
+    picture = a_cluster().job().opted_in(mode=ResumeMode.parse(mode)).then(1000)
+    asked = picture.ask(AskKind.BATCH, node="n1", mode=ResumeMode.parse(mode)).then(0.1).checked("n1", "n2", "n3")
+    asked = asked if mode.startswith("any") else asked.lost("n2").then().marked("n2")
+    asked = asked.wait(20)
+    assert memory(asked).last_attempt is not None
+    return failing(asked.then(6), error).see(asks=()).then(1)
+
+
+@pytest.mark.parametrize("mode", ["1,max=1", "any:1,age=0"])
+@pytest.mark.parametrize("error", [TIMED_OUT, "stale: Job/step already completing or completed"])
+def test_a_requeue_that_was_promised_is_kept_to_when_the_job_ends_before_it_came(mode: str, error: str) -> None:
+    picture = promised(mode, error)
+    over = picture.change_job(state=JobState.FAILED, ended=picture.now, exit_status=256).after(0.1)
+    assert len(tries(over)) == 1
+    after = over.then(0.1)
+    assert tries(after) == []
+    assert (memory(after).resumes, memory(after).ended) == (1, None)
+    back = after.requeued().then(1.1)
+    assert memory(back).resumes == 1
+
+
+@pytest.mark.parametrize("mode", ["1,max=1", "any:1,age=0"])
+def test_a_script_that_asks_after_its_step_was_promised_a_requeue_gets_that_one(mode: str) -> None:
+    picture = promised(mode, TIMED_OUT).then(6).ask(AskKind.BATCH, mode=ResumeMode.parse(mode), status=512)
+    assert of(picture, AnswerAsk, RequeueJob) == [RequeueJob]
+    assert memory(picture.then(20)).resumes == 1
+
+
+def test_a_promise_of_long_ago_says_nothing_about_what_ends_the_job_now() -> None:
+    healthy = a_cluster().seen
+    picture = promised("any:1,age=0", TIMED_OUT).then(3600).see(agents=healthy.agents)
+    over = picture.change_job(state=JobState.FAILED, ended=picture.now, exit_status=256).after(0.1)
+    assert tries(over) == []
+
+
+@pytest.mark.parametrize("end", [{"state": JobState.CANCELLED}, {"state": JobState.FAILED, "exit_status": 93 << 8}])
+def test_a_promise_is_not_kept_to_a_job_that_was_cancelled_or_said_never_again(end: dict[str, Any]) -> None:
+    picture = promised("1", TIMED_OUT)
+    over = picture.change_job(ended=picture.now, **end).after(0.1)
+    assert tries(over) == []
+    assert memory(over).ended is not None
+
+
+def test_a_job_goes_on_though_slurm_takes_no_orders_for_a_while_after_its_end() -> None:
+    world = World.of(4)
+    slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
+    head = Head(world=world, want=replace(a_cluster().want, slots=slots))
+    job = world.submit(2, works_s=20.0)
+    head.run(5.0)
+    host, other = world.slurm.jobs[job].batch_host, max(world.slurm.jobs[job].nodes)
+    assert host is not None
+    world.machines.restart_agent(host, world.now, 3.0)
+    world.machines.kill(other)
+    world.slurm_writes_fail_until = world.now + 40.0
+    head.run(30.0)
+    assert world.slurm.jobs[job].state is JobState.FAILED
+    head.run(60.0)
+    assert (world.slurm.jobs[job].state, world.slurm.jobs[job].restarts) == (JobState.COMPLETED, 1)
