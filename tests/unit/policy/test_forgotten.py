@@ -87,6 +87,80 @@ def test_a_person_is_believed_under_a_controller_that_has_shown_the_mark() -> No
     assert signs(read(picture, began=6.0)) == []
 
 
+def long_marked(*, jobs: tuple[int, ...] = (), others: tuple[str, ...] = ()) -> Picture:
+    """n2, and others like it, have borne their marks for a minute of looks; jobs that opted in run on n6."""
+    picture = a_cluster(concurrent_min=0, concurrent_fraction=0.0, breaker_min=9)
+    for id in jobs:
+        picture = picture.job(id, on=("n6",)).opted_in(id)
+    for name in ("n2", *others):
+        picture = picture.failing(name, check=f"gpu.{name}")
+    picture = picture.then()
+    for name in ("n2", *others):
+        picture = picture.marked(name)
+    return read(picture.then(1), began=0.0).wait(60.0).then(1)
+
+
+def reconfigured(picture: Picture, *names: str) -> Picture:
+    """slurmctld began anew a second ago, and these nodes are in service; it is read after that."""
+    for name in names:
+        picture = picture.node(name, base=NodeBase.IDLE, flags=frozenset(), reason=None)
+    return read(picture.then(1), began=1.0)
+
+
+def open_cases(picture: Picture) -> list[str]:
+    return sorted(case.node for case in picture.then().memory.cases.values() if case.is_open)
+
+
+def test_a_person_who_reconfigures_and_gives_the_node_back_in_one_breath_is_believed() -> None:
+    """From 23.11 on a reconfigure is a new beginning, which has read what was written long before."""
+    picture = reconfigured(long_marked(), "n2")
+    assert signs(picture) == []
+    assert open_cases(picture) == []
+
+
+def test_he_is_believed_after_days_too() -> None:
+    assert signs(reconfigured(long_marked().then(2 * 86_400.0).then(1), "n2")) == []
+
+
+def test_he_is_believed_by_a_head_that_was_away_meanwhile() -> None:
+    assert signs(reconfigured(long_marked().after(3600.0), "n2")) == []
+
+
+def test_a_mark_that_was_set_again_just_before_may_be_lost_however_long_the_one_before_it_stood() -> None:
+    lost = reconfigured(long_marked(jobs=(7,)).see(jobs={}), "n2")
+    again = read(lost.then(1).marked("n2"), began=2.0).then(5.0)
+    assert len(signs(reconfigured(again, "n2"))) == 1
+
+
+def test_a_controller_that_lost_the_marks_of_other_nodes_too_lost_its_state() -> None:
+    picture = reconfigured(long_marked(others=("n3",)), "n2", "n3")
+    assert sorted(action.node for action in signs(picture)) == ["n2", "n3"]
+    assert open_cases(picture) == ["n2", "n3"]
+
+
+def test_one_that_lost_jobs_too_lost_its_state() -> None:
+    picture = long_marked(jobs=(7,)).see(jobs={})
+    assert [action.node for action in signs(reconfigured(picture, "n2"))] == ["n2"]
+
+
+def test_one_that_keeps_another_mark_lost_nothing() -> None:
+    picture = reconfigured(long_marked(others=("n3", "n4")), "n2", "n3")
+    assert signs(picture) == []
+    assert open_cases(picture) == ["n4"]
+
+
+def test_one_that_knows_older_jobs_lost_nothing() -> None:
+    picture = reconfigured(long_marked(jobs=(7,), others=("n3",)), "n2", "n3")
+    assert signs(picture) == []
+    assert open_cases(picture) == []
+
+
+@pytest.mark.parametrize("jump_s", [3600.0, -3600.0])
+def test_a_clock_that_jumps_while_a_mark_is_young_does_not_make_it_old(jump_s: float) -> None:
+    picture = waiting().then(5.0).then(jump_s).then(5.0)
+    assert len(signs(reconfigured(picture, "n2"))) == 1
+
+
 def given_back() -> Picture:
     """The case of n2 ended well, and yet n2 bears its mark again."""
     picture = waiting()
