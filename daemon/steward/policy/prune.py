@@ -6,6 +6,7 @@ from typing import TypeVar
 from steward.model.case import Case
 from steward.model.remedy import Mishap, Remedy
 from steward.policy.draft import Draft
+from steward.policy.slot_backup import keep_saved
 
 CASES_KEPT_S = 7 * 86400.0
 CASES_KEPT = 1000
@@ -25,7 +26,7 @@ Deed = TypeVar("Deed", Remedy, Mishap)
 
 def prune(draft: Draft) -> None:
     """Closed cases after 7 days or beyond 1000, finished operations after 7 days, client tokens after 8 hours, ended
-    jobs, incidents, wishes and notes after a day."""
+    jobs, incidents, wishes and notes (but what stands) after a day."""
     _prune_cases(draft)
     now = draft.now
     draft.operations = {
@@ -37,6 +38,7 @@ def prune(draft: Draft) -> None:
     _prune_resets(draft)
     draft.remedies = _lately(draft.remedies, now)
     draft.mishaps = _lately(draft.mishaps, now)
+    keep_saved(draft)
     draft.asked = _newest(draft.asked, now)
     draft.noted = _newest(draft.noted, now)
     keep = max(WEEK_S, draft.want.repair.node_repairs_window_s)

@@ -133,6 +133,34 @@ def test_what_was_saved_is_restored_on_the_next_machine_before_it_serves() -> No
     assert slot(done.then(), NODE).step is SlotStep.RETURN
 
 
+def waiting_for_its_restore() -> Picture:
+    """It was backed up, and there is no machine for the next one yet."""
+    saved = leaving(SlotStep.BACKUP, purpose=Purpose.RENEW, has_backup=True).then()
+    return with_slot(nothing_there(saved), step=SlotStep.WAITING, purpose=Purpose.STAY, instance=None, next_try=T0 * 2)
+
+
+def is_restored(picture: Picture) -> bool:
+    """Once its machine is there."""
+    there = a_slot_at(SlotStep.VERIFY).seen
+    came = picture.see(nodes=there.nodes, agents=there.agents, instances=there.instances).agent(NODE, connected=True)
+    record = {"step": SlotStep.VERIFY, "entered": picture.now - 1, "instance": InstanceId("i-1"), "next_try": 0.0}
+    return BackUpNode in planned(with_slot(came, **record).checked(NODE))
+
+
+def test_it_is_restored_however_long_the_next_machine_takes() -> None:
+    picture = waiting_for_its_restore()
+    for _ in range(4):
+        picture = picture.then(20 * 3600.0)
+        assert is_restored(picture)
+
+
+def test_it_is_restored_by_a_head_that_was_away_or_paused_for_days() -> None:
+    assert is_restored(waiting_for_its_restore().then(3 * 86_400.0).then(1.0))
+    paused = waiting_for_its_restore().then()
+    paused = replace(paused, memory=replace(paused.memory, paused=True)).then(3 * 86_400.0).then(1.0)
+    assert is_restored(replace(paused, memory=replace(paused.memory, paused=False)))
+
+
 def test_slurm_forgets_a_dynamic_node_when_its_machine_is_gone() -> None:
     picture = drained(leaving(SlotStep.END)).node(NODE, base=NodeBase.DOWN).see(instances={}, agents={})
     assert planned(picture) == [ForgetNode]
