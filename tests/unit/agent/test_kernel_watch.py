@@ -2,66 +2,23 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from steward.adapters.kmsg import Batch, Line
 from steward.agent.kernel_watch import KernelWatch
 from steward.checks.limits import Limits
-from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope
+from steward.model.health import Advice, Incarnation, Outcome, Scope
 from steward.model.ids import BootId, InstanceId
+from tests.builders.kernel import XID, Scene, run
 from tests.fakes.clock import FakeClock
 from tests.fakes.wires import WHO
-
-XID = "NVRM: Xid (PCI:0000:05:00): "
-
-
-class Scene:
-    def __init__(self, folder: Path, who: Incarnation = WHO, limits: Limits | None = None) -> None:
-        self.log = folder / "kernel.log"
-        self.log.touch()
-        self.state = folder / "kernel.json"
-        self.watch = KernelWatch(self.log, state=self.state, incarnation=who, clock=FakeClock(), limits=limits)
-        self.changes = self.looks_again = 0
-
-    def write(self, line: str) -> None:
-        with self.log.open("a") as log:
-            log.write(f"{line}\n")
-
-    def changed(self) -> None:
-        self.changes += 1
-
-    def look_again(self) -> None:
-        self.looks_again += 1
-
-    def events(self) -> dict[str, Finding]:
-        return {finding.check: finding for finding in self.watch.findings() if finding.event}
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        while not holds():
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
-
-
-def run(scene: Scene, story: Callable[[], Awaitable[None]]) -> None:
-    async def within() -> None:
-        running = asyncio.ensure_future(scene.watch.run(scene.changed, scene.look_again))
-        await asyncio.sleep(0.05)
-        try:
-            async with asyncio.timeout(10):
-                await story()
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-    asyncio.run(within())
 
 
 def test_a_line_about_broken_hardware_is_told_soon(scene: Scene) -> None:
@@ -196,66 +153,6 @@ def test_scope_and_hardware_stay_over_a_restart(scene: Scene, tmp_path: Path) ->
     assert again == scene.events()
     assert again["kernel_log.nfs_stall"].scope is Scope.CLUSTER
     assert again["kernel_log.xid149"].hardware == "0000:05:00"
-
-
-class Ring:
-    """A log whose ring went round while nobody read. More than `batches` comes with `bring`."""
-
-    def __init__(self, *batches: Batch) -> None:
-        self.batches = list(batches)
-        self.more = asyncio.Event()
-
-    def bring(self, batch: Batch) -> None:
-        self.batches.append(batch)
-        self.more.set()
-
-    def read(self) -> Batch | None:
-        self.more.clear()
-        return self.batches.pop(0) if self.batches else None
-
-    async def wait(self) -> None:
-        await self.more.wait()
-
-    def close(self) -> None:
-        pass
-
-
-LOST = Batch(lines=(Line(at=1.0, text=XID + "79, x"),), position=9, lost=3)
-QUIET = Batch(lines=(), position=10)
-
-
-def on_ring(folder: Path, ring: Ring) -> Scene:
-    scene = Scene(folder)
-    scene.watch = KernelWatch(scene.log, state=scene.state, incarnation=WHO, clock=FakeClock(), opens=lambda *_: ring)
-    return scene
-
-
-def test_lines_that_were_lost_are_told_and_every_check_looks_again(tmp_path: Path) -> None:
-    scene = on_ring(tmp_path, Ring(LOST))
-
-    async def story() -> None:
-        await scene.until(lambda: scene.looks_again == 1)
-        log = scene.watch.findings()[0]
-        assert (log.outcome, "lines were lost" in log.text) == (Outcome.UNKNOWN, True)
-        assert "kernel_log.xid79" in scene.events()
-
-    run(scene, story)
-
-
-def test_lines_found_lost_by_who_asks_what_lies_there_make_every_check_look_again_too(tmp_path: Path) -> None:
-    """A check-now, or a repair that is over, may read the log before the one who follows it does."""
-    ring = Ring()
-    scene = on_ring(tmp_path, ring)
-
-    async def story() -> None:
-        ring.batches.append(LOST)
-        scene.watch.catch_up()
-        ring.bring(QUIET)
-        await scene.until(lambda: not ring.batches)
-        assert scene.looks_again == 1
-        assert "kernel_log.xid79" in scene.events()
-
-    run(scene, story)
 
 
 def test_a_flood_leaves_most_of_the_core_to_others(scene: Scene) -> None:

@@ -1,0 +1,71 @@
+"""Lines that the kernel threw away before they were read: whatever they said, the checks find it."""
+
+import asyncio
+from pathlib import Path
+
+from steward.adapters.kmsg import Batch, Line
+from steward.agent.kernel_watch import KernelWatch
+from steward.model.health import Outcome
+from tests.builders.kernel import XID, Scene, run
+from tests.fakes.clock import FakeClock
+from tests.fakes.wires import WHO
+
+
+class Ring:
+    """A log whose ring went round while nobody read. More than `batches` comes with `bring`."""
+
+    def __init__(self, *batches: Batch) -> None:
+        self.batches = list(batches)
+        self.more = asyncio.Event()
+
+    def bring(self, batch: Batch) -> None:
+        self.batches.append(batch)
+        self.more.set()
+
+    def read(self) -> Batch | None:
+        self.more.clear()
+        return self.batches.pop(0) if self.batches else None
+
+    async def wait(self) -> None:
+        await self.more.wait()
+
+    def close(self) -> None:
+        pass
+
+
+LOST = Batch(lines=(Line(at=1.0, text=XID + "79, x"),), position=9, lost=3)
+QUIET = Batch(lines=(), position=10)
+
+
+def on_ring(folder: Path, ring: Ring) -> Scene:
+    scene = Scene(folder)
+    scene.watch = KernelWatch(scene.log, state=scene.state, incarnation=WHO, clock=FakeClock(), opens=lambda *_: ring)
+    return scene
+
+
+def test_lines_that_were_lost_are_told_and_every_check_looks_again(tmp_path: Path) -> None:
+    scene = on_ring(tmp_path, Ring(LOST))
+
+    async def story() -> None:
+        await scene.until(lambda: scene.looks_again == 1)
+        log = scene.watch.findings()[0]
+        assert (log.outcome, "lines were lost" in log.text) == (Outcome.UNKNOWN, True)
+        assert "kernel_log.xid79" in scene.events()
+
+    run(scene, story)
+
+
+def test_lines_found_lost_by_who_asks_what_lies_there_make_every_check_look_again_too(tmp_path: Path) -> None:
+    """A check-now, or a repair that is over, may read the log before the one who follows it does."""
+    ring = Ring()
+    scene = on_ring(tmp_path, ring)
+
+    async def story() -> None:
+        ring.batches.append(LOST)
+        scene.watch.catch_up()
+        ring.bring(QUIET)
+        await scene.until(lambda: not ring.batches)
+        assert scene.looks_again == 1
+        assert "kernel_log.xid79" in scene.events()
+
+    run(scene, story)
