@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 OWN_LOOK_EVERY_S = 2.0
 SIGNS_S = 0.5
+NO_STEP = "unknown"
 
 Line = OptedLine | AskLine | ExitLine | LogLine
 Decision = tuple[Answer, frozenset[NodeName]]
@@ -97,8 +98,9 @@ class Desk:
         self._signs = signs
         self._run_began = run_began
         self._own_look_every_s = own_look_every_s
-        first = int(clock.now() * 1000)  # so that no id comes twice, not even after a restart in the same boot
-        self._ids = (AskId(f"{node}-{incarnation.boot[:8]}-{n}") for n in itertools.count(first))
+        first = int(clock.now() * 1000)  # so that no number comes twice, not even after a restart in the same boot
+        self._numbers = itertools.count(first)
+        self._here = f"{node}-{incarnation.boot[:8]}"
         self._waiting: dict[AskId, tuple[Ask, asyncio.Future[Decision]]] = {}
 
     async def serve(self, line: Line, peer: int) -> bytes | None:
@@ -182,7 +184,7 @@ class Desk:
 
     def _ask_of(self, line: AskLine, signs: tuple[LogSign, ...]) -> Ask:
         return Ask(
-            id=next(self._ids),
+            id=self._id_of(line),
             kind=line.kind,
             job=line.job,
             step=line.step,
@@ -196,6 +198,14 @@ class Desk:
             signs=signs,
             replay=line.replay,
         )
+
+    def _id_of(self, line: AskLine) -> AskId:
+        """The same for the same failure: a shim that asks again after our restart gets what was decided before, and no
+        second resume is counted. A step that never got an id cannot be told from another one."""
+        own = AskId(f"{self._here}-{line.job}.{line.restart}.{line.step}")
+        if line.step == NO_STEP or own in self._waiting:
+            return AskId(f"{self._here}-{next(self._numbers)}")
+        return own
 
     async def _decided(self, ask: Ask, decision: "asyncio.Future[Decision]") -> Decision:
         """The head's word, or STOP when we must decide alone."""

@@ -29,14 +29,28 @@ def test_an_ask_goes_to_the_head_and_the_heads_word_to_the_shim(scene: Scene) ->
     run(story)
 
 
-def test_ids_name_the_node_and_its_boot_and_never_come_twice(scene: Scene) -> None:
+def test_ids_name_the_node_and_its_boot_and_no_two_failures_have_the_same(scene: Scene) -> None:
     async def story() -> None:
-        tasks = [await scene.asks() for _ in range(3)]
+        nameless = replace(ASK, kind=AskKind.STEP, step="unknown")
+        lines = [ASK, ASK, replace(ASK, restart=1), replace(ASK, job=JobId(13)), replace(ASK, step="0"), nameless]
+        tasks = [await scene.asks(line) for line in lines]
         again = Scene(scene.folder, clock=FakeClock(at=scene.clock.at + 1))
-        tasks.append(await again.asks())
+        tasks.append(await again.asks(nameless))
         ids = [frame["id"] for frame in (*scene.head.told, *again.head.told)]
-        assert len(set(ids)) == 4
+        assert len(set(ids)) == 7
         assert all(one.startswith("n1-b0000001-") for one in ids)
+        for task in tasks:
+            task.cancel()
+
+    run(story)
+
+
+def test_a_shim_that_asks_again_after_a_restart_has_the_same_id(scene: Scene) -> None:
+    async def story() -> None:
+        step = replace(ASK, kind=AskKind.STEP, step="3")
+        again = Scene(scene.folder, clock=FakeClock(at=scene.clock.at + 5))
+        tasks = [await one.asks(line) for line in (ASK, step) for one in (scene, again)]
+        assert [f["id"] for f in scene.head.told] == [f["id"] for f in again.head.told]
         for task in tasks:
             task.cancel()
 
