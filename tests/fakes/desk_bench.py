@@ -44,6 +44,7 @@ class Scene:
     slurm: FakeSlurmLook = field(default_factory=FakeSlurmLook)
     clock: FakeClock = field(default_factory=FakeClock)
     briefing: FakeBriefing = field(default_factory=FakeBriefing)
+    node: NodeName = NodeName("n1")
     signs: tuple[LogSign, ...] | OSError | None = ()
     read_for: list[int] = field(default_factory=list)
     """Users for whom output was read."""
@@ -51,7 +52,7 @@ class Scene:
     def __post_init__(self) -> None:
         self.opted = OptedBook(self.folder / "opted.json")
         self.desk = Desk(
-            node=NodeName("n1"),
+            node=self.node,
             incarnation=WHO,
             clock=self.clock,
             head=self.head,
@@ -60,7 +61,7 @@ class Scene:
             hold_head_absent_s=90.0,
             trusted=frozenset({0}),
             briefing=self.briefing,
-            exits=Exits(NodeName("n1"), self.head, self.clock),
+            exits=Exits(self.node, self.head, self.clock),
             signs=self.read_signs,
             own_look_every_s=LOOK_S,
         )

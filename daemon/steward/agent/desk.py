@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 OWN_LOOK_EVERY_S = 2.0
 SIGNS_S = 0.5
 NO_STEP = "unknown"
+_MAX_ID = 120
+"""The head refuses longer ones than 128."""
 
 Line = OptedLine | AskLine | ExitLine | LogLine
 Decision = tuple[Answer, frozenset[NodeName]]
@@ -201,9 +203,10 @@ class Desk:
 
     def _id_of(self, line: AskLine) -> AskId:
         """The same for the same failure: a shim that asks again after our restart gets what was decided before, and no
-        second resume is counted. A step that never got an id cannot be told from another one."""
-        own = AskId(f"{self._here}-{line.job}.{line.restart}.{line.step}")
-        if line.step == NO_STEP or own in self._waiting:
+        second resume is counted. A step that never got an id cannot be told from another one. Of another user who calls
+        the job his it is another."""
+        own = AskId(f"{self._here}-{line.job}.{line.restart}.{line.step}.{line.uid}")
+        if line.step == NO_STEP or own in self._waiting or len(own) > _MAX_ID:
             return AskId(f"{self._here}-{next(self._numbers)}")
         return own
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from steward.adapters.ask_messages import ask_of
 from steward.adapters.messages import MAX_OPTED
 from steward.adapters.shimline import AskLine, ExitLine, LogLine, OptedLine
 from steward.agent.job_folder import JobFolders
-from steward.model.ids import JobId
+from steward.model.ask import Answer, AskKind
+from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
 from tests.fakes.desk_bench import ASK, EXIT, LOG, OPTED, Scene, run
 
@@ -169,6 +171,38 @@ def test_an_ask_that_waits_is_its_owners_alone(scene: Scene) -> None:
         assert await scene.desk.serve(replace(ASK, uid=OTHER), OTHER) is None
         assert [frame for frame in scene.head.told if frame["t"] == "ask"] == told
         assert not own.done()
+        own.cancel()
+        await asyncio.gather(own, return_exceptions=True)
+
+    run(story)
+
+
+def test_who_asks_about_anothers_failure_first_does_not_take_its_answer(scene: Scene) -> None:
+    """The head's word on an ask is remembered under its id: his is refused, its owner's must be another one."""
+
+    async def story() -> None:
+        his = await scene.asks(replace(ASK, uid=OTHER), OTHER)
+        scene.desk.decide(scene.last_id(), Answer.STOP, frozenset())
+        await his
+        own = await scene.asks(ASK, ASK.uid)
+        first, second = [frame["id"] for frame in scene.head.told if frame["t"] == "ask"]
+        assert first != second
+        own.cancel()
+        await asyncio.gather(own, return_exceptions=True)
+
+    run(story)
+
+
+def test_no_words_of_a_user_make_a_frame_that_the_head_refuses(tmp_path: Path) -> None:
+    """It would hang up on the whole node."""
+    scene = Scene(tmp_path, node=NodeName("n" * 64))
+    uid = 2**32 - 1
+    line = replace(ASK, kind=AskKind.STEP, step="s" * 32, uid=uid, job=JobId(uid), restart=10**6, attempt=10**6)
+
+    async def story() -> None:
+        own = await scene.asks(line, uid)
+        (frame,) = scene.head.told
+        assert ask_of(frame, scene.node).step == line.step
         own.cancel()
         await asyncio.gather(own, return_exceptions=True)
 
