@@ -22,6 +22,7 @@ ASK = AskLine(kind=AskKind.BATCH, job=JobId(12), step="batch", uid=1000, mode=MO
 OPTED = OptedLine(job=JobId(12), uid=1000, mode=MODE, restart=0)
 NONE: frozenset[NodeName] = frozenset()
 LOOK_S = 0.02
+NODE = NodeName("n1")
 
 
 EXIT = ExitLine(job=JobId(12), step="0", restart=0, task=3, status=256)
@@ -44,7 +45,7 @@ class Scene:
     slurm: FakeSlurmLook = field(default_factory=FakeSlurmLook)
     clock: FakeClock = field(default_factory=FakeClock)
     briefing: FakeBriefing = field(default_factory=FakeBriefing)
-    node: NodeName = NodeName("n1")
+    node: NodeName = NODE
     signs: tuple[LogSign, ...] | OSError | None = ()
     read_for: list[int] = field(default_factory=list)
     """Users for whom output was read."""
