@@ -63,6 +63,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield Place(folder=folder, munge=Munge(str(munged)), url=f"http://127.0.0.1:{http}")
 
 
+def mail(way: str, where: str) -> str:
+    return f'[[notify]]\nname = "{way}"\nkind = "mail"\nto = ["ops@example.org"]\n{way} = "{where}"'
+
+
 def settings(folder: Path, munged: Path, http: int) -> str:
     """One channel of each kind and of each way to fail: nobody listens, no URL at all, a program that refuses."""
     nobody = free_port()
@@ -92,16 +96,8 @@ url_file = "{folder}/hook"
 name = "no-host"
 kind = "webhook"
 url = "http://{CANARY} {CANARY}:x/"
-[[notify]]
-name = "mail"
-kind = "mail"
-to = ["ops@example.org"]
-smtp = "127.0.0.1:{nobody}"
-[[notify]]
-name = "sendmail"
-kind = "mail"
-to = ["ops@example.org"]
-sendmail = "/bin/false"
+{mail("smtp", f"127.0.0.1:{nobody}")}
+{mail("sendmail", "/bin/false")}
 [[notify]]
 name = "program"
 kind = "command"
@@ -179,7 +175,7 @@ def test_a_head_that_fails_at_all_it_is_told_to_do_tells_no_secret(told: dict[st
 
 def test_each_channels_failure_is_told(told: dict[str, str]) -> None:
     """Else the test above would show nothing."""
-    for words in ("no connection", "/bin/false", "/bin/sh ended with status 3", "its URL is none"):
+    for words in ("no connection", "cannot take a mail now", "/bin/false", "/bin/sh ended with status 3", "its URL is none"):
         assert words in told["pages"]
     assert "signature does not match" in told["pages"]
 

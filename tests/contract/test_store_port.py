@@ -1,16 +1,15 @@
 """What every StorePort promises, on the fake, on SQLite and on a real MariaDB."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import create_engine
 
-from steward.adapters.store.engine import migrate, open_engine, sqlite_url
+from steward.adapters.store.engine import migrate, open_engine
 from steward.adapters.store.sql import SqlStore
 from steward.model.action import Action, DrainNode, LaunchInstance
 from steward.model.case import Case, Step, Trigger
@@ -23,8 +22,9 @@ from steward.model.memory import Memory
 from steward.model.notify import ChannelState, Message
 from steward.model.why import Why
 from steward.policy.ledger_rows import key_of
-from steward.ports import LedgerQuery, Retryable, StorePort
+from steward.ports import LedgerQuery, Retryable
 from tests.contract.mariadb import MariaDb, a_mariadb, missing
+from tests.contract.store_worlds import StoreWorld, on_fake, on_mariadb, on_sqlite
 from tests.fakes.store import FakeStore
 
 WHY = Why(rule="lost", text="n1 is silent", evidence=("agent gone", "port silent"))
@@ -45,18 +45,6 @@ def launch(key: str = "launch:n1:0") -> Action:
     return LaunchInstance(key=Key(key), why=WHY, slot=Slot(node=NodeName("n1"), group="g"), token="c1-0", case=CASE.id)
 
 
-@dataclass(kw_only=True)
-class StoreWorld:
-    """`reopen` is a restart of the head: another store on the same state. After `break_off` large commits fail, and
-    small ones too until `mend`."""
-
-    store: StorePort
-    reopen: Callable[[], StorePort]
-    break_off: Callable[[], None]
-    mend: Callable[[], None] = lambda: None
-    clock: list[float] = field(default_factory=lambda: [1000.0])
-
-
 @pytest.fixture(scope="module")
 def mariadb() -> Iterator[MariaDb]:
     if absent := missing():
@@ -69,43 +57,11 @@ def mariadb() -> Iterator[MariaDb]:
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreWorld]:
     clock = [1000.0]
     if request.param == "fake":
-        fake = FakeStore(now=lambda: clock[0])
-        break_off = partial(setattr, fake, "broken", "the disk is full")
-        yield StoreWorld(store=fake, reopen=lambda: fake, break_off=break_off, clock=clock)
+        yield on_fake(clock)
     elif request.param == "sqlite":
-        yield from _on_sqlite(tmp_path / "steward.db", clock)
+        yield from on_sqlite(tmp_path / "steward.db", clock)
     else:
-        yield from _on_mariadb(request.getfixturevalue("mariadb"), clock)
-
-
-def _on_mariadb(server: MariaDb, clock: list[float]) -> Iterator[StoreWorld]:
-    url = server.database()
-    engines: list[Engine] = []
-
-    def reopen() -> StorePort:
-        engines.append(open_engine(url))
-        return SqlStore(engines[-1], now=lambda: clock[0])
-
-    break_off, mend = (partial(server.order, f"SET GLOBAL read_only = {value}") for value in (1, 0))
-    yield StoreWorld(store=reopen(), reopen=reopen, break_off=break_off, mend=mend, clock=clock)
-    mend()
-    for engine in engines:
-        engine.dispose()
-
-
-def _on_sqlite(file: Path, clock: list[float]) -> Iterator[StoreWorld]:
-    engine = open_engine(sqlite_url(file))
-
-    def full() -> None:
-        with engine.connect() as connection:
-            pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
-            connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
-
-    def reopen() -> StorePort:
-        return SqlStore(open_engine(sqlite_url(file)), now=lambda: clock[0])
-
-    yield StoreWorld(store=SqlStore(engine, now=lambda: clock[0]), reopen=reopen, break_off=full, clock=clock)
-    engine.dispose()
+        yield from on_mariadb(request.getfixturevalue("mariadb"), clock)
 
 
 def test_a_new_store_has_an_empty_memory(world: StoreWorld) -> None:
