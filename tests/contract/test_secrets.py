@@ -175,7 +175,13 @@ def test_a_head_that_fails_at_all_it_is_told_to_do_tells_no_secret(told: dict[st
 
 def test_each_channels_failure_is_told(told: dict[str, str]) -> None:
     """Else the test above would show nothing."""
-    for words in ("no connection", "cannot take a mail now", "/bin/false", "/bin/sh ended with status 3", "its URL is none"):
+    for words in (
+        "no connection",
+        "cannot take a mail now",
+        "/bin/false",
+        "/bin/sh ended with status 3",
+        "its URL is none",
+    ):
         assert words in told["pages"]
     assert "signature does not match" in told["pages"]
 
