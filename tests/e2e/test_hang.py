@@ -1,5 +1,7 @@
 """A training that stops stepping is found, looked at, and brought back."""
 
+import time
+
 from steward.adapters.process import Completed
 from tests.e2e.story import Story
 
@@ -30,6 +32,20 @@ with open("ended", "a") as out:
     print(os.environ["STEWARD_RESUME_COUNT"], os.environ["STEWARD_LAST_STEP"], file=out)
 """
 
+STEPS = """
+import json, os, pathlib, time
+
+progress = pathlib.Path(os.environ["STEWARD_PROGRESS_FILE"])
+for step in range(1, 5):
+    draft = progress.with_suffix(".tmp")
+    draft.write_text(json.dumps({"step": step}))
+    draft.replace(progress)
+    with open("steps", "a") as out:
+        print(step, file=out)
+    for _ in range(30):  # of time in which it is not suspended
+        time.sleep(0.1)
+"""
+
 
 def test_a_training_that_stops_stepping_is_found_its_stacks_kept_and_it_is_resumed(story: Story) -> None:
     (story.dir / "train.py").write_text(TRAIN)
@@ -45,6 +61,20 @@ def test_a_training_that_stops_stepping_is_found_its_stacks_kept_and_it_is_resum
     kept = _bundle(story, f"{job}-0-4").text
     assert "collective_that_never_ends" in kept
     assert "waits in" in kept
+
+
+def test_a_training_that_was_suspended_is_not_taken_for_one_that_hangs(story: Story) -> None:
+    (story.dir / "steps.py").write_text(STEPS)
+    script = story.script("steps.sh", f"srun -n1 python3 {story.dir}/steps.py\n")
+    job = story.submit(script, "--auto-resume=any:1,age=0,hang=10", "-N1")
+    story.wait("it steps", lambda: story.lines("steps") == ["1", "2"], 15.0)
+    story.bed.run(["scontrol", "suspend", str(job)])
+    time.sleep(14.0)  # longer than it may take for a step
+    story.bed.run(["scontrol", "resume", str(job)])
+    assert story.wait_end(job).state == "COMPLETED"
+    assert story.lines("steps") == ["1", "2", "3", "4"]
+    assert _told(story, job, "job.hang") == []
+    assert story.job(job).restarts == 0
 
 
 def _told(story: Story, job: int, kind: str) -> list[str]:
