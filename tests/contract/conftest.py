@@ -28,16 +28,17 @@ class Clusters:
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
-        self._running: dict[Path, Cluster] = {}
+        self._running: dict[tuple[Path, tuple[str, ...]], Cluster] = {}
 
-    def of(self, root: Path) -> Cluster:
-        if root not in self._running:
+    def of(self, root: Path, names: tuple[str, ...] = ("n1", "n2", "n3")) -> Cluster:
+        """With these nodes, idle."""
+        if (root, names) not in self._running:
             absent = missing(root)
             if absent:
                 pytest.skip(f"no real Slurm under {root}: {', '.join(absent)} not installed")
-            self._running[root] = self._stack.enter_context(running(root=root))
-        self._running[root].reset()
-        return self._running[root]
+            self._running[root, names] = self._stack.enter_context(running(names, root))
+        self._running[root, names].reset()
+        return self._running[root, names]
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +75,7 @@ def slurm_world(
     if kind == "pyslurm" and (why := unavailable(cluster.env["SLURM_CONF"])):
         pytest.skip(f"pyslurm adapter: {why}")
     if root != Path("/"):
-        monkeypatch.setenv("PATH", f"{_wrappers(tmp_path, root)}:/usr/sbin:/usr/bin:/sbin:/bin")
+        monkeypatch.setenv("PATH", f"{wrappers(tmp_path, root)}:/usr/sbin:/usr/bin:/sbin:/bin")
     conf = cluster.env["SLURM_CONF"]
     with ExitStack() as stack:
         include = IncludeFile(cluster.path(PARTITIONS), str(cluster.path("slurm.conf")))
@@ -84,7 +85,7 @@ def slurm_world(
         yield RealWorld(cluster=cluster, port=port)
 
 
-def _wrappers(folder: Path, root: Path) -> Path:
+def wrappers(folder: Path, root: Path) -> Path:
     """A folder with Slurm's commands, each run inside `root`."""
     for name in _COMMANDS:
         path = folder / name

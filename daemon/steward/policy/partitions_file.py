@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-
 from steward.model.ids import NodeName
+from steward.model.node_names import fold
 
 _HEAD = """\
 # Written by Steward: partitions of groups made through its API. Changes made by hand are lost.
@@ -35,7 +34,7 @@ def partitions_text(shapes: Iterable[PartitionShape]) -> str:
 
 
 def _set(group: str, nodes: frozenset[NodeName]) -> str:
-    named = f" Nodes={NodeSet.fromlist(sorted(nodes), resolver=RESOLVER_NOGROUP)}" if nodes else ""
+    named = f" Nodes={fold(nodes)}" if nodes else ""
     return f"NodeSet={_set_name(group)} Feature={group}{named}"
 
 

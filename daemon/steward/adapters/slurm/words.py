@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 
 from steward.model.ids import NodeName
+from steward.model.node_names import fold
 from steward.model.text import printable
 from steward.ports import Permanent, Retryable
 
@@ -13,6 +14,8 @@ _NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
 _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,1023}")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _REASON_LIMIT = 200
+_LONGEST = 120_000
+"""Of a list that goes into one argument: Linux takes 128 KiB."""
 _BRACKETS = re.compile(r"\[([^\]]*)")
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 _MAX_RANGE = 65536
@@ -21,18 +24,37 @@ _MAX_NAMES = 1 << 20
 
 
 def node_list(names: Iterable[NodeName]) -> str:
-    """`n[1-3,7]`, sorted. Raises Permanent for a name that Slurm would not have given a node."""
+    """`n[1-3,7]`, sorted. Raises Permanent for a name that Slurm would not have given a node, and for more names than
+    one argument can have."""
+    known = set(names)
+    if len(lists := node_lists(known)) > 1:
+        raise Permanent(f"the list of {len(known)} nodes is too long for a command: their names cannot be folded")
+    return lists[0] if lists else ""
+
+
+def node_lists(names: Iterable[NodeName]) -> list[str]:
+    """The same for writes that may come in parts: as many lists as it takes until each is one argument."""
     known = sorted(set(names))
     wrong = [name for name in known if not _NODE.fullmatch(name)]
     if wrong:
         raise Permanent(f"not a node name: {printable(wrong[0], 80)!r}")
-    return str(NodeSet.fromlist(known, resolver=RESOLVER_NOGROUP)) if known else ""
+    return _lists(known)
+
+
+def _lists(known: list[NodeName]) -> list[str]:
+    text = fold(known)
+    if len(text) <= _LONGEST:
+        return [text] if text else []
+    half = len(known) // 2
+    return [*_lists(known[:half]), *_lists(known[half:])]
 
 
 def expand(text: str) -> frozenset[NodeName]:
     """Every name in Slurm's node list (`n[1-3],m7`; empty and `(null)` are none). Raises Retryable when unreadable."""
     if text in ("", "(null)", "None"):
         return frozenset()
+    if _NODE.fullmatch(text):
+        return frozenset({NodeName(text)})
     try:
         names = frozenset(NodeName(str(name)) for name in _node_set(text))
     except (NodeSetParseError, ValueError, OverflowError) as error:
