@@ -15,8 +15,8 @@ class LooksLate(CommandLineSlurm):
 
     picture: Mapping[JobId, Job]
 
-    def jobs(self) -> Mapping[JobId, Job]:
-        return self.picture
+    def job(self, job: JobId) -> Job:
+        return self.picture[job]
 
 
 def test_a_job_that_its_user_cancelled_since_we_looked_stays_cancelled(clusters: Clusters) -> None:

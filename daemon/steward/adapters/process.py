@@ -1,5 +1,6 @@
 """The one door to other programs: argv lists, a time limit and an output limit always, never a shell."""
 
+import io
 import os
 import selectors
 import signal
@@ -205,11 +206,13 @@ class _Talk:
         self._data = memoryview(data)
         self._room = max_bytes
         self._child = child
-        self._got: dict[int, bytearray] = {}
+        self._got: dict[int, io.BytesIO] = {}
         self.truncated = False
 
     def out(self, stream: IO[bytes] | None) -> bytes:
-        return bytes(self._got.get(id(stream), b""))
+        """What came; a long output is not copied."""
+        kept = self._got.get(id(stream))
+        return kept.getvalue() if kept else b""
 
     def until(self, deadline: float) -> bool:
         """True when the child ended by itself in time. Its end counts, not that of children which hold its pipes."""
@@ -226,7 +229,7 @@ class _Talk:
         for stream in (self._child.stdout, self._child.stderr):
             assert stream is not None
             os.set_blocking(stream.fileno(), False)
-            self._got[id(stream)] = bytearray()
+            self._got[id(stream)] = io.BytesIO()
             ready.register(stream, selectors.EVENT_READ)
         if self._child.stdin is not None:
             os.set_blocking(self._child.stdin.fileno(), False)
@@ -267,9 +270,9 @@ class _Talk:
         except BlockingIOError:
             return True
         kept = self._got[id(stream)]
-        room = self._room - len(kept)
+        room = self._room - kept.tell()
         self.truncated = self.truncated or len(chunk) > room
-        kept += chunk[: max(room, 0)]
+        kept.write(chunk[: max(room, 0)])
         return bool(chunk)
 
     def _drain_rest(self) -> None:
@@ -278,6 +281,6 @@ class _Talk:
             if stream is None:
                 continue
             for _ in range(1024):
-                before = len(self._got[id(stream)])
-                if not self._read(stream, stream.fileno()) or len(self._got[id(stream)]) == before:
+                before = self._got[id(stream)].tell()
+                if not self._read(stream, stream.fileno()) or self._got[id(stream)].tell() == before:
                     break

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,18 @@ def test_output_is_cut_and_that_is_told() -> None:
     done = run(["sh", "-c", "head -c 300000 /dev/zero"], timeout_s=20, max_bytes=1000)
 
     assert (len(done.stdout), done.truncated, done.returncode) == (1000, True, 0)
+
+
+def test_a_long_output_is_held_once() -> None:
+    tracemalloc.start()
+    try:
+        done = run(["head", "-c", "30000000", "/dev/zero"], timeout_s=20)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert len(done.stdout) == 30_000_000
+    assert peak < 1.3 * len(done.stdout)
 
 
 def test_a_large_input_and_a_large_output_do_not_block_each_other() -> None:

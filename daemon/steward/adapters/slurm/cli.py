@@ -33,12 +33,12 @@ import os
 import pwd
 from collections.abc import Iterable, Mapping, Sequence
 
-from steward.adapters.process import Completed, Failed, run
-from steward.adapters.slurm import partition_file, partitions, records, reservations, rules, versions, words
+from steward.adapters.process import show
+from steward.adapters.slurm import partition_file, partitions, records, reservations, rules, words
+from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.include import IncludeFile
-from steward.adapters.slurm.refusals import refusal
 from steward.adapters.slurm.versions import Version
-from steward.adapters.slurm.words import node_list, partition, reason
+from steward.adapters.slurm.words import node_list, node_lists, partition, reason
 from steward.model.deep_command import PREFIX
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -49,42 +49,57 @@ from steward.model.reservation import Reservation
 from steward.ports import Permanent, Retryable, Stale
 
 _NO_NODES = "No nodes in the system"
+"""What slurmctld says where every node is to register by itself and none has: only then is no node a real answer."""
 _COMMENT_S = 2.0
 """A comment that takes longer is written another time: slurmctld may hold it for 5 s."""
-"""What slurmctld says where every node is to register by itself and none has: only then is no node a real answer."""
-_QUIET = {"TZ": "UTC", "SLURM_JSON": "compact", "LC_ALL": "C.UTF-8"}
 
 
 class CommandLineSlurm:
     """SlurmPort by `scontrol` (and `sinfo`, `squeue` on 22.05). Safe to call from several threads.
 
     `conf` is the path of slurm.conf; empty means what the environment or Slurm itself says. Every call may take
-    `timeout_s` seconds a command. `include` is the file for partitions of ours.
+    `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours.
     """
 
-    def __init__(self, *, conf: str = "", timeout_s: float = 10.0, include: IncludeFile | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        conf: str = "",
+        timeout_s: float = 10.0,
+        include: IncludeFile | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
         self._include = include
-        self._env = {**_QUIET, **({"SLURM_CONF": conf} if conf else {})}
         self._timeout_s = timeout_s
-        self._version: Version | None = None
+        self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=max_bytes)
 
     def describe(self) -> str:
-        """One line. Raises Retryable when scontrol cannot be run, Permanent when it is too old."""
-        return f"the commands of Slurm {self.version().text}, reading `{' '.join(self.version().read_nodes)}`"
+        """One line, which names the reads that last took more than half of what they may.
+
+        Raises Retryable when scontrol cannot be run, Permanent when it is too old.
+        """
+        version = self.version()
+        about = f"the commands of Slurm {version.text}, reading `{' '.join(version.read_nodes)}`"
+        return "; ".join([about, *self._commands.heavy()])
 
     def version(self) -> Version:
-        if self._version is None:
-            self._version = versions.parse(self._run("scontrol", "--version").text)
-        return self._version
+        return self._commands.version()
 
     def nodes(self) -> Mapping[NodeName, Node]:
-        found = records.nodes(self._read(*self.version().read_nodes))
-        if not found and _NO_NODES not in self._read("scontrol", "--all", "show", "nodes"):
+        found = records.nodes(self._commands.look(*self.version().read_nodes))
+        if not found and _NO_NODES not in self._commands.read("scontrol", "--all", "show", "nodes"):
             raise Retryable("Slurm's answer has no node in it: not believed")
         return found
 
     def jobs(self) -> Mapping[JobId, Job]:
-        return records.jobs(self._read(*self.version().read_jobs))
+        return records.jobs(self._commands.look(*self.version().read_jobs))
+
+    def job(self, job: JobId) -> Job:
+        """This one alone where that can be asked for: a write need not wait until thousands are read. Raises Stale when
+        Slurm does not hold it any more."""
+        alone = self.version().read_job(job)
+        found = records.some_jobs(self._commands.read(*alone)) if alone else {}
+        return found[job] if job in found else rules.found(self.jobs(), job)
 
     def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         """All of them or, when one is not ours to take, none."""
@@ -102,50 +117,52 @@ class CommandLineSlurm:
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         wanted = sorted(set(nodes))
         rules.may_give_back(self.nodes(), wanted, mark, command)
-        self._write("update", f"nodename={node_list(wanted)}", "state=resume")
+        self._update_nodes(wanted, "state=resume")
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
         """A job that runs gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 holds
         any update of it for 5 s and then refuses, and a requeued job is not eligible before its first nudge.
 
         With `incomplete` Slurm itself leaves a job alone that its user cancelled since we looked."""
-        before = rules.found(self.jobs(), job)
+        before = self.job(job)
         rules.may_requeue(before)
         name = rules.spelled(before)
-        self._write("requeue", *(["incomplete"] if before.is_active else []), name)
+        self._commands.write("requeue", *(["incomplete"] if before.is_active else []), name)
         if not before.is_active and not before.is_completing:
-            self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
+            self._commands.write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 
     def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
-        waiting = rules.found(self.jobs(), job)
+        waiting = self.job(job)
         rules.may_nudge(waiting, release=release)
         name = rules.spelled(waiting)
         start = f"starttime=now+{math.ceil(delay_s)}" if delay_s > 0 else "starttime=now"
-        self._write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}", start)
+        self._commands.write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}", start)
         if release:
-            self._write("release", name)
+            self._commands.write("release", name)
 
     def allow_requeue(self, job: JobId) -> None:
-        self._write("update", f"jobid={rules.spelled(rules.found(self.jobs(), job))}", "requeue=1")
+        self._commands.write("update", f"jobid={rules.spelled(self.job(job))}", "requeue=1")
 
     def comment(self, job: JobId, text: str) -> None:
-        told = rules.found(self.jobs(), job)
+        told = self.job(job)
         whole = rules.new_comment(told, text)
-        self._write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}", timeout_s=_COMMENT_S)
+        self._commands.write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}", timeout_s=_COMMENT_S)
 
     def partitions(self) -> Mapping[str, Partition]:
         return {name: each for name, each in self._all_partitions().items() if not name.startswith(PREFIX)}
 
     def _all_partitions(self) -> Mapping[str, Partition]:
         """With those of deep checks."""
-        loaded = partitions.booted(self._read("scontrol", "show", "config"))
-        return partitions.partitions(self._read("scontrol", "--all", "--oneliner", "show", "partitions"), loaded)
+        loaded = partitions.booted(self._commands.read("scontrol", "show", "config"))
+        return partitions.partitions(
+            self._commands.read("scontrol", "--all", "--oneliner", "show", "partitions"), loaded
+        )
 
     def set_gate(self, name: str, *, open: bool) -> None:
         self.set_partition_state(name, PartitionState.UP if open else PartitionState.DOWN)
 
     def set_partition_state(self, name: str, state: PartitionState) -> None:
-        self._write("update", f"partitionname={partition(name)}", f"state={state.value}")
+        self._commands.write("update", f"partitionname={partition(name)}", f"state={state.value}")
 
     def write_partitions(self, text: str) -> None:
         if self._include is None:
@@ -154,30 +171,30 @@ class CommandLineSlurm:
 
     def reconfigure(self) -> None:
         """Have every daemon read its configuration again."""
-        self._write("reconfigure")
+        self._commands.write("reconfigure")
 
     def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
         free, busy = rules.may_forget(self.nodes(), nodes)
-        if free:
+        for names in node_lists(free):
             with contextlib.suppress(Stale):
-                self._write("delete", f"nodename={node_list(free)}")
+                self._commands.write("delete", f"nodename={names}")
         if busy:
-            raise Retryable(f"jobs are on {node_list(busy)}: not deleted")
+            raise Retryable(f"jobs are on {show(','.join(busy))}: not deleted")
 
     def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
         """One command for all nodes whose other features are the same."""
         for theirs, names in rules.by_other_features(self.nodes(), nodes, prefix, word).items():
             available, active = (",".join([*sorted(kept), prefix + word]) for kept in theirs)
             lists = (f"availablefeatures={available}", f"activefeatures={active}")
-            self._write("update", f"nodename={node_list(names)}", *lists)
+            self._update_nodes(names, *lists)
 
     def signal(self, job: JobId, signal: str) -> None:
-        running = rules.found(self.jobs(), job)
+        running = self.job(job)
         rules.may_signal(running)
-        self._run("scancel", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
+        self._commands.run("scancel", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
 
     def reservations(self) -> Mapping[str, Reservation]:
-        found = reservations.reservations(self._read("scontrol", "--oneliner", "show", "reservations"))
+        found = reservations.reservations(self._commands.read("scontrol", "--oneliner", "show", "reservations"))
         return reservations.with_leftovers(found, list(self._all_partitions().values()))
 
     def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
@@ -185,12 +202,12 @@ class CommandLineSlurm:
         wanted = sorted(set(nodes))
         user = pwd.getpwuid(os.geteuid()).pw_name
         with contextlib.suppress(Stale):
-            self._write("create", *reservations.reserve_words(name, wanted, seconds, user))
+            self._commands.write("create", *reservations.reserve_words(name, wanted, seconds, user))
         held = self.reservations().get(name)
         if held is None or held.nodes != frozenset(wanted):
             raise Stale(f"reservation {name} was not made for {node_list(wanted)}")
         with contextlib.suppress(Stale):
-            self._write("create", *reservations.partition_words(name, wanted))
+            self._commands.write("create", *reservations.partition_words(name, wanted))
 
     def submit_deep(
         self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
@@ -199,26 +216,26 @@ class CommandLineSlurm:
             return
         wanted = sorted(set(nodes))
         if name not in self._all_partitions():
-            self._write("create", *reservations.partition_words(name, wanted))
+            self._commands.write("create", *reservations.partition_words(name, wanted))
         words = reservations.submit_argv(name, wanted, seconds, output)
-        self._run(*words, input=reservations.script(argv))
+        self._commands.run(*words, input=reservations.script(argv))
 
     def extend(self, job: JobId, limit_s: float) -> None:
-        running = rules.found(self.jobs(), job)
+        running = self.job(job)
         rules.may_signal(running)
         limit = rules.limit_minutes(running, limit_s, self._longest_minutes(running.partition))
         if limit is not None:
-            self._write("update", f"jobid={rules.spelled(running)}", f"timelimit={limit}")
+            self._commands.write("update", f"jobid={rules.spelled(running)}", f"timelimit={limit}")
 
     def _longest_minutes(self, partition: str) -> int | None:
         """MaxTime of a partition; None where it has none."""
-        shown = self._read("scontrol", "--oneliner", "show", "partition", words.partition(partition))
+        shown = self._commands.read("scontrol", "--oneliner", "show", "partition", words.partition(partition))
         return partitions.max_minutes(shown)
 
     def set_nice(self, job: JobId, nice: int) -> None:
-        known = rules.found(self.jobs(), job)
+        known = self.job(job)
         rules.may_set_nice(known)
-        self._write("update", f"jobid={rules.spelled(known)}", f"nice={nice}")
+        self._commands.write("update", f"jobid={rules.spelled(known)}", f"nice={nice}")
 
     def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
         """Made, or changed where it is there already: Slurm frees and takes the nodes that differ."""
@@ -226,41 +243,26 @@ class CommandLineSlurm:
         there = self.reservations().get(reservations.kept(name))
         if there is None:
             user = pwd.getpwuid(os.geteuid()).pw_name
-            self._write("create", *reservations.keep_words(name, wanted, seconds, user))
+            self._commands.write("create", *reservations.keep_words(name, wanted, seconds, user))
         else:
-            self._write("update", *reservations.change_words(name, wanted, seconds))
+            self._commands.write("update", *reservations.change_words(name, wanted, seconds))
 
     def free_nodes(self, name: str) -> None:
         with contextlib.suppress(Stale):
-            self._write("delete", f"reservation={reservations.kept(name)}")
+            self._commands.write("delete", f"reservation={reservations.kept(name)}")
 
     def release(self, name: str) -> None:
         reservations.ours(name)
         if any(job.partition == name and not job.is_over for job in self.jobs().values()):
-            self._run("scancel", f"--partition={name}")
+            self._commands.run("scancel", f"--partition={name}")
         for kind in ("partitionname", "reservation"):
             with contextlib.suppress(Stale):
-                self._write("delete", f"{kind}={name}")
+                self._commands.write("delete", f"{kind}={name}")
 
     def _set_state(self, nodes: list[NodeName], state: str, mark: Mark) -> None:
-        if nodes:
-            self._write("update", f"nodename={node_list(nodes)}", f"state={state}", f"reason={reason(str(mark))}")
+        self._update_nodes(nodes, f"state={state}", f"reason={reason(str(mark))}")
 
-    def _write(self, *words: str, timeout_s: float | None = None) -> None:
-        self._run("scontrol", *words, timeout_s=timeout_s)
-
-    def _read(self, *argv: str) -> str:
-        try:
-            answer = self._run(*argv)
-            if answer.truncated:
-                raise Retryable(f"the answer of `{' '.join(argv)}` is too long")
-        except Retryable:
-            self._version = None  # Slurm may just have been upgraded under us: look again next time
-            raise
-        return answer.text
-
-    def _run(self, *argv: str, input: bytes | None = None, timeout_s: float | None = None) -> Completed:
-        try:
-            return run(argv, timeout_s=timeout_s or self._timeout_s, env=self._env, input=input)
-        except Failed as failed:
-            raise refusal(failed) from failed
+    def _update_nodes(self, nodes: Iterable[NodeName], *changes: str) -> None:
+        """One command, unless their names are too long for one."""
+        for names in node_lists(nodes):
+            self._commands.write("update", f"nodename={names}", *changes)

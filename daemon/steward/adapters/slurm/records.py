@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from steward.adapters.process import show
+from steward.adapters.slurm.answer import read_records
 from steward.adapters.slurm.words import expand
 from steward.model.deep_command import PREFIX
 from steward.model.ids import JobId, NodeName
@@ -47,17 +48,22 @@ def jobs(answer: str) -> dict[JobId, Job]:
     return {job.id: job for job in _each(answer, "jobs", _job)}
 
 
-def _each(answer: str, key: str, read: Callable[[Json], T]) -> list[T]:
+def some_jobs(answer: str) -> dict[JobId, Job]:
+    """Those that were asked for by id. Slurm then says nothing of an update: no job may also be no answer."""
+    return {job.id: job for job in _each(answer, "jobs", _job, whole=False)}
+
+
+def _each(answer: str, key: str, read: Callable[[Json], T], *, whole: bool = True) -> list[T]:
     try:
-        whole = json.loads(answer)
-        errors, records, updated = whole.get("errors"), list(whole[key]), _number(whole.get("last_update", 1))
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        found, rest = read_records(answer, key, lambda record: _one(record, key, read))
+        errors, updated = rest.get("errors"), _number(rest.get("last_update", 1))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Retryable(f"cannot read Slurm's {key}: {show(repr(error))} in {show(answer[:200])!r}") from error
     if errors:
         raise Retryable(f"Slurm could not tell its {key}: {show(json.dumps(errors))}")
-    if updated == 0:
+    if whole and updated == 0:
         raise Retryable(f"slurmctld did not answer: {key} that were never updated are not believed")
-    return [_one(record, key, read) for record in records]
+    return found
 
 
 def _one(record: Json, key: str, read: Callable[[Json], T]) -> T:
