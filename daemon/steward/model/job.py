@@ -64,6 +64,11 @@ class Job:
     nodes for it."""
 
     @property
+    def is_part(self) -> bool:
+        """A part of a heterogeneous job, not its leader: Slurm does to all parts what it is told to do to that one."""
+        return self.het_job_id is not None and self.het_job_id != self.id
+
+    @property
     def is_completing(self) -> bool:
         return "COMPLETING" in self.flags
 

@@ -96,6 +96,8 @@ class JobMemory:
     last_nudge: float = 0.0
     nodes: frozenset[NodeName] = frozenset()
     """Every node of its present run (of its last one while it is pending), lost ones included."""
+    parts: frozenset[NodeName] = frozenset()
+    """Every node of the other parts of that run, of a heterogeneous job; this memory is its leader's."""
     started: float | None = None
     """When that run began."""
     excised: frozenset[NodeName] = frozenset()

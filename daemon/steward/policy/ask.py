@@ -13,7 +13,7 @@ from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.decide import Ruling, decide
 from steward.policy.draft import Draft
-from steward.policy.evidence import may_still_turn_up
+from steward.policy.evidence import held_by, may_still_turn_up
 from steward.policy.failure import Failure, Kind, asked
 from steward.policy.rulings import keep_ruling, requeue, requeue_by, standing_promise
 
@@ -110,7 +110,7 @@ def _may_resume(failure: Failure) -> bool:
 
 def _waits_for_exit(job: Job, bad: frozenset[NodeName], draft: Draft) -> bool:
     """Whether a bad node is still on its way out of service, or Slurm still shows a dead one in the job."""
-    for node in sorted(bad & job.nodes):
+    for node in sorted(bad & held_by(job, draft)):
         case, known = draft.case_in_work(node), draft.seen.nodes.get(node)
         if case is not None and case.step is Step.DRAIN and draft.may_touch_nodes:
             return True
@@ -150,7 +150,7 @@ def _waits_for_checks(ask: Ask, job: Job, failure: Failure, failed_at: float, dr
 
 def _looks(key: Key, job: Job, until: float, draft: Draft) -> bool:
     """Ask the job's nodes once for fresh results; whether they are waited for."""
-    connected = frozenset(n for n in job.nodes if (v := draft.seen.agents.get(n)) is not None and v.connected)
+    connected = frozenset(n for n in held_by(job, draft) if (v := draft.seen.agents.get(n)) is not None and v.connected)
     why = Why(rule="resume.check", text=f"job {job.id} failed; is one of its nodes the cause?")
     if connected:
         draft.wish(CheckNow(key=key, why=why, nodes=connected, budget_s=draft.want.resume.check_budget_s))

@@ -145,9 +145,23 @@ def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft)
     return [Evidence(node=node, text=text, at=failed_at)]
 
 
+def nodes_of_parts(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """Those of the other parts of a heterogeneous job."""
+    if job.het_job_id is None:
+        return frozenset()
+    others = (j for j in draft.seen.jobs.values() if j.het_job_id == job.het_job_id and j.id != job.id)
+    return frozenset(node for other in others for node in other.nodes)
+
+
+def held_by(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """The nodes that it has now, those of its other parts too."""
+    mem = draft.jobs.get(job.id)
+    return job.nodes | mem.parts if mem is not None else job.nodes
+
+
 def may_still_turn_up(job: Job, draft: Draft) -> frozenset[NodeName]:
     """Nodes of the job that nobody can speak for yet: late, silent with the second witness still out, or not back since
     the head's start."""
-    nodes = [draft.seen.nodes[n] for n in sorted(job.nodes) if n in draft.seen.nodes]
+    nodes = [draft.seen.nodes[n] for n in sorted(held_by(job, draft)) if n in draft.seen.nodes]
     doubtful = (Standing.LATE, Standing.SILENT)
     return frozenset(n.name for n in nodes if is_awaited(n.name, draft) or standing(n, draft).standing in doubtful)

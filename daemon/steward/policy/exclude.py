@@ -69,9 +69,10 @@ def _new_since(case: Case) -> float | None:
 
 def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
     """What the user excluded himself, also when he changed it since. Nodes that we ever blamed are ours: a list that
-    we wanted to shorten and could not must not look like his."""
+    we wanted to shorten and could not must not look like his. Nor are those that Slurm excludes from one part of a
+    heterogeneous job because another asks for them by name: a list that is set is that of all parts."""
     blamed = {node for attempt in mem.attempts for node in attempt.culprits}
-    return (job.excluded - mem.excluded - blamed) | (mem.excluded_by_user & job.excluded)
+    return ((job.excluded - mem.excluded - blamed) | (mem.excluded_by_user & job.excluded)) - mem.parts
 
 
 def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:

@@ -187,6 +187,7 @@ def _failure(
 
 
 def _against(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
+    held |= mem.parts
     company = bad_company(mem.uid, failed_at, draft)
     others = (_beside(node, company[node]) for node in sorted((held | mem.nodes) & company.keys()))
     return (*evidence(held, mem, failed_at, draft), *others)
@@ -220,7 +221,7 @@ def may_retry(ask: Ask, job: Job, mem: JobMemory, bad: frozenset[NodeName], fail
     flop = ask.attempt > 0 and retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
     in_place = job.batch_host not in bad and ask.node not in bad
     still_in = any(n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable for n in bad & job.nodes)
-    return ask.replay and not flop and in_place and bool(job.nodes - bad) and not still_in
+    return ask.replay and not flop and in_place and bool(job.nodes - bad) and not (still_in or bad & mem.parts)
 
 
 def _exits(ask: Ask, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[TaskExit, ...]:

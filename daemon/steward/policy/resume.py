@@ -13,7 +13,7 @@ from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.policy.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.draft import Draft
-from steward.policy.evidence import Evidence, taken_out_key
+from steward.policy.evidence import Evidence, nodes_of_parts, taken_out_key
 from steward.policy.failure import Kind, told
 from steward.policy.nudge import nudge, slurms_requeue
 from steward.policy.progress import note_saved
@@ -62,7 +62,8 @@ def _remember_by_default(draft: Draft) -> None:
     """Only jobs that ran for a while: by then their shim has told whether they have a wish of their own."""
     for id in sorted(draft.seen.jobs):
         job = draft.seen.jobs[id]
-        if not job.is_active or job.started is None or id in draft.jobs or _refusal_key(job) in draft.noted:
+        is_known = id in draft.jobs or job.is_part or _refusal_key(job) in draft.noted
+        if not job.is_active or job.started is None or is_known:
             continue
         mode = default_for(job, draft.want.resume.defaults)
         if mode is None or not mode.on:
@@ -74,6 +75,7 @@ def _remember_by_default(draft: Draft) -> None:
 
 def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft, *, by_default: bool = False) -> None:
     """`restart` is the run that told of it; Slurm may be further already."""
+    id = _leader(id, draft)
     job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
     if job is None or uid != job.user_id or not (job.is_active or job.is_pending):
         return
@@ -93,6 +95,12 @@ def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft,
     )
     how = f"the site's default for it is {mode.text}" if by_default else f"--auto-resume={mode.text}"
     draft.tell("job.opted_in", f"job {id} is resumed if a node fails ({how})", job=id)
+
+
+def _leader(id: JobId, draft: Draft) -> JobId:
+    """A part of a heterogeneous job speaks for the whole."""
+    job = draft.seen.jobs.get(id)
+    return job.het_job_id if job is not None and job.het_job_id is not None else id
 
 
 def _is_another(job: Job, mem: JobMemory) -> bool:
@@ -133,10 +141,10 @@ def _follow_running(job: Job, draft: Draft) -> None:
         mem = _resumed(job, mem, draft)
     same_run = mem.started == job.started and mem.restarts == job.restarts
     nodes = mem.nodes | job.nodes if same_run else job.nodes
+    parts = nodes_of_parts(job, draft) | (mem.parts if same_run else frozenset())
     excised = mem.excised | (nodes - job.nodes)
-    followed = replace(
-        mem, nodes=nodes, excised=excised, restarts=job.restarts, started=job.started, ended=None, end_text=""
-    )
+    followed = replace(mem, nodes=nodes, parts=parts, excised=excised, restarts=job.restarts, started=job.started)
+    followed = replace(followed, ended=None, end_text="")
     if followed != draft.jobs[job.id]:
         draft.jobs[job.id] = followed
     for node in sorted(nodes - job.nodes):
