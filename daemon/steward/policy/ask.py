@@ -41,8 +41,9 @@ def _answer(ask: Ask, draft: Draft) -> None:
         _stop_unknown(ask, job, failed_at, draft)
         return
     prior = next((a for a in mem.attempts if a.decided_for == ask.id), None)
-    refusal = _refusal(ask, job, draft)
-    if refusal is not None:
+    if ask.uid not in (0, job.user_id):
+        _send_away(ask, job, draft)
+    elif (refusal := _refusal(ask, job, draft)) is not None:
         _stop(ask, refusal, draft)
     elif job.is_pending or job.restarts > ask.restart:
         _tell(ask, Answer.REQUEUE, Why(rule="ask.requeued", text="the job was requeued"), draft)
@@ -60,14 +61,17 @@ def _stop_unknown(ask: Ask, job: Job | None, failed_at: float, draft: Draft) -> 
     _stop(ask, Why(rule="ask.no_job", text=text), draft)
 
 
+def _send_away(ask: Ask, job: Job, draft: Draft) -> None:
+    """Somebody else's ask: no word on the job, which remembers nothing of it."""
+    text = f"uid {ask.uid} asked for a job of uid {job.user_id}"
+    draft.tell("ask.foreign", text, once=f"uid:{ask.id}", level=Level.WARNING, node=ask.node, job=ask.job)
+    _tell(ask, Answer.STOP, Why(rule="ask.foreign", text=text), draft)
+
+
 def _refusal(ask: Ask, job: Job, draft: Draft) -> Why | None:
     """Why nothing but stop can be the answer, whatever the evidence."""
     if not ask.mode.on or not draft.want.resume.enabled:
         return Why(rule="ask.off", text="auto-resume is off for it")
-    if ask.uid not in (0, job.user_id):
-        text = f"uid {ask.uid} asked for a job of uid {job.user_id}"
-        draft.tell("ask.foreign", text, once=f"uid:{ask.id}", level=Level.WARNING, node=ask.node, job=ask.job)
-        return Why(rule="ask.foreign", text=text)
     if not job.is_active and not job.is_pending:
         cleans_up = job.state is JobState.UNKNOWN and job.is_completing  # 22.05 hides what it will be then
         return Why(rule="ask.ended", text="Slurm is ending it" if cleans_up else f"the job is {job.state.value}")

@@ -195,6 +195,7 @@ def test_another_users_word_about_a_job_is_worth_nothing() -> None:
     picture = a_cluster().job().opted_in().then().ask(BATCH, uid=1001).lost("n2")
     assert answers(picture) == [(Answer.STOP, frozenset())]
     assert "ask.foreign" in [event.kind for event in picture.plan().events]
+    assert picture.plan().memory.jobs[7].attempts == ()  # type: ignore[index]
 
 
 def test_a_job_without_the_option_is_never_touched() -> None:
