@@ -9,8 +9,8 @@ Differences, each seen on real 22.05.8, 24.11.5 and 26.05.5 (recordings in tests
   back by `--all`: scontrol heeds its options in their order. Of 150 jobs on nodes with 128 cores, in 24.11.5: 4.7 MB,
   0.19 s of processor time and 76 MB of memory with the cores, 1.2 MB, 0.08 s and 29 MB without. Nothing else differs
   (24.11.5, 26.05.5). 22.05 cannot leave them out, and names those that are used.
-- One job. 22.05 tells of all only; 23.02's scontrol dies of a job that slurmctld does not hold (its source). 24.11 then
-  exits with 0, no error and no job, 26.05 with 1. About a job that was asked for by its id `last_update` is always 0.
+- One job. 22.05 tells of all only; 23.02's scontrol dies of a job that slurmctld does not hold (its source). Later ones
+  then exit with 0, no error and no job. About what was asked for by its id `last_update` is always 0.
 - Node lists. Before 23.11 nothing may follow a bracket but a comma (`Invalid node name specified`).
 - Numbers. v0.0.38 prints plain ones (null where there is none); later ones `{"set", "infinite", "number"}`.
 - Node state. v0.0.38: `state` is the base in lower case, `state_flags` a list; later: one list, the base first.
