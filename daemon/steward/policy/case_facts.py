@@ -187,8 +187,8 @@ def _no_good(scene: Scene) -> bool:
     if is_light(scene.case):
         return False
     if scene.case.step is Step.LAUNCH:
-        listed = scene.draft.seen.instances.values()
-        return any(i.token == scene.case.token and i.state.is_dead for i in listed) and scene.instance is None
+        launched = scene.draft.overview.instances_with(scene.case.token)
+        return any(i.state.is_dead for i in launched) and scene.instance is None
     if scene.setup is not None and failure(scene.setup, scene.view):
         return True
     if scene.case.stand_in is not None and is_spoilt(scene.case.stand_in, scene.draft):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from steward.model.case import Case, Step
 from steward.model.health import Advice
 from steward.model.ids import InstanceId, Key
-from steward.model.instance import Instance, InstanceState
+from steward.model.instance import Instance
 from steward.policy.draft import Draft
 from steward.policy.spares import free_spare, loan_of, needs_spare, shortage
 
@@ -27,8 +27,7 @@ def stale_instances(case: Case, draft: Draft) -> list[Instance]:
 
 def _alive(case: Case, draft: Draft) -> list[Instance]:
     """Every instance of the node that can still be terminated (a stopped one too)."""
-    listed = draft.seen.instances.values()
-    return [i for i in listed if i.node == case.node and i.state is not InstanceState.GONE]
+    return draft.instances_of(case.node)
 
 
 def note_old_instance(case: Case, draft: Draft) -> Case:

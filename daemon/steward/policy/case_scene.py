@@ -54,7 +54,7 @@ class Scene:
         """The instance that was launched for this try, when the provider lists it as alive."""
         if needs_spare(self.case, self.draft):
             return loan_of(self.case, self.draft)
-        found = [i for i in self.draft.seen.instances.values() if i.token == self.case.token and not i.state.is_dead]
+        found = [i for i in self.draft.overview.instances_with(self.case.token) if not i.state.is_dead]
         return min(found, key=lambda i: i.id) if found else None
 
     @property

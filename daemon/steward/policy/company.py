@@ -3,29 +3,28 @@
 from collections.abc import Mapping, Sequence
 
 from steward.model.ids import NodeName
-from steward.model.job import Job, JobState
+from steward.model.job import Job
 from steward.policy.draft import Draft
 
 LEAST_USERS = 2
-FAILED = frozenset({JobState.FAILED, JobState.NODE_FAIL, JobState.BOOT_FAIL})
 
 
 def bad_company(uid: int, around: float, draft: Draft) -> Mapping[NodeName, Sequence[Job]]:
     """Nodes on which alone jobs of several users other than `uid` failed around a time (Unix s), with those jobs; none
     when most nodes are like that: then it is nothing of theirs."""
-    failures = _failures(uid, around, draft)
-    bad = {node: jobs for node, jobs in failures.items() if users(jobs) >= LEAST_USERS}
-    return {} if len(bad) * 2 > len(draft.seen.nodes) else bad
+    if (uid, around) not in draft.companies:
+        failures = _failures(uid, around, draft)
+        bad = {node: jobs for node, jobs in failures.items() if users(jobs) >= LEAST_USERS}
+        draft.companies[uid, around] = {} if len(bad) * 2 > len(draft.seen.nodes) else bad
+    return draft.companies[uid, around]
 
 
 def _failures(uid: int, around: float, draft: Draft) -> dict[NodeName, list[Job]]:
     rules = draft.want.resume
     first, last = around - rules.evidence_before_s, around + rules.evidence_after_s
     found: dict[NodeName, list[Job]] = {}
-    for id in sorted(draft.seen.jobs):
-        job = draft.seen.jobs[id]
-        alone = len(job.nodes) == 1 and job.user_id != uid and job.state in FAILED
-        if alone and job.ended is not None and first <= job.ended <= last:
+    for job in draft.overview.failed_alone:
+        if job.user_id != uid and job.ended is not None and first <= job.ended <= last:
             found.setdefault(next(iter(job.nodes)), []).append(job)
     return found
 

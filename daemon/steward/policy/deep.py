@@ -8,7 +8,7 @@ from steward.model.deep_command import PREFIX, slurm_name
 from steward.model.ids import Key
 from steward.model.why import Why
 from steward.policy.deep_asks import ask_suspects, sweep
-from steward.policy.deep_crowd import crowd_of
+from steward.policy.deep_crowd import Crowd
 from steward.policy.deep_facts import QUESTIONS
 from steward.policy.deep_scene import DeepScene
 from steward.policy.deep_start import Start, is_awaited, start_of
@@ -49,9 +49,9 @@ def _ask(draft: Draft) -> None:
     if not rules.enabled or not draft.may_touch_nodes:
         return
     if rules.suspects and _may_have_suspects(draft) and (doubts := suspects(draft)):
-        ask_suspects(doubts, crowd_of(draft), draft)
+        ask_suspects(doubts, Crowd(draft), draft)
     if rules.sweep_period_s:
-        sweep(crowd_of(draft), draft)
+        sweep(Crowd(draft), draft)
 
 
 def _may_have_suspects(draft: Draft) -> bool:
@@ -74,9 +74,9 @@ def _urgency(run: DeepRun) -> tuple[int, float, str]:
 
 def _move(run: DeepRun, draft: Draft) -> None:
     for _ in range(MOST_MOVES):
-        scene = DeepScene(run=run, crowd=crowd_of(draft), draft=draft)
+        scene = DeepScene(run=run, crowd=Crowd(draft), draft=draft)
         if run.state is DeepState.WAITING:
-            run = draft.deeps[run.id] = settled(run, scene)
+            run = draft.runs.keep(settled(run, scene))
             scene = replace(scene, run=run)
         fact = next((f for f in facts_of(run.state) if QUESTIONS[f](scene)), None)
         if fact is None:
@@ -84,9 +84,9 @@ def _move(run: DeepRun, draft: Draft) -> None:
         state = TABLE[run.state, fact]
         text = f"deep check {run.id}: {run.state.value} -> {state.value}: {fact.value}"
         text += f" ({scene.job_end})" if fact in (DeepFact.INTERRUPTED, DeepFact.ENDED) else ""
-        run = draft.deeps[run.id] = entered(scene, fact, state)
+        run = draft.runs.keep(entered(scene, fact, state))
         draft.tell(f"deep.{state.value}", text)
-    wish_for(DeepScene(run=run, crowd=crowd_of(draft), draft=draft))
+    wish_for(DeepScene(run=run, crowd=Crowd(draft), draft=draft))
 
 
 def _release(draft: Draft) -> None:
@@ -110,4 +110,4 @@ def _prune(draft: Draft) -> None:
     over = sorted((run for run in draft.deeps.values() if run.ended is not None), key=lambda run: run.ended or 0.0)
     old = [run for run in over if draft.now >= (run.ended or 0.0) + KEPT_S]
     for run in {each.id: each for each in (*old, *over[: max(0, len(over) - RUNS_KEPT)])}.values():
-        del draft.deeps[run.id]
+        draft.runs.forget(run.id)

@@ -27,7 +27,7 @@ def sweep(crowd: Crowd, draft: Draft) -> None:
     if crowd.jobs or any(run.is_open for run in draft.deeps.values()):
         return
     due = [name for name in crowd.idle if _may_sweep(name, draft) and not _had(name, rules.sweep_period_s, draft)]
-    chosen = sorted(due, key=lambda name: (_last(name, draft), len(name), name))[: crowd.room(draft)]
+    chosen = sorted(due, key=lambda name: (_last(name, draft), len(name), name))[: crowd.room()]
     if chosen:
         new_run(DeepCause.SWEEP, "steward", ALL_KINDS, frozenset(chosen), draft)
 

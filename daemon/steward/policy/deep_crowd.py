@@ -1,64 +1,75 @@
 """Who else could use the nodes of deep checks: idle nodes, users' waiting jobs, other reservations."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import cached_property
 
 from steward.model.deep import DeepCause, DeepRun
-from steward.model.deep_command import PREFIX
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
-from steward.model.node import Node, NodeBase
+from steward.model.node import Node
 from steward.model.reservation import Reservation
 from steward.policy.draft import Draft
 
-_WAITS_FOR_NODES = ("None", "Resources", "Priority", "ReqNodeNotAvail", "Reservation")
-"""Slurm's reasons of jobs that would start if nodes were free; others wait for a time, a person, a limit or a job."""
 STARTS_BY_ITSELF_S = 5.0
 """A job for which enough other nodes are idle has started by then, or cannot use them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
-    """Of one picture. `idle` are nodes on which Slurm would start a job now, those of deep checks left out; `held`
-    those that deep checks of nodes in service have or asked for."""
+    """Of one picture, and of the deep checks as they are when something of it is first asked for."""
 
-    idle: frozenset[NodeName]
-    held: frozenset[NodeName]
-    jobs: tuple[Job, ...]
-    foreign: frozenset[NodeName]
-    """Nodes in reservations of others, from now to the end of a deep check that would begin now."""
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._free_for: dict[JobId, frozenset[NodeName]] = {}
 
-    def needed(self, node: Node, draft: Draft) -> Job | None:
+    @cached_property
+    def idle(self) -> frozenset[NodeName]:
+        """Nodes on which Slurm would start a job now, those of deep checks left out."""
+        return self._draft.overview.idle.difference(self._draft.runs.holding, self.foreign)
+
+    @cached_property
+    def held(self) -> frozenset[NodeName]:
+        """Nodes in service that deep checks have or asked for."""
+        holding = self._draft.runs.holding.items()
+        return frozenset(node for node, runs in holding if any(r.cause is not DeepCause.ON_START for r in runs))
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """Users' jobs that would start if nodes were free."""
+        return self._draft.overview.waiting
+
+    @cached_property
+    def foreign(self) -> frozenset[NodeName]:
+        """Nodes in reservations of others, from now to the end of a deep check that would begin now."""
+        draft = self._draft
+        until = draft.now + draft.want.deep.budget_s + draft.want.deep.start_timeout_s
+        found = [r for r in draft.seen.reservations.values() if not r.is_ours and r.starts <= until]
+        others = [r for r in found if draft.now < r.ends]
+        return frozenset(node for each in others for node in each.nodes if not _is_repaired_for(each, node, draft))
+
+    def needed(self, node: Node) -> Job | None:
         """A user's waiting job that could use this node and would not start on others at once."""
-        return next((job for job in self.jobs if self._needs(job, node, draft)), None)
+        return next((job for job in self.jobs if self._needs(job, node)), None)
 
-    def _needs(self, job: Job, node: Node, draft: Draft) -> bool:
-        parts = set(job.partition.split(","))
-        if not parts & node.partitions or node.name in job.excluded:
+    def _needs(self, job: Job, node: Node) -> bool:
+        if node.name not in self._draft.overview.nodes_of(job.partition) or node.name in job.excluded:
             return False
-        others = [
-            n for n in self.idle - {node.name} if parts & draft.seen.nodes[n].partitions and n not in job.excluded
-        ]
         since = job.eligible or job.submitted or 0.0
-        draft.wake(since + STARTS_BY_ITSELF_S)
-        return len(others) < max(1, job.node_count) or draft.now >= since + STARTS_BY_ITSELF_S
+        self._draft.wake(since + STARTS_BY_ITSELF_S)
+        if self._draft.now >= since + STARTS_BY_ITSELF_S:
+            return True
+        free = self._free(job)
+        return len(free) - (node.name in free) < max(1, job.node_count)
 
-    def room(self, draft: Draft) -> int:
+    def _free(self, job: Job) -> frozenset[NodeName]:
+        if job.id not in self._free_for:
+            self._free_for[job.id] = (self.idle & self._draft.overview.nodes_of(job.partition)) - job.excluded
+        return self._free_for[job.id]
+
+    def room(self) -> int:
         """How many more nodes in service may be taken for deep checks; one that is idle stays while jobs wait."""
-        rules, free = draft.want.deep, len(self.idle)
+        rules, free = self._draft.want.deep, len(self.idle)
         most = max(rules.at_once_min, int(rules.at_once_fraction * (free + len(self.held))))
         return max(0, min(most - len(self.held), free - 1 if self.jobs else free))
-
-
-def crowd_of(draft: Draft) -> Crowd:
-    runs = [run for run in draft.deeps.values() if run.has_nodes]
-    taken = frozenset(node for run in runs for node in nodes_of(run))
-    held = frozenset(node for run in runs if run.cause is not DeepCause.ON_START for node in nodes_of(run))
-    idle = frozenset(name for name, node in draft.seen.nodes.items() if is_idle(node)) - taken
-    until = draft.now + draft.want.deep.budget_s + draft.want.deep.start_timeout_s
-    others = [r for r in draft.seen.reservations.values() if not r.is_ours and r.starts <= until and draft.now < r.ends]
-    foreign = frozenset(node for each in others for node in each.nodes if not _is_repaired_for(each, node, draft))
-    return Crowd(idle=idle - foreign, held=held, jobs=tuple(waiting_jobs(draft)), foreign=foreign)
 
 
 def _is_repaired_for(reservation: Reservation, node: NodeName, draft: Draft) -> bool:
@@ -66,23 +77,10 @@ def _is_repaired_for(reservation: Reservation, node: NodeName, draft: Draft) -> 
     return reservation.kept_for is not None and draft.open_case(node) is not None
 
 
-def is_idle(node: Node) -> bool:
-    """Slurm would start a job on it now."""
-    return node.base is NodeBase.IDLE and node.is_schedulable and not node.is_busy and node.is_powered
-
-
-def waiting_jobs(draft: Draft) -> Iterable[Job]:
+def waiting_jobs(draft: Draft) -> Sequence[Job]:
     """Users' jobs that would start if nodes were free."""
-    for job in draft.seen.jobs.values():
-        is_ready = job.is_pending and not job.partition.startswith(PREFIX) and (job.eligible or 0.0) <= draft.now
-        if is_ready and (not job.reason or job.reason.startswith(_WAITS_FOR_NODES)):
-            yield job
-
-
-def nodes_of(run: DeepRun) -> frozenset[NodeName]:
-    """Those that it is not over for yet."""
-    return run.nodes - run.results.keys()
+    return draft.overview.waiting
 
 
 def is_in_other_run(node: NodeName, run: DeepRun, draft: Draft) -> bool:
-    return any(other.has_nodes and other.id != run.id and node in nodes_of(other) for other in draft.deeps.values())
+    return any(other.id != run.id for other in draft.runs.holding.get(node, ()))

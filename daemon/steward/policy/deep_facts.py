@@ -32,7 +32,7 @@ def _yielded(scene: DeepScene) -> bool:
     if scene.run.cause is DeepCause.ON_START:
         return False
     known = (scene.draft.seen.nodes.get(name) for name in scene.nodes)
-    return any(node is not None and scene.crowd.needed(node, scene.draft) for node in known)
+    return any(node is not None and scene.crowd.needed(node) for node in known)
 
 
 def _started(scene: DeepScene) -> bool:

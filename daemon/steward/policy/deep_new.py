@@ -29,7 +29,7 @@ def new_run(
     )
     draft.next_case += 1
     draft.wake(draft.now + SOON_S)
-    draft.deeps[run.id] = run
+    draft.runs.keep(run)
     words = ", ".join(sorted(kind.value for kind in kinds))
     draft.tell("deep.asked", f"deep check {run.id} ({words}) of {len(nodes)} nodes: {cause.value}, by {who}")
     return run

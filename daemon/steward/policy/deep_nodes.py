@@ -43,7 +43,7 @@ def _in_service(node: Node, crowd: Crowd, draft: Draft) -> Hurdle | None:
         return Hurdle(text="it is in a reservation of somebody else")
     if node.is_busy:
         return Hurdle(text="jobs run on it")
-    if (job := crowd.needed(node, draft)) is not None:
+    if (job := crowd.needed(node)) is not None:
         return Hurdle(text=f"job {job.id} waits and could use it")
     return None if node.name in crowd.idle else Hurdle(text="it is not idle")
 
@@ -56,7 +56,7 @@ def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
     if not free or (len(free) < len(left) and draft.now < gathered):
         draft.wake(gathered)
         return frozenset()
-    room = len(free) if run.cause is DeepCause.ON_START else crowd.room(draft)
+    room = len(free) if run.cause is DeepCause.ON_START else crowd.room()
     taken = free[:room]
     alone = len(taken) == 1 and run.kinds == {DeepKind.CONNECTIVITY}
     return frozenset() if alone else frozenset(taken)

@@ -36,8 +36,7 @@ class DeepScene:
     @property
     def job(self) -> Job | None:
         """Its newest; nobody else can use its partition."""
-        mine = [job for job in self.draft.seen.jobs.values() if job.partition == self.name]
-        return max(mine, key=lambda job: job.id, default=None)
+        return max(self.draft.overview.jobs_of(self.name), key=lambda job: job.id, default=None)
 
     @property
     def job_end(self) -> str:

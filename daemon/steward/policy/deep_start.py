@@ -28,7 +28,7 @@ class Start(Enum):
 
 def start_of(node: NodeName, waiter: str, draft: Draft) -> Start:
     """`waiter` is the token of the slot or repair that has a new machine. Changes nothing."""
-    runs = _runs(waiter, draft)
+    runs = draft.runs.of(waiter)
     if not runs and not start_kinds(node, draft):
         return Start.NONE
     last = max(runs, key=lambda run: (run.asked, run.id), default=None)
@@ -44,7 +44,7 @@ def start_of(node: NodeName, waiter: str, draft: Draft) -> Start:
 
 def ask_start(node: NodeName, waiter: str, draft: Draft) -> None:
     """Have the node deep-checked for this waiter, unless that goes on or is over."""
-    runs, kinds = _runs(waiter, draft), start_kinds(node, draft)
+    runs, kinds = draft.runs.of(waiter), start_kinds(node, draft)
     unclear = all(not run.is_open and run.results.get(node) is DeepResult.INCONCLUSIVE for run in runs)
     if kinds and unclear and len(runs) < MOST_RUNS:
         new_run(DeepCause.ON_START, "steward", kinds, frozenset({node}), draft, waiter=waiter)
@@ -52,7 +52,7 @@ def ask_start(node: NodeName, waiter: str, draft: Draft) -> None:
 
 def why_failed(waiter: str, draft: Draft) -> str:
     """What the last deep check of this waiter rests on."""
-    last = max(_runs(waiter, draft), key=lambda run: (run.asked, run.id), default=None)
+    last = max(draft.runs.of(waiter), key=lambda run: (run.asked, run.id), default=None)
     return "; ".join(last.why.values()) if last else ""
 
 
@@ -88,7 +88,3 @@ def is_awaited(run: DeepRun, draft: Draft) -> bool:
 def _is_held(node: NodeName, run: DeepRun, draft: Draft) -> bool:
     found = draft.seen.reservations.get(slurm_name(run.token))
     return found is not None and bool(found.ends) and node in found.nodes
-
-
-def _runs(waiter: str, draft: Draft) -> list[DeepRun]:
-    return [run for run in draft.deeps.values() if run.waiter == waiter]

@@ -60,7 +60,7 @@ def _taking(run: DeepRun, nodes: frozenset[NodeName], draft: Draft) -> DeepRun:
     if rest:
         number = 1 + sum(other.startswith(f"{run.id.split('-')[0]}-") for other in draft.deeps)
         id = f"{run.id.split('-')[0]}-b{number}"
-        draft.deeps[id] = replace(run, id=id, nodes=rest, results={}, why={}, entered=draft.now)
+        draft.runs.keep(replace(run, id=id, nodes=rest, results={}, why={}, entered=draft.now))
     kinds = run.kinds if len(nodes) > 1 else run.kinds - {DeepKind.CONNECTIVITY}
     if kinds != run.kinds:
         draft.tell("deep.alone", f"deep check {run.id}: {min(nodes)} is measured alone, there is no second node")

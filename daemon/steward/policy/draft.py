@@ -4,7 +4,7 @@ The only mutable thing in the policy, and it lives for one call of `plan`. Each 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -15,12 +15,15 @@ from steward.model.events import Event, Level
 from steward.model.group import Role
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan, stops_last
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
+from steward.policy.deep_runs import DeepRuns
+from steward.policy.overview import Overview
 from steward.policy.slot_of import slot_of
 from steward.policy.trust import hushed
 
@@ -33,33 +36,30 @@ class Draft:
 
     def __init__(self, seen: Observed, want: Desired, memory: Memory, now: float) -> None:
         self.seen = hushed(seen, memory.trials, canaries=want.health.canary_node_count > 0)
-        self.want = want
-        self.now = now
-        self.paused = memory.paused
+        self.want, self.now = want, now
+        self.overview = Overview(self.seen, now)
+        self.companies: dict[tuple[int, float], Mapping[NodeName, Sequence[Job]]] = {}
+        """What `bad_company` found, by what it was asked."""
+        self.paused, self.looked = memory.paused, memory.looked
         self.next_case = memory.next_case
-        self.looked = memory.looked
-        self.breakers_reset = memory.breakers_reset
-        self.breaker_resets = memory.breaker_resets
+        self.breakers_reset, self.breaker_resets = memory.breakers_reset, memory.breaker_resets
         self.trials = dict(memory.trials)
         self.cases = dict(memory.cases)
         self.jobs, self.ledger = dict(memory.jobs), dict(memory.ledger)
-        self.incidents = dict(memory.incidents)
-        self.breakers = dict(memory.breakers)
-        self.asked = dict(memory.asked)
-        self.noted = dict(memory.noted)
-        self.history = dict(memory.history)
-        self.agents = dict(memory.agents)
-        self.remedies = dict(memory.remedies)
-        self.mishaps = dict(memory.mishaps)
+        self.incidents, self.breakers = dict(memory.incidents), dict(memory.breakers)
+        self.asked, self.noted = dict(memory.asked), dict(memory.noted)
+        self.history, self.agents = dict(memory.history), dict(memory.agents)
+        self.remedies, self.mishaps = dict(memory.remedies), dict(memory.mishaps)
         self.served = dict(memory.served)
         self.cluster = memory.cluster
         self.groups = dict(memory.groups)
         self.records = dict(memory.slots)
         """The slots of API groups; `slots` are the nodes we may repair."""
-        self.gates = dict(memory.gates)
-        self.operations = dict(memory.operations)
+        self.gates, self.operations = dict(memory.gates), dict(memory.operations)
         self.client_tokens = dict(memory.client_tokens)
         self.deeps = dict(memory.deeps)
+        """Read only: `runs` changes them."""
+        self.runs = DeepRuns(self.deeps)
         self.baselines = dict(memory.baselines)
         self.launching = sum(1 for record in self.records.values() if record.step is SlotStep.LAUNCH)
         self._members: defaultdict[str, dict[NodeName, None]] | None = None

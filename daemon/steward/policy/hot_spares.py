@@ -14,8 +14,9 @@ from steward.model.keep import Lent
 from steward.model.reservation import Reservation, hot_name
 from steward.model.resume import JobMemory
 from steward.model.why import Why
-from steward.policy.deep_crowd import is_idle, waiting_jobs
+from steward.policy.deep_crowd import waiting_jobs
 from steward.policy.draft import Draft
+from steward.policy.overview import is_idle
 from steward.policy.places import Places
 from steward.policy.verdict import Standing, standing, worst
 

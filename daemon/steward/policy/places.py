@@ -1,16 +1,13 @@
 """Where a resumed job can run: which of its nodes are sound, which others are free, and who else waits for them."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from steward.model.action import DownNode, DrainNode
 from steward.model.case import Step
 from steward.model.ids import NodeName
 from steward.model.job import Job
-from steward.model.node import Node
 from steward.model.reservation import Reservation, keep_name
 from steward.model.resume import JobMemory
-from steward.policy.deep_crowd import is_idle, waiting_jobs
 from steward.policy.draft import Draft
 from steward.policy.exclude import culprits, users_own
 
@@ -47,20 +44,18 @@ class Places:
 
 def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
     going = {a.node for a in draft.actions if isinstance(a, DownNode | DrainNode)}
-    lost = {name for name in mem.nodes if name in going or not _is_sound(name, draft)} | (
-        culprits(mem, draft) & mem.nodes
-    )
-    excluded = users_own(job, mem) | culprits(mem, draft)
+    blamed = culprits(mem, draft)
+    lost = {name for name in mem.nodes if name in going or not _is_sound(name, draft)} | (blamed & mem.nodes)
     reserved = _reserved(job, draft)
-    own = frozenset(mem.nodes - lost - reserved - _taken(job, draft))
-    fits = {n.name for n in draft.seen.nodes.values() if is_idle(n) and _is_in_partition(job, n)} - excluded - going
+    own = frozenset(name for name in mem.nodes - lost - reserved if not _is_taken(name, job, draft))
+    fits = draft.overview.idle_of(job.partition).difference(users_own(job, mem), blamed, going)
     hot = frozenset(node for each in draft.seen.reservations.values() if each.hot_group for node in each.nodes & fits)
     return Places(
         need=max(1, job.node_count, len(mem.nodes)),
         own=own,
         free=own & fits,
-        others=frozenset(name for name in fits - own - reserved - mem.nodes if draft.open_case(name) is None),
-        hot=frozenset(name for name in hot - own if draft.open_case(name) is None),
+        others=fits.difference(own, reserved, mem.nodes, draft.nodes_in_repair),
+        hot=hot.difference(own, draft.nodes_in_repair),
         lost=frozenset(lost),
         coming=frozenset(name for name in lost - reserved if name in draft.seen.nodes and _is_repaired(name, draft)),
     )
@@ -71,14 +66,9 @@ def _is_sound(name: NodeName, draft: Draft) -> bool:
     return node is not None and node.is_schedulable and draft.case_in_work(name) is None
 
 
-def _taken(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Nodes of other jobs that run."""
-    others = (other for other in draft.seen.jobs.values() if other.is_active and other.id != job.id)
-    return frozenset(node for other in others for node in other.nodes)
-
-
-def _is_in_partition(job: Job, node: Node) -> bool:
-    return bool(node.partitions & set(job.partition.split(",")))
+def _is_taken(name: NodeName, job: Job, draft: Draft) -> bool:
+    """Another job runs on it."""
+    return any(id != job.id for id in draft.overview.running_on.get(name, ()))
 
 
 def _reserved(job: Job, draft: Draft) -> frozenset[NodeName]:
@@ -109,10 +99,21 @@ def _is_repaired(name: NodeName, draft: Draft) -> bool:
 
 def rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> tuple[Job, ...]:
     """Jobs that wait for nodes and could run if these were theirs."""
-    idle = {n.name for n in draft.seen.nodes.values() if is_idle(n) or (n.name in nodes and n.is_schedulable)}
-    return tuple(other for other in waiting_jobs(draft) if other.id != job.id and _fits(other, idle, nodes, draft))
+    fit: dict[tuple[str, int, frozenset[NodeName]], bool] = {}
+    """By all that is asked of a job here: many that wait are alike."""
+    found = []
+    for other in draft.overview.waiting:
+        alike = (other.partition, other.node_count, other.excluded)
+        if alike not in fit:
+            fit[alike] = _fits(other, nodes, draft)
+        if fit[alike] and other.id != job.id:
+            found.append(other)
+    return tuple(found)
 
 
-def _fits(other: Job, idle: Iterable[NodeName], nodes: frozenset[NodeName], draft: Draft) -> bool:
-    usable = {n for n in idle if _is_in_partition(other, draft.seen.nodes[n]) and n not in other.excluded}
+def _fits(other: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
+    known = draft.seen.nodes
+    sound = {name for name in nodes if name in known and known[name].is_schedulable}
+    theirs = draft.overview.nodes_of(other.partition)
+    usable = (draft.overview.idle_of(other.partition) | (sound & theirs)) - other.excluded
     return bool(usable & nodes) and len(usable) >= max(1, other.node_count)
