@@ -1,5 +1,5 @@
-"""Slurm's JSON, one record after the other: of the hundred megabytes of ten thousand jobs json.loads makes several times
-as much, and keeps every other thread from running meanwhile: agents would seem silent."""
+"""Slurm's JSON, one record after the other: of a hundred megabytes, which ten thousand jobs have, json.loads makes
+several times as much, and keeps every other thread from running meanwhile: agents would seem silent."""
 
 import json
 import re
