@@ -120,7 +120,8 @@ def test_many_requeues_in_a_row_leave_none_stuck(story: Story, pytestconfig: pyt
     times: int = pytestconfig.getoption("--requeues")
     script = story.script("job.sh", "echo $SLURM_RESTART_COUNT >>runs; sleep 600\n")
     job = story.submit(script, "--auto-resume=1", "-N6", "--exclusive")
-    story.wait_state(job, "RUNNING")
+    # Slurm loses the SIGTERM for a script that it is just starting: that one would last until KillWait (30 s) is over.
+    story.wait("run 0 has begun", partial(has_line, story, "runs", "0"))
     for number in range(1, times + 1):
         story.wait("opted in is known", lambda: str(job) in str(story.get("/v1/jobs")), 10.0)
         story.bed.run(["scontrol", "requeue", str(job)])
