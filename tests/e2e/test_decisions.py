@@ -118,14 +118,14 @@ def has_line(story: Story, name: str, line: str) -> bool:
 def test_many_requeues_in_a_row_leave_none_stuck(story: Story, pytestconfig: pytest.Config) -> None:
     """Three seconds each; `--requeues 100` for more."""
     times: int = pytestconfig.getoption("--requeues")
-    script = story.script("job.sh", "echo $SLURM_RESTART_COUNT >>runs; sleep 600\n")
+    script = story.script("job.sh", "echo ${SLURM_RESTART_COUNT:-0} >>runs; sleep 600\n")
     job = story.submit(script, "--auto-resume=1", "-N6", "--exclusive")
-    # Slurm loses the SIGTERM for a script that it is just starting: that one would last until KillWait (30 s) is over.
     story.wait("run 0 has begun", partial(has_line, story, "runs", "0"))
     for number in range(1, times + 1):
         story.wait("opted in is known", lambda: str(job) in str(story.get("/v1/jobs")), 10.0)
         story.bed.run(["scontrol", "requeue", str(job)])
-        story.wait(f"run {number} has begun", partial(has_line, story, "runs", str(number)), 30.0)
+        # Slurm may lose the SIGTERM for a script that it is just starting: that one lasts until KillWait (30 s) is over.
+        story.wait(f"run {number} has begun", partial(has_line, story, "runs", str(number)), 45.0)
     assert story.job(job).restarts == times
     story.bed.run(["scancel", str(job)])
 
