@@ -124,7 +124,7 @@ def test_many_requeues_in_a_row_leave_none_stuck(story: Story, pytestconfig: pyt
     for number in range(1, times + 1):
         story.wait("opted in is known", lambda: str(job) in str(story.get("/v1/jobs")), 10.0)
         story.bed.run(["scontrol", "requeue", str(job)])
-        # Slurm may lose the SIGTERM for a script that it is just starting: that one lasts until KillWait (30 s) is over.
+        # Slurm may lose the SIGTERM for a script that it is just starting: that one lasts until KillWait (30 s).
         story.wait(f"run {number} has begun", partial(has_line, story, "runs", str(number)), 45.0)
     assert story.job(job).restarts == times
     story.bed.run(["scancel", str(job)])
