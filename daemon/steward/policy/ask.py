@@ -43,8 +43,10 @@ def _answer(ask: Ask, draft: Draft) -> None:
     prior = next((a for a in mem.attempts if a.decided_for == ask.id), None)
     if ask.uid not in (0, job.user_id):
         _send_away(ask, job, draft)
-    elif (refusal := _refusal(ask, job, draft)) is not None:
-        _stop(ask, refusal, draft)
+    elif not ask.mode.on or not draft.want.resume.enabled:
+        _stop(ask, Why(rule="ask.off", text="auto-resume is off for it"), draft)
+    elif not job.is_active and not job.is_pending:
+        _let_end(ask, job, draft)
     elif job.is_pending or job.restarts > ask.restart:
         _tell(ask, Answer.REQUEUE, Why(rule="ask.requeued", text="the job was requeued"), draft)
     elif prior is not None:
@@ -57,8 +59,15 @@ def _stop_unknown(ask: Ask, job: Job | None, failed_at: float, draft: Draft) -> 
     if job is None and draft.now < failed_at + 1.0:
         draft.wake(failed_at + 1.0)
         return
-    text = "Slurm does not know the job" if job is None else "the job did not ask to be resumed"
-    _stop(ask, Why(rule="ask.no_job", text=text), draft)
+    _stop(ask, Why(rule="ask.no_job", text=_why_unknown(job)), draft)
+
+
+def _why_unknown(job: Job | None) -> str:
+    if job is None:
+        return "Slurm does not know the job"
+    if job.is_part:
+        return f"the script of job {job.het_job_id} asks for its parts"
+    return "the job did not ask to be resumed"
 
 
 def _send_away(ask: Ask, job: Job, draft: Draft) -> None:
@@ -68,14 +77,11 @@ def _send_away(ask: Ask, job: Job, draft: Draft) -> None:
     _tell(ask, Answer.STOP, Why(rule="ask.foreign", text=text), draft)
 
 
-def _refusal(ask: Ask, job: Job, draft: Draft) -> Why | None:
-    """Why nothing but stop can be the answer, whatever the evidence."""
-    if not ask.mode.on or not draft.want.resume.enabled:
-        return Why(rule="ask.off", text="auto-resume is off for it")
-    if not job.is_active and not job.is_pending:
-        cleans_up = job.state is JobState.UNKNOWN and job.is_completing  # 22.05 hides what it will be then
-        return Why(rule="ask.ended", text="Slurm is ending it" if cleans_up else f"the job is {job.state.value}")
-    return None
+def _let_end(ask: Ask, job: Job, draft: Draft) -> None:
+    """Slurm ends this run. No ruling: what becomes of the job is seen, and ruled on, when it has ended."""
+    cleans_up = job.state is JobState.UNKNOWN and job.is_completing  # 22.05 hides what it will be then
+    text = "Slurm is ending it" if cleans_up else f"the job is {job.state.value}"
+    _tell(ask, Answer.STOP, Why(rule="ask.ended", text=text), draft)
 
 
 def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool, draft: Draft) -> None:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.action import AllowRequeue, AnswerAsk, CheckNow, DownNode, RequeueJob
+from steward.model.action import AnswerAsk, CheckNow, DownNode, RequeueJob
 from steward.model.ask import Answer, AskKind
 from steward.model.case import Step
 from steward.model.health import Severity
+from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.observed import Freshness, Witness
-from steward.model.resume_mode import ResumeMode
 from steward.policy.controls import pause
 from tests.builders.picture import T0, Picture, a_cluster, names
 
@@ -185,33 +185,21 @@ def test_a_job_that_is_over_is_not_resumed_whatever_the_evidence(state: JobState
     assert answers(picture) == [(Answer.STOP, frozenset())]
 
 
+@pytest.mark.parametrize(("state", "flags"), [(JobState.UNKNOWN, {"COMPLETING"}), (JobState.FAILED, set())])
+def test_what_slurm_ends_is_let_go_without_a_ruling_which_is_made_when_it_is_seen_to_have_ended(
+    state: JobState, flags: set[str]
+) -> None:
+    """A node is marked DOWN, or a job makes room: the script asks while Slurm ends it, and is requeued after that."""
+    told = asked(BATCH).change_job(state=state, flags=frozenset(flags)).plan()
+    assert [a.answer for a in told.actions if isinstance(a, AnswerAsk)] == [Answer.STOP]
+    assert told.memory.jobs[JobId(7)].attempts == ()
+    assert "job.decided" not in [event.kind for event in told.events]
+
+
 def test_a_job_whose_budget_is_spent_stops_and_says_so() -> None:
     picture = asked(BATCH).resume(max_resumes=0).lost("n2")
     assert answers(picture) == [(Answer.STOP, frozenset())]
     assert "resume.budget" in str(picture.plan().events)
-
-
-def test_another_users_word_about_a_job_is_worth_nothing() -> None:
-    picture = a_cluster().job().opted_in().then().ask(BATCH, uid=1001).lost("n2")
-    assert answers(picture) == [(Answer.STOP, frozenset())]
-    assert "ask.foreign" in [event.kind for event in picture.plan().events]
-    assert picture.plan().memory.jobs[7].attempts == ()  # type: ignore[index]
-
-
-def test_a_job_without_the_option_is_never_touched() -> None:
-    picture = a_cluster().job().then().ask(BATCH, mode=ResumeMode.parse("0")).lost("n2")
-    assert answers(picture) == [(Answer.STOP, frozenset())]
-    assert [type(a) for a in picture.plan().actions] == [DownNode, AnswerAsk]
-
-
-def test_a_job_that_switched_the_option_off_is_never_touched() -> None:
-    picture = a_cluster().job(requeue=False).opted_in(mode=ResumeMode.parse("0"))
-    assert picture.plan().actions == ()
-    assert picture.plan().memory.jobs == {}
-
-
-def test_a_word_about_a_job_of_somebody_else_is_worth_nothing() -> None:
-    assert a_cluster().job(requeue=False).opted_in(uid=1001).plan().memory.jobs == {}
 
 
 def test_shims_are_answered_in_the_same_order_however_they_come() -> None:
@@ -253,16 +241,6 @@ def test_an_interactive_allocation_cannot_be_requeued() -> None:
     picture = a_cluster().job(is_batch=False).opted_in().then().ask(STEP, attempt=0, node="n2").lost("n2")
     gone = picture.then().marked("n2").then(3.1)
     assert answers(gone) == [(Answer.STOP, frozenset())]
-
-
-def test_requeue_is_switched_on_for_a_job_that_opted_in() -> None:
-    picture = a_cluster().job(requeue=False).opted_in()
-    assert [type(a) for a in picture.plan().actions] == [AllowRequeue]
-    assert picture.then(30).plan().actions == ()
-
-
-def test_requeue_is_not_switched_on_for_a_job_that_did_not_opt_in() -> None:
-    assert a_cluster().job(requeue=False).plan().actions == ()
 
 
 def test_an_answer_that_did_not_arrive_is_given_again_unchanged() -> None:

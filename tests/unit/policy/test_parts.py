@@ -115,3 +115,9 @@ def test_a_job_of_one_part_has_no_others() -> None:
     single: Job = a_cluster().job().seen.jobs[LEADER]
     assert not single.is_part
     assert a_cluster().job().opted_in().then().memory.jobs[LEADER].parts == frozenset()
+
+
+def test_a_step_of_another_part_is_told_who_asks_for_it() -> None:
+    (stop,) = of(running().ask(AskKind.STEP, id=8, node="n3"), AnswerAsk)
+    assert isinstance(stop, AnswerAsk)
+    assert (stop.answer, stop.why.text) == (Answer.STOP, "the script of job 7 asks for its parts")
