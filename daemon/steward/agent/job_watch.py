@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -22,8 +23,10 @@ from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
 
-EVERY_S = {"told": 2.0, "used": 15.0, "checkpoint": 15.0}
-"""How often each look is taken."""
+EVERY_S = {"told": 0.5, "used": 15.0, "checkpoint": 15.0}
+"""How often each look is taken. What a job told shortly before its node died is lost."""
+STEPS_EVERY_S = 2.0
+"""Steps alone are told no oftener; a new checkpoint is told at once."""
 TELL_QUIET_S = 30.0
 """Shorter rests are not worth a word."""
 _TIMEOUT_S = 10.0
@@ -79,11 +82,11 @@ class JobWatch:
         self._here: frozenset[JobId] = frozenset()
         self._has_room = True
         self._sent: tuple[Progress, ...] = ()
+        self._sent_at = -math.inf
 
     def frames(self) -> tuple[Frame, ...]:
         """For a head that we have just connected to: it may know of jobs that are gone."""
-        self._sent = self._now_known()
-        return (progress_frame(self._sent, self._clock.now()),)
+        return (self._frame(self._now_known()),)
 
     async def run(self) -> None:
         """Until cancelled. A look that hangs holds up no other."""
@@ -162,9 +165,16 @@ class JobWatch:
 
     def _tell(self) -> None:
         known = self._now_known()
-        if _essence(known) != _essence(self._sent):
-            self._sent = known
-            self._head.post(progress_frame(known, self._clock.now()))
+        is_news = _essence(known) != _essence(self._sent)
+        if is_news and (_milestones(known) != _milestones(self._sent) or self._was_told_long_ago()):
+            self._head.post(self._frame(known))
+
+    def _was_told_long_ago(self) -> bool:
+        return not 0.0 <= self._clock.now() - self._sent_at < STEPS_EVERY_S  # the clock may be set back
+
+    def _frame(self, known: tuple[Progress, ...]) -> Frame:
+        self._sent, self._sent_at = known, self._clock.now()
+        return progress_frame(known, self._sent_at)
 
     def _now_known(self) -> tuple[Progress, ...]:
         now = self._clock.now()
@@ -193,3 +203,11 @@ def _learn(one: _Watched, told: Told, now: float) -> None:
 def _essence(known: tuple[Progress, ...]) -> Mapping[JobId, Progress]:
     """Without what time alone changes: that a job is quiet is told once, the head counts on."""
     return {one.job: replace(one, quiet_s=float(one.quiet_s > 0.0)) for one in known}
+
+
+def _milestones(known: tuple[Progress, ...]) -> Mapping[JobId, Progress]:
+    """Without what each step changes."""
+    return {
+        id: replace(one, step=None if one.step is None else 0, stepped=None, pace_s=None)
+        for id, one in _essence(known).items()
+    }

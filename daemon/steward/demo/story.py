@@ -18,7 +18,7 @@ class Script:
 
     steps: int = 1500
     step_s: float = 0.04
-    between: int = 25
+    between: int = 50
     limit_s: float = 60.0
 
 

@@ -112,6 +112,27 @@ def test_a_step_is_told_once_with_its_time(tmp_path: Path) -> None:
     assert (told.job, told.step, told.stepped, told.first_step, told.pace_s) == (J7, 1, T0 - 0.5, T0 - 0.5, None)
 
 
+def test_quick_steps_are_told_together_and_a_new_checkpoint_at_once(tmp_path: Path) -> None:
+    """A node may die the second after its job has saved: what it did not tell is lost."""
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    for step in range(1, 5):
+        bench.step(step)
+        bench.turn(0.5)
+    assert len(bench.frames) == 1
+    bench.step(5, checkpoint="/ckpt/5", saved=5)
+    bench.turn(0.1)
+    assert (len(bench.frames), bench.heard.checkpoint_step) == (2, 5)
+    bench.step(6, checkpoint="/ckpt/5", saved=5)
+    bench.turn(0.5)
+    assert bench.heard.step == 5
+    bench.turn(1.5)
+    assert (len(bench.frames), bench.heard.step) == (3, 6)
+    bench.step(7, checkpoint="/ckpt/5", saved=5)
+    bench.turn(-3600.0)  # the clock is set back
+    assert bench.heard.step == 7
+
+
 def test_the_pace_is_the_longest_pause_of_late(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.opt_in()
