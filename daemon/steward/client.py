@@ -237,26 +237,20 @@ _CERTIFICATE = "name the head as the certificate does (--url or STEWARD_URL), or
 def _read(answer: requests.Response, url: str) -> Any:
     if answer.ok and not answer.content:
         return {}
-    if answer.status_code == requests.codes.service_unavailable:
-        raise Unreachable(_why_not_now(answer) or f"the head at {url} is too busy to answer now")
+    is_not_now = answer.status_code == requests.codes.service_unavailable
     try:
         document = answer.json()
     except ValueError as error:
+        if is_not_now:
+            raise Unreachable(f"the head at {url} is too busy to answer now") from error
         raise HeadError(f"{url} answered {answer.status_code} without JSON: is it a Steward head?") from error
     if answer.ok:
         return document
-    if isinstance(document, dict) and "__type" in document:
-        raise OperationError(str(document["__type"]), str(document.get("message") or document.get("Message") or ""))
-    text = document.get("error") if isinstance(document, dict) else None
-    kind = NotThere if answer.status_code == requests.codes.not_found else HeadError
-    raise kind(str(text or f"{url} answered {answer.status_code}"))
-
-
-def _why_not_now(answer: requests.Response) -> str:
-    """What the head itself says; empty when the answer is not its own."""
-    try:
-        document = answer.json()
-    except ValueError:
-        return ""
     said = document if isinstance(document, dict) else {}
-    return str(said.get("error") or said.get("message") or "")
+    message = str(said.get("message") or said.get("Message") or "")
+    if is_not_now:
+        raise Unreachable(str(said.get("error") or message or f"{url} answered {answer.status_code}"))
+    if "__type" in said:
+        raise OperationError(str(said["__type"]), message)
+    kind = NotThere if answer.status_code == requests.codes.not_found else HeadError
+    raise kind(str(said.get("error") or f"{url} answered {answer.status_code}"))

@@ -58,8 +58,9 @@ class OptedBook:
         return tuple(first.values())
 
     def of(self, job: JobId) -> OptedIn | None:
-        """That of the job."""
-        return next((one for one in self.that_count() if one.job == job), None)
+        """That of the job which counts."""
+        first = min(self._of(job), key=lambda one: not one.sure, default=None)
+        return None if first is None else first.opted
 
     def by(self, job: JobId, uid: int) -> OptedIn | None:
         """That user's own word."""

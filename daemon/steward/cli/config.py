@@ -8,12 +8,15 @@ import click
 
 from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
-from steward.cli.context import SETTINGS_FILE
 from steward.model.settings import Settings, SettingsError
 from steward.model.settings.doc import settings_page
 
 _FILE = click.option(
-    "--config", "file", type=click.Path(path_type=Path), default=None, help="Settings file (else STEWARD_CONFIG)."
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    default=lambda: click.get_current_context().find_root().params.get("file"),  # `steward --config FILE config ...`
+    help="Settings file (else STEWARD_CONFIG).",
 )
 
 
@@ -27,7 +30,7 @@ def config() -> None:
 def check(file: Path | None) -> None:
     """Read the settings as the daemons do; exit 1 and say what to mend when they are wrong."""
     settings = _read(file)
-    click.echo(f"{settings_path(_chosen(file), os.environ)}: right; {len(settings.slots())} nodes to repair")
+    click.echo(f"{settings_path(file, os.environ)}: right; {len(settings.slots())} nodes to repair")
 
 
 @config.command()
@@ -43,13 +46,8 @@ def doc() -> None:
     click.echo(settings_page(), nl=False)
 
 
-def _chosen(file: Path | None) -> Path | None:
-    """`--config` behind the command, else the one before it."""
-    return file or click.get_current_context().meta.get(SETTINGS_FILE)
-
-
 def _read(file: Path | None) -> Settings:
     try:
-        return load(_chosen(file), os.environ)
+        return load(file, os.environ)
     except SettingsError as error:
         raise click.ClickException(str(error)) from error

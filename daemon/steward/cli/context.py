@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from steward.model.settings import Settings
 
 P = ParamSpec("P")
-SETTINGS_FILE = "steward.settings_file"
-"""Where click keeps `steward --config FILE` for commands that need no head."""
 _DEFAULT_URL = "http://127.0.0.1:6860"
 
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import click
 
 from steward import __version__
-from steward.cli.context import SETTINGS_FILE, context_for
+from steward.cli.context import context_for
 from steward.cli.late import LateGroup
 
 _NO_HEAD = ("config", "testbed", "demo")
@@ -49,7 +49,5 @@ class _Steward(LateGroup):
 @click.pass_context
 def main(context: click.Context, url: str | None, file: Path | None, as_json: bool) -> None:
     """Faulty Slurm nodes found, taken out and replaced; jobs that resume by themselves."""
-    if file is not None:
-        context.meta[SETTINGS_FILE] = file
     if context.invoked_subcommand not in _NO_HEAD:
         context.obj = context_for(url, file, as_json)

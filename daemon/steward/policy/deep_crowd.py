@@ -77,10 +77,5 @@ def _is_repaired_for(reservation: Reservation, node: NodeName, draft: Draft) -> 
     return reservation.kept_for is not None and draft.open_case(node) is not None
 
 
-def waiting_jobs(draft: Draft) -> Sequence[Job]:
-    """Users' jobs that would start if nodes were free."""
-    return draft.overview.waiting
-
-
 def is_in_other_run(node: NodeName, run: DeepRun, draft: Draft) -> bool:
     return any(other.id != run.id for other in draft.runs.holding.get(node, ()))

@@ -12,7 +12,6 @@ from steward.model.job import Job
 from steward.model.keep import Raised
 from steward.model.resume import JobMemory
 from steward.model.why import Why
-from steward.policy.deep_crowd import waiting_jobs
 from steward.policy.draft import Draft
 
 FIRST_FOR_S = 60.0
@@ -45,7 +44,7 @@ def put_first(job: Job, draft: Draft) -> None:
 def _before_all(job: Job, draft: Draft) -> tuple[int, int] | None:
     """The nice value with which it is first, and how many it overtakes; None: it is first, or cannot be."""
     parts = set(job.partition.split(","))
-    others = [j.priority for j in waiting_jobs(draft) if j.id != job.id and parts & set(j.partition.split(","))]
+    others = [j.priority for j in draft.overview.waiting if j.id != job.id and parts & set(j.partition.split(","))]
     ahead = [priority for priority in others if priority >= job.priority]
     if not ahead or not job.priority:
         return None

@@ -14,7 +14,6 @@ from steward.model.keep import Lent
 from steward.model.reservation import Reservation, hot_name
 from steward.model.resume import JobMemory
 from steward.model.why import Why
-from steward.policy.deep_crowd import waiting_jobs
 from steward.policy.draft import Draft
 from steward.policy.overview import is_idle
 from steward.policy.places import Places
@@ -100,7 +99,7 @@ def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> f
     free = [name for name in members if name in nodes and is_idle(nodes[name]) and _is_sound(name, draft)]
     free = sorted(set(free) - reserved - there - _lent(draft))
     parts = {part for name in members if name in nodes for part in nodes[name].partitions}
-    waits = any(parts & set(job.partition.split(",")) for job in waiting_jobs(draft))
+    waits = any(parts & set(job.partition.split(",")) for job in draft.overview.waiting)
     if waits and not draft.want.resume.hot_spares_while_waiting:
         return frozenset()
     serving = sum(1 for name in members if name in nodes and nodes[name].is_schedulable)

@@ -99,21 +99,20 @@ def _is_repaired(name: NodeName, draft: Draft) -> bool:
 
 def rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> tuple[Job, ...]:
     """Jobs that wait for nodes and could run if these were theirs."""
+    sound = frozenset(n for n in nodes if n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable)
     fit: dict[tuple[str, int, frozenset[NodeName]], bool] = {}
     """By all that is asked of a job here: many that wait are alike."""
     found = []
     for other in draft.overview.waiting:
         alike = (other.partition, other.node_count, other.excluded)
         if alike not in fit:
-            fit[alike] = _fits(other, nodes, draft)
+            fit[alike] = _fits(other, nodes, sound, draft)
         if fit[alike] and other.id != job.id:
             found.append(other)
     return tuple(found)
 
 
-def _fits(other: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
-    known = draft.seen.nodes
-    sound = {name for name in nodes if name in known and known[name].is_schedulable}
+def _fits(other: Job, nodes: frozenset[NodeName], sound: frozenset[NodeName], draft: Draft) -> bool:
     theirs = draft.overview.nodes_of(other.partition)
     usable = (draft.overview.idle_of(other.partition) | (sound & theirs)) - other.excluded
     return bool(usable & nodes) and len(usable) >= max(1, other.node_count)
