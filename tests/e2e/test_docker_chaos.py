@@ -16,8 +16,7 @@ CUT_S = 12.0
 """Longer than a node that is cut off alone is left in place."""
 MUNGE_S = 8.0
 DEAD_S = 4.0
-SAVED_S = 6.0
-"""slurmctld writes its state every five seconds at most; a job that is younger is lost when it is killed."""
+STATE = "/var/lib/slurm/slurmctld/job_state"
 
 
 @contextmanager
@@ -31,6 +30,15 @@ def _killed(story: Story, unit: str) -> Iterator[None]:
     finally:
         story.bed.run(["systemctl", "reset-failed", unit], check=False)
         story.bed.run(["systemctl", "start", unit])
+
+
+def _wait_until_saved(story: Story, job: int) -> None:
+    """slurmctld writes its state every five seconds at the earliest, later on a slow disk: killed before that, it would
+    start the job once more."""
+    word = f"saved-{job}-{time.time_ns()}"
+    story.bed.run(["scontrol", "update", f"jobid={job}", f"comment={word}"])
+    is_there = lambda: story.bed.run(["grep", "-qa", word, STATE], check=False).returncode == 0  # noqa: E731
+    story.wait(f"slurmctld has written the state of job {job}", is_there, 30.0)
 
 
 def _instances(story: Story) -> dict[str, str]:
@@ -49,7 +57,7 @@ def test_slurmctld_killed_while_a_node_is_replaced_leaves_one_case_and_one_new_m
     victim = next(node for node in story.bed.spec.node_names if node != host)
     before, began = _instances(story), time.time()
     story.hurt(FaultKind.REFUSE_LAUNCH)
-    time.sleep(SAVED_S)
+    _wait_until_saved(story, calm)
     story.hurt(FaultKind.KERNEL_LOG, victim, MCE)
     story.wait_case(victim, "launch", since=began)
     with _killed(story, "slurmctld"):
