@@ -23,6 +23,8 @@ HOOKS = Path(__file__).resolve().parents[2] / "spank" / "hooks"
 CONF = "hooks.conf"
 LOG = "hooks.log"
 BAD = "bad fatal kernel_log.xid79"
+LATE = "status=0 unknown: the agent did not answer in time"
+TRIES = 5
 
 
 @pytest.fixture(scope="module")
@@ -82,32 +84,53 @@ def has_said(story: Story, hook: str, node: str, what: str) -> bool:
     return any(what in line for line in said(story, hook, node))
 
 
+def at_a_job(story: Story, hook: str, node: str, script: Path) -> tuple[int, str]:
+    """A job on the node at which the hook had the agent's answer, and what it said. On a busy machine the agent may
+    need longer than its 15 ms: such a job runs as on a sound node."""
+    for _ in range(TRIES):
+        job = story.submit(script, "-w", node)
+        lines = partial(at_the_job, story, hook, node, job)
+        story.wait(f"{hook} has run", lines, 60.0)
+        if LATE not in lines()[0]:
+            return job, lines()[0]
+    raise AssertionError(f"the agent of {node} was late {TRIES} times: {said(story, hook, node)}")
+
+
+def at_the_job(story: Story, hook: str, node: str, job: int) -> list[str]:
+    return [line for line in said(story, hook, node) if f" job={job} " in line]
+
+
 def break_gpu(story: Story, node: str) -> None:
     story.hurt(FaultKind.KERNEL_LOG, node, XID_79)
     story.wait("Slurm's health check hears it", partial(has_said, story, "steward-healthcheck", node, BAD), 45.0)
 
 
 def test_the_hooks_of_a_sound_node_say_so_and_jobs_run(story: Story) -> None:
-    job = story.submit(story.script("job.sh", "true\n"), "-w", "n1")
-    assert story.wait_end(job, 60.0).state == "COMPLETED"
-    for hook in KEYS.values():
-        story.wait(f"{hook} says so", partial(has_said, story, hook, "n1", "status=0 fine"), 45.0)
+    script = story.script("job.sh", "true\n")
+    for hook in ("steward-prolog", "steward-epilog"):
+        job, line = at_a_job(story, hook, "n1", script)
+        assert "status=0 fine" in line
+        assert story.wait_end(job, 60.0).state == "COMPLETED"
+    story.wait(
+        "Slurm's health check says so", partial(has_said, story, "steward-healthcheck", "n1", "status=0 fine"), 45.0
+    )
 
 
 def test_a_bad_node_runs_its_job_unless_the_site_wants_it_refused(story: Story) -> None:
     break_gpu(story, "n2")
-    script = story.script("job.sh", "echo $SLURMD_NODENAME >>ran\n")
-    job = story.submit(script, "-w", "n2")
-    assert story.wait_end(job, 60.0).state == "COMPLETED"
-    assert has_said(story, "steward-prolog", "n2", f"status=0 {BAD}")
+    script = story.script("job.sh", "echo $SLURM_JOB_ID >>ran\n")
+    runs, line = at_a_job(story, "steward-prolog", "n2", script)
+    assert f"status=0 {BAD}" in line
+    assert story.wait_end(runs, 60.0).state == "COMPLETED"
+    assert str(runs) in story.lines("ran")
 
     configure(story.bed, "PROLOG_REFUSE=fatal\n")
-    again = story.submit(script, "-w", "n2")
+    refused, line = at_a_job(story, "steward-prolog", "n2", script)
+    assert f"status=1 {BAD}" in line
     story.wait("Slurm drains it", lambda: "Prolog error" in story.node_field("n2", "Reason"), 60.0)
-    assert has_said(story, "steward-prolog", "n2", f"status=1 {BAD}")
-    story.wait_state(again, "PENDING")
-    assert story.lines("ran") == ["n2"]
-    story.bed.run(["scancel", str(again)])
+    story.wait_state(refused, "PENDING")
+    assert str(refused) not in story.lines("ran")
+    story.bed.run(["scancel", str(refused)])
 
 
 def test_a_frozen_agent_delays_no_job(story: Story) -> None:
@@ -122,21 +145,19 @@ def test_a_frozen_agent_delays_no_job(story: Story) -> None:
     finally:
         os.kill(agent, signal.SIGCONT)
     for hook in ("steward-prolog", "steward-epilog"):
-        (line,) = [line for line in said(story, hook, "n3") if f"job={job} " in line]
-        assert "status=0 unknown: the agent did not answer in time" in line
+        (line,) = at_the_job(story, hook, "n3", job)
+        assert LATE in line
         took = re.search(r" (\d+)us ", line)
         assert took is not None
         assert int(took[1]) < 500_000  # 20 ms, a shell, and a machine that does other things
 
 
 def test_an_epilog_that_finds_the_node_at_fault_fails(story: Story) -> None:
-    configure(story.bed, "EPILOG_REFUSE=degraded\n")
-    job = story.submit(story.script("job.sh", "sleep 3\n"), "-w", "n4")
-    story.wait_state(job, "RUNNING")
     break_gpu(story, "n4")
-    story.wait("Slurm drains it", lambda: "Epilog error" in story.node_field("n4", "Reason"), 60.0)
-    (line,) = [line for line in said(story, "steward-epilog", "n4") if f"job={job} " in line]
+    configure(story.bed, "EPILOG_REFUSE=degraded\n")
+    _, line = at_a_job(story, "steward-epilog", "n4", story.script("job.sh", "true\n"))
     assert f"status=1 {BAD}" in line
+    story.wait("Slurm drains it", lambda: "Epilog error" in story.node_field("n4", "Reason"), 60.0)
 
 
 def agent_of(bed: Bed, node: str) -> int:
