@@ -36,7 +36,8 @@ def put_first(job: Job, draft: Draft) -> None:
     draft.jobs[job.id] = replace(mem, raised=Raised(restart=mem.restarts, before=job.nice, nice=nice, at=draft.now))
     text = f"it goes first for the place that it lost, before {ahead} waiting jobs, for {FIRST_FOR_S:.0f} s at most"
     why = Why(rule="first.raise", text=text, evidence=(f"nice {job.nice} -> {nice}",))
-    draft.wish(SetNice(key=Key(f"first:{job.id}:{mem.restarts}"), why=why, job=job.id, nice=nice), _AGAIN_S)
+    raised = SetNice(key=Key(f"first:{job.id}:{mem.restarts}"), why=why, job=job.id, nice=nice)
+    draft.wish(raised, _AGAIN_S, first=True)  # Slurm schedules as soon as its nodes are let go
     draft.tell("job.first", f"job {job.id}: {why}", job=job.id)
     draft.wake(draft.now + FIRST_FOR_S)
 

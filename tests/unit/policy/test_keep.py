@@ -144,7 +144,7 @@ def test_the_job_is_put_before_those_that_wait_then() -> None:
     (nice,) = [a for a in decided.actions if isinstance(a, SetNice)]
     assert (nice.job, nice.nice) == (J, 5 - 201)
     order = [type(a) for a in decided.actions if isinstance(a, FreeNodes | NudgeJob | SetNice)]
-    assert order.index(SetNice) < order.index(NudgeJob)
+    assert order == [SetNice, FreeNodes, NudgeJob]  # Slurm's scheduler may run between any two of them
 
 
 @pytest.mark.parametrize(("own", "needed"), [(0, -2), (5, -2), (-1, -3)])
