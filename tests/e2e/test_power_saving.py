@@ -20,6 +20,8 @@ from tests.e2e.story import Story
 ASLEEP = ("n2", "n3", "n4")
 BOOT_S = 4
 AGENT_LATER_S = 1
+AGENTS_GRACE_S = 15.0
+"""As on a real cluster: three agents that begin together on two busy cores need more than a test bed's 3 s."""
 _PROGRAM = """#!{python}
 import subprocess, sys, time, uuid
 from pathlib import Path
@@ -65,7 +67,8 @@ def _boot_as_machines_do(layout: Layout) -> None:
 @pytest.fixture
 def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Story]:
     _write(tmp_path, "#!/bin/true\n")
-    for bed in brought_up(request, nodes=5, steward=True, slurm_conf=_SLURM.format(programs=tmp_path)):
+    conf, patient = _SLURM.format(programs=tmp_path), {"repair": {"agents_grace_s": AGENTS_GRACE_S}}
+    for bed in brought_up(request, nodes=5, steward=True, slurm_conf=conf, settings=patient):
         layout = Layout(root=bed.spec.dir)
         text = _PROGRAM.replace("{python}", sys.executable).replace("{root}", str(layout.root))
         _write(tmp_path, text.replace("{boot_s}", str(BOOT_S)))

@@ -8,6 +8,10 @@ from steward.testbed.bed import Backend
 from steward.testbed.faults import FaultKind
 from tests.e2e.story import Story, task_script
 
+OUT_S = 12.0
+"""Seen after 5 s at most; then Slurm is read twice and written once, on a machine that does other things."""
+REPLACED_S = 60.0
+
 
 def started(story: Story, attempt: int = 1, restart: int = 0) -> list[str]:
     """Nodes on which tasks of this attempt began."""
@@ -53,6 +57,10 @@ def test_with_the_spare_outside_the_job_is_requeued_and_runs(story: Story, who: 
     story.wait("four tasks run again", lambda: len(started(story, restart=1)) == 4)
     assert victim not in started(story, restart=1)
     story.hurt(FaultKind.ALLOW_LAUNCH)
+    story.wait(
+        "its comment is there: Slurm takes none of a job that has ended",
+        lambda: comment_on(victim) in shown(story, job),
+    )
     (story.dir / "go").touch()
     assert story.wait_end(job).state == "COMPLETED"
     assert story.job(job).restarts == 1
@@ -73,11 +81,18 @@ def is_accounted_for(story: Story, job: int, victim: str, hurt_at: float) -> Non
     assert sum(told["sums"]["seconds"].values()) == pytest.approx(spent, abs=0.01)
     (incident,) = told["incidents"]
     assert hurt_at - 1.0 <= incident["fault"] <= incident["detected"] <= incident["marked"] <= incident["running"]
-    shown = story.bed.run(["scontrol", "-o", "show", "job", str(job)]).text
-    assert f"AdminComment=steward: resumed 1x ({victim} " in shown
+    assert f"AdminComment={comment_on(victim)}" in shown(story, job)
     if story.bed.spec.backend is Backend.DOCKER:  # the local bed has no accounting
         sacct = ["sacct", "-nXP", "-j", str(job), "-o", "AdminComment"]
-        story.wait("sacct has it", lambda: f"resumed 1x ({victim} " in story.bed.run(sacct).text)
+        story.wait("sacct has it", lambda: comment_on(victim) in story.bed.run(sacct).text)
+
+
+def comment_on(victim: str) -> str:
+    return f"steward: resumed 1x ({victim} "
+
+
+def shown(story: Story, job: int) -> str:
+    return story.bed.run(["scontrol", "-o", "show", "job", str(job)]).text
 
 
 def test_a_frozen_node_is_marked_within_seconds(story: Story) -> None:
@@ -90,7 +105,7 @@ def test_a_frozen_node_is_marked_within_seconds(story: Story) -> None:
     hurt_at = story.hurt(FaultKind.FREEZE_NODE, victim)
 
     # Not "is DOWN": the docker bed's machine answers once more when it is ended, which leaves it DRAINED.
-    story.wait("it is out by our mark", lambda: story.node_field(victim, "Reason").startswith("steward:"), 8.0)
+    story.wait("it is out by our mark", lambda: story.node_field(victim, "Reason").startswith("steward:"), OUT_S)
     assert any(word in story.node_state(victim) for word in ("DOWN", "DRAIN"))
     story.hurt(FaultKind.ALLOW_LAUNCH)
     story.wait("two tasks run again", lambda: len(started(story, restart=1)) == 2)
@@ -111,7 +126,7 @@ def test_two_jobs_hit_by_one_node_both_come_back(story: Story) -> None:
 
     hurt_at = story.hurt(FaultKind.KILL_NODE, "n2")
 
-    story.wait("both run again", lambda: len(started(story, restart=1)) == 2, 30.0)
+    story.wait("both run again", lambda: len(started(story, restart=1)) == 2, REPLACED_S)
     (story.dir / "go").touch()
     assert [story.wait_end(job).state for job in jobs] == ["COMPLETED", "COMPLETED"]
     story.wait_case("n2", "closed", since=hurt_at)

@@ -20,6 +20,8 @@ RESUME = {
     "default": [{"partition": "low", "mode": "any:1,age=0"}],
 }
 LIMIT_S = 60.0
+SEEN_S = 4
+"""A run of less may be over before the head has looked."""
 LATE_S = 40.0
 """Slurm looks at time limits every 30 s."""
 
@@ -87,7 +89,10 @@ def test_a_job_that_slurm_put_back_to_make_room_goes_before_nobody_and_runs_when
     site: Story,
 ) -> None:
     on = ["-N2", "-wn[2,3]", "--exclusive"]
-    script = f'echo "back ${{SLURM_RESTART_COUNT:-0}}" >>{site.dir}/back\nsleep ${{SLURM_RESTART_COUNT:-300}}\n'
+    script = f"""echo "back ${{SLURM_RESTART_COUNT:-0}}" >>{site.dir}/back
+[ "${{SLURM_RESTART_COUNT:-0}}" != 0 ] || sleep 300
+sleep {SEEN_S}
+"""
     low = site.submit(site.script("back.sh", script), "--auto-resume=1", "-pback", *on)
     site.wait("it runs", lambda: site.lines("back") == ["back 0"])
     site.submit(site.script("goes.sh", f"echo goes >>{site.dir}/back\nsleep 5\necho gone >>{site.dir}/back\n"), *on)
