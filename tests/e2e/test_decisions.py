@@ -1,6 +1,7 @@
 """What is resumed and what is not, and that Steward says why."""
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -76,15 +77,23 @@ def test_an_application_error_in_the_kernel_log_drains_nothing(story: Story) -> 
     assert story.node_state("n3") == "IDLE"
 
 
+def slurmds(story: Story) -> list[Path]:
+    """Where the shim writes what it does for a script."""
+    return [path for name, path in story.bed.logs().items() if name.startswith("slurmd-")]
+
+
 @pytest.mark.parametrize("moment", ["hold", "retry", "requeue"])
 def test_scancel_ends_the_job_at_once(story: Story, moment: str) -> None:
     task = task_script(story)
     if moment == "hold":
-        script = story.script("job.sh", "sleep 1; exit 9\n")
+        script = story.script("job.sh", f"while [ ! -e {story.dir}/die ]; do sleep 0.1; done\nexit 9\n")
         job = story.submit(script, "--auto-resume=1", "-N1")
         story.wait_state(job, "RUNNING")
         story.hurt(FaultKind.STOP_HEAD)
-        story.wait("the shim waits", lambda: story.dir.exists() and story.job(job).state == "RUNNING")
+        (story.dir / "die").touch()
+        held = f"job {job}: script ended with status"
+        story.wait("the shim waits", lambda: any(held in log.read_text("utf-8", "replace") for log in slurmds(story)))
+        assert story.job(job).state == "RUNNING"
     else:
         options = ["-N2", "--no-kill"] if moment == "retry" else ["-N1"]
         script = story.script("job.sh", f"srun -N1 -n1 bash {task}\n")

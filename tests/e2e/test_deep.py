@@ -78,10 +78,9 @@ def test_a_waiting_job_that_needs_the_nodes_runs_first(deep_story: Story) -> Non
     id = ask(story, "n3", "n4")
     story.wait("it runs", lambda: the_run(story, id)["state"] == "running")
     job = story.submit(story.script("all.sh", "sleep 2\n"), "-N4", "--exclusive")
-    asked = time.monotonic()
     story.wait_state(job, ("RUNNING", "COMPLETED"))
 
-    assert time.monotonic() - asked < 10.0
+    assert the_run(story, id)["state"] != "done"
     assert story.wait_end(job).state == "COMPLETED"
     story.wait("it came after the job", lambda: the_run(story, id)["state"] == "done", 90.0)
     assert "Failed" not in results(the_run(story, id)).values()
@@ -109,7 +108,9 @@ def test_a_replaced_machine_serves_after_its_deep_check(deep_story: Story) -> No
     story.wait("its deep check runs", lambda: any(r["cause"] == "on start" for r in runs(story)), 60.0)
     case = story.wait_case("n2", "closed", 120.0, since=hurt_at)
 
-    (run,) = [run for run in runs(story) if run["cause"] == "on start" and run["asked"] >= hurt_at]
+    mine = [run for run in runs(story) if run["cause"] == "on start" and run["asked"] >= hurt_at]
+    assert len(mine) <= 2  # one that could not tell is made once more
+    run = max(mine, key=lambda run: run["asked"])
     assert results(run)["n2"] in ("Passed", "Inconclusive")
     assert run["ended"] <= case["returned"]
     story.wait("it serves", lambda: story.node_state("n2") == "IDLE")

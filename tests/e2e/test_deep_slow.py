@@ -1,6 +1,7 @@
 """A node whose network is slow, found by a deep check on a real Slurm and replaced (local bed: one runner is told to be
 slow)."""
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,5 +41,6 @@ def test_a_node_with_a_slow_network_is_blamed_alone_and_its_machine_replaced(slo
     run = story.get("/v1/checks/deep")[0]
     found = {name: node["result"] for name, node in run["nodes"].items()}
     assert found == {name: "Failed" if name == SLOW else "Passed" for name in ("n1", "n2", "n3", "n4")}
-    assert "20 Mbit/s" in run["nodes"][SLOW]["why"]
+    seen = [float(rate) for rate in re.findall(r"([\d.]+) Mbit/s", run["nodes"][SLOW]["why"])]
+    assert 15 < min(seen) < 25, run["nodes"][SLOW]["why"]
     story.wait_case(SLOW, "closed", 60.0)

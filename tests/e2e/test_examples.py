@@ -24,7 +24,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def test_the_demos_job_comes_back_three_times_and_ends_with_the_weights_of_an_undisturbed_run(story: Story) -> None:
     skip_without_local_python(story)
     with Screen(Console(file=io.StringIO())) as screen:
-        result = play(story.bed, screen, Script(steps=500, step_s=0.03, between=15))
+        result = play(story.bed, screen, Script(steps=1000, step_s=0.03, between=15))
 
     assert [figures.kind for figures in result.faults] == list(FaultStory)
     assert all(0 <= figures.steps_lost <= 60 for figures in result.faults)
