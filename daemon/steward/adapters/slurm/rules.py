@@ -45,11 +45,14 @@ def _may_give_back(node: Node | None, name: NodeName, mark: Mark, command: str) 
 
 
 def may_requeue(job: Job) -> None:
-    """Raises Stale for a job that waits already, or that its user or its success ended: Slurm would run it again."""
+    """Raises Stale for a job that waits already, or that its user or its success ended: Slurm would run it again.
+    Raises Retryable while it cleans up and does not show what it will be (22.05): its user may have cancelled it."""
     if job.is_pending:
         raise Stale(f"job {job.id} is pending already ({show(job.reason)})")
     if job.state in (JobState.CANCELLED, JobState.COMPLETED):
         raise Stale(f"job {job.id} is {job.state.value}: left alone")
+    if job.state is JobState.UNKNOWN:
+        raise Retryable(f"job {job.id} still cleans up")
 
 
 def may_nudge(job: Job, *, release: bool) -> None:
