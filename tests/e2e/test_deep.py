@@ -78,8 +78,10 @@ def test_a_waiting_job_that_needs_the_nodes_runs_first(deep_story: Story) -> Non
     id = ask(story, "n3", "n4")
     story.wait("it runs", lambda: the_run(story, id)["state"] == "running")
     job = story.submit(story.script("all.sh", "sleep 2\n"), "-N4", "--exclusive")
+    asked = time.monotonic()
     story.wait_state(job, ("RUNNING", "COMPLETED"))
 
+    assert time.monotonic() - asked < 10.0
     assert the_run(story, id)["state"] != "done"
     assert story.wait_end(job).state == "COMPLETED"
     story.wait("it came after the job", lambda: the_run(story, id)["state"] == "done", 90.0)

@@ -78,7 +78,7 @@ def test_a_users_job_goes_first_and_then_exactly_the_slow_and_the_forgetful_node
     assert len(asked["runs"]) == 1
     story.wait("it runs", lambda: the_run(story)["state"] == "running")
     job = story.submit(story.script("all.sh", "srun hostname\n"), "-N4", "--exclusive", user="alice")
-    assert story.wait_end(job).state == "COMPLETED"
+    assert story.wait_end(job, 15.0).state == "COMPLETED"
     assert the_run(story)["state"] != "done"
     story.wait("it came after the job", lambda: the_run(story)["state"] == "done", 60.0)
 

@@ -149,9 +149,7 @@ def test_a_frozen_agent_delays_no_job(story: Story) -> None:
         assert LATE in line
         took = re.search(r" (\d+)us ", line)
         assert took is not None
-        assert (
-            int(took[1]) < 5_000_000
-        )  # 20 ms, a shell, and a machine that does other things; a frozen agent is for ever
+        assert int(took[1]) < 500_000  # 20 ms, a shell, and a machine that does other things
 
 
 def test_an_epilog_that_finds_the_node_at_fault_fails(story: Story) -> None:

@@ -8,10 +8,6 @@ from steward.testbed.bed import Backend
 from steward.testbed.faults import FaultKind
 from tests.e2e.story import Story, task_script
 
-OUT_S = 12.0
-"""Seen after 5 s at most; then Slurm is read twice and written once, on a machine that does other things."""
-REPLACED_S = 60.0
-
 
 def started(story: Story, attempt: int = 1, restart: int = 0) -> list[str]:
     """Nodes on which tasks of this attempt began."""
@@ -105,7 +101,7 @@ def test_a_frozen_node_is_marked_within_seconds(story: Story) -> None:
     hurt_at = story.hurt(FaultKind.FREEZE_NODE, victim)
 
     # Not "is DOWN": the docker bed's machine answers once more when it is ended, which leaves it DRAINED.
-    story.wait("it is out by our mark", lambda: story.node_field(victim, "Reason").startswith("steward:"), OUT_S)
+    story.wait("it is out by our mark", lambda: story.node_field(victim, "Reason").startswith("steward:"), 8.0)
     assert any(word in story.node_state(victim) for word in ("DOWN", "DRAIN"))
     story.hurt(FaultKind.ALLOW_LAUNCH)
     story.wait("two tasks run again", lambda: len(started(story, restart=1)) == 2)
@@ -126,7 +122,7 @@ def test_two_jobs_hit_by_one_node_both_come_back(story: Story) -> None:
 
     hurt_at = story.hurt(FaultKind.KILL_NODE, "n2")
 
-    story.wait("both run again", lambda: len(started(story, restart=1)) == 2, REPLACED_S)
+    story.wait("both run again", lambda: len(started(story, restart=1)) == 2, 30.0)
     (story.dir / "go").touch()
     assert [story.wait_end(job).state for job in jobs] == ["COMPLETED", "COMPLETED"]
     story.wait_case("n2", "closed", since=hurt_at)

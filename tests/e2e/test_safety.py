@@ -55,7 +55,7 @@ def test_action_replace_from_an_admin_is_a_command(story: Story) -> None:
     before = story.instance("n6")
     began = time.time()
     story.bed.run(["scontrol", "update", "nodename=n6", "state=fail", "reason=Action:Replace"])
-    story.wait_case("n6", "closed", 60.0, since=began)
+    story.wait_case("n6", "closed", since=began)
     assert story.instance("n6") != before
     story.wait("it is back", lambda: story.node_state("n6") == "IDLE")
 
