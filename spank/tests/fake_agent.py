@@ -49,10 +49,10 @@ def in_turn(scripts: list[str]) -> Iterator[str]:
 
 
 class FakeAgent:
-    """Serves `path` from construction to `close`; `lines` has what it was told."""
+    """Serves `path` from construction to `close`; `lines` has what it was told, in the order of the connections."""
 
     def __init__(self, path: str, answers: str) -> None:
-        self.lines: list[str] = []
+        self._heard: dict[int, str] = {}
         self.facts = ""
         self._scripts = in_turn(answers.split(";"))
         self._closing = threading.Event()
@@ -77,6 +77,11 @@ class FakeAgent:
         for conversation in self._conversations:
             conversation.join(_LAST_WORDS_S)
 
+    @property
+    def lines(self) -> list[str]:
+        """The line of each connection so far; each has a thread of its own, and these run in any order."""
+        return [line for _, line in sorted(self._heard.copy().items())]
+
     def asked(self) -> list[dict[str, str]]:
         """The fields of each `ask` so far."""
         return [fields(line) for line in self.lines if line.startswith("steward/1 ask")]
@@ -84,15 +89,17 @@ class FakeAgent:
     def _serve(self) -> None:
         while self._server in select.select([self._server, self._wake], [], [])[0]:
             connection, _ = self._server.accept()
-            conversation = threading.Thread(target=self._converse, args=(connection,), daemon=True)
+            conversation = threading.Thread(
+                target=self._converse, args=(connection, len(self._conversations)), daemon=True
+            )
             self._conversations.append(conversation)
             conversation.start()
 
-    def _converse(self, connection: socket.socket) -> None:
+    def _converse(self, connection: socket.socket, number: int) -> None:
         with connection, connection.makefile() as reader:
             line = reader.readline().rstrip("\n")
             _, uid, _ = struct.unpack("iii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-            self.lines.append(line)
+            self._heard[number] = line
             print(f"{time.time():.3f} peer={uid} {line}", flush=True)
             try:
                 if line.startswith("steward/1 opted"):
