@@ -23,31 +23,39 @@ class LooksLate(CommandLineSlurm):
         return self.picture[job]
 
 
-def test_a_job_that_its_user_cancelled_since_we_looked_stays_cancelled(clusters: Clusters) -> None:
+@pytest.fixture
+def world(clusters: Clusters) -> RealWorld:
     cluster = clusters.of(Path("/"))
-    port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"])
-    world = RealWorld(cluster=cluster, port=port)
-    job = world.running(world.submit()).id
-    late = LooksLate(conf=cluster.env["SLURM_CONF"])
-    late.picture = port.jobs()
-    world.cancel(job)
-    late.requeue(job, frozenset())
+    return RealWorld(cluster=cluster, port=CommandLineSlurm(conf=cluster.env["SLURM_CONF"]))
 
+
+@pytest.fixture
+def late(world: RealWorld) -> LooksLate:
+    return LooksLate(conf=world.cluster.env["SLURM_CONF"])
+
+
+def stays_cancelled(world: RealWorld, job: JobId) -> None:
     world.wait("it has ended", lambda: not world.job(job).is_completing)
     assert (world.job(job).state, world.job(job).restarts) == (JobState.CANCELLED, 0)
 
 
-def test_a_cancelled_job_that_cleans_up_and_does_not_show_what_it_will_be_stays_cancelled(clusters: Clusters) -> None:
-    """Until it has cleaned up, 22.05 shows nothing but that."""
-    cluster = clusters.of(Path("/"))
-    port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"])
-    world = RealWorld(cluster=cluster, port=port)
+def test_a_job_that_its_user_cancelled_since_we_looked_stays_cancelled(world: RealWorld, late: LooksLate) -> None:
     job = world.running(world.submit())
+    late.picture = {job.id: job}
     world.cancel(job.id)
-    late = LooksLate(conf=cluster.env["SLURM_CONF"])
+    late.requeue(job.id, frozenset())
+
+    stays_cancelled(world, job.id)
+
+
+def test_a_cancelled_job_that_cleans_up_and_does_not_show_what_it_will_be_stays_cancelled(
+    world: RealWorld, late: LooksLate
+) -> None:
+    """Until it has cleaned up, 22.05 shows nothing but that."""
+    job = world.running(world.submit())
     late.picture = {job.id: replace(job, state=JobState.UNKNOWN, flags=frozenset({"COMPLETING"}))}
+    world.cancel(job.id)
     with pytest.raises(Retryable, match="cleans up"):
         late.requeue(job.id, frozenset())
 
-    world.wait("it has ended", lambda: not world.job(job.id).is_completing)
-    assert (world.job(job.id).state, world.job(job.id).restarts) == (JobState.CANCELLED, 0)
+    stays_cancelled(world, job.id)
