@@ -24,7 +24,7 @@ CONF = "hooks.conf"
 LOG = "hooks.log"
 BAD = "bad fatal kernel_log.xid79"
 LATE = "status=0 unknown: the agent did not answer in time"
-TRIES = 20
+TRIES = 5
 
 
 @pytest.fixture(scope="module")
