@@ -64,22 +64,30 @@ class Output:
         size = self._size()
         if size < self._read_to:  # rotated by truncation
             self._begin = self._read_to = 0
-        if (
-            size - self._read_to > 2 * _CHUNK
-        ):  # faster than we: what is skipped is in the node's log, or beyond its bound
+        if size - self._read_to > 2 * _CHUNK:  # faster than we: it is in the node's log, or beyond its bound
             self._read_to = size - _CHUNK
-        while self._read_to < size:
-            self._reader.seek(self._read_to)
-            chunk = self._reader.read(min(_CHUNK, size - self._read_to))
-            if not chunk:
-                break
-            self._read_to += len(chunk)
-            self._take(chunk.translate(_HARMLESS, _DROPPED))
+        while self._read_to < size and (chunk := self._read(min(_CHUNK, size - self._read_to))):
+            self._take(chunk)
         if self._size() > self._begin + MAX_NODE_LOG:
-            self.file.truncate(self._begin + MAX_NODE_LOG)
-            self._read_to = self._begin + MAX_NODE_LOG
+            self._cut()
 
-    def _take(self, text: bytes) -> None:
+    def _cut(self) -> None:
+        """To the bound. Programs may be writing: what came since the last look is read right before it goes."""
+        self._read_to = max(self._read_to, self._size() - _CHUNK)
+        unread = self._read(2 * _CHUNK)
+        self._read_to = self._begin + MAX_NODE_LOG
+        self.file.truncate(self._read_to)
+        self._take(unread)
+
+    def _read(self, most: int) -> bytes:
+        """What comes next, at most so many bytes."""
+        self._reader.seek(self._read_to)
+        chunk = self._reader.read(most)
+        self._read_to += len(chunk)
+        return chunk
+
+    def _take(self, chunk: bytes) -> None:
+        text = chunk.translate(_HARMLESS, _DROPPED)
         self._pass_on(text)
         *lines, self._tail = (self._tail + text).split(b"\n")
         self._tail = self._tail[-4 * MAX_LINE :]
