@@ -68,21 +68,23 @@ class Link:
             await asyncio.sleep(backoff_s(tries, self._rng.random()))
 
     async def _once(self, listener: Listener) -> None:
-        channel, terms = await self._connect()
+        self._outbox = asyncio.Queue(MAX_QUEUED)  # before the hello: what is said after it was made goes out too
+        try:
+            channel, terms = await self._connect()
+            try:
+                await self._talk(channel, terms, listener, self._outbox)
+            finally:
+                self.away_since = self._clock.now()
+                self.skew_s = None
+                channel.close()
+        finally:
+            self._outbox = None
+
+    async def _talk(self, channel: Channel, terms: Terms, listener: Listener, outbox: "asyncio.Queue[Frame]") -> None:
         log.info("head connected interval_s=%g", terms.interval_s)
-        self._outbox = asyncio.Queue(MAX_QUEUED)
         for frame in listener.greetings():
             self.post(frame)
         self.away_since = None
-        try:
-            await self._serve(channel, terms, listener, self._outbox)
-        finally:
-            self.away_since = self._clock.now()
-            self._outbox = None
-            self.skew_s = None
-            channel.close()
-
-    async def _serve(self, channel: Channel, terms: Terms, listener: Listener, outbox: "asyncio.Queue[Frame]") -> None:
         await together(self._beat(channel, terms), self._listen(channel, listener), self._speak(channel, outbox))
 
     async def _beat(self, channel: Channel, terms: Terms) -> None:

@@ -117,6 +117,58 @@ def test_frames_go_both_ways_and_each_connection_begins_with_the_greetings() -> 
     run(story, first=({"t": "report", "n": 1},))
 
 
+def test_what_is_said_while_a_connection_is_made_is_said_on_it() -> None:
+    """A job that opts in between the list in our hello and the head's welcome stands in neither."""
+
+    async def story() -> None:
+        head = Head()
+        server = await head.start()
+        began, go_on = asyncio.Event(), asyncio.Event()
+
+        async def connect() -> tuple[Channel, Terms]:
+            began.set()
+            await go_on.wait()
+            return await head.connect()
+
+        link = Link(connect, clock=SystemClock(), rng=random.Random(1))
+        running = asyncio.ensure_future(link.run(Ears(({"t": "report"},))))
+        await began.wait()
+        link.post({"t": "opted"})
+        go_on.set()
+        assert {(await head.heard.get())["t"], (await head.heard.get())["t"]} == {"opted", "report"}
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        server.close()
+
+    asyncio.run(asyncio.wait_for(story(), 15))
+
+
+def test_what_was_said_on_a_connection_that_did_not_come_is_not_said_on_the_next() -> None:
+    """The hello of the next says it; so nothing piles up while the head is away."""
+
+    async def story() -> None:
+        head = Head()
+        server = await head.start()
+        tries = 0
+
+        async def connect() -> tuple[Channel, Terms]:
+            nonlocal tries
+            tries += 1
+            if tries == 1:
+                link.post({"t": "opted"})
+                raise Gone("not yet")
+            return await head.connect()
+
+        link = Link(connect, clock=SystemClock(), rng=random.Random(1))
+        running = asyncio.ensure_future(link.run(Ears(({"t": "report"},))))
+        assert await head.heard.get() == {"t": "report"}
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        server.close()
+
+    asyncio.run(asyncio.wait_for(story(), 15))
+
+
 def test_the_link_knows_since_when_the_head_is_away() -> None:
     async def story(scene: Scene) -> None:
         assert scene.link.away_since is not None
