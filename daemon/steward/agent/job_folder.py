@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Collection
 from pathlib import Path
+from threading import Lock
 
 from steward.adapters.own_folder import make_own, remove_tree
 from steward.model.ids import JobId
@@ -23,6 +24,7 @@ class JobFolders:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._making = Lock()
 
     @property
     def root(self) -> Path:
@@ -39,14 +41,15 @@ class JobFolders:
 
     def make(self, job: JobId, uid: int) -> Path:
         """The job's folder, made if it is not there. One of another user (of a former job of that number) is removed
-        before. Raises OSError."""
+        before. Steps that begin together ask in threads of their own. Raises OSError."""
         make_own(self._root, 0o755)
         folder = self.folder(job)
-        if not _is_of(folder, uid):
-            remove_tree(folder)
-            folder.mkdir(mode=0o700)
-            if uid != os.geteuid():
-                os.chown(folder, uid, -1, follow_symlinks=False)
+        with self._making:
+            if not _is_of(folder, uid):
+                remove_tree(folder)
+                folder.mkdir(mode=0o700)
+                if uid != os.geteuid():
+                    os.chown(folder, uid, -1, follow_symlinks=False)
         return folder
 
     def remove(self, job: JobId) -> None:

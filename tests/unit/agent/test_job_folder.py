@@ -1,6 +1,7 @@
 """The folder of a job on a node: its user's own, and never a way for him to have something else removed."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from steward.agent.job_folder import JobFolders
@@ -23,6 +24,15 @@ def test_made_again_it_keeps_what_is_in_it(tmp_path: Path) -> None:
     folders.progress(JOB).write_text("12")
     folders.make(JOB, os.geteuid())
     assert folders.progress(JOB).read_text() == "12"
+
+
+def test_two_steps_that_begin_together_get_the_same_folder(tmp_path: Path) -> None:
+    folders = JobFolders(tmp_path)
+    with ThreadPoolExecutor(4) as threads:
+        for job in map(JobId, range(1, 21)):
+            made = set(threads.map(folders.make, [job] * 4, [65534] * 4))
+            assert {folder.stat().st_uid for folder in made} == {65534}
+            assert made == {folders.folder(job)}
 
 
 def test_one_of_another_users_former_job_is_emptied_and_changes_hands(tmp_path: Path) -> None:
