@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Generic, TypeVar
 
 from steward.model.action import Action, BackUpNode
 from steward.model.events import Event, Level
@@ -12,6 +13,8 @@ from steward.workflows.subject import action_fields, event_fields, kind_of
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _LEVELS = {Level.INFO: logging.INFO, Level.WARNING: logging.WARNING, Level.ERROR: logging.ERROR}
 
 
@@ -20,9 +23,8 @@ class Journal:
 
     def __init__(self, store: StorePort, clock: Clock, counted: Callable[[str, str], None]) -> None:
         self._store, self._clock, self._counted = store, clock, counted
-        self._failures: Mapping[str, str] = MappingProxyType({})
-        self._done: frozenset[str] = frozenset()
-        self._outcomes_came = self._backups_came = True
+        self._failures = _Kept(lambda: MappingProxyType(dict(store.failures())))
+        self._done = _Kept(lambda: store.done(BackUpNode.__name__))
 
     def load(self) -> Memory:
         """What was meant when the last head ended. Raises Retryable."""
@@ -30,17 +32,11 @@ class Journal:
 
     def failures(self) -> Mapping[str, str]:
         """Failed tries by key; read again only after an outcome was recorded."""
-        if self._outcomes_came:
-            self._outcomes_came = False
-            self._failures = MappingProxyType(dict(self._store.failures()))
-        return self._failures
+        return self._failures.value()
 
     def done(self) -> frozenset[str]:
         """Backups and restores that ended well; read again only after the outcome of one was recorded."""
-        if self._backups_came:
-            self._done = self._store.done(BackUpNode.__name__)
-            self._backups_came = False
-        return self._done
+        return self._done.value()
 
     def begin(self, memory: Memory, actions: Sequence[Action], events: Sequence[Event]) -> None:
         """Memory, intents and events in one transaction. Raises Retryable, and then nothing may be done."""
@@ -65,5 +61,23 @@ class Journal:
             self._store.record_outcomes({action.key: error for action, error in ended}, self._clock.now())
         except Exception as failure:
             log.error("cannot record %d outcomes: %s", len(ended), failure, extra=action_fields(ended[0][0]))
-        self._outcomes_came = True
-        self._backups_came = self._backups_came or any(isinstance(action, BackUpNode) for action, _ in ended)
+        self._failures.is_stale = True
+        if any(isinstance(action, BackUpNode) for action, _ in ended):
+            self._done.is_stale = True
+
+
+class _Kept(Generic[T]):
+    """What `read` gave, until it is called stale: by any thread, also while it is being read."""
+
+    def __init__(self, read: Callable[[], T]) -> None:
+        self._read = read
+        self._value: T | None = None
+        self.is_stale = True
+
+    def value(self) -> T:
+        """Raises what `read` raises; the next call reads again then."""
+        if self.is_stale or self._value is None:
+            self.is_stale = False  # before the read: what comes meanwhile may not be in it
+            self._value = None
+            self._value = self._read()
+        return self._value
