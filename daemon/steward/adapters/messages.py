@@ -1,5 +1,6 @@
 """What agent and head tell each other, as frames and back. What comes in is hostile until it has passed here."""
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -199,8 +200,18 @@ def answer_of(frame: Frame) -> tuple[AskId, Answer, frozenset[NodeName]]:
     return AskId(text(frame, "id")), word(Answer, frame, "answer"), frozenset(NodeName(name) for name in names)
 
 
-def check_now_frame(request: str, budget_s: float) -> Frame:
-    return {"t": "check_now", "id": request, "budget_s": budget_s}
+def check_now_frame(asked_at: float, budget_s: float) -> Frame:
+    """Its id says when it was sent, in Unix seconds of the head's clock."""
+    return {"t": "check_now", "id": repr(asked_at), "budget_s": budget_s}
+
+
+def asked_at(report: Report) -> float | None:
+    """When the `check_now` that the report answers was sent; None where it answers none."""
+    try:
+        at = float(report.checked or "nan")
+    except ValueError:
+        return None
+    return at if math.isfinite(at) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

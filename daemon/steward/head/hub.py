@@ -1,7 +1,6 @@
 """All agent connections of the head: one asyncio server, one wheel of deadlines. Implements AgentPort."""
 
 import asyncio
-import itertools
 import logging
 import re
 import time
@@ -72,7 +71,6 @@ class Hub:
         self._links: dict[NodeName, Link] = {}
         self._greeting: Greeting[Link] = Greeting(most=_MAX_GREETING)
         self._wheel: Wheel[Link] = Wheel(time.monotonic())
-        self._requests = itertools.count(1)
         self._server: asyncio.Server | None = None
         self._turning: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -129,7 +127,7 @@ class Hub:
         self._in_loop(lambda: link.send(answer_frame(ask, answer, exclude)))
 
     def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
-        frame = check_now_frame(f"check-{next(self._requests)}", budget_s)
+        frame = check_now_frame(self._clock.now(), budget_s)
         self._in_loop(lambda: self._send_all(nodes, frame))
 
     def let_go(self, order: LetGo) -> None:

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 
+from steward.adapters.messages import asked_at
 from steward.model.deep import DeepReport
 from steward.model.health import Finding, Incarnation, Report
 from steward.model.ids import JobId, NodeName
@@ -94,7 +95,7 @@ class Roster:
         """What the node's agent says now; whether that is news (an answer to a `check now` always is)."""
         with self._lock:
             view = self._views[node]
-            checked = report.checked is not None
+            asked = asked_at(report)
             self._views[node] = replace(
                 view,
                 findings=report.findings,
@@ -103,9 +104,9 @@ class Roster:
                 hardware=report.hardware,
                 versions=report.versions,
                 reported_at=now,
-                checked_at=now if checked else view.checked_at,
+                checked_at=max(view.checked_at, min(asked or 0.0, now)),
             )
-            return checked or not view.reported_at or _essence(report.findings) != _essence(view.findings)
+            return asked is not None or not view.reported_at or _essence(report.findings) != _essence(view.findings)
 
     def set_up_is(self, node: NodeName, report: SetupReport) -> bool:
         """How the node's setup stands; whether that is news. One that is told again keeps the time of its first."""

@@ -69,7 +69,8 @@ class AgentView:
     versions: Mapping[str, str] = field(default_factory=_empty)
     reported_at: float = 0.0
     checked_at: float = 0.0
-    """When the agent last answered a `check now` (0: never in this incarnation)."""
+    """When the last `check now` that the agent answered was sent (0: it answered none in this incarnation): its looks
+    began after that."""
     deep: tuple[DeepReport, ...] = ()
     """Deep checks that ran on it lately, or run."""
     setup: SetupReport | None = None

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -16,7 +17,7 @@ from steward.model.observed import Witness, WitnessSeen
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.ports import Stale
-from tests.fakes.hub_bench import a_hub, hello
+from tests.fakes.hub_bench import HubBench, a_hub, hello
 from tests.unit.workflows.test_apply import an_ask
 
 N1 = NodeName("n1")
@@ -45,9 +46,45 @@ def test_fresh_checks_are_asked_for_and_their_answer_noted() -> None:
             bench.hub.check_now(frozenset({N1, NodeName("n9")}), 2.0)
             request = await channel.receive()
             assert (request["t"], request["budget_s"]) == ("check_now", 2.0)
-            bench.clock.at = 3000.0
+            asked_at, bench.clock.at = bench.clock.at, 3000.0
             await channel.send(report_frame([], request["id"]))
-            await bench.until("it is noted", lambda: bench.view().checked_at == 3000.0)
+            await bench.until("it is noted", lambda: bench.view().checked_at == asked_at)
+
+    asyncio.run(story())
+
+
+def reported_at(bench: HubBench, at: float) -> bool:
+    return bench.view().reported_at == at
+
+
+def test_the_answer_to_an_older_request_is_none_to_a_newer_one() -> None:
+    """Its looks were over before what the newer one asks about."""
+
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            requests = []
+            for bench.clock.at in (3000.0, 3001.0):
+                bench.hub.check_now(frozenset({N1}), 2.0)
+                requests.append((await channel.receive())["id"])
+            for n, (request, noted) in enumerate([(0, 3000.0), (1, 3001.0), (0, 3001.0)]):
+                bench.clock.at = 3002.0 + n
+                await channel.send(report_frame([BAD], requests[request]))
+                await bench.until("it is there", partial(reported_at, bench, bench.clock.at))
+                assert bench.view().checked_at == noted
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("answered", ["check-1", "nan", "inf", "1e999", ""])
+def test_a_report_that_answers_no_request_of_ours_is_a_report_like_any_other(answered: str) -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await channel.send(report_frame([BAD], answered))
+            await bench.until("it is there", lambda: bench.hub.views() and bench.view().findings == (BAD,))
+            assert bench.view().checked_at == 0.0
 
     asyncio.run(story())
 
