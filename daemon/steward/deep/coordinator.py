@@ -29,7 +29,7 @@ _ROUNDS_AHEAD = 4
 
 
 @dataclass(slots=True, eq=False)
-class _Member:
+class Member:
     """A rank that came. `address` "" is rank 0's own: others use the one at which they found it."""
 
     node: NodeName
@@ -39,13 +39,17 @@ class _Member:
     tools: frozenset[str]
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    asked: int = 0
 
     async def ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Raises NoPeer."""
+        """Its answer; one to an order before it, which was not waited for any more, is let go. Raises NoPeer."""
+        self.asked += 1
         try:
             async with asyncio.timeout(timeout_s):
-                self.writer.write(packed(message))
-                return unpacked(await self.reader.readuntil(b"\n"))
+                self.writer.write(packed({**message, "n": self.asked}))
+                while (said := unpacked(await self.reader.readuntil(b"\n"))).get("n") != self.asked:
+                    pass
+                return said
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
             raise NoPeer(f"{self.node} does not answer ({type(error).__name__})") from None
 
@@ -63,7 +67,7 @@ class Coordinator:
     join: Budget
     budget: Budget
     is_tournament: bool = False
-    members: dict[NodeName, _Member] = field(default_factory=dict)
+    members: dict[NodeName, Member] = field(default_factory=dict)
     _found: dict[Pair, float] = field(default_factory=dict)
     """Mbit/s of each measured pair; 0 for one that failed."""
     _all_here: asyncio.Event = field(default_factory=asyncio.Event)
@@ -135,7 +139,7 @@ class Coordinator:
             records = [{**measure_record(one), "node": end.node, "partner": other.node} for one in measures]
             end.say({"do": "note", "measures": records})
 
-    def _tools(self, one: _Member, other: _Member, seconds: float) -> list[str]:
+    def _tools(self, one: Member, other: Member, seconds: float) -> list[str]:
         """Those that both have, where there is time for them in this round and two more."""
         both = sorted(one.tools & other.tools)
         return both if self.budget.left_s > 3 * len(both) * (seconds + START_S) else []
@@ -162,7 +166,7 @@ class Coordinator:
         if set(self.nodes) <= set(self.members):
             self._all_here.set()
 
-    async def _admitted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Member:
+    async def _admitted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Member:
         mine = nonce()
         writer.write(packed({"nonce": mine}))
         hello = unpacked(await reader.readuntil(b"\n"))
@@ -173,7 +177,7 @@ class Coordinator:
             raise NoPeer("nobody waits for it")
         writer.write(packed({"proof": proof(self.meeting.key, self.meeting.run, "host", str(hello["nonce"]))}))
         peer = str(writer.get_extra_info("peername")[0]).removeprefix("::ffff:")
-        return _Member(
+        return Member(
             node=node,
             address="" if node == self.nodes[0] else peer,
             port=int(hello["port"]),

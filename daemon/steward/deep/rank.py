@@ -87,7 +87,7 @@ class _Part:
             order = self.lines.receive(budget.left_s + _MARGIN_S)
             match order.get("do"):
                 case "drive":
-                    self.lines.send(self._drive(order))
+                    self.lines.send({**self._drive(order), "n": order.get("n")})
                 case "note":
                     self._note(order)
                 case "progress":
