@@ -5,6 +5,7 @@ Only lines of the kernel itself count: what a user writes to /dev/kmsg carries a
 
 import asyncio
 import errno
+import math
 import os
 import re
 import stat
@@ -77,6 +78,8 @@ class DeviceLog:
         self._path = path
         self._clock = clock
         self._position = position
+        self._empty_at = -math.inf
+        """When the device was last read to its end, on the monotonic clock."""
         try:
             self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -102,6 +105,7 @@ class DeviceLog:
             try:
                 record = os.read(self._fd, _RECORD_SIZE)
             except BlockingIOError:
+                self._empty_at = time.monotonic()
                 break
             except OSError as error:
                 if error.errno != errno.EPIPE:
@@ -117,7 +121,14 @@ class DeviceLog:
         if match is None or int(match["seq"]) <= self._position:
             return []
         self._position = int(match["seq"])
-        return [_kernel_line(match, self._clock.now())] if _is_kernels(match) else []
+        return [self._own(match)] if _is_kernels(match) else []
+
+    def _own(self, match: "re.Match[str]") -> Line:
+        """With the record's own time, microseconds on a clock that no NTP corrects: it drifts by a second a day or so.
+        What came since the device was last read to its end is not older than that."""
+        now = time.monotonic()
+        age = max(0.0, min(now - int(match["usec"]) / 1e6, now - self._empty_at))
+        return Line(at=self._clock.now() - age, text=match["text"][:MAX_LINE])
 
 
 class FileLog:
@@ -189,9 +200,3 @@ def _unreadable(path: Path, error: OSError) -> Retryable:
 
 def _is_kernels(match: "re.Match[str]") -> bool:
     return int(match["priority"]) >> 3 == _KERNEL
-
-
-def _kernel_line(match: "re.Match[str]", now: float) -> Line:
-    """The record's own time: microseconds on the kernel's monotonic clock."""
-    age = max(0.0, time.monotonic() - int(match["usec"]) / 1e6)
-    return Line(at=now - age, text=match["text"][:MAX_LINE])
