@@ -49,8 +49,9 @@ class Start(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """One look at a run: what its runner told last, and more of its output."""
+    """One look at a run: what its runner told last, and more of its output, from `sent` on."""
 
+    sent: int
     report: SetupReport | None
     chunks: tuple[LogChunk, ...]
 
@@ -119,6 +120,8 @@ class Setups:
             return
         if seen.report is not None:
             self._tell(seen.report)
+        if seen.sent != self._sent:  # a new connection was made meanwhile: it begins further back
+            return
         for chunk in seen.chunks if self._head.away_since is None else ():
             self._head.post(setup_log_frame(chunk))
             self._sent = chunk.offset + len(chunk.text)
@@ -166,7 +169,8 @@ class Setups:
                 if settled is not None and settled.why == CUT_OFF:
                     self._start.sweep(setup)
                 report = settled or report
-            return _Seen(report=report, chunks=tuple(_pieces(setup, sent)) if wants_log or _is_over(report) else ())
+            pieces = _pieces(setup, sent) if wants_log or _is_over(report) else ()
+            return _Seen(sent=sent, report=report, chunks=tuple(pieces))
 
         return look
 

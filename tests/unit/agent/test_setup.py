@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -26,6 +27,8 @@ from tests.fakes.setups import NodeDisk
 
 pytestmark = pytest.mark.timeout(60)
 
+T = TypeVar("T")
+
 DONE, FAILED, RUNNING = SetupState.SUCCEEDED, SetupState.FAILED, SetupState.RUNNING
 
 
@@ -37,11 +40,10 @@ def disk(tmp_path: Path) -> NodeDisk:
 class Bench:
     """One life of an agent: what its head was told."""
 
-    def __init__(self, disk: NodeDisk) -> None:
+    def __init__(self, disk: NodeDisk, threads: Threads | None = None) -> None:
         self.head = FakeHead()
-        self.setups = Setups(
-            disk.root, here=disk.here, head=self.head, start=disk, threads=Threads(1), clock=FakeClock()
-        )
+        threads = threads or Threads(1)
+        self.setups = Setups(disk.root, here=disk.here, head=self.head, start=disk, threads=threads, clock=FakeClock())
 
     def order(self, order: SetUpOrder) -> None:
         for frame in set_up_frames(as_action(order)):
@@ -265,6 +267,35 @@ def test_what_a_lost_connection_may_have_lost_of_the_log_is_sent_again(disk: Nod
             agent.head.told.clear()
             agent.setups.frames()
             await agent.until("it comes again", lambda: agent.log == whole)
+
+    asyncio.run(story())
+
+
+def test_a_connection_that_is_made_during_a_look_begins_with_the_log_again(disk: NodeDisk) -> None:
+    disk.script("echo hello\n")
+
+    class Reconnecting(Threads):
+        """The head comes back while the look that finds nothing more to send is under way."""
+
+        lost = ""
+
+        async def call(self, what: Callable[[], T], *, name: str, timeout_s: float) -> T:
+            found = await super().call(what, name=name, timeout_s=timeout_s)
+            if "succeeded." in agent.log and not self.lost:
+                self.lost = agent.log
+                agent.head.told.clear()
+                agent.setups.frames()
+            return found
+
+    threads = Reconnecting(1)
+    agent = Bench(disk, threads)
+
+    async def story() -> None:
+        running = asyncio.ensure_future(agent.setups.run())
+        agent.order(disk.order())
+        await agent.until("the connection is lost", lambda: threads.lost)
+        await agent.until("the log comes again", lambda: agent.log == threads.lost)
+        running.cancel()
 
     asyncio.run(story())
 
