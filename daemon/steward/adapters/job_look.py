@@ -138,7 +138,8 @@ def _read(file: int, uid: int, before: Stamp | None) -> Look:
     stamp = (seen.st_ino, seen.st_mtime_ns)
     if not _is_fit(file, uid) or stamp == before:
         return Look(stamp=before if stamp == before else None)
-    return Look(stamp=stamp, told=parse(_content(file, MAX_BYTES + 1), seen.st_mtime))
+    told = parse(_content(file, MAX_BYTES + 1), seen.st_mtime)
+    return Look(stamp=stamp if told is not None else None, told=told)
 
 
 def _content(file: int, limit: int, start: int = 0) -> bytes:

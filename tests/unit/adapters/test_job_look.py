@@ -56,6 +56,17 @@ def test_a_file_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
     assert look(tmp_path, "progress", ME, first.stamp) == Look(stamp=first.stamp, told=None)
 
 
+def test_a_file_that_was_seen_half_written_is_read_again_whatever_its_time(tmp_path: Path) -> None:
+    """Before Linux 6.13 what is written within some milliseconds has the same time."""
+    told(tmp_path, b"")
+    half = look(tmp_path, "progress", ME, None)
+    (tmp_path / "progress").write_bytes(b"12")
+    os.utime(tmp_path / "progress", (1000, 1000))
+    found = look(tmp_path, "progress", ME, half.stamp).told
+    assert found is not None
+    assert found.step == 12
+
+
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("42")
     (tmp_path / "job").mkdir()

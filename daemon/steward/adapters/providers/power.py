@@ -49,8 +49,8 @@ class PowerProvider:
         return f"power: {len(self._nodes)} nodes by Slurm's ResumeProgram and SuspendProgram"
 
     def instances(self) -> Mapping[InstanceId, Instance]:
-        nodes = self._read()
         with self._records.locked() as cycles:
+            nodes = self._read()
             now = {node: self._brought_up_to_date(cycle, power_of(nodes.get(node))) for node, cycle in cycles.items()}
             for cycle in now.values():
                 if cycle.leaving and power_of(nodes.get(cycle.node)) in _CAN_END:
@@ -85,8 +85,8 @@ class PowerProvider:
         return self._instance(cycle, self._read().get(slot.node))
 
     def terminate(self, instance: InstanceId) -> None:
-        nodes = self._read()
         with self._records.locked() as cycles:
+            nodes = self._read()
             mine = next((cycle for cycle in cycles.values() if cycle.id == instance and not cycle.ended), None)
             name = mine.node if mine is not None else self._unasked_node(instance, cycles)
             if name is None:

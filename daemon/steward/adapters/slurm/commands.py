@@ -22,9 +22,10 @@ class Commands:
         self._heavy: dict[tuple[str, ...], str] = {}
 
     def version(self) -> Version:
-        if self._version is None:
-            self._version = versions.parse(self.run("scontrol", "--version").text)
-        return self._version
+        version = self._version  # another thread may forget it any time
+        if version is None:
+            version = self._version = versions.parse(self.run("scontrol", "--version").text)
+        return version
 
     def heavy(self) -> list[str]:
         """A sentence for each whole look whose last answer took more than half of what it may."""

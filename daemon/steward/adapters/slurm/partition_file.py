@@ -37,10 +37,10 @@ def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -
     """Does what `SlurmPort.write_partitions` promises; Slurm is given `patience_s` to show the partitions."""
     good = include.good()
     wanted, was = partition_lines.parse(text), partition_lines.parse(good)
-    before = slurm.partitions()
     ours = was.states.keys() | partition_lines.parse(include.text()).states.keys()
-    rules.may_write(wanted, ours, before, slurm.nodes())
+    rules.may_write(wanted, ours, slurm.partitions(), slurm.nodes())
     rules.may_drop(ours - wanted.states.keys(), slurm.jobs())
+    before = slurm.partitions()  # again: nodes and jobs of a large cluster take seconds, and people close partitions
     include.replace(text)
     if wanted.is_like(was) and wanted.states.keys() <= before.keys():
         include.is_good()
