@@ -139,9 +139,10 @@ void node_start(spank_t spank, const struct config *config)
 static void _tell_of_output(const struct config *config)
 {
 	char path[WIRE_LINE_MAX];
+	uint64_t length;
 
-	if (output_path(path, sizeof(path)))
-		notice_log(config, &step, path);
+	if (output_path(path, sizeof(path), &length))
+		notice_log(config, &step, path, length);
 }
 
 void node_task_start(spank_t spank, const struct config *config)

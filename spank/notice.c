@@ -70,9 +70,9 @@ void notice_exit(const struct config *config, const struct wire_ask *ask,
 }
 
 void notice_log(const struct config *config, const struct wire_ask *ask,
-		const char *path)
+		const char *path, uint64_t length)
 {
 	char line[WIRE_LINE_MAX];
 
-	_tell(config, line, wire_format_log(ask, path, line));
+	_tell(config, line, wire_format_log(ask, path, length, line));
 }

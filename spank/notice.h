@@ -25,8 +25,8 @@ bool notice_opted(const struct config *config, const struct wire_ask *ask,
 void notice_exit(const struct config *config, const struct wire_ask *ask,
 		 uint32_t task);
 
-/* Say which file the script writes to. */
+/* Say which file the script writes to, and how long it is before. */
 void notice_log(const struct config *config, const struct wire_ask *ask,
-		const char *path);
+		const char *path, uint64_t length);
 
 #endif

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool output_path(char *path, size_t size)
+bool output_path(char *path, size_t size, uint64_t *length)
 {
 	struct stat status;
 	ssize_t len;
@@ -15,5 +15,6 @@ bool output_path(char *path, size_t size)
 	if (len <= 0 || (size_t) len >= size || path[0] != '/')
 		return false;
 	path[len] = '\0';
+	*length = (uint64_t) status.st_size;
 	return true;
 }

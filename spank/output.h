@@ -6,9 +6,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* The path of this process's standard output; false unless it is a regular
- * file that still has a name. */
-bool output_path(char *path, size_t size);
+/* The path of this process's standard output, and how long it is already;
+ * false unless it is a regular file that still has a name. */
+bool output_path(char *path, size_t size, uint64_t *length);
 
 #endif

@@ -103,8 +103,8 @@ size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
 size_t wire_format_exit(const struct wire_ask *ask, uint32_t task,
 			char line[WIRE_LINE_MAX]);
 
-/* "log": the file that the script writes to. */
+/* "log": the file that the script writes to, and its length in bytes before. */
 size_t wire_format_log(const struct wire_ask *ask, const char *path,
-		       char line[WIRE_LINE_MAX]);
+		       uint64_t length, char line[WIRE_LINE_MAX]);
 
 #endif

@@ -89,7 +89,7 @@ size_t wire_format_exit(const struct wire_ask *ask, uint32_t task,
 }
 
 size_t wire_format_log(const struct wire_ask *ask, const char *path,
-		       char line[WIRE_LINE_MAX])
+		       uint64_t length, char line[WIRE_LINE_MAX])
 {
 	char out[WIRE_LINE_MAX];
 
@@ -97,6 +97,6 @@ size_t wire_format_log(const struct wire_ask *ask, const char *path,
 		return 0;
 	return _fitting(snprintf(line, WIRE_LINE_MAX,
 				 VERSION " log job=%" PRIu32 " restart=%" PRIu32
-					 " out=%s\n",
-				 ask->job, ask->restart, out));
+					 " size=%" PRIu64 " out=%s\n",
+				 ask->job, ask->restart, length, out));
 }

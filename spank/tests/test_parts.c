@@ -327,16 +327,18 @@ static void _test_notices(void)
 		       !strcmp(line, "steward/1 exit job=7 step=3 restart=1 "
 				     "task=12 status=9\n"),
 	       "exit");
-	_check(wire_format_log(&ask, "/a b%/\xc3\xa9\n.out", line) ==
-			       strlen(line) &&
+	_check(wire_format_log(&ask, "/a b%/\xc3\xa9\n.out", UINT64_MAX,
+			       line) == strlen(line) &&
 		       !strcmp(line, "steward/1 log job=7 restart=1 "
+				     "size=18446744073709551615 "
 				     "out=/a%20b%25/%C3%A9%0A.out\n"),
 	       "log");
 	memset(path, 'x', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
-	_check(!wire_format_log(&ask, path, line), "a path too long is none");
+	_check(!wire_format_log(&ask, path, 0, line),
+	       "a path too long is none");
 	memset(path, ' ', sizeof(path) - 1);
-	_check(!wire_format_log(&ask, path, line),
+	_check(!wire_format_log(&ask, path, 0, line),
 	       "nor one that gets too long");
 	memset(ask.mode.text, 'x', RESUME_TEXT_MAX - 1);
 	_check(wire_format_ask(&ask, line) && wire_format_opted(&ask, line),

@@ -207,14 +207,15 @@ class Failures(ShimTest):
     def test_the_file_that_a_script_writes_to_is_told(self) -> None:
         agent = self.agent("stop")
         out = self.folder / "a b%.out"
-        with out.open("w") as file:
+        out.write_text("of a run before\n")
+        with out.open("a") as file:
             env = self.env(FAKE_JOB_MODE="1", FAKE_RESTARTS="2")
             subprocess.run(
                 ["slurmstepd", "batch", "0"], executable=FAKE_SLURM, env=env, stdout=file, timeout=20, check=True
             )
         agent.close()
         where = str(self.folder / "a%20b%25.out")
-        assert agent.lines[1:] == [f"steward/1 log job=12 restart=2 out={where}"]
+        assert agent.lines[1:] == [f"steward/1 log job=12 restart=2 size=16 out={where}"]
 
 
 class Hold(ShimTest):

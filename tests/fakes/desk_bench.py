@@ -26,7 +26,7 @@ NODE = NodeName("n1")
 
 
 EXIT = ExitLine(job=JobId(12), step="0", restart=0, task=3, status=256)
-LOG = LogLine(job=JobId(12), restart=0, out="/home/a/12.out")
+LOG = LogLine(job=JobId(12), restart=0, size=0, out="/home/a/12.out")
 SIGN = LogSign(sign="nccl.timeout", lean=Lean.CASCADE, strong=True, line="Watchdog caught", order=7)
 
 

@@ -121,7 +121,7 @@ def shim_lines(draw: st.DrawFn) -> bytes:
         "task": draw(numbers),
         "status": draw(numbers),
     }
-    words["out"] = draw(outs)
+    words |= {"size": draw(numbers), "out": draw(outs)}
     keys = draw(st.lists(st.sampled_from(sorted(words)), max_size=8) | st.permutations(sorted(words)))
     verb = draw(st.sampled_from(["exit", "log"]))
     text = " ".join(("steward/1", verb, *(f"{key}={words[key]}" for key in keys)))
@@ -145,6 +145,7 @@ def test_what_is_told_of_tasks_and_of_output_is_within_bounds_or_refused(line: b
             assert request.out.startswith("/")
             assert not {"\0", "\n"} & set(request.out)
             assert len(request.out) <= MAX_LINE
+            assert 0 <= request.size < 2**63
         case _:
             raise AssertionError(request)
 
@@ -158,8 +159,8 @@ def test_the_path_that_a_shim_encodes_comes_out_as_it_was(job: int, restart: int
     encoded = quote(f"/{path}".encode(), safe="/")
     if len(encoded) > MAX_LINE - 100:
         return
-    request = parse_request(f"steward/1 log job={job} restart={restart} out={encoded}\n".encode())
-    assert request == LogLine(job=JobId(job), restart=restart, out=f"/{path}")
+    request = parse_request(f"steward/1 log job={job} restart={restart} size=0 out={encoded}\n".encode())
+    assert request == LogLine(job=JobId(job), restart=restart, size=0, out=f"/{path}")
 
 
 @given(st.sampled_from(Answer), st.frozensets(st.from_regex(r"[a-z0-9]{1,60}", fullmatch=True), max_size=64))

@@ -51,10 +51,11 @@ class ExitLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """Where the script of such a job writes to, as its user says."""
+    """Where the script of such a job writes to, as its user says, and how many bytes there were before it began."""
 
     job: JobId
     restart: int
+    size: int
     out: str
 
 
@@ -135,7 +136,8 @@ def _log(fields: dict[str, str]) -> LogLine:
     out = unquote_to_bytes(_needed(fields, "out")).decode("utf-8", "surrogateescape")
     if not out.startswith("/") or any(c in out for c in "\0\n"):
         raise BadLine(f"out={out[:40]!r} is not the path of a file")
-    return LogLine(job=_job(fields), restart=_restart(fields), out=out)
+    size = _whole(fields, "size", 2**63 - 1)
+    return LogLine(job=_job(fields), restart=_restart(fields), size=size, out=out)
 
 
 def _ask(fields: dict[str, str]) -> AskLine:

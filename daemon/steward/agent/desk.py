@@ -11,7 +11,7 @@ from steward.adapters.messages import opted_frame, withdraw_frame
 from steward.adapters.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
 from steward.adapters.wire import Frame
 from steward.agent.exits import Exits
-from steward.agent.opted import OptedBook
+from steward.agent.opted import OptedBook, Output
 from steward.agent.owners import JobsLook, Owners
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.health import Incarnation
@@ -84,7 +84,6 @@ class Desk:
         briefing: Briefing,
         exits: Exits,
         signs: Signs = no_signs,
-        run_began: Callable[[JobId, int], None] = lambda job, uid: None,
         own_look_every_s: float = OWN_LOOK_EVERY_S,
     ) -> None:
         self._node = node
@@ -98,7 +97,6 @@ class Desk:
         self._briefing = briefing
         self._exits = exits
         self._signs = signs
-        self._run_began = run_began
         self._own_look_every_s = own_look_every_s
         first = int(clock.now() * 1000)  # so that no number comes twice, not even after a restart in the same boot
         self._numbers = itertools.count(first)
@@ -158,8 +156,7 @@ class Desk:
 
     def _note_out(self, line: LogLine, opted: OptedIn | None) -> None:
         if opted is not None:
-            self._opted.note_out(opted.job, opted.uid, line.restart, line.out)
-            self._run_began(opted.job, opted.uid)
+            self._opted.note_out(opted.job, opted.uid, line.restart, Output(line.out, line.size))
 
     async def _ask(self, line: AskLine) -> bytes:
         ask = self._ask_of(line, await self._signs_of(line))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.messages import MAX_OPTED, opted_of, opted_record
@@ -23,14 +24,22 @@ YOUNG_S = 600.0
 _Key = tuple[JobId, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The file that a job's script writes to, as its user says (empty: not known), and how many bytes were in it before
+    (`--open-mode=append`): they are of the runs before."""
+
+    path: str = ""
+    start: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Word:
-    """`sure`: root or Slurm says that the job is this user's; otherwise only he does. `out` is the file that the job's
-    script writes to, as he says; empty where that is not known."""
+    """`sure`: root or Slurm says that the job is this user's; otherwise only he does."""
 
     opted: OptedIn
     sure: bool = False
-    out: str = ""
+    out: Output = Output()
 
     def says(self, opted: OptedIn) -> bool:
         return (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
@@ -84,7 +93,7 @@ class OptedBook:
             if sure:
                 self.settle({opted.job: opted.uid})
             return False
-        out = known.out if known is not None and known.opted.restart == opted.restart else ""
+        out = known.out if known is not None and known.opted.restart == opted.restart else Output()
         words = {**self._words, key: _Word(opted=opted, sure=known is not None and known.sure, out=out)}
         self._keep(_settled(words, {opted.job: opted.uid} if sure else {}))
         return True
@@ -95,16 +104,16 @@ class OptedBook:
         if words != self._words:
             self._keep(words)
 
-    def out_of(self, job: JobId, uid: int) -> str:
-        """The file that the job's script writes to, as that user says; empty where that is not known."""
+    def out_of(self, job: JobId, uid: int) -> Output:
+        """Where the job's script writes to, as that user says."""
         known = self._words.get((job, uid))
-        return "" if known is None else known.out
+        return Output() if known is None else known.out
 
-    def note_out(self, job: JobId, uid: int, restart: int, path: str) -> None:
+    def note_out(self, job: JobId, uid: int, restart: int, out: Output) -> None:
         """Remember it, of the job's present run."""
         known = self._words.get((job, uid))
-        if known is not None and known.opted.restart == restart and known.out != path:
-            self._keep({**self._words, (job, uid): replace(known, out=path)})
+        if known is not None and known.opted.restart == restart and known.out != out:
+            self._keep({**self._words, (job, uid): replace(known, out=out)})
 
     @property
     def is_crowded(self) -> bool:
@@ -124,7 +133,7 @@ class OptedBook:
         kept = _fair_share(sorted(words.values(), key=lambda one: one.opted.at))
         self._words = {(one.opted.job, one.opted.uid): one for one in kept}
         try:
-            write_json(self._path, [{**opted_record(one.opted), "out": one.out, "sure": one.sure} for one in kept])
+            write_json(self._path, [_record(one) for one in kept])
         except PortError as error:
             log.warning("opted jobs not saved why=%r", str(error))
 
@@ -153,6 +162,10 @@ def _oldest_of_crowd(words: list[_Word], more_than: int) -> _Word | None:
     return next(one for one in words if one.opted.uid == crowd[0][0])
 
 
+def _record(one: _Word) -> dict[str, Any]:
+    return {**opted_record(one.opted), "sure": one.sure, "out": one.out.path, "out_start": one.out.start}
+
+
 def _read(path: Path) -> list[_Word]:
     records = read_json(path)
     found = []
@@ -162,5 +175,11 @@ def _read(path: Path) -> list[_Word]:
         except PortError as error:
             log.warning("opted job dropped from=%s why=%r", path, str(error))
         else:
-            found.append(_Word(opted=opted, sure=record.get("sure") is True, out=str(record.get("out") or "")))
+            found.append(_Word(opted=opted, sure=record.get("sure") is True, out=_output_of(record)))
     return found
+
+
+def _output_of(record: dict[str, Any]) -> Output:
+    """What an agent before this version wrote has no start: its output is not known then."""
+    path, start = record.get("out"), record.get("out_start")
+    return Output(path, start) if isinstance(path, str) and isinstance(start, int) else Output()

@@ -125,7 +125,6 @@ def _desk(
     past: Past,
     folders: JobFolders,
 ) -> Desk:
-    outputs = JobLogs(opted, Threads(_OUTPUT_THREADS))
     return Desk(
         node=node,
         incarnation=who,
@@ -137,8 +136,7 @@ def _desk(
         trusted=frozenset({0, os.geteuid()}),
         briefing=Briefing(folders, past, Threads(_FOLDER_THREADS)),
         exits=Exits(node, link, clock),
-        signs=outputs,
-        run_began=outputs.begin,
+        signs=JobLogs(opted, Threads(_OUTPUT_THREADS)),
     )
 
 

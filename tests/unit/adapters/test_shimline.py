@@ -96,8 +96,8 @@ def test_a_failed_task_is_read() -> None:
 
 
 def test_the_path_of_the_output_is_read_byte_by_byte() -> None:
-    read = parse_request(b"steward/1 log job=7 restart=1 out=/a%20b%25/%C3%A9.out\n")
-    assert read == LogLine(job=JobId(7), restart=1, out="/a b%/é.out")
+    read = parse_request(b"steward/1 log job=7 restart=1 size=12 out=/a%20b%25/%C3%A9.out\n")
+    assert read == LogLine(job=JobId(7), restart=1, size=12, out="/a b%/é.out")
 
 
 @pytest.mark.parametrize("out", [b"relative", b"/a%0Ab", b"/a%00b", b""])

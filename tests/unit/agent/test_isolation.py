@@ -66,7 +66,7 @@ def test_who_called_the_job_his_before_it_began_loses_it_to_its_owner(scene: Sce
     known = scene.opted.of(THEIR)
     assert known is not None
     assert known.uid == OPTED.uid
-    assert scene.opted.out_of(THEIR, OPTED.uid) == LOG.out
+    assert scene.opted.out_of(THEIR, OPTED.uid).path == LOG.out
 
 
 @pytest.mark.parametrize("is_up", [True, False], ids=["Slurm answers", "Slurm is away"])
@@ -87,7 +87,7 @@ def test_who_called_the_job_his_before_it_began_keeps_its_owner_from_nothing(sce
     run(story)
     assert [one["uid"] for frame in scene.head.told if frame["t"] == "opted" for one in frame["opted"]] == [1001, 1000]
     assert OPTED.uid in [one.uid for one in scene.opted.all()]
-    assert scene.opted.out_of(THEIR, OPTED.uid) == LOG.out
+    assert scene.opted.out_of(THEIR, OPTED.uid).path == LOG.out
     assert scene.read_for == [ASK.uid]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from steward.adapters.offload import Threads
 from steward.agent.job_log import MAX_BYTES, JobLogs
-from steward.agent.opted import OptedBook
+from steward.agent.opted import OptedBook, Output
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId
 from steward.model.resume_mode import ResumeMode
@@ -42,15 +42,9 @@ class Bench:
         self.run(0)
 
     def run(self, restart: int) -> None:
-        """A run begins, and says where its output is."""
+        """A run begins, and its shim says where its output is and what is in it."""
         self.book.add(OptedIn(job=J7, uid=1000, mode=ResumeMode.parse("1"), restart=restart, at=1.0))
-        self.book.note_out(J7, 1000, restart, "/home/me/out")
-
-        async def begin() -> None:
-            self.logs.begin(J7, 1000)
-            await self.logs.rest()
-
-        asyncio.run(begin())
+        self.book.note_out(J7, 1000, restart, Output("/home/me/out", len(self.files.text)))
 
     def signs(self, job: JobId = J7) -> list[str]:
         async def ask() -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from steward.adapters.messages import MAX_OPTED
 from steward.agent.job_folder import JobFolders
-from steward.agent.opted import CROWDED, OptedBook
+from steward.agent.opted import CROWDED, OptedBook, Output
 from steward.agent.tidy import keep_tidy
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
@@ -108,19 +108,19 @@ def test_a_job_that_has_left_the_node_leaves_no_folder(path: Path, tmp_path: Pat
 def test_where_a_script_writes_to_is_known_again_after_a_restart(path: Path) -> None:
     book = OptedBook(path)
     book.add(opted(7))
-    book.note_out(JobId(7), 1000, 0, "/home/a/é.out")
-    assert OptedBook(path).out_of(JobId(7), 1000) == "/home/a/é.out"
-    assert OptedBook(path).out_of(JobId(8), 1000) == ""
+    book.note_out(JobId(7), 1000, 0, Output("/home/a/é.out", 12))
+    assert OptedBook(path).out_of(JobId(7), 1000) == Output("/home/a/é.out", 12)
+    assert OptedBook(path).out_of(JobId(8), 1000) == Output()
 
 
 def test_where_another_run_wrote_to_is_of_no_interest(path: Path) -> None:
     book = OptedBook(path)
     book.add(opted(7))
-    book.note_out(JobId(7), 1000, 3, "/home/a/other.out")
-    assert book.out_of(JobId(7), 1000) == ""
-    book.note_out(JobId(7), 1000, 0, "/home/a/first.out")
+    book.note_out(JobId(7), 1000, 3, Output("/home/a/other.out"))
+    assert book.out_of(JobId(7), 1000) == Output()
+    book.note_out(JobId(7), 1000, 0, Output("/home/a/first.out"))
     book.add(replace(opted(7), restart=1))
-    assert book.out_of(JobId(7), 1000) == ""
+    assert book.out_of(JobId(7), 1000) == Output()
 
 
 def test_whose_job_it_is_for_sure_is_known_again_after_a_restart(path: Path) -> None:
