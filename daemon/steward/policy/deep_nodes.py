@@ -49,11 +49,14 @@ def _in_service(node: Node, crowd: Crowd, draft: Draft) -> Hurdle | None:
 
 
 def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
-    """The nodes that it takes now: as many of the free ones as may be, once the others were waited for a little."""
+    """The nodes that it takes now: as many of the free ones as may be, once the first of them has waited for the others
+    a little. Nodes of a job that has just ended clean up one after the other."""
     left = sorted(run.nodes - run.results.keys(), key=lambda name: (len(name), name))
     free = [name for name in left if hurdle(name, run, crowd, draft) is None]
-    gathered = run.asked + draft.want.deep.gather_s
-    if not free or (len(free) < len(left) and draft.now < gathered):
+    if not free:
+        return frozenset()
+    gathered = draft.first_seen(f"deep-free:{run.token}") + draft.want.deep.gather_s
+    if len(free) < len(left) and draft.now < gathered:
         draft.wake(gathered)
         return frozenset()
     room = len(free) if run.cause is DeepCause.ON_START else crowd.room()
