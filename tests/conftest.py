@@ -1,20 +1,28 @@
 """Options of the whole suite. Property tests draw the same examples each time, so that a change is judged by what it
-changed; `HYPOTHESIS_PROFILE=random` looks for new ones."""
+changed; `HYPOTHESIS_PROFILE=random` looks for new ones. No example has a deadline: speed is measured in tests/bench."""
 
+import gc
 import os
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("same", derandomize=True)
-settings.register_profile("random", derandomize=False)
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("random", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+def pytest_collection_finish() -> None:
+    """What thousands of tests are made from stays to the end: a garbage collection that looks at all of it stops
+    whatever test it falls into for half a second."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("test bed of the end-to-end tests")
     group.addoption("--backend", choices=("local", "docker"), default="local", help="what it is made of")
-    group.addoption("--everywhere", action="store_true", help="on the docker one also what the local one suffices for")
+    group.addoption("--everywhere", action="store_true", help="on each one also what the other one suffices for")
     group.addoption("--slurm", default="", metavar="VERSION", help="its Slurm, such as 24.11 (default: what is there)")
     group.addoption("--bed", default="", metavar="DIR", help="use the one that is up in DIR, and leave it up")
     group.addoption("--requeues", type=int, default=15, help="how often a job is requeued in a row (3 s each)")

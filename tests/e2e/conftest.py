@@ -24,7 +24,9 @@ from tests.e2e.groups_bed import Access, clear, give_access
 from tests.e2e.story import Story
 
 NODES = 6
-_IMPATIENT: Overrides = {"capacity": {"capacity_backoff_s": [0.5, 1.0]}}
+_IMPATIENT: Overrides = {
+    "capacity": {"capacity_backoff_s": [0.5, 1.0], "bringup_failures": 30, "bringup_failures_per_hour": 30}
+}
 _LOG_LINES = 40
 ONLY_LOCAL = (
     "test_deep.py",
@@ -50,7 +52,8 @@ TOLD_ONCE = (
     "test_resume_slurm",
     "test_scontrol",
 )
-"""Stories that are the same on both beds, on the docker bed only with `--everywhere`."""
+"""Stories that are the same on both beds, on the docker bed only with `--everywhere`. The reverse is the mark
+`long`."""
 _REPORT = pytest.StashKey[pytest.TestReport]()
 
 
@@ -131,9 +134,11 @@ def own_place(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A story that is told twice, once with its head killed, is told with that on the local bed and undisturbed on the
-    docker bed, which is slower."""
-    other = "[head-killed]" if config.getoption("--backend") == "docker" else "[undisturbed]"
-    twice = [item for item in items if item.name.endswith(other)]
+    docker bed, which is slower. One that is mostly waiting is told on the docker bed, which has fewer stories."""
+    on_docker = config.getoption("--backend") == "docker"
+    other = "[head-killed]" if on_docker else "[undisturbed]"
+    long = not on_docker and not config.getoption("--everywhere")
+    twice = [item for item in items if item.name.endswith(other) or (long and item.get_closest_marker("long"))]
     items[:] = [item for item in items if item not in twice]
     config.hook.pytest_deselected(items=twice)
 

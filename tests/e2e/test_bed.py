@@ -70,7 +70,7 @@ def test_a_frozen_node_stands_still_and_goes_on_when_thawed(fresh: Bed) -> None:
     assert power(fresh, "n2") is Power.FROZEN
     assert not grows(path)
     fresh.inject(fault(FaultKind.THAW_NODE, "n2"))
-    assert grows(path)
+    wait_until("it goes on", lambda: grows(path), 20.0)
 
 
 def test_restore_undoes_every_fault_in_force(fresh: Bed) -> None:

@@ -15,6 +15,7 @@ from steward.testbed.docker_symptoms import machines
 from steward.testbed.faults import FaultKind
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
+from tests.e2e.test_deep import has_begun
 
 SLOW, FORGETFUL, GOOD = "n3", "n2", ("n1", "n4")
 _RUNNER = "/bed/shared/deep-runner"
@@ -76,7 +77,7 @@ def test_a_users_job_goes_first_and_then_exactly_the_slow_and_the_forgetful_node
     mark(story.bed, FORGETFUL)
     asked = json.loads(story.bed.run(["steward", "--json", "check", "deep", "n[1-4]"]).text)
     assert len(asked["runs"]) == 1
-    story.wait("it runs", lambda: the_run(story)["state"] == "running")
+    story.wait("it runs", lambda: has_begun(the_run(story)))
     job = story.submit(story.script("all.sh", "srun hostname\n"), "-N4", "--exclusive", user="alice")
     assert story.wait_end(job, 15.0).state == "COMPLETED"
     assert the_run(story)["state"] != "done"
@@ -86,7 +87,8 @@ def test_a_users_job_goes_first_and_then_exactly_the_slow_and_the_forgetful_node
     assert {name for name, node in nodes.items() if node["result"] == "Failed"} == {SLOW, FORGETFUL}, nodes
     assert "Mbit/s" in nodes[SLOW]["why"]
     assert "memory did not keep what was written" in nodes[FORGETFUL]["why"]
-    assert all(node["result"] == "Passed" for name, node in nodes.items() if name in GOOD), nodes
+    # All four write to one disk at once: a slow one is no proof, and then a good node's check could not tell.
+    assert all(node["result"] in ("Passed", "Inconclusive") for name, node in nodes.items() if name in GOOD), nodes
     for name in (SLOW, FORGETFUL):
         story.wait_case(name, "closed", 60.0)
     assert story.bed.status().faults == ()

@@ -54,6 +54,7 @@ def test_a_training_that_stops_stepping_is_found_its_stacks_kept_and_it_is_resum
     story.wait("it hangs", lambda: story.lines("stuck"), 15.0)
 
     story.wait("that is found", lambda: _told(story, job, "job.hang"), 20.0)
+    story.wait("its stacks are there, or late", lambda: _told(story, job, "job.decided"), 25.0)
     story.wait("it is resumed and ends well", lambda: story.lines("ended") == ["1 4"], 15.0)
     assert story.wait_end(job).state == "COMPLETED"
     assert story.job(job).restarts == 1

@@ -14,9 +14,7 @@ from steward.api.json11.service import SERVED, load
 from tests.builders.aws_shapes import JSON, Broken, broken, valid
 
 SERVICE = load()
-A_FEW = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+A_FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @pytest.mark.parametrize("operation", SERVED)
@@ -46,14 +44,12 @@ def test_one_thing_wrong_is_refused_with_the_name_of_the_member(operation: str) 
     check()
 
 
-@settings(deadline=None)
 @given(operation=st.sampled_from(SERVED), members=JSON)
 def test_any_json_at_all_is_taken_or_refused_and_nothing_else(operation: str, members: Any) -> None:
     with contextlib.suppress(ApiError):
         validate.read(SERVICE.input_shape(operation), document.parse(json.dumps(members).encode()))
 
 
-@settings(deadline=None)
 @given(operation=st.sampled_from(SERVED), data=st.data())
 def test_known_members_with_any_value_are_taken_or_refused_and_nothing_else(
     operation: str, data: st.DataObject

@@ -102,7 +102,7 @@ def test_one_cause_on_sixty_of_two_hundred_nodes_is_one_incident_and_no_drain(se
     nodes=st.sampled_from([6, 20]),
     restart=st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_cause_that_reaches_the_nodes_one_after_the_other_while_the_first_settles_drains_none(
     delays: list[float], nodes: int, restart: bool
 ) -> None:

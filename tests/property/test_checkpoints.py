@@ -65,7 +65,7 @@ WHOLE: tuple[Callable[[Path], None], ...] = (_dcp, _marked, _archive)
 TORN: tuple[Callable[[Path], None], ...] = (_dcp_torn, _dcp_draft, _unmarked, _archive_torn, _empty, _draft, _pipe)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(st.integers(0, 10**9), st.sampled_from(WHOLE + TORN), max_size=8))
 def test_it_is_always_the_newest_whole_one(made: dict[int, Callable[[Path], None]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ def test_it_is_always_the_newest_whole_one(made: dict[int, Callable[[Path], None
         assert step_of(found.name) == max(whole)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from([".pt", ".npz", ".safetensors", ""]), st.binary(max_size=64))
 def test_garbage_never_raises(suffix: str, content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -57,7 +57,7 @@ failures = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(failures)
 def test_every_failure_has_one_answer_with_a_reason(failure: Failure) -> None:
     ruling = decide(failure)
@@ -67,7 +67,7 @@ def test_every_failure_has_one_answer_with_a_reason(failure: Failure) -> None:
     assert ruling.why.evidence
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(failures)
 def test_no_job_is_resumed_beyond_its_budgets(failure: Failure) -> None:
     ruling = decide(failure)
@@ -79,20 +79,20 @@ def test_no_job_is_resumed_beyond_its_budgets(failure: Failure) -> None:
     assert ruling.unproven is not has_cause(failure)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(failures)
 def test_a_final_code_stops_always(failure: Failure) -> None:
     assert decide(replace(failure, status=93 << 8)).decision is Decision.STOP
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(failures)
 def test_what_people_and_limits_ended_stays_ended(failure: Failure) -> None:
     for state in (JobState.CANCELLED, JobState.COMPLETED, JobState.OUT_OF_MEMORY, JobState.DEADLINE):
         assert decide(replace(failure, state=state)).decision is Decision.STOP
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(failures, st.lists(signs, max_size=3).map(tuple))
 def test_signs_blame_no_node_and_never_bring_a_job_back(failure: Failure, others: tuple[LogSign, ...]) -> None:
     ruling, silent = decide(replace(failure, signs=others)), decide(replace(failure, signs=()))
@@ -100,7 +100,7 @@ def test_signs_blame_no_node_and_never_bring_a_job_back(failure: Failure, others
     assert ruling.decision in (silent.decision, Decision.STOP)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(failures)
 def test_the_order_in_which_things_are_told_does_not_matter(failure: Failure) -> None:
     shuffled = replace(
@@ -112,7 +112,7 @@ def test_the_order_in_which_things_are_told_does_not_matter(failure: Failure) ->
     assert decide(shuffled) == decide(failure)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(failures)
 def test_only_a_failed_step_is_retried_in_place_and_only_a_batch_job_requeued(failure: Failure) -> None:
     ruling = decide(failure)

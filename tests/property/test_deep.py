@@ -273,7 +273,7 @@ def test_a_kill_at_any_point_changes_nothing_but_time(kill_at: int, bad: bool) -
     nothing_left(head)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.floats(0.2, 8.0), st.integers(1, 3), st.floats(1.0, 30.0)), max_size=6))
 def test_users_jobs_of_any_kind_are_all_done_and_nothing_is_left(jobs: list[tuple[float, int, float]]) -> None:
     head = watched(a_head(3))

@@ -1,6 +1,6 @@
 """Whom a deep check blames: the one bad node and nobody else; no data, no blame; order does not matter."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.model.deep import DeepKind, DeepResult, Measure
@@ -71,7 +71,6 @@ def test_a_bad_link_blames_neither_of_its_ends(count: int, seed: str, fails: boo
     assert {node for node, one in found.items() if one is DeepResult.INCONCLUSIVE} == set(link)
 
 
-@settings(deadline=None)
 @given(st.integers(min_value=4, max_value=16), st.data())
 def test_in_a_tournament_a_bad_node_and_a_bad_link_are_told_apart(count: int, data: st.DataObject) -> None:
     nodes = names(count)

@@ -234,7 +234,7 @@ def test_the_sample_is_understood(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
-@settings(max_examples=40, deadline=None, database=None, phases=(Phase.generate,))
+@settings(max_examples=40, database=None, phases=(Phase.generate,))
 @given(data=st.data())
 def test_a_frame_with_anything_anywhere_is_understood_or_refused_in_one_line(name: str, data: st.DataObject) -> None:
     frame = data.draw(hurt(SAMPLES[name]))

@@ -24,7 +24,7 @@ TURN_HANDED_ON = [
 NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=NO_SHRINK)
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=NO_SHRINK)
 @given(story=stories)
 @example(story=[turn("room", 1), turn("goal", 5, 8.0), turn("head killed", 3), turn("no minimum", 1, 30.0)])
 @example(story=[turn("bad scripts", 1), turn("broken", 5), turn("pause", 1, 3.0), turn("goal", 2, 3.0)])

@@ -142,7 +142,7 @@ def judged(check: Check, seen: list[tuple[Raw, ...]], *, was_bad: bool) -> Verdi
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
-@settings(max_examples=12, deadline=None, database=None)
+@settings(max_examples=12, database=None)
 @given(data=st.data())
 def test_every_judge_comes_to_a_verdict(check: Check, data: st.DataObject) -> None:
     one_look = st.tuples(*(raws(probe) for probe in check.probes(FACTS)))

@@ -30,7 +30,6 @@ def a_full_head() -> Head:
 
 @settings(
     max_examples=8,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )

@@ -38,7 +38,7 @@ def told(story: list[Blow], kill_at: int | None = None) -> Head:
     return head
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(stories)
 def test_whatever_befalls_a_cluster_every_jobs_time_is_accounted_for(story: list[Blow]) -> None:
     head = told(story)

@@ -220,7 +220,7 @@ story_turns = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), phases=NO_SHRINK)
+@settings(max_examples=30, suppress_health_check=list(HealthCheck), phases=NO_SHRINK)
 @given(story=st.lists(story_turns, min_size=1, max_size=8))
 @example(story=[turn("update", 2), turn("kill", 1, 8.0), turn("scale", 2, 8.0)])
 @example(story=[turn("replace", 2), turn("delete", 2, 1.0), turn("add", 1, 1.0)])

@@ -134,7 +134,7 @@ def check(memory: Memory, picture: ApiPicture) -> None:
         assert pool is None or here <= len(pool.nodes)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(starts, st.lists(orders, min_size=1, max_size=12))
 def test_any_sequence_of_orders_leaves_possible_groups(start: ApiPicture, sequence: list[Order]) -> None:
     picture = start
@@ -148,7 +148,7 @@ def test_any_sequence_of_orders_leaves_possible_groups(start: ApiPicture, sequen
             picture = replace(picture, memory=done.memory).see(at=picture.seen.at + 1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(starts, st.lists(orders, min_size=1, max_size=8), st.data())
 def test_orders_between_cycles_of_the_head_keep_the_groups_possible(
     start: ApiPicture, sequence: list[Order], data: st.DataObject
@@ -166,7 +166,7 @@ def test_orders_between_cycles_of_the_head_keep_the_groups_possible(
         picture = replace(picture, memory=memory).see(at=picture.seen.at + 5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(orders, max_size=6), st.integers(1, 3))
 def test_a_repeated_addition_has_one_effect_and_one_answer(sequence: list[Order], count: int) -> None:
     picture = a_head(an_api_cluster(workers=4))
@@ -182,7 +182,7 @@ def test_a_repeated_addition_has_one_effect_and_one_answer(sequence: list[Order]
     assert (again.answer, again.memory) == (once.answer, once.memory)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(starts, st.lists(orders, max_size=8))
 def test_the_same_orders_on_the_same_picture_always_give_the_same_memory(start: ApiPicture, given: list[Order]) -> None:
     def told() -> list[Any]:
@@ -196,7 +196,7 @@ def test_the_same_orders_on_the_same_picture_always_give_the_same_memory(start: 
     assert told() == told()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(COUNTS, COUNTS), min_size=1, max_size=6))
 def test_ids_of_slots_never_come_twice_also_when_their_slots_are_gone(steps: list[tuple[int, int]]) -> None:
     picture, seen = a_head(an_api_cluster(workers=2)), set[str]()

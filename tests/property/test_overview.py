@@ -78,7 +78,7 @@ def waiting(picture: Picture) -> list[Job]:
     return [job for job in ready if job.reason in ("", "Resources")]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(pictures(), some_nodes)
 def test_a_rival_is_a_waiting_job_for_which_these_nodes_and_idle_ones_are_enough(
     picture: Picture, nodes: frozenset[NodeName]
@@ -94,7 +94,7 @@ def test_a_rival_is_a_waiting_job_for_which_these_nodes_and_idle_ones_are_enough
         assert list(found) == [each for each in waiting(picture) if each.id != job.id and could_run(each)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(pictures(), st.integers(1, 3))
 def test_bad_company_is_of_several_others_whose_jobs_failed_there_lately(picture: Picture, uid: int) -> None:
     draft, rules = draft_of(picture), picture.want.resume
@@ -119,7 +119,7 @@ def taken(runs: Sequence[DeepRun]) -> set[NodeName]:
     return {node for run in runs if run.has_nodes for node in run.nodes - run.results.keys()}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(pictures(), deep_runs())
 def test_the_crowd_is_that_of_the_deep_checks_as_they_are_now(picture: Picture, run: DeepRun) -> None:
     draft = draft_of(picture)
@@ -137,7 +137,7 @@ def test_the_crowd_is_that_of_the_deep_checks_as_they_are_now(picture: Picture, 
         draft.runs.keep(replace(draft.deeps[min(draft.deeps)], state=DeepState.DONE))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(pictures())
 def test_a_node_is_needed_by_a_job_that_waits_longer_or_finds_too_few_others(picture: Picture) -> None:
     draft = draft_of(picture)

@@ -45,7 +45,7 @@ def pythons(text: str) -> str:
     return f"{'any' if mode.without_evidence else int(mode.on)} {text}"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(texts=st.lists(TEXTS, min_size=20, max_size=60))
 def test_both_readers_agree(reader: Path, texts: list[str]) -> None:
     given_lines = "".join(f"{text}\n" for text in texts).encode()

@@ -87,7 +87,7 @@ def recorded(kind: str, release: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("release", range(len(RECORDED)), ids=[path.parent.name for path in RECORDED])
 @pytest.mark.parametrize("kind", ["nodes", "jobs"])
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=150, database=None)
 @given(data=st.data())
 def test_a_record_with_any_value_anywhere_is_read_or_refused(kind: str, release: int, data: st.DataObject) -> None:
     answer = recorded(kind, release)
@@ -105,7 +105,7 @@ def test_a_record_with_any_value_anywhere_is_read_or_refused(kind: str, release:
 
 
 @pytest.mark.parametrize("kind", ["nodes", "jobs"])
-@settings(max_examples=60, deadline=None, database=None)
+@settings(max_examples=60, database=None)
 @given(data=st.data())
 def test_an_answer_that_is_cut_off_is_never_a_smaller_one(kind: str, data: st.DataObject) -> None:
     text = json.dumps(recorded(kind, 0))
@@ -168,7 +168,7 @@ lines = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(lines | nasty, max_size=4).map("\n".join))
 def test_any_text_of_scontrol_is_read_or_refused(text: str) -> None:
     for read in (
@@ -201,7 +201,7 @@ def test_a_name_with_numbers_and_dashes_is_no_range() -> None:
     assert expand("ip-10-99999999,ip-10-[1-2]") == {"ip-10-99999999", "ip-10-1", "ip-10-2"}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(nasty, min_size=1, max_size=4))
 def test_no_name_becomes_another_argument_or_another_node(names: list[str]) -> None:
     """Whatever name gets into a command comes out of it as itself."""

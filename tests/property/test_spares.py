@@ -21,7 +21,7 @@ NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
 LATEST = START + 200.0
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=NO_SHRINK)
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=NO_SHRINK)
 @given(story=site_stories)
 @example(story=[blow("kill", "n3"), blow("mend", "n3", after_s=20.0)])
 @example(story=[blow("kill", "n3"), blow("kill", "s1", after_s=20.0), blow("mend", "n3", after_s=20.0)])

@@ -18,7 +18,7 @@ EXAMPLES = 60
 NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=NO_SHRINK)
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), phases=NO_SHRINK)
 @given(story=stories)
 @example(story=[blow("Slurm hangs", size=3), blow("kill", "n1"), blow("xid", "n4", after_s=3.0)])
 @example(story=[blow("provider hangs", size=3), blow("kill", "n3")])

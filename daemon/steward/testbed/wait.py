@@ -22,7 +22,7 @@ def wait_until(
     every_s: float = 0.05,
     seen: Callable[[], object] | None = None,
 ) -> T:
-    """Look until the answer is true, and return it.
+    """Look until the answer is true, and return it. The last look begins when the time is over.
 
     A look that raises PortError or BedError counts as "not yet". Raises NotInTime after `deadline_s` seconds; its
     message has the last answer or error, and what `seen` tells then.
@@ -43,6 +43,7 @@ def _look_until(
 ) -> T:
     deadline = time.monotonic() + deadline_s
     while True:
+        is_last = time.monotonic() >= deadline  # before the look: what it sees may be older than its end
         try:
             answer = look()
             if good(answer):
@@ -50,6 +51,6 @@ def _look_until(
             last = repr(answer)
         except (PortError, BedError) as error:
             last = str(error)
-        if time.monotonic() >= deadline:
+        if is_last:
             raise NotInTime(f"not within {deadline_s:g} s: {sentence}; last seen: {last}")
         time.sleep(every_s)

@@ -1,5 +1,6 @@
 """Waiting ends with the answer, or with a message that says what was seen."""
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -26,6 +27,17 @@ def test_the_first_true_answer_is_returned() -> None:
 
 def test_a_failed_look_counts_as_not_yet() -> None:
     assert wait_until("it is there", answers(Retryable("no slurmctld"), 7), 5, every_s=0) == 7
+
+
+def test_what_came_true_during_a_look_that_took_all_of_the_time_is_seen() -> None:
+    seen = answers(False, True)
+
+    def slow() -> object:
+        before = seen()
+        time.sleep(0.02)
+        return before
+
+    assert wait_until("it is there", slow, 0.01, every_s=0) is True
 
 
 def test_the_message_says_what_was_awaited_and_seen_last() -> None:

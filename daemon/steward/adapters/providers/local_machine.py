@@ -17,7 +17,7 @@ from steward.ports import Retryable
 _INIT = Path(__file__).with_name("local_init.py")
 _START_S = 20.0
 _OFF_S = 5.0
-_FREEZE_S = 1.0
+_FREEZE_S, _FREEZE_LOOKS = 1.0, 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,17 +102,20 @@ def power_off(machine: Machine) -> None:
 def freeze(machine: Machine) -> list[Process]:
     """Stop every process of the machine but its first, also those born meanwhile; returns them when they stand still.
 
-    One that the kernel does not let stop is waited for briefly. Raises Retryable where more are born than stopped.
+    One that the kernel does not let stop is waited for briefly. Raises Retryable where more are born than stopped, look
+    for look: a single one may take long on a busy host.
     """
     frozen: list[Process] = []
     deadline = time.monotonic() + _FREEZE_S
+    looks = 0
     while True:
+        looks += 1
         below = proc.descendants(machine.init)
         fresh = [seen.process for seen in below if seen.process not in frozen]
         frozen += [process for process in fresh if proc.send(process, signal.SIGSTOP)]
         if not fresh and (all(seen.stopped for seen in below) or time.monotonic() > deadline):
             return frozen
-        if fresh and time.monotonic() > deadline:
+        if fresh and looks >= _FREEZE_LOOKS and time.monotonic() > deadline:
             raise Retryable(f"machine {machine.init.pid} makes processes faster than they can be stopped")
         if not fresh:
             time.sleep(0.001)
