@@ -1,6 +1,5 @@
 """Neighbours of an agent's parts: a head that keeps what it is told, a Slurm that knows which jobs are over."""
 
-import asyncio
 from dataclasses import dataclass, field
 
 from steward.adapters.wire import Frame
@@ -24,12 +23,11 @@ class FakeHead:
 @dataclass
 class FakeSlurmLook:
     """`over` are jobs that have ended, `here` those on the node with their users; `up` False: slurmctld does not
-    answer. `slow_s` is how long it takes to say what is here."""
+    answer."""
 
     up: bool = True
     over: set[int] = field(default_factory=set)
     here: dict[JobId, int] = field(default_factory=dict)
-    slow_s: float = 0.0
     asked: int = 0
 
     async def is_over(self, job: JobId, restart: int) -> bool:
@@ -40,7 +38,6 @@ class FakeSlurmLook:
 
     async def on(self, node: NodeName) -> dict[JobId, int]:
         self.asked += 1
-        await asyncio.sleep(self.slow_s)
         if not self.up:
             raise Retryable("slurmctld does not answer")
         return self.here

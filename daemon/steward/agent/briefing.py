@@ -23,10 +23,11 @@ _NODES_ROOM = 250
 class Briefing:
     """All within 250 ms: a job's start waits for it."""
 
-    def __init__(self, folders: JobFolders, past: Past, threads: Threads) -> None:
+    def __init__(self, folders: JobFolders, past: Past, threads: Threads, *, folder_s: float = _FOLDER_S) -> None:
         self._folders = folders
         self._past = past
         self._threads = threads
+        self._folder_s = folder_s
 
     async def words(self, line: OptedLine) -> Mapping[str, str]:
         """Names as in the shim's protocol, the most important first; what is not known is not there."""
@@ -37,7 +38,7 @@ class Briefing:
 
     async def _files(self, line: OptedLine) -> dict[str, str]:
         try:
-            await self._threads.call(partial(self._make, line), name="job folder", timeout_s=_FOLDER_S)
+            await self._threads.call(partial(self._make, line), name="job folder", timeout_s=self._folder_s)
         except (PortError, OSError) as error:
             log.warning("no folder job=%d why=%r", line.job, str(error))
             return {}

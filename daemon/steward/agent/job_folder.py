@@ -6,6 +6,7 @@ both are named to them by STEWARD_PROGRESS_FILE and STEWARD_STACKS_FILE. What li
 
 import logging
 import os
+import stat
 from collections.abc import Collection
 from pathlib import Path
 from threading import Lock
@@ -70,16 +71,25 @@ class JobFolders:
             names = os.listdir(self._root)
         except FileNotFoundError:
             return frozenset()
-        return frozenset(JobId(int(name)) for name in names if name.isascii() and name.isdigit())
+        return frozenset(JobId(int(name)) for name in names if _is_job(name))
 
     def of_user(self, uid: int) -> frozenset[JobId]:
         """Those of `all` that are that user's."""
-        return frozenset(job for job in self.all() if _is_of(self.folder(job), uid))
+        try:
+            with os.scandir(self._root) as entries:
+                return frozenset(JobId(int(one.name)) for one in entries if _is_job(one.name) and _is_of(one, uid))
+        except FileNotFoundError:
+            return frozenset()
 
 
-def _is_of(folder: Path, uid: int) -> bool:
+def _is_job(name: str) -> bool:
+    return name.isascii() and name.isdigit()
+
+
+def _is_of(folder: "os.PathLike[str]", uid: int) -> bool:
+    """One look each: a user may have hundreds."""
     try:
-        seen = folder.lstat()
+        seen = os.lstat(folder)
     except FileNotFoundError:
         return False
-    return folder.is_dir() and not folder.is_symlink() and seen.st_uid == uid
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == uid

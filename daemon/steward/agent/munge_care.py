@@ -51,10 +51,14 @@ class MungeCare:
         while True:
             await self._bell.wait()
             self._bell.clear()
-            if why := await self._why_dead():
-                await self._mend(why, restart)
-            else:
-                self._is_given_up = False
+            await self.turn(restart)
+
+    async def turn(self, restart: Restart) -> None:
+        """See whether it is dead, and mend it then."""
+        if why := await self._why_dead():
+            await self._mend(why, restart)
+        else:
+            self._is_given_up = False
 
     async def _why_dead(self) -> str:
         """Why it does not answer, now and some seconds on; empty when it does."""

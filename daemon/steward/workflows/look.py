@@ -36,7 +36,8 @@ class Look(Generic[T]):
 
     @property
     def running_since(self) -> float | None:
-        return self._running
+        with self._lock:
+            return self._running
 
     def start(self) -> None:
         with self._lock:
@@ -47,15 +48,18 @@ class Look(Generic[T]):
 
     def tried(self, since: float) -> bool:
         """A read that began at or after `since` has ended, well or not."""
-        return self._ended is not None and since <= self._ended <= self._clock.now()
+        with self._lock:
+            ended = self._ended
+        return ended is not None and since <= ended <= self._clock.now()
 
     def fresh(self, since: float) -> Seen[T] | None:
         """The last good answer, if its read began at or after `since` and no later one failed.
 
         One that seems to come from the future is from before the clock was set back: nobody knows how old it is.
         """
-        last = self.last
-        if last is None or self.failed:
+        with self._lock:
+            last = None if self.failed else self.last
+        if last is None:
             return None
         return last if since <= last.began <= self._clock.now() else None
 
@@ -64,15 +68,14 @@ class Look(Generic[T]):
         try:
             value = self._read()
         except Exception as error:
-            self._fail(error)
+            self._end(self.last, began, str(error) or type(error).__name__)
         else:
-            self.last, self.failed = Seen(value=value, began=began), ""
-        with self._lock:
-            self._running, self._ended = None, began
+            self._end(Seen(value=value, began=began), began, "")
         self._done()
 
-    def _fail(self, error: Exception) -> None:
-        text = str(error) or type(error).__name__
-        if text != self.failed:
-            log.warning("cannot read %s: %s", self._name, text)
-        self.failed = text
+    def _end(self, last: Seen[T] | None, began: float, failed: str) -> None:
+        """All at once: who sees what a read brought back does not see that it is under way any more."""
+        if failed and failed != self.failed:
+            log.warning("cannot read %s: %s", self._name, failed)
+        with self._lock:
+            self.last, self.failed, self._running, self._ended = last, failed, None, began

@@ -62,14 +62,36 @@ async def answer_stop(request: Request, uid: int) -> bytes:
     return b"steward/1 stop\n"
 
 
-def test_an_ask_is_told_to_wait_at_once_and_again_until_it_is_answered(tmp_path: Path) -> None:
-    async def slowly(request: Request, uid: int) -> bytes:
-        await asyncio.sleep(0.25)
+async def after_waits(path: Path, waits: int, wait_every_s: float) -> bytes:
+    """What comes after so many lines that tell an ask to wait; then it is answered."""
+    decided = asyncio.Event()
+
+    async def when_decided(request: Request, uid: int) -> bytes:
+        await decided.wait()
         return b"steward/1 requeue\n"
 
+    async with listening(path, when_decided, wait_every_s):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(ASK)
+        for _ in range(waits):
+            assert await reader.readline() == WAIT
+        decided.set()
+        rest = await all_of(reader)
+        writer.close()
+        return rest
+
+
+def test_an_ask_is_told_to_wait_at_once(tmp_path: Path) -> None:
     async def story() -> None:
-        async with listening(tmp_path / "s", slowly, wait_every_s=0.1):
-            assert await say(tmp_path / "s", ASK) == WAIT * 3 + b"steward/1 requeue\n"
+        assert await after_waits(tmp_path / "s", 1, wait_every_s=30.0) == b"steward/1 requeue\n"
+
+    run(story)
+
+
+def test_an_ask_is_told_to_wait_again_until_it_is_answered(tmp_path: Path) -> None:
+    async def story() -> None:
+        rest = await after_waits(tmp_path / "s", 3, wait_every_s=0.1)
+        assert rest.replace(WAIT, b"") == b"steward/1 requeue\n"
 
     run(story)
 

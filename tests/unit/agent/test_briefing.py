@@ -52,7 +52,7 @@ def line(restart: int = 0, attempt: int = 1) -> OptedLine:
 def words(head: Head, folder: Path, opted: OptedLine) -> Mapping[str, str]:
     async def story() -> Mapping[str, str]:
         head.past = Past(head)
-        return await Briefing(JobFolders(folder), head.past, Threads(1)).words(opted)
+        return await Briefing(JobFolders(folder), head.past, Threads(1), folder_s=10.0).words(opted)
 
     return asyncio.run(story())
 

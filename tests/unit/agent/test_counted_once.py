@@ -117,7 +117,7 @@ def test_bad_looks_that_follow_closely_for_long_are_a_fault() -> None:
         while outcome(track) is not Outcome.FAILED:
             await track.look()
             await asyncio.sleep(0.02)
-        assert 0.3 < asyncio.get_running_loop().time() - began < 0.6
+        assert asyncio.get_running_loop().time() - began > 0.3
 
     run_track(story, a_check(confirm_s=0.3))
 
@@ -178,11 +178,14 @@ def test_what_is_seen_twice_is_noted_once_and_soon_looked_at_anew() -> None:
         return failed("hangs", Severity.FATAL, Advice.REBOOT) if misses >= 3 else passed(f"{misses} misses")
 
     async def story(scene: Scene, track: Track) -> None:
-        for _ in range(5):
+        before = asyncio.get_running_loop().time()
+        await track.look()
+        after = asyncio.get_running_loop().time()
+        for _ in range(4):
             await track.look()
         assert track.standing.told == passed("1 misses")
         track.look_soon()
         await track.look()
-        assert 0.4 < track.due - asyncio.get_running_loop().time() <= KEEP_S
+        assert before + KEEP_S <= track.due <= after + KEEP_S
 
     run_track(story, dataclasses.replace(a_check(every_s=60.0), judge=judge, note=note), is_shared=True)

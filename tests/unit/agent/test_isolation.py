@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from steward.agent.job_folder import JobFolders
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
+from tests.fakes.agent_parts import FakeSlurmLook
 from tests.fakes.desk_bench import ASK, EXIT, LOG, OPTED, Scene, run
 
 OTHER = 1001
@@ -108,19 +109,30 @@ def test_slurm_says_whose_a_job_is_that_two_call_theirs(scene: Scene) -> None:
     assert [one.uid for one in scene.opted.all()] == [OPTED.uid]
 
 
-def test_while_slurm_does_not_say_whose_it_is_the_first_keeps_the_jobs_folder(scene: Scene) -> None:
+@dataclass
+class HeldSlurm(FakeSlurmLook):
+    """Says what is here when it is let go."""
+
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def on(self, node: NodeName) -> dict[JobId, int]:
+        here = await super().on(node)
+        await self.go.wait()
+        return here
+
+
+def test_while_slurm_does_not_say_whose_it_is_the_first_keeps_the_jobs_folder(tmp_path: Path) -> None:
     """It would be emptied in turn for the one and the other."""
-    scene.slurm.slow_s, scene.slurm.here = 0.3, {THEIR: OPTED.uid}
+    slurm = HeldSlurm(here={THEIR: OPTED.uid})
+    scene = Scene(tmp_path, slurm=slurm)
     scene.briefing.told = {"progress_file": "/run/steward/jobs/12/progress"}
 
     async def story() -> None:
         await scene.desk.serve(OPTED, OPTED.uid)
-        began = asyncio.get_running_loop().time()
-        assert await scene.desk.serve(replace(OPTED, uid=OTHER), OTHER) == b"steward/1 ok\n"
-        assert asyncio.get_running_loop().time() - began < 0.2, "his script waits for that"
-        for _ in range(5):
-            await scene.desk.serve(replace(OPTED, uid=OTHER), OTHER)
-        assert scene.slurm.asked == 1
+        for _ in range(6):
+            assert await scene.desk.serve(replace(OPTED, uid=OTHER), OTHER) == b"steward/1 ok\n"
+        assert slurm.asked == 1
+        slurm.go.set()
         while scene.opted.is_disputed(THEIR):
             await asyncio.sleep(0.01)
 
@@ -214,4 +226,15 @@ def test_folders_are_counted_for_each_user_alone(tmp_path: Path) -> None:
     folders.make(JobId(1), os.geteuid())
     folders.make(JobId(2), 65534)
     assert folders.of_user(65534) == {2}
+    assert folders.of_user(os.geteuid()) == {1}
+
+
+def test_only_folders_of_jobs_are_counted_and_no_link_is_followed(tmp_path: Path) -> None:
+    folders = JobFolders(tmp_path / "jobs")
+    assert folders.of_user(os.geteuid()) == frozenset()
+    folders.make(JobId(1), os.geteuid())
+    folders.folder(JobId(2)).symlink_to(tmp_path)
+    folders.folder(JobId(3)).write_text("")
+    for name in ("x", "\N{ARABIC-INDIC DIGIT FOUR}", "-5"):
+        (folders.root / name).mkdir()
     assert folders.of_user(os.geteuid()) == {1}

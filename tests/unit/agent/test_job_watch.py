@@ -33,13 +33,14 @@ class FakeEyes:
     newest_of: dict[str, float | Retryable] = field(default_factory=dict)
     looks: int = 0
     room: bool = True
+    _order: dict[Told, int] = field(default_factory=dict)
 
     def told(self, opted: OptedIn, before: Stamp | None) -> Look:
         self.looks += 1
         found = self.says.get(opted.job)
         if found is None:
             return Look(stamp=None)
-        stamp = (1, int(found.changed * 1000) + hash(found) % 1000)
+        stamp = (1, self._order.setdefault(found, len(self._order)))
         return Look(stamp=stamp, told=None if stamp == before else found)
 
     def has_room(self) -> bool:

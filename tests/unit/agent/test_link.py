@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -16,7 +16,8 @@ from steward.agent.link import LAST_BACKOFF_S, Link, backoff_s
 from tests.fakes.munge import FakeMunged
 from tests.fakes.wires import HELLO, sealer
 
-TERMS = Terms(interval_s=0.05, late_after_s=0.3, now=0.0)
+TERMS = Terms(interval_s=0.05, late_after_s=10.0, now=0.0)
+IMPATIENT = replace(TERMS, late_after_s=0.3)
 
 
 @dataclass
@@ -38,7 +39,8 @@ class Ears:
 class Head:
     """A head of its own: accepts agents, answers beats, keeps frames. `frozen`: it accepts and reads, says nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, terms: Terms = TERMS) -> None:
+        self.terms = terms
         self.munged = FakeMunged()
         self.frozen = False
         self.heard: asyncio.Queue[Frame] = asyncio.Queue()
@@ -56,7 +58,7 @@ class Head:
         return await greet_head(reader, writer, sealer(self.munged), HELLO)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        channel, _ = await greet_agent(reader, writer, sealer(self.munged), TERMS)
+        channel, _ = await greet_agent(reader, writer, sealer(self.munged), self.terms)
         self.channels.put_nowait(channel)
         try:
             while True:
@@ -81,10 +83,10 @@ class Scene:
     server: asyncio.Server
 
 
-def run(story: Callable[[Scene], Awaitable[None]], first: tuple[Frame, ...] = ()) -> None:
+def run(story: Callable[[Scene], Awaitable[None]], first: tuple[Frame, ...] = (), terms: Terms = TERMS) -> None:
     async def within() -> None:
         async with asyncio.timeout(15):
-            head, ears = Head(), Ears(first)
+            head, ears = Head(terms), Ears(first)
             server = await head.start()
             link = Link(head.connect, clock=SystemClock(), rng=random.Random(1))
             running = asyncio.ensure_future(link.run(ears))
@@ -193,7 +195,7 @@ def test_a_head_that_freezes_is_left_within_its_time_and_tried_again() -> None:
         scene.head.frozen = False
         await until(lambda: scene.link.away_since is None and scene.link.skew_s is not None)
 
-    run(story)
+    run(story, terms=IMPATIENT)
 
 
 def test_a_head_that_comes_back_on_its_port_is_found_again() -> None:

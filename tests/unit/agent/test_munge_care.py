@@ -10,7 +10,7 @@ import pytest
 
 from steward.adapters.munge import ToldMunge
 from steward.adapters.offload import Threads
-from steward.agent.munge_care import LOOKS, UNIT, MungeCare
+from steward.agent.munge_care import UNIT, MungeCare
 from steward.ports import Permanent, Retryable
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge, FakeMunged
@@ -32,15 +32,16 @@ class Bench:
         self.munged.up = self.munged.up or self.helps
         return self.error
 
-    async def told(self, times: int = 1) -> None:
-        """A new agent hears that often that munged did not answer somebody, and has time to do what it does."""
+    def care(self) -> MungeCare:
+        """Of a new agent."""
         munge = FakeMunge(self.munged)
-        care = MungeCare(self.path, munge=munge, threads=Threads(1), clock=self.clock, between_s=BETWEEN_S)
-        caring = asyncio.ensure_future(care.run(self.restart))
+        return MungeCare(self.path, munge=munge, threads=Threads(1), clock=self.clock, between_s=BETWEEN_S)
+
+    async def told(self, times: int = 1) -> None:
+        """A new agent heard that often that munged did not answer somebody, and has done what it does."""
+        care = self.care()
         for _ in range(times):
-            care.no_answer("no munged")
-            await asyncio.sleep(BETWEEN_S * LOOKS * 10)
-        caring.cancel()
+            await care.turn(self.restart)
 
 
 @pytest.fixture
@@ -119,11 +120,12 @@ def test_a_thread_may_say_so(bench: Bench) -> None:
     bench.munged.up = False
 
     async def story() -> None:
-        munge = FakeMunge(bench.munged)
-        care = MungeCare(bench.path, munge=munge, threads=Threads(1), clock=bench.clock, between_s=BETWEEN_S)
+        care = bench.care()
         caring = asyncio.ensure_future(care.run(bench.restart))
         threading.Thread(target=lambda: care.no_answer("no munged")).start()
-        await asyncio.sleep(BETWEEN_S * LOOKS * 10)
+        async with asyncio.timeout(5):
+            while not bench.restarted:
+                await asyncio.sleep(BETWEEN_S)
         caring.cancel()
 
     asyncio.run(story())

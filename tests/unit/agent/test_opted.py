@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,13 +66,26 @@ def test_a_book_that_cannot_be_saved_still_knows_its_jobs(tmp_path: Path) -> Non
     assert jobs(book) == [1]
 
 
-def tidied(book: OptedBook, slurm: FakeSlurmLook, folders: Path = Path("/nowhere")) -> None:
+def tidied(
+    book: OptedBook,
+    slurm: FakeSlurmLook,
+    folders: Path = Path("/nowhere"),
+    *,
+    until: Callable[[], bool] | None = None,
+) -> None:
+    """Tidy until that holds; for a moment, where nothing may happen."""
+
     async def story() -> None:
         clock = FakeClock(at=10_000.0)
         tidying = asyncio.ensure_future(
             keep_tidy(book, JobFolders(folders), slurm, NodeName("n1"), clock, every_s=0.01)
         )
-        await asyncio.sleep(0.1)
+        if until is None:
+            await asyncio.sleep(0.1)
+        else:
+            async with asyncio.timeout(5):
+                while not until():
+                    await asyncio.sleep(0.01)
         tidying.cancel()
 
     asyncio.run(story())
@@ -89,10 +103,10 @@ def test_a_crowded_book_is_thinned_out_and_not_without_slurms_word(path: Path) -
     book = OptedBook(path)
     for number in range(CROWDED + 1):
         book.add(opted(number + 1))
-    tidied(book, FakeSlurmLook(up=False))
+    away = FakeSlurmLook(up=False)
+    tidied(book, away, until=lambda: away.asked > 1)
     assert len(jobs(book)) == CROWDED + 1
-    tidied(book, FakeSlurmLook(here={JobId(5): 1000}))
-    assert jobs(book) == [5]
+    tidied(book, FakeSlurmLook(here={JobId(5): 1000}), until=lambda: jobs(book) == [5])
 
 
 def test_a_job_that_has_left_the_node_leaves_no_folder(path: Path, tmp_path: Path) -> None:
@@ -100,7 +114,8 @@ def test_a_job_that_has_left_the_node_leaves_no_folder(path: Path, tmp_path: Pat
     for job in (1, 2):
         book.add(opted(job))
         folders.make(JobId(job), os.geteuid())
-    tidied(book, FakeSlurmLook(here={JobId(2): 1000}), tmp_path / "jobs")
+    slurm = FakeSlurmLook(here={JobId(2): 1000})
+    tidied(book, slurm, tmp_path / "jobs", until=lambda: slurm.asked > 1)
     assert jobs(book) == [2]
     assert folders.all() == {2}
 

