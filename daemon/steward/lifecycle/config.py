@@ -8,7 +8,7 @@ from typing import Any
 
 from steward.adapters.jsonfile import read_json
 from steward.adapters.setup_dir import SetupJob
-from steward.lifecycle.environment import RESOURCE_CONFIG, parse
+from steward.lifecycle.environment import RESOURCE_CONFIG, controllers, parse
 from steward.ports import Permanent
 
 PARAMETERS = "provisioning_parameters.json"
@@ -34,16 +34,23 @@ def write_config(job: SetupJob, scripts: Path) -> None:
 
 def _name_controller(config: dict[str, Any], head: str) -> None:
     """Where the head cannot say by which address a node reaches the controller: by the one of the head."""
+    address = _address(head)
     slurm = config.setdefault("SlurmConfig", {})
     if isinstance(slurm, dict) and not slurm.get("PrimaryControllerIp"):
-        slurm["PrimaryControllerIp"] = _address(head)
+        slurm["PrimaryControllerIp"] = address
+    for instance in controllers(config):
+        for member in ("AgentIpAddress", "CustomerIpAddress"):
+            instance[member] = instance.get(member) or address
 
 
 def _address(host: str) -> str:
-    try:
-        return str(socket.getaddrinfo(host, None)[0][4][0])
-    except OSError:
-        return host
+    """IPv4 where the host has one, as HyperPod's scripts expect it."""
+    for family in (socket.AF_INET, socket.AF_UNSPEC):
+        try:
+            return str(socket.getaddrinfo(host, None, family)[0][4][0])
+        except OSError:
+            continue
+    return host
 
 
 def _replace(path: Path, value: dict[str, Any]) -> None:

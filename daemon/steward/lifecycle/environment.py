@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steward.adapters.setup_dir import SetupJob
+from steward.model.group import Role
 from steward.ports import Permanent
 
 RESOURCE_CONFIG = "resource_config.json"
@@ -31,9 +32,18 @@ def place_of(job: SetupJob) -> Place:
     for group in _dicts(config.get("InstanceGroups")):
         names = {each.get("InstanceName") for each in _dicts(group.get("Instances"))}
         if job.here.node in names:
-            role = str(_dict(group.get("SlurmConfig")).get("NodeType", ""))
-            return Place(cluster=cluster, group=str(group.get("Name", "")), role=role)
+            return Place(cluster=cluster, group=str(group.get("Name", "")), role=_role(group))
     return Place(cluster=cluster)
+
+
+def controllers(config: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """The instances of the controller's group, as resource_config.json has them."""
+    groups = [group for group in _dicts(config.get("InstanceGroups")) if _role(group) == Role.CONTROLLER.value]
+    return [instance for group in groups for instance in _dicts(group.get("Instances"))]
+
+
+def _role(group: dict[str, Any]) -> str:
+    return str(_dict(group.get("SlurmConfig")).get("NodeType", ""))
 
 
 def environment(job: SetupJob, place: Place) -> Mapping[str, str]:

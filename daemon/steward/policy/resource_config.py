@@ -69,12 +69,12 @@ def _group(group: Group, records: list[SlotRecord], draft: Draft) -> dict[str, A
         "Name": group.name,
         "InstanceType": group.types[0] if group.types else "",
         "SlurmConfig": {"NodeType": group.role.value, "PartitionNames": partitions},
-        "Instances": [_instance(record, draft) for record in records],
+        "Instances": [_instance(record, group, draft) for record in records],
     }
 
 
-def _instance(record: SlotRecord, draft: Draft) -> dict[str, str]:
-    address = _address(record, draft)
+def _instance(record: SlotRecord, group: Group, draft: Draft) -> dict[str, str]:
+    address = _address(record, group, draft)
     return {
         "InstanceName": record.node,
         "AgentIpAddress": address,
@@ -83,8 +83,15 @@ def _instance(record: SlotRecord, draft: Draft) -> dict[str, str]:
     }
 
 
-def _address(record: SlotRecord, draft: Draft) -> str:
-    """Where its agent speaks from, or what the provider says of its instance; empty when neither is known yet."""
+def _address(record: SlotRecord, group: Group, draft: Draft) -> str:
+    """Where others reach it. Empty when that is not known yet, and for a controller of which only the controller itself
+    could use what is known: each node then takes the head that it speaks to."""
+    address = _known_address(record, draft)
+    return "" if group.role is Role.CONTROLLER and address.startswith(_HERE) else address
+
+
+def _known_address(record: SlotRecord, draft: Draft) -> str:
+    """Where its agent speaks from, or what the provider says of its instance."""
     agent = draft.seen.agents.get(record.node)
     if agent is not None and agent.address and agent.incarnation and agent.incarnation.instance == record.instance:
         return agent.address
@@ -93,7 +100,6 @@ def _address(record: SlotRecord, draft: Draft) -> str:
 
 
 def _controller(groups: list[Group], by_group: dict[str, list[SlotRecord]], draft: Draft) -> str:
-    """Empty where only the controller itself could use it: each node then takes the head that it speaks to."""
-    records = [record for group in groups if group.role is Role.CONTROLLER for record in by_group.get(group.name, [])]
-    address = _address(records[0], draft) if records else ""
-    return "" if address.startswith(_HERE) else address
+    controllers = [group for group in groups if group.role is Role.CONTROLLER]
+    addresses = [_address(record, group, draft) for group in controllers for record in by_group.get(group.name, [])]
+    return addresses[0] if addresses else ""

@@ -54,8 +54,9 @@ def test_everything_of_a_group_comes_back_as_it_was_given() -> None:
         NetworkInterface={"InterfaceType": "efa"},
     )
     operations = operations_on(nothing())
-    create(operations, given)
-    (found,) = operations.call("DescribeCluster", ClusterName="ml-cluster")["InstanceGroups"]
+    create(operations, CONTROLLER, given)
+    groups = operations.call("DescribeCluster", ClusterName="ml-cluster")["InstanceGroups"]
+    (found,) = (one for one in groups if one["InstanceGroupName"] == "workers")
     assert {name: found[name] for name in given if name != "InstanceCount"} == {
         name: value for name, value in given.items() if name != "InstanceCount"
     }
@@ -64,7 +65,7 @@ def test_everything_of_a_group_comes_back_as_it_was_given() -> None:
 def test_a_digest_of_the_scripts_may_stand_behind_their_place() -> None:
     operations = operations_on(nothing())
     uri = "file:///opt/scripts#sha256=" + "0" * 64
-    create(operations, a_group(LifeCycleConfig={"SourceS3Uri": uri, "OnCreate": "a.sh"}))
+    create(operations, CONTROLLER, a_group(LifeCycleConfig={"SourceS3Uri": uri, "OnCreate": "a.sh"}))
     lifecycle = operations.memory.groups["workers"].lifecycle
     assert (lifecycle.source, lifecycle.sha256) == ("file:///opt/scripts", "0" * 64)
 

@@ -6,6 +6,7 @@ from steward.model.desired import MachineType
 from steward.model.group import ClusterStatus, Goal, GroupStatus, Role
 from steward.model.node import Node, NodeBase
 from steward.model.order import CreateCluster, GroupWish, RefusalKind
+from steward.model.setup import Lifecycle
 from tests.builders.api_cluster import an_api_cluster, nothing
 from tests.builders.orders import (
     a_controller,
@@ -56,6 +57,16 @@ def test_without_a_minimum_workers_may_be_at_zero_and_a_login_machine_is_waited_
 def test_without_slurm_config_every_group_is_compute_and_no_controller_is_needed() -> None:
     groups = after(a_creation(a_wish("a", 1), a_wish("b", 2)), nothing()).memory.groups
     assert {group.role for group in groups.values()} == {Role.COMPUTE}
+
+
+def test_the_classic_form_is_refused_since_its_roles_stand_in_a_file_of_the_scripts() -> None:
+    """Its controller group would be launched as workers."""
+    scripts = Lifecycle(source="s3://bucket/base-config", on_create="on_create.sh")
+    wishes = [a_wish(name, 1, lifecycle=scripts) for name in ("controller-machine", "worker-group-1")]
+    kind, text = refused(a_creation(*wishes), nothing())
+    assert kind is RefusalKind.VALIDATION
+    assert "provisioning_parameters.json are not read here" in text
+    assert "SlurmConfig with NodeType Controller" in text
 
 
 def test_a_new_group_has_the_features_of_its_declared_machine_types() -> None:

@@ -99,8 +99,12 @@ def test_before_its_agent_speaks_the_provider_says_where_an_instance_is() -> Non
 
 
 def test_a_loopback_address_is_no_controller_for_others() -> None:
+    """Nor is it one by another member of the same file: each node fills in how it reaches the head."""
     agents = {**SEEN.agents, C1: an_agent(C1, "i-c", "127.0.0.1")}
-    assert told(replace(SEEN, agents=agents))["SlurmConfig"]["PrimaryControllerIp"] == ""
+    config = told(replace(SEEN, agents=agents))
+    assert config["SlurmConfig"]["PrimaryControllerIp"] == ""
+    (controller,) = config["InstanceGroups"][0]["Instances"]
+    assert (controller["AgentIpAddress"], controller["CustomerIpAddress"]) == ("", "")
 
 
 def test_a_slot_without_an_instance_is_not_in_it() -> None:

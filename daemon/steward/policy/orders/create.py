@@ -8,6 +8,7 @@ from steward.model.order import Answer, CreateCluster, Refusal, RefusalKind
 from steward.policy.orders.desk import Desk, new_cluster_id
 from steward.policy.orders.groups import new_group
 from steward.policy.orders.refuse import (
+    check_classic,
     check_group,
     check_limits,
     check_repeated,
@@ -56,4 +57,5 @@ def _check_new(order: CreateCluster, desk: Desk) -> None:
     if not order.groups:
         raise invalid("InstanceGroups: a cluster needs at least one instance group.")
     check_repeated((wish.name for wish in order.groups), "InstanceGroups")
+    check_classic(order.groups)
     check_tags(order.tags)

@@ -72,6 +72,18 @@ def check_roles(groups: Sequence[Group], cluster: str, *, has_slurm_config: bool
             )
 
 
+def check_classic(wishes: Sequence[GroupWish]) -> None:
+    """HyperPod's classic form names the controller's group only in the scripts' provisioning_parameters.json, which a head
+    never sees: it would launch that group as workers. Without scripts there is no such file: all groups are workers."""
+    has_scripts = any(wish.lifecycle is not None and wish.lifecycle.has_scripts for wish in wishes)
+    if has_scripts and not has_slurm_config(wishes):
+        raise invalid(
+            "No instance group has SlurmConfig, and the roles in provisioning_parameters.json are not read here: every "
+            "group, the controller's too, would become workers. Give each group SlurmConfig with NodeType Controller, "
+            "Login or Compute (and PartitionNames for Compute)."
+        )
+
+
 def check_group(group: Group, desk: Desk, *, continuous: bool, minimum: int | None) -> None:
     """One group by itself: its minimum, where its machines come from, their types, its partition."""
     if minimum is not None and not continuous:
