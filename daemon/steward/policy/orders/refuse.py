@@ -73,8 +73,8 @@ def check_roles(groups: Sequence[Group], cluster: str, *, has_slurm_config: bool
 
 
 def check_classic(wishes: Sequence[GroupWish]) -> None:
-    """HyperPod's classic form names the controller's group only in the scripts' provisioning_parameters.json, which a head
-    never sees: it would launch that group as workers. Without scripts there is no such file: all groups are workers."""
+    """HyperPod's classic form names the controller's group only in the scripts' provisioning_parameters.json, which no
+    head sees: it would launch that group as workers. Without scripts there is no such file: all groups are workers."""
     has_scripts = any(wish.lifecycle is not None and wish.lifecycle.has_scripts for wish in wishes)
     if has_scripts and not has_slurm_config(wishes):
         raise invalid(
