@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import requests
 
 from steward.model.proof import payload
+from steward.ports import PortError
 
 Json = dict[str, Any]
 
@@ -103,7 +104,8 @@ class Client:
         return self._object(f"/v1/explain/node/{quote(node, safe='')}")
 
     def explain_job(self, job: int) -> Json:
-        return self._object(f"/v1/explain/job/{job}")
+        """What the job printed is in it for its user and admins, where MUNGE says who asks."""
+        return self._object(f"/v1/explain/job/{job}", is_proved=True)
 
     def explain_group(self, group: str) -> Json:
         return self._object(f"/v1/explain/group/{quote(group, safe='')}")
@@ -189,8 +191,8 @@ class Client:
         answer = self._ask("POST", "/", body, headers, _READ_S)
         return answer if isinstance(answer, dict) else {}
 
-    def _object(self, path: str, read_s: float = _READ_S) -> Json:
-        answer = self._ask("GET", path, b"", {}, read_s)
+    def _object(self, path: str, read_s: float = _READ_S, *, is_proved: bool = False) -> Json:
+        answer = self._ask("GET", path, b"", self._name(path) if is_proved else {}, read_s)
         if not isinstance(answer, dict):
             raise HeadError(f"{self._url}{path} answered with something else than an object: is it a Steward head?")
         return answer
@@ -206,6 +208,13 @@ class Client:
         proof = self._proof(payload("POST", urlsplit(self._url + path).path, body))
         answer = self._ask("POST", path, body, {"Authorization": proof}, _READ_S)
         return answer if isinstance(answer, dict) else {}
+
+    def _name(self, path: str) -> dict[str, str]:
+        """Who asks for a page that all may read; nothing where MUNGE does not say."""
+        try:
+            return {"Authorization": self._proof(payload("GET", urlsplit(self._url + path).path, b""))}
+        except (HeadError, PortError):
+            return {}
 
     def _proof(self, carries: bytes) -> str:
         if self._prove is None:

@@ -29,15 +29,28 @@ class Gatekeeper:
             raise Refused(f"{identity.user} may not do this: root, SlurmUser and `api.admins` may")
         return identity.user
 
+    def may_read_of(self, owner: int, authorization: str, method: str, path: str) -> bool:
+        """Whether the caller of a page for all has proved to be `owner` or an admin. Raises as `admit` does, but not
+        where nothing is proved."""
+        scheme, _, credential = authorization.partition(" ")
+        if scheme != SCHEME or not credential:
+            return False
+        uid = self._maker(credential, payload(method, path, b""))
+        return uid == owner or uid in self._allowed
+
     def identify(self, credential: str, carries: bytes) -> Identity:
         """Whoever made a credential for just this; not an admin: to read only. Raises as `admit` does."""
+        uid = self._maker(credential, carries)
+        return Identity(user=login(uid), way="munge", read_only=uid not in self._allowed)
+
+    def _maker(self, credential: str, carries: bytes) -> int:
         try:
             uid, carried = self._munge.decode(credential.strip())
         except Permanent as error:
             raise Refused(f"the MUNGE credential is not good: {error}") from error
         if carried != carries:
             raise Refused("the MUNGE credential was made for another request")
-        return Identity(user=login(uid), way="munge", read_only=uid not in self._allowed)
+        return uid
 
 
 def login(uid: int) -> str:

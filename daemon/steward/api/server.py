@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +19,7 @@ from steward.api.checks import checks_view, node_checks_view
 from steward.api.deep import check_deep, deep_view, deeps_view
 from steward.api.events import EventChoice, choose_events
 from steward.api.examination import Examination
+from steward.api.explain_pages import explain_routes
 from steward.api.json11.route import Json11
 from steward.api.lemons import lemons_view
 from steward.api.notify import channels_view, test_channels
@@ -28,21 +28,16 @@ from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, status_view
 from steward.model.events import Event
-from steward.model.ids import JobId, NodeName
+from steward.model.ids import NodeName
 from steward.model.order import Refusal
-from steward.model.text import printable
-from steward.policy.explain import explain_job, explain_node
-from steward.policy.explain_group import explain_group
 from steward.ports import PortError
 from steward.workflows.commands import ArmCheck, Command, Pause, ResetBreakers, ResumeActions
 from steward.workflows.cycle import dry_run
 from steward.workflows.snapshot import Snapshot
 
-_JOB = re.compile(r"[0-9]{1,10}")
 _MAX_EVENTS = 5000
 _MAX_WAIT_S = 30.0
 _MAX_WAITERS = 64
-_EXPLAINED = 50  # the last events that an explanation shows
 
 
 class News:
@@ -81,54 +76,30 @@ class Pages:
         self._searching = asyncio.Lock()
 
     def status(self, _request: Request) -> Response:
-        return JSONResponse(status_view(self._source, self._snapshot()))
+        return JSONResponse(status_view(self._source, self._source.snapshot()))
 
     def nodes(self, _request: Request) -> Response:
-        return JSONResponse(nodes_view(self._source, self._snapshot()))
+        return JSONResponse(nodes_view(self._source, self._source.snapshot()))
 
     def cases(self, _request: Request) -> Response:
-        return JSONResponse(cases_view(self._snapshot()))
+        return JSONResponse(cases_view(self._source.snapshot()))
 
     def jobs(self, _request: Request) -> Response:
-        return JSONResponse(jobs_view(self._snapshot()))
+        return JSONResponse(jobs_view(self._source.snapshot()))
 
     def plan(self, _request: Request) -> Response:
-        snapshot, now = self._snapshot(), self._source.clock.now()
+        snapshot, now = self._source.snapshot(), self._source.clock.now()
         plan = dry_run(self._source.plan, snapshot, self._source.want, now)
         return JSONResponse(plan_view(plan, snapshot, now))
 
     def lemons(self, _request: Request) -> Response:
-        return JSONResponse(lemons_view(self._snapshot(), self._source.clock.now()))
+        return JSONResponse(lemons_view(self._source.snapshot(), self._source.clock.now()))
 
     async def doctor(self, _request: Request) -> Response:
         return JSONResponse([shape(line) for line in await self._examination.lines()])
 
     def metrics(self, _request: Request) -> Response:
         return Response(self._source.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    def explain_node(self, request: Request) -> Response:
-        snapshot, name = self._snapshot(), NodeName(request.path_params["name"])
-        if all(name not in known for known in (snapshot.seen.nodes, snapshot.seen.agents, snapshot.memory.slots)):
-            raise HTTPException(404, f"{name} is not a node of this cluster")
-        text = explain_node(name, snapshot.seen, self._source.want, snapshot.memory, self._source.clock.now())
-        events = self._source.store.events(node=name, limit=_EXPLAINED)
-        return JSONResponse({"lines": list(text), "events": [event_shape(*one) for one in events]})
-
-    def explain_job(self, request: Request) -> Response:
-        snapshot, job = self._snapshot(), _job(str(request.path_params["job"]))
-        if job not in snapshot.seen.jobs and job not in snapshot.memory.jobs:
-            raise HTTPException(404, f"job {job} is not known to Slurm (any more), and never opted in")
-        text = explain_job(job, snapshot.seen, self._source.want, snapshot.memory, self._source.clock.now())
-        events = self._source.store.events(job=job, limit=_EXPLAINED)
-        return JSONResponse({"lines": list(text), "events": [event_shape(*one) for one in events]})
-
-    def explain_group(self, request: Request) -> Response:
-        snapshot, name = self._snapshot(), str(request.path_params["name"])
-        if name not in snapshot.memory.groups:
-            raise HTTPException(404, f"{name} is not an instance group of this cluster")
-        text = explain_group(name, snapshot.seen, self._source.want, snapshot.memory, self._source.clock.now())
-        found = [one for one in self._source.store.events() if ("group", name) in one[1].data][-_EXPLAINED:]
-        return JSONResponse({"lines": list(text), "events": [event_shape(*one) for one in found]})
 
     async def events(self, request: Request) -> Response:
         """`after` and `wait_s` follow: the answer comes with the first new event, or empty after `wait_s`."""
@@ -156,11 +127,11 @@ class Pages:
         return await self._order(request, lambda who, _said: ResumeActions(who=who))
 
     def breakers(self, _request: Request) -> Response:
-        return JSONResponse(breakers_view(self._snapshot()))
+        return JSONResponse(breakers_view(self._source.snapshot()))
 
     def checks(self, request: Request) -> Response:
         """With `node`, as they stand on that one."""
-        snapshot, name = self._snapshot(), NodeName(request.query_params.get("node", ""))
+        snapshot, name = self._source.snapshot(), NodeName(request.query_params.get("node", ""))
         if not name:
             return JSONResponse(checks_view(self._source.checks, snapshot))
         if name not in snapshot.seen.nodes and name not in snapshot.seen.agents:
@@ -168,7 +139,7 @@ class Pages:
         return JSONResponse(node_checks_view(self._source.checks, name, snapshot))
 
     def trials(self, _request: Request) -> Response:
-        return JSONResponse(trials_view(self._snapshot()))
+        return JSONResponse(trials_view(self._source.snapshot()))
 
     async def reset_breakers(self, request: Request) -> Response:
         return await self._order(request, lambda who, said: ResetBreakers(who=who, scope=said.get("scope", "")))
@@ -188,11 +159,11 @@ class Pages:
         return JSONResponse(await run_in_threadpool(test_channels, self._source.notify, who, said.get("channel", "")))
 
     def deeps(self, _request: Request) -> Response:
-        return JSONResponse(deeps_view(self._snapshot()))
+        return JSONResponse(deeps_view(self._source.snapshot()))
 
     def deep(self, request: Request) -> Response:
         id = str(request.path_params["id"])
-        found = deep_view(id, self._snapshot())
+        found = deep_view(id, self._source.snapshot())
         if found is None:
             raise HTTPException(404, f"there is no deep check {id}: `steward check list` shows them")
         return JSONResponse(found)
@@ -213,12 +184,6 @@ class Pages:
         )
         return who, words_of(body)
 
-    def _snapshot(self) -> Snapshot:
-        snapshot = self._source.latest()
-        if snapshot is None:
-            raise HTTPException(503, "the head has not finished its first look at the cluster; see its log")
-        return snapshot
-
 
 def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> Starlette:
     """The application: our own pages, and `aws` at the root for AWS clients."""
@@ -230,9 +195,7 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         Route("/v1/jobs", pages.jobs),
         *report_routes(source),
         Route("/v1/events", pages.events),
-        Route("/v1/explain/node/{name}", pages.explain_node),
-        Route("/v1/explain/job/{job}", pages.explain_job),
-        Route("/v1/explain/group/{name}", pages.explain_group),
+        *explain_routes(source, gatekeeper),
         Route("/v1/plan", pages.plan),
         Route("/v1/doctor", pages.doctor),
         Route("/v1/pause", pages.pause, methods=["POST"]),
@@ -259,12 +222,6 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         PortError: _port_error,
     }
     return Starlette(routes=routes, exception_handlers=errors)
-
-
-def _job(word: str) -> JobId:
-    if not _JOB.fullmatch(word):
-        raise HTTPException(404, f"{printable(word, 40)} is no number of a job")
-    return JobId(int(word))
 
 
 def _number(request: Request, name: str, default: float, highest: float) -> float:

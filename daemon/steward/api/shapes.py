@@ -5,13 +5,14 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from steward.model.access import PRIVATE
 from steward.model.action import Action
 from steward.model.events import Event
 from steward.workflows.subject import kind_of
 
 
 def shape(value: Any) -> Any:
-    """Raises TypeError for what has no JSON shape."""
+    """Without what is PRIVATE. Raises TypeError for what has no JSON shape."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -24,7 +25,7 @@ def shape(value: Any) -> Any:
         case set() | frozenset():
             return sorted((shape(item) for item in value), key=str)
     if is_dataclass(value):
-        return {field.name: shape(getattr(value, field.name)) for field in fields(value)}
+        return {one.name: shape(getattr(value, one.name)) for one in fields(value) if one.metadata != PRIVATE}
     raise TypeError(f"{type(value).__name__} has no JSON shape")
 
 

@@ -10,7 +10,7 @@ from steward.checks.limits import Limits
 from steward.model.desired import Desired
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail
-from steward.ports import Clock, StorePort
+from steward.ports import Clock, Retryable, StorePort
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Planner
 from steward.workflows.doctor import Line
@@ -53,3 +53,10 @@ class Source:
     doctor: Callable[[], list[Line]]
     notify: NotifyDesk | None = None
     checks: CheckBook = field(default_factory=lambda: CheckBook.of(Limits(), 15.0))
+
+    def snapshot(self) -> Snapshot:
+        """Of the last cycle. Raises Retryable before the first has ended."""
+        found = self.latest()
+        if found is None:
+            raise Retryable("the head has not finished its first look at the cluster; see its log")
+        return found

@@ -1,6 +1,10 @@
 """Who speaks to the API, and with which key they prove it."""
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
+
+PRIVATE = MappingProxyType({"private": True})
+"""Metadata of a field that holds what a user printed: no page, event or log shows it but to him and to admins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
 """What agents tell of opted-in jobs on their nodes, and what a resumed job is told of its past."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
+from steward.model.access import PRIVATE
 from steward.model.ids import JobId, NodeName
 
 
@@ -36,7 +37,7 @@ class LogSign:
     sign: str
     lean: Lean
     strong: bool
-    line: str
+    line: str = field(metadata=PRIVATE)
     order: int
 
 

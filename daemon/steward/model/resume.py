@@ -1,8 +1,9 @@
 """What the head remembers of a job that opted in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
+from steward.model.access import PRIVATE
 from steward.model.ids import JobId, NodeName
 from steward.model.keep import Kept, Lent, Raised
 from steward.model.resume_mode import ResumeMode
@@ -54,6 +55,8 @@ class Attempt:
     """The time limit (s) that gives back what this fault took; 0: not worth it; None: not known yet, or no retry."""
     saved: Saved | None = None
     """The newest checkpoint when it was decided; None: none is known."""
+    lines: tuple[str, ...] = field(default=(), metadata=PRIVATE)
+    """The known lines of the job's own output that `why` names by their signs."""
 
     @property
     def is_requeue(self) -> bool:

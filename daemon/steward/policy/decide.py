@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from steward.model.ids import NodeName
 from steward.model.job import JobState
-from steward.model.job_report import Lean
+from steward.model.job_report import Lean, LogSign
 from steward.model.resume import Decision
 from steward.model.why import Why
 from steward.policy.failure import Failure, Kind, ended_by
 
 MOST_FACTS = 10
+_MOST_SIGNS = 2
 CANCELLED = "resume.cancelled"
 """The rule of jobs that ended well, or by somebody's wish: of them nothing is told."""
 
@@ -29,7 +30,8 @@ TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
     """`final`: nothing is looked at again for this run. `open`: it rests on nobody's speaking against a node, and
-    fresh checks may overturn it. `unproven`: it is a resume without evidence."""
+    fresh checks may overturn it. `unproven`: it is a resume without evidence. `lines`: what the job itself printed, for
+    its user and admins alone; `why`, which all may read, has the names of their signs."""
 
     decision: Decision
     why: Why
@@ -37,6 +39,7 @@ class Ruling:
     final: bool = False
     open: bool = False
     unproven: bool = False
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +244,7 @@ def decide(failure: Failure) -> Ruling:
         final=rule.final or (rule.open and failure.kind is Kind.BATCH),
         open=rule.open or (resumes and (bare or _blames_nobody(failure))),
         unproven=resumes and bare,
+        lines=tuple(sign.line for sign in _first_signs(failure)),
     )
 
 
@@ -252,11 +256,14 @@ def _facts(f: Failure) -> tuple[str, ...]:
         facts.insert(0, _by_slurm(f))
     if status := _status(f):
         facts.append(status)
-    signs = sorted(f.signs, key=lambda sign: (sign.order, sign.sign, sign.line))
-    facts += [f"its log: {sign.line}" for sign in signs[:2]]
+    facts += [f"its log: {sign.sign}" for sign in _first_signs(f)]
     if not facts or f.resumes:
         facts.append(_used(f))
     return tuple(dict.fromkeys(facts))[:MOST_FACTS]
+
+
+def _first_signs(f: Failure) -> list[LogSign]:
+    return sorted(f.signs, key=lambda sign: (sign.order, sign.sign, sign.line))[:_MOST_SIGNS]
 
 
 def _by_slurm(f: Failure) -> str:

@@ -51,15 +51,18 @@ def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, 
     return clean([*lines, *hardware_lines(name, memory, draft), *deep_lines(name, draft), *feature_lines(node)])
 
 
-def explain_job(id: JobId, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
-    """Everything that bears on a job now: what Slurm says, what it asked for, each decision with its evidence."""
+def explain_job(
+    id: JobId, seen: Observed, want: Desired, memory: Memory, now: float, *, private: bool = False
+) -> tuple[str, ...]:
+    """Everything that bears on a job now: what Slurm says, what it asked for, each decision with its evidence;
+    `private`: also what the job printed, which only its user and admins may read."""
     draft = Draft(seen, want, memory, now)
     job, mem = seen.jobs.get(id), memory.jobs.get(id)
     lines = [*_stale(draft), _known_of_job(id, job), *closed_partitions(job, draft)]
     if mem is None:
         lines.append("It did not ask to be resumed (--auto-resume=1), so Steward never touches it.")
         return clean(lines)
-    return clean([*lines, *resume_lines(mem, draft), *_next_of_job(job, mem, draft)])
+    return clean([*lines, *resume_lines(mem, draft, private=private), *_next_of_job(job, mem, draft)])
 
 
 def _stale(draft: Draft) -> list[str]:

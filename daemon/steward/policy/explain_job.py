@@ -19,15 +19,15 @@ _DID = {
 }
 
 
-def resume_lines(mem: JobMemory, draft: Draft) -> list[str]:
-    """What it asked for and has left, and each ruling with its evidence."""
+def resume_lines(mem: JobMemory, draft: Draft, *, private: bool) -> list[str]:
+    """What it asked for and has left, and each ruling with its evidence; `private`: and with what the job printed."""
     lines = [_asked(mem, draft), f"In force: {', '.join(option_words(mem.mode, draft.want.resume))}."]
     lines.extend(_step(mem, draft))
     if mem.saved is not None:
         lines.append(_progress(mem, mem.saved, draft))
     if mem.hang is not None:
         lines.append(hang_line(mem.hang, draft.now))
-    return lines + [line for attempt in mem.attempts for line in _attempt(attempt, draft.now)]
+    return lines + [line for attempt in mem.attempts for line in _attempt(attempt, draft.now, private=private)]
 
 
 def _asked(mem: JobMemory, draft: Draft) -> str:
@@ -54,10 +54,14 @@ def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:
     return f"Its newest checkpoint: {saved.path or 'one'}{at}{since}.{stalled}"
 
 
-def _attempt(attempt: Attempt, now: float) -> Iterator[str]:
+def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
     yield f"{ago(attempt.at, now)}: {_DID[attempt.decision]}: {attempt.why.text} [{attempt.why.rule}]."
     for fact in attempt.why.evidence:
         yield f"  because {fact}"
+    for text in attempt.lines if private else ():
+        yield f"  it printed: {text}"
+    if attempt.lines and not private:
+        yield "  what it printed is told to its user and to admins: run `steward explain` as one of them"
     if attempt.running is not None:
         yield f"  it ran again {attempt.running - attempt.at:.1f} s later"
 

@@ -36,6 +36,7 @@ def keep_ruling(
         final=ruling.final,
         requeued=draft.now if slurm_did else None,
         saved=mem.saved,
+        lines=ruling.lines,
     )
     resumed = ruling.decision is not Decision.STOP
     draft.jobs[id] = replace(

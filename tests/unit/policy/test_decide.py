@@ -112,7 +112,8 @@ def test_an_error_of_its_own_in_the_log_denies_a_resume_without_evidence() -> No
     signs = (a_sign(Lean.USER, "ImportError: no module named torhc"),)
     ruling = decide(a_failure("any:3", signs=signs))
     assert ruled(ruling) == (Decision.STOP, "user_error")
-    assert "torhc" in str(ruling.why)
+    assert ("torhc" in str(ruling.why), "its log: user" in str(ruling.why)) == (False, True)
+    assert ruling.lines == ("ImportError: no module named torhc",)
     assert ruled(decide(a_failure("any:3", signs=signs, evidence=(against(),)))) == (Decision.REQUEUE, "requeue")
     assert ruled(decide(a_failure("any:3", ResumePolicy(user_errors_stop=False), signs=signs)))[1] == "any"
 

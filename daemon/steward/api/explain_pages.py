@@ -1,0 +1,63 @@
+"""The pages that explain a node, a job or an instance group, each with the last events about it."""
+
+import re
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from steward.api.auth import Gatekeeper
+from steward.api.shapes import event_shape
+from steward.api.source import Source
+from steward.model.events import Event
+from steward.model.ids import JobId, NodeName
+from steward.model.text import printable
+from steward.policy.explain import explain_job, explain_node
+from steward.policy.explain_group import explain_group
+
+_JOB = re.compile(r"[0-9]{1,10}")
+_EVENTS = 50
+
+
+def explain_routes(source: Source, gatekeeper: Gatekeeper) -> list[Route]:
+    """They run in threads. All may read them; what a job printed is only in the answer to its user and to admins."""
+
+    def node(request: Request) -> Response:
+        snapshot, name = source.snapshot(), NodeName(request.path_params["name"])
+        if all(name not in known for known in (snapshot.seen.nodes, snapshot.seen.agents, snapshot.memory.slots)):
+            raise HTTPException(404, f"{name} is not a node of this cluster")
+        text = explain_node(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
+        return _answer(text, source.store.events(node=name, limit=_EVENTS))
+
+    def job(request: Request) -> Response:
+        snapshot, id = source.snapshot(), _job(str(request.path_params["job"]))
+        if id not in snapshot.seen.jobs and id not in snapshot.memory.jobs:
+            raise HTTPException(404, f"job {id} is not known to Slurm (any more), and never opted in")
+        known, proof = snapshot.memory.jobs.get(id), request.headers.get("authorization", "")
+        private = known is not None and gatekeeper.may_read_of(known.uid, proof, request.method, request.url.path)
+        text = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now(), private=private)
+        return _answer(text, source.store.events(job=id, limit=_EVENTS))
+
+    def group(request: Request) -> Response:
+        snapshot, name = source.snapshot(), str(request.path_params["name"])
+        if name not in snapshot.memory.groups:
+            raise HTTPException(404, f"{name} is not an instance group of this cluster")
+        text = explain_group(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
+        return _answer(text, [one for one in source.store.events() if ("group", name) in one[1].data][-_EVENTS:])
+
+    return [
+        Route("/v1/explain/node/{name}", node),
+        Route("/v1/explain/job/{job}", job),
+        Route("/v1/explain/group/{name}", group),
+    ]
+
+
+def _answer(lines: tuple[str, ...], events: list[tuple[int, Event]]) -> Response:
+    return JSONResponse({"lines": list(lines), "events": [event_shape(*one) for one in events]})
+
+
+def _job(word: str) -> JobId:
+    if not _JOB.fullmatch(word):
+        raise HTTPException(404, f"{printable(word, 40)} is no number of a job")
+    return JobId(int(word))
