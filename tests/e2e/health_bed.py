@@ -8,32 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.testbed.bed import Backend, Overrides
+from tests.fakes.nhc import NHC
 
 NODES = 6
 NHC_CONF = "/etc/nhc/nhc.conf"
 """On a machine of its own."""
 NHC_GOOD = """# A configuration of a site, as NHC reads it.
  * || check_file_test -d /tmp
-"""
-NHC = r"""#!/bin/bash
-# Reads a configuration of LBNL Node Health Check: enough of it for the tests where nhc itself is not installed.
-while [ $# -gt 0 ]; do
-    case $1 in
-        -n) name=$2; shift 2 ;;
-        -c) conf=$2; shift 2 ;;
-        -t) shift 2 ;;
-        *) shift ;;
-    esac
-done
-check_file_test() {
-    [ "$1" "$2" ] || { echo "ERROR:  $name:  Health check failed:  check_file_test:  $2 fails $1"; exit 1; }
-}
-while read -r match bars check; do
-    [ "$bars" = "||" ] || continue
-    # shellcheck disable=SC2254
-    case $(hostname) in $match) $check ;; esac
-done <"$conf"
-exit 0
 """
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.findings import bad, why_unknown
-from tests.e2e.health_bed import NHC, NHC_CONF, NHC_GOOD
+from tests.e2e.health_bed import NHC_CONF, NHC_GOOD
 from tests.e2e.on_node import has_own_machines, on_node, put_site_check, site_checks
 from tests.e2e.story import Story
+from tests.fakes.nhc import NHC
 
 REPAIR_S = 60.0
 NAP = str(80_000 + os.getpid() % 10_000)

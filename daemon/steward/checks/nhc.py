@@ -1,6 +1,7 @@
 """A configuration of LBNL Node Health Check, run as it is: what nhc finds is a finding; it marks no node itself."""
 
 import re
+import shlex
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, unknown
 from steward.checks.limits import Limits
@@ -14,8 +15,23 @@ _EVERY_S = 60.0
 _SPARE_S = 2.0
 """nhc's own watchdog ends it so much before we do: then it says which check hung."""
 _FAILED = re.compile(r"Health check failed: *(?P<why>[^\n]*)")
-_BROKEN = frozenset((129, 130, 142, 143))
-"""Ended by a signal or by its watchdog: nothing is said of the node."""
+_BROKEN = frozenset((8, 9, 10, 129, 130, 142, 143, 145))
+"""Called wrongly, ended by a signal or by its watchdog, or another one runs: nothing is said of the node."""
+_LEAST_STRANGE = 100
+"""From here on a status is a shell's, or a signal's."""
+_OWN_NAME = "nhc-steward"
+"""Its log lines and its pid file are not those of a site's own nhc."""
+_HOST_SETTINGS = '[[ ! -r "$SYSCONFIGDIR/nhc" ]] || . "$SYSCONFIGDIR/nhc"'
+"""The host's settings of nhc (/etc/default/nhc, /etc/sysconfig/nhc), read before ours: those that we need win. Under
+another name nhc 1.4.3 would not read them, and under its own after ours."""
+_MUTE = "LOGFILE='>/dev/null 2>&1'"
+"""What checks print is not kept: only the word of a check that failed comes back, however much was printed before."""
+_NO_OFFLINE = (
+    f'eval "nhc_$(declare -f die)"; die() {{ MARK_OFFLINE=0; NHC_RM=slurm; SILENT=0; {_MUTE}; nhc_die "$@"; }}'
+)
+"""Every failed check ends in nhc's `die`, which marks the node as the variables of that moment say. A line of the
+configuration can set them (`* || export MARK_OFFLINE=1`), so they are set again there."""
+_NO_ONLINE = "nhcmain_mark_online() { :; }"
 
 
 def nhc_check(limits: Limits) -> Check:
@@ -45,21 +61,23 @@ def nhc_check(limits: Limits) -> Check:
 
 
 def _program(conf: str, timeout_s: float) -> RunProgram:
-    """Another name than nhc's keeps the host's /etc/default/nhc from switching the marking of nodes on again; what
-    would mark one is nothing, whatever the configuration says."""
-    quiet = ("MARK_OFFLINE=0", "DETACHED_MODE=0", "OFFLINE_NODE=:", "ONLINE_NODE=:", "LOGFILE=-")
+    """nhc evaluates each argument that is no option, in turn, before it reads the configuration."""
     limit_s = max(1, int(timeout_s - _SPARE_S))
+    ours = (f"CONFFILE={shlex.quote(conf)}", f"TIMEOUT={limit_s}", f"NAME={_OWN_NAME}", "DETACHED_MODE=0", _MUTE)
     return RunProgram(
-        argv=(NAME, "-n", "nhc-steward", "-c", conf, "-t", str(limit_s), *quiet),
-        timeout_s=timeout_s,
-        max_bytes=MAX_OUTPUT,
+        argv=(NAME, _HOST_SETTINGS, *ours, _NO_OFFLINE, _NO_ONLINE), timeout_s=timeout_s, max_bytes=MAX_OUTPUT
     )
 
 
 def _judged(raw: Raw) -> Verdict:
+    """A status that nhc has for itself says nothing of the node; with any other it, or a check that ended it, found
+    fault."""
+    status = raw.returncode
     found = _FAILED.findall(raw.output)
-    if raw.returncode == 0:
+    if status not in _BROKEN and found:
+        return failed(f"nhc: {found[0].strip()}", Severity.DEGRADED, Advice.NONE)
+    if status == 0:
         return passed("nhc found nothing")
-    if raw.returncode in _BROKEN or not found:
-        return unknown(f"nhc ended with status {raw.returncode}: {found[-1] if found else raw.output.strip()[:200]}")
-    return failed(f"nhc: {found[0].strip()}", Severity.DEGRADED, Advice.NONE)
+    if status is not None and 0 < status < _LEAST_STRANGE and status not in _BROKEN:
+        return failed(f"nhc ended with status {status} and gave no reason", Severity.DEGRADED, Advice.NONE)
+    return unknown(f"nhc ended with status {status}: {found[-1] if found else raw.output.strip()[:200]}")

@@ -8,7 +8,7 @@ from steward.checks.nhc import nhc_check
 from steward.checks.past import Past
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.ids import NodeName
-from steward.model.probe import Raw, RunProgram
+from steward.model.probe import Raw
 
 CONF = "/etc/nhc/nhc.conf"
 LIMITS = Limits(site=SiteLimits(nhc=CONF, timeout_s=30.0, modes={"nhc": "drain"}))
@@ -42,6 +42,7 @@ def test_nhc_that_finds_nothing_passes() -> None:
         (142, HUNG),
         (143, ""),
         (10, "nhc:  ERROR:  Invalid option:  -z"),
+        (145, "ERROR:  Prior NHC instance is still running (PID #7); is it hung?"),
         (127, "bash: nhc: not found"),
         (-9, NOT_MOUNTED[:9]),
     ],
@@ -56,13 +57,10 @@ def test_a_configuration_that_is_not_there_is_said_so() -> None:
     assert (verdict.outcome, verdict.text) == (Outcome.UNKNOWN, f"{CONF}: no such file (checks.site.nhc)")
 
 
-def test_nhc_may_mark_no_node_and_ends_itself_before_we_do() -> None:
-    program = nhc_check(LIMITS).probes(FACTS)[1]
-    assert isinstance(program, RunProgram)
-    assert {"MARK_OFFLINE=0", "OFFLINE_NODE=:", "ONLINE_NODE=:", "DETACHED_MODE=0"} <= set(program.argv)
-    assert program.argv[program.argv.index("-c") + 1] == CONF
-    assert int(program.argv[program.argv.index("-t") + 1]) < program.timeout_s
-    assert "nhc" not in program.argv[program.argv.index("-n") + 1 : program.argv.index("-n") + 2]
+def test_a_check_that_ends_nhc_without_a_word_found_fault() -> None:
+    """`* || exit 3`, or a site's check that ends the shell."""
+    verdict = judged(3, "")
+    assert (verdict.outcome, verdict.text) == (Outcome.FAILED, "nhc ended with status 3 and gave no reason")
 
 
 def test_it_is_a_site_check_with_a_mode_and_a_period() -> None:
