@@ -1,5 +1,6 @@
-# make demo [ARGS="--json FILE"]   watch a job survive three faults     make test   everything that CI runs
-# Both do their own set-up. On a fresh Debian 12 or 13 only git, make and python3 are needed, and root or sudo.
+# make demo [ARGS="--json FILE"]   watch a job survive three faults
+# make test       what shows that it works, within minutes            make test-all   everything that CI runs
+# They do their own set-up. On a fresh Debian 12 or 13 only git, make and python3 are needed, and root or sudo.
 
 SHELL := /bin/bash
 BIN := .venv/bin
@@ -7,12 +8,17 @@ PYTEST := $(BIN)/python -m pytest -q
 SCRIPTS = $(shell git ls-files | grep -v '[.]md$$' | xargs -r grep -lIE '^\#!.*[/ ](ba)?sh$$')
 RESULTS := $(if $(STEWARD_RESULTS),$(STEWARD_RESULTS),$(CURDIR)/.results)
 JUNIT = --junitxml=$(RESULTS)/$@.xml
+MAIN := --stories main
+AGAIN := -p tests.e2e.flaky --reruns 1
+E2E := $(PYTEST) tests/e2e $(AGAIN)
+UNIT := $(PYTEST) tests/unit tests/property tests/architecture tests/chaos
 SLURM := 22.05
 NEWER_SLURMS := 24.11 26.05
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint shim shim-tests unit contract chaos images e2e-local e2e-machines e2e-docker e2e-versions bench bench-capacity docs fresh clean
+.PHONY: help setup setup-demo demo test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
+  e2e-machines e2e-docker e2e-versions bench bench-capacity docs fresh clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -26,8 +32,11 @@ setup-demo:     ## install what `demo` needs (idempotent)
 demo: setup-demo shim   ## three faults under a real training job; ARGS="--json FILE"
 	@$(BIN)/steward demo $(ARGS)
 
-test: setup     ## everything that CI runs, with one summary at the end
-	@python3 tools/stages.py lint:5+shim-tests:5 unit:14+contract:14+images:14 e2e-local:27+e2e-machines:27
+test: setup shim    ## lint, types, the shim, unit, property and contract tests, the main stories; one summary at the end
+	@python3 tools/stages.py lint:5+shim-tests:5 unit:20+contract:20 e2e-main:15
+
+test-all: setup shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
+	@python3 tools/stages.py lint:8+shim-tests:8+demo:8 unit-all:35+contract:35+images:35 e2e-local:70+e2e-machines:70
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
@@ -44,15 +53,21 @@ shim:           ## build the SPANK plugin
 shim-tests:     ## the plugin's unit tests under sanitizers, and a short fuzz
 	$(MAKE) -C spank all test fuzz
 
-unit:           ## unit, property, architecture and (a part of) chaos tests
-	$(PYTEST) tests/unit tests/property tests/architecture tests/chaos $(JUNIT) $(ARGS)
+unit:           ## unit, property, architecture and chaos tests, but for searches of minutes
+	$(UNIT) $(MAIN) $(JUNIT) $(ARGS)
+
+unit-all:       ## all of them
+	$(UNIT) $(JUNIT) $(ARGS)
 
 contract:       ## each port's promises, held by its fake and by the real thing
 	$(PYTEST) tests/contract $(JUNIT) $(ARGS)
 
-e2e-local: shim ## end-to-end tests on the local test bed
+e2e-main: shim  ## the main stories on the local test bed, two clusters at a time
+	$(E2E) -n 2 --dist loadgroup --backend local $(MAIN) $(JUNIT) $(ARGS)
+
+e2e-local: shim ## all end-to-end tests of the local test bed, two clusters at a time
 	@tools/setup torch
-	$(PYTEST) tests/e2e --backend local $(JUNIT) $(ARGS)
+	$(E2E) -n 2 --dist loadgroup --backend local $(JUNIT) $(ARGS)
 
 images:         ## what machines of the docker test bed are made from, for each Slurm (minutes the first time)
 	docker/engine.sh run sh -ec 'for version in $(SLURM) $(NEWER_SLURMS); do docker/build $$version; done'
@@ -61,11 +76,11 @@ e2e-machines:   ## both kinds of end-to-end tests on the docker test bed, one af
 	$(MAKE) --keep-going e2e-docker e2e-versions
 
 e2e-docker: shim ## end-to-end tests on the docker test bed
-	docker/engine.sh run $(PYTEST) tests/e2e --backend docker $(JUNIT) $(ARGS)
+	docker/engine.sh run $(E2E) --backend docker $(JUNIT) $(ARGS)
 
 e2e-versions: shim ## the main job on the newer Slurms, docker test bed
 	for version in $(NEWER_SLURMS); do \
-	  docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py --backend docker --slurm $$version \
+	  docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py $(AGAIN) --backend docker --slurm $$version \
 	    --junitxml=$(RESULTS)/$@-$$version.xml $(ARGS) || exit 1; \
 	done
 

@@ -19,7 +19,17 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--stories main`, what takes minutes is left for the whole run."""
+    if config.getoption("--stories") == "all":
+        return
+    long = {item for item in items if item.get_closest_marker("long")}
+    items[:] = [item for item in items if item not in long]
+    config.hook.pytest_deselected(items=long)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--stories", choices=("all", "main"), default="all", help="main: but for those of minutes")
     group = parser.getgroup("test bed of the end-to-end tests")
     group.addoption("--backend", choices=("local", "docker"), default="local", help="what it is made of")
     group.addoption("--everywhere", action="store_true", help="on each one also what the other one suffices for")

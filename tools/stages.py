@@ -7,8 +7,12 @@ A stage that fails does not stop the others. What a stage writes goes to .result
 where it failed the end of it. Test runners leave their counts as JUnit files in $STEWARD_RESULTS; the summary names
 what failed and why, its last line adds the counts up (`N passed, N failed, N skipped`), and the exit status is 0 only
 when every stage passed.
+
+End-to-end stories are told once more when they fail (tests/e2e/flaky.py). Those that passed then are shown at the end
+with what both tries said, and are in .results/flaky.json; up to two of them in a run are forgiven.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -28,6 +32,8 @@ _SAID = 1500
 _LAST_LINES = 40
 """Of a stage that failed."""
 LOGS = Path(".results")
+_FORGIVEN = 2
+"""Flaky stories of one run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +182,17 @@ def name_failures(files: Iterable[Path]) -> None:
         print(f"... and {left} more")
 
 
-def close(outcomes: Iterable[Outcome], counts: Counts) -> int:
+def show_flaky(folder: Path) -> int:
+    """Print each story that passed only the second time, with both outputs, and keep them; how many they are."""
+    flaky = [one for file in sorted(folder.glob("*.flaky.json")) for one in json.loads(file.read_text())]
+    (LOGS / "flaky.json").write_text(json.dumps(flaky, indent=1))
+    for one in flaky:
+        print(f"\n=== FLAKY {one['test']}\n--- the first try failed:\n{one['failed'][-_SAID:]}")
+        print(f"--- the second passed:\n{one['passed'][-_SAID:]}")
+    return len(flaky)
+
+
+def close(outcomes: Iterable[Outcome], counts: Counts, flaky: int) -> int:
     """Print the summary; the exit status."""
     all_of_them = list(outcomes)
     print("\n=== summary", flush=True)
@@ -184,6 +200,10 @@ def close(outcomes: Iterable[Outcome], counts: Counts) -> int:
         print(f"{outcome.stage.name:14} {outcome.took_s:7.1f} s  {outcome.text}")
     bad = sum(not outcome.is_good for outcome in all_of_them)
     failed = counts.failed or bad
+    if flaky:
+        print(f"{flaky} flaky: .results/flaky.json" + (f", more than {_FORGIVEN}" if flaky > _FORGIVEN else ""))
+    if flaky > _FORGIVEN:
+        failed += flaky
     print(f"{counts.passed} passed, {failed} failed, {counts.skipped} skipped", flush=True)
     return 1 if failed else 0
 
@@ -199,7 +219,8 @@ def main(words: list[str]) -> int:
         files = sorted(Path(folder).glob("*.xml"))
         name_failures(files)
         counts = sum((counts_in(file) for file in files), Counts())
-    return close(outcomes, counts)
+        flaky = show_flaky(Path(folder))
+    return close(outcomes, counts, flaky)
 
 
 if __name__ == "__main__":

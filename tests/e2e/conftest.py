@@ -1,7 +1,7 @@
-"""The cluster of the end-to-end tests: one for the whole session, put back in order before each test.
+"""The clusters of the end-to-end tests, one up at a time, put back in order before each test.
 
-What it is made of, its Slurm and so on are options (tests/conftest.py). A failed test's report ends with the cluster's
-logs.
+What they are made of, their Slurm and so on are options (tests/conftest.py). A failed test's report ends with the
+cluster's logs. With `-n 2 --dist loadgroup` two clusters are up, each with its own stories.
 """
 
 import re
@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from tests.e2e.findings import instance
 from tests.e2e.groups_bed import Access, clear, give_access
 from tests.e2e.story import Story
 
+HERE = Path(__file__).parent
 NODES = 6
 _IMPATIENT: Overrides = {
     "capacity": {"capacity_backoff_s": [0.5, 1.0], "bringup_failures": 30, "bringup_failures_per_hour": 30}
@@ -53,17 +54,27 @@ TOLD_ONCE = (
     "test_scontrol",
 )
 """Stories that are the same on both beds, on the docker bed only with `--everywhere`. The reverse is the mark
-`long`."""
+`once`."""
+BEDS = ("bed", "groups_bed", "health_bed")
+"""The clusters of the whole session. Stories are told in this order of theirs, so that each is brought up once and one
+is up at a time: idle ones take a core's share from the one that is looked at."""
 _REPORT = pytest.StashKey[pytest.TestReport]()
 
 
 @pytest.fixture(scope="session")
-def bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
+def only() -> Iterator[ExitStack]:
+    """Holds the session's cluster that is up: who brings up the next one closes it first."""
+    with ExitStack() as up:
+        yield up
+
+
+@pytest.fixture(scope="session")
+def bed(only: ExitStack, request: pytest.FixtureRequest) -> Bed:
     """A cluster of n1..n6 with Steward. What a test does to it stays: most tests want `story`, which resets it."""
     if given := request.config.getoption("--bed"):
-        yield beds.find(Path(given))
-        return
-    yield from brought_up(request, nodes=NODES, steward=True)
+        return beds.find(Path(given))
+    only.close()
+    return only.enter_context(a_bed(request, nodes=NODES, steward=True))
 
 
 @pytest.fixture(scope="module")
@@ -81,20 +92,22 @@ def story(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
 
 
 @pytest.fixture(scope="session")
-def groups_bed(request: pytest.FixtureRequest) -> Iterator[tuple[Bed, Access]]:
+def groups_bed(only: ExitStack, request: pytest.FixtureRequest) -> tuple[Bed, Access]:
     """A controller whose nodes come with groups made through its API: n1..n4 those of `workers`."""
-    for bed in brought_up(request, nodes=4, steward=True, groups=True, settings=_IMPATIENT):
-        yield bed, give_access(bed)
+    only.close()
+    bed = only.enter_context(a_bed(request, nodes=4, steward=True, groups=True, settings=_IMPATIENT))
+    return bed, give_access(bed)
 
 
 @pytest.fixture(scope="session")
-def health_bed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+def health_bed(only: ExitStack, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bed:
     """n1..n6 whose nodes may all be broken at once, each in its own way."""
     folder = tmp_path_factory.mktemp("health")
     backend = Backend(request.config.getoption("--backend"))
-    where = of_health.places(backend, folder)
-    with of_health.nhc_within_reach(folder):
-        yield from brought_up(request, nodes=of_health.NODES, steward=True, settings=of_health.settings(backend, where))
+    settings = of_health.settings(backend, of_health.places(backend, folder))
+    only.close()
+    only.enter_context(of_health.nhc_within_reach(folder))
+    return only.enter_context(a_bed(request, nodes=of_health.NODES, steward=True, settings=settings))
 
 
 @pytest.fixture(scope="module")
@@ -133,14 +146,30 @@ def own_place(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is told here (see `is_told`), one cluster after the other."""
+    here = [item for item in items if not item.path.is_relative_to(HERE) or is_told(config, item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(here)])
+    items[:] = sorted(here, key=which_bed)
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(
+                pytest.mark.xdist_group(BEDS[number - 1] if (number := which_bed(item)) else item.path.stem)
+            )
+
+
+def is_told(config: pytest.Config, item: pytest.Item) -> bool:
     """A story that is told twice, once with its head killed, is told with that on the local bed and undisturbed on the
     docker bed, which is slower. One that is mostly waiting is told on the docker bed, which has fewer stories."""
     on_docker = config.getoption("--backend") == "docker"
-    other = "[head-killed]" if on_docker else "[undisturbed]"
-    long = not on_docker and not config.getoption("--everywhere")
-    twice = [item for item in items if item.name.endswith(other) or (long and item.get_closest_marker("long"))]
-    items[:] = [item for item in items if item not in twice]
-    config.hook.pytest_deselected(items=twice)
+    if item.name.endswith("[head-killed]" if on_docker else "[undisturbed]"):
+        return False
+    return on_docker or config.getoption("--everywhere") or item.get_closest_marker("once") is None
+
+
+def which_bed(item: pytest.Item) -> int:
+    """The place of its cluster in `BEDS`; one that has its own comes first, when none of the session is up."""
+    names = getattr(item, "fixturenames", ())
+    return next((number for number, name in enumerate(BEDS, start=1) if name in names), 0)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -197,6 +226,9 @@ def brought_up(
         if keep := option("--keep-logs"):
             _keep(bed, Path(keep))
         bed.down()
+
+
+a_bed = contextmanager(brought_up)
 
 
 def _keep(bed: Bed, where: Path) -> None:

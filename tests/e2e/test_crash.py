@@ -14,7 +14,7 @@ exit 1
 """
 
 
-@pytest.mark.long
+@pytest.mark.once
 def test_head_stopped_for_a_minute_in_a_case_and_a_hold(story: Story) -> None:
     """The head freezes while it repairs a node; meanwhile a script fails on another bad node and is held."""
     task = task_script(story)

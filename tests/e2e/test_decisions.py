@@ -134,7 +134,7 @@ def has_line(story: Story, name: str, line: str) -> bool:
     return line in story.lines(name)
 
 
-@pytest.mark.long
+@pytest.mark.once
 def test_many_requeues_in_a_row_leave_none_stuck(story: Story, pytestconfig: pytest.Config) -> None:
     """Three seconds each; `--requeues 100` for more."""
     times: int = pytestconfig.getoption("--requeues")

@@ -43,5 +43,5 @@ def failing(error: Exception) -> Handler:
 
 
 def code_of(error: ClientError) -> tuple[str, int]:
-    """(code, HTTP status)"""
+    """The code and the HTTP status."""
     return error.response["Error"]["Code"], error.response["ResponseMetadata"]["HTTPStatusCode"]

@@ -57,7 +57,7 @@ def _settings(config: Path | None) -> "Settings | None":
     not a default."""
     if not settings_path(config, os.environ).exists() and config is None:
         return None
-    from steward.cli.local_settings import local_settings
+    from steward.cli.local_settings import local_settings  # noqa: PLC0415
 
     return local_settings(config)
 

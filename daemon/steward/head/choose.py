@@ -102,7 +102,7 @@ def _provider(kind: ProviderKind, settings: Settings, slurm: SlurmPort) -> Provi
 
 def _docker(settings: DockerSettings) -> ProviderPort:
     try:
-        from steward.adapters.providers.docker import DockerProvider
+        from steward.adapters.providers.docker import DockerProvider  # noqa: PLC0415
     except ImportError as error:
         raise Permanent("provider docker: install the SDK with `pip install steward-slurm[docker]`") from error
     return DockerProvider(settings)
@@ -110,7 +110,7 @@ def _docker(settings: DockerSettings) -> ProviderPort:
 
 def _ec2(settings: Ec2Settings) -> ProviderPort:
     try:
-        from steward.adapters.providers.ec2 import Ec2Provider
+        from steward.adapters.providers.ec2 import Ec2Provider  # noqa: PLC0415
     except ImportError as error:
         raise Permanent("provider ec2: install the SDK with `pip install steward-slurm[ec2]`") from error
     return Ec2Provider(settings)

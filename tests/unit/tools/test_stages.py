@@ -1,10 +1,15 @@
 """What `make test` does with a stage that takes too long."""
 
+import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-STAGES = Path(__file__).resolve().parents[3] / "tools" / "stages.py"
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+STAGES = ROOT / "tools" / "stages.py"
 SLOW = """slow:
 \t@trap 'echo ended in order; kill $$!' INT; sleep 60 & wait
 """
@@ -43,3 +48,35 @@ def test_of_a_stage_that_passed_only_its_last_line_is_shown(tmp_path: Path) -> N
     assert done.returncode == 0
     assert "all well" in done.stdout
     assert "999" not in done.stdout
+
+
+STORY = """
+from pathlib import Path
+
+def test_{name}():
+    told = Path(__file__).with_name("told-{name}")
+    print("the cluster is", "well" if told.exists() else "busy")
+    if not told.exists():
+        told.touch()
+        assert False, "too late"
+"""
+
+
+@pytest.mark.parametrize(("stories", "status"), [(("a", "b"), 0), (("a", "b", "c"), 1)], ids=["two", "three"])
+def test_stories_that_pass_the_second_time_are_shown_with_both_outputs_and_two_are_forgiven(
+    tmp_path: Path, stories: Sequence[str], status: int
+) -> None:
+    (tmp_path / "test_it.py").write_text("".join(STORY.format(name=name) for name in stories))
+    (tmp_path / "Makefile").write_text(
+        f"tales:\n\t@cd {ROOT} && {sys.executable} -m pytest -q -p tests.e2e.flaky --reruns 1 "
+        f"-p no:cacheprovider --rootdir={tmp_path} {tmp_path}/test_it.py --junitxml=$(STEWARD_RESULTS)/tales.xml\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(STAGES), "tales:1"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == status
+    assert f"{len(stories)} flaky: .results/flaky.json" in done.stdout
+    kept = json.loads((tmp_path / ".results" / "flaky.json").read_text())
+    assert [one["test"].rpartition("::")[2] for one in kept] == [f"test_{name}" for name in stories]
+    assert all("too late" in one["failed"] and "the cluster is busy" in one["failed"] for one in kept)
+    assert all("the cluster is well" in one["passed"] for one in kept)

@@ -78,7 +78,7 @@ def _revision(connection: Connection) -> str | None:
 
 def _upgrade(connection: Connection, revision: str, shown: str) -> None:
     """Alembic takes a tenth of a second of a start, so only a start that has something to migrate imports it."""
-    from steward.adapters.store.upgrade import CommandError, upgrade
+    from steward.adapters.store.upgrade import CommandError, upgrade  # noqa: PLC0415
 
     try:
         upgrade(connection, revision)

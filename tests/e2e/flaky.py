@@ -1,0 +1,61 @@
+"""With `-p tests.e2e.flaky --reruns 1` a story that fails is told once more by itself. One that passes then is FLAKY:
+shown at the end with what both tries said, and left as data beside the JUnit file (`NAME.flaky.json`), where
+`tools/stages.py` counts it."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pytest
+
+RERUN = "rerun"
+"""What pytest-rerunfailures calls the outcome of a try that is not the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaky:
+    test: str
+    failed: str
+    passed: str
+
+
+class FlakyStories:
+    """Collects what failed once, and drops what fails for good."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._failed: dict[str, str] = {}
+        self._flaky: list[Flaky] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if str(report.outcome) == RERUN:
+            self._failed[report.nodeid] = said_by(report)
+        elif report.failed:
+            self._failed.pop(report.nodeid, None)
+        elif report.when == "call" and report.passed and report.nodeid in self._failed:
+            first = self._failed.pop(report.nodeid)
+            self._flaky.append(Flaky(test=report.nodeid, failed=first, passed=said_by(report)))
+
+    def pytest_sessionfinish(self) -> None:
+        if self._file is not None and self._flaky:
+            self._file.write_text(json.dumps([asdict(one) for one in self._flaky], indent=1))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for one in self._flaky:
+            terminalreporter.section(f"FLAKY {one.test}", sep="_")
+            terminalreporter.line(f"--- the first try failed:\n{one.failed}\n--- the second passed:\n{one.passed}")
+
+
+def said_by(report: pytest.TestReport) -> str:
+    """Why it failed, if it did, and all that was captured of it."""
+    return "\n".join([report.longreprtext, *(f"[{title}]\n{text}" for title, text in report.sections)]).strip()
+
+
+def file_beside(junit: str | None) -> Path | None:
+    """Where the data goes; None where no JUnit file is asked for."""
+    return Path(junit).with_suffix(".flaky.json") if junit else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # where several processes share the stories, the one that hears of all
+        config.pluginmanager.register(FlakyStories(file_beside(config.getoption("xmlpath"))))
