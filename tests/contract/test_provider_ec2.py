@@ -146,7 +146,17 @@ def test_types_and_subnets_are_tried_in_order_until_one_is_to_be_had(make: Make,
     assert list(asked) == [("p5.48xlarge", subnets[0]), ("p5.48xlarge", subnets[1]), ("p4d.24xlarge", subnets[0])]
 
 
-@pytest.mark.parametrize("code", ["InsufficientInstanceCapacity", "InsufficientFreeAddressesInSubnet"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "InsufficientInstanceCapacity",
+        "InsufficientFreeAddressesInSubnet",
+        "InsufficientVolumeCapacity",
+        "InsufficientCapacityOnHost",
+        "InsufficientAddressCapacity",
+        "UnfulfillableCapacity",
+    ],
+)
 def test_want_of_capacity_is_told_as_such(provider: Ec2Provider, ec2: FakeEc2, code: str) -> None:
     ec2.refuse = refusing("RunInstances", (400, code, "none\nleft"))
     with pytest.raises(Retryable, match=rf"^capacity: ec2: cannot launch n1: p5\.48xlarge: {code}: none left$"):
@@ -155,7 +165,16 @@ def test_want_of_capacity_is_told_as_such(provider: Ec2Provider, ec2: FakeEc2, c
     assert provider.launch(SLOT, "t1").token == "t1"
 
 
-@pytest.mark.parametrize("code", ["InstanceLimitExceeded", "VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "InstanceLimitExceeded",
+        "VcpuLimitExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "NetworkInterfaceLimitExceeded",
+        "AddressLimitExceeded",
+    ],
+)
 def test_a_quota_is_told_as_such(provider: Ec2Provider, ec2: FakeEc2, code: str) -> None:
     ec2.refuse = refusing("RunInstances", (400, code, "ask for more"))
     with pytest.raises(Retryable, match=rf"^quota: ec2: cannot launch n1: .*{code}"):
@@ -175,8 +194,13 @@ def test_capacity_of_one_type_counts_more_than_the_quota_of_another(make: Make, 
 
 @pytest.mark.parametrize(
     "refusal",
-    [(503, "RequestLimitExceeded", "slow down"), (500, "InternalError", "oops"), (503, "", "")],
-    ids=["throttled", "server error", "no code"],
+    [
+        (503, "RequestLimitExceeded", "slow down"),
+        (500, "InternalError", "oops"),
+        (503, "", ""),
+        (400, "PendingVerification", "your account is being validated"),
+    ],
+    ids=["throttled", "server error", "no code", "new account"],
 )
 def test_passing_faults_are_tried_again(provider: Ec2Provider, ec2: FakeEc2, refusal: Refusal) -> None:
     ec2.refuse = refusing("RunInstances", refusal)

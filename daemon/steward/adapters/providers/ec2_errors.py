@@ -1,5 +1,6 @@
 """What EC2's refusals mean for the caller: no capacity, a quota, a passing fault, or nothing that will ever work."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -20,20 +21,12 @@ class Kind(Enum):
 
 
 _KINDS = {
-    "InsufficientInstanceCapacity": Kind.CAPACITY,
-    "InsufficientHostCapacity": Kind.CAPACITY,
-    "InsufficientReservedInstanceCapacity": Kind.CAPACITY,
-    "InsufficientCapacity": Kind.CAPACITY,
-    "InsufficientFreeAddressesInSubnet": Kind.CAPACITY,
     "ReservationCapacityExceeded": Kind.CAPACITY,
     "SpotMaxPriceTooLow": Kind.CAPACITY,
-    "InstanceLimitExceeded": Kind.QUOTA,
-    "VcpuLimitExceeded": Kind.QUOTA,
+    "UnfulfillableCapacity": Kind.CAPACITY,
     "MaxSpotInstanceCountExceeded": Kind.QUOTA,
-    "VolumeLimitExceeded": Kind.QUOTA,
-    "MaxIOPSLimitExceeded": Kind.QUOTA,
-    "PrivateIpAddressLimitExceeded": Kind.QUOTA,
     "Unsupported": Kind.NOT_OFFERED,
+    "PendingVerification": Kind.PASSING,
     "RequestLimitExceeded": Kind.PASSING,
     "Throttling": Kind.PASSING,
     "ThrottlingException": Kind.PASSING,
@@ -48,6 +41,9 @@ _KINDS = {
     "IncorrectInstanceState": Kind.PASSING,
     "IncorrectState": Kind.PASSING,
 }
+_FAMILIES = {re.compile(r"Insufficient\w+"): Kind.CAPACITY, re.compile(r"\w+LimitExceeded"): Kind.QUOTA}
+"""EC2 has a word for each thing that it may lack (hosts, volumes, addresses) and for each limit of an account; new ones
+come. Those that stand in the table above are what that says."""
 _REMEDIES = {
     "UnauthorizedOperation": "allow the head's role this action (docs/providers.md has the policy)",
     "AuthFailure": "give the head valid AWS credentials (an instance profile, or ~/.aws of its user)",
@@ -102,6 +98,13 @@ def refusals() -> Iterator[None]:
 def _refused(error: ClientError) -> Refused:
     code = str(error.response.get("Error", {}).get("Code", "")).removeprefix("Server.").removeprefix("Client.")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    kind = _KINDS.get(code, Kind.PASSING if status >= _SERVER_ERROR else Kind.OTHER)
+    kind = _kind_of(code, status)
     message = error.response.get("Error", {}).get("Message", "")
     return Refused(kind, code, f"{show(code)}: {show(str(message))}", is_undone=status < _SERVER_ERROR)
+
+
+def _kind_of(code: str, status: int) -> Kind:
+    if code in _KINDS:
+        return _KINDS[code]
+    of_family = next((kind for family, kind in _FAMILIES.items() if family.fullmatch(code)), None)
+    return of_family or (Kind.PASSING if status >= _SERVER_ERROR else Kind.OTHER)
