@@ -1,11 +1,13 @@
 #include "node.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <slurm/slurm.h>
 
@@ -33,6 +35,8 @@ static struct wire_ask step;
 static bool has_mode;
 /* NULL: neither opted in nor to be by the site. */
 static struct script *script;
+/* slurmstepd found the script's file where it had put it. */
+static bool had_script;
 
 /* Slurm tells how often a script was requeued in no other place than the
  * script's environment, which only the script's own process has seen; a step
@@ -98,6 +102,19 @@ static void _show_mode(spank_t spank)
 			    spank_strerror(rc));
 }
 
+/* False where it cannot be known. */
+static bool _script_is(spank_t spank, bool there)
+{
+	char **words;
+	int count;
+
+	if (spank_get_item(spank, S_JOB_ARGV, &count, &words) !=
+		    ESPANK_SUCCESS ||
+	    count < 1)
+		return false;
+	return access(words[0], F_OK) ? !there && errno == ENOENT : there;
+}
+
 /* False when no agent has answered. */
 static bool _tell(spank_t spank, const struct config *config)
 {
@@ -131,6 +148,7 @@ void node_start(spank_t spank, const struct config *config)
 	if (step.kind == WIRE_KIND_BATCH) {
 		if (has_mode || defaults_exist(config))
 			script = _shared_page();
+		had_script = _script_is(spank, true);
 	} else if (step.mode.kind != RESUME_OFF) {
 		(void) _tell(spank, config);
 	}
@@ -166,12 +184,22 @@ static const char *_verb_name(enum wire_verb verb)
 	return verb == WIRE_REQUEUE ? "requeued" : "not resumed";
 }
 
-/* A script that SIGTERM has ended was told to go: by scancel, by a time limit,
- * by a requeue. To hold a job that Slurm is ending keeps its nodes, and when it
- * lasts, Slurm drains them ("Kill task failed"). */
-static bool _was_told_to_end(int status)
+/* SIGTERM is how Slurm ends a job (scancel, time limit, requeue), and also how
+ * many a script ends itself: the head sees which, and lets go of the first at
+ * once. Nobody waits for an agent that is not there: to hold a job that Slurm
+ * is ending keeps its nodes. */
+static bool _may_be_ended_by_slurm(int status)
 {
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
+}
+
+/* A requeue back to the same node can have its script swept away by the
+ * clean-up of the run before: then slurmstepd's execve() has failed. A script
+ * whose interpreter is not there ends the same way, but is there itself. */
+static bool _was_lost_by_slurm(spank_t spank)
+{
+	return WIFEXITED(step.status) && WEXITSTATUS(step.status) == ENOENT &&
+	       had_script && _script_is(spank, false);
 }
 
 static void _tell_of_exit(spank_t spank, const struct config *config)
@@ -194,8 +222,10 @@ static void _hold(const struct config *config)
 	slurm_info("steward: job %" PRIu32 ": script ended with status 0x%x, "
 		   "held for the agent's decision",
 		   step.job, (unsigned int) step.status);
-	if (agent_ask(config, &step, script && script->has_agent, NULL, &answer,
-		      &why))
+	if (agent_ask(config, &step,
+		      script && script->has_agent &&
+			      !_may_be_ended_by_slurm(step.status),
+		      NULL, &answer, &why))
 		slurm_info("steward: job %" PRIu32 ": %s", step.job,
 			   _verb_name(answer.verb));
 	else
@@ -216,8 +246,10 @@ void node_task_exit(spank_t spank, const struct config *config)
 		    ESPANK_SUCCESS ||
 	    !step.status)
 		return;
-	if (!is_script)
+	if (!is_script) {
 		_tell_of_exit(spank, config);
-	else if (!_was_told_to_end(step.status))
-		_hold(config);
+		return;
+	}
+	step.script_gone = _was_lost_by_slurm(spank);
+	_hold(config);
 }

@@ -80,7 +80,8 @@ struct wire_ask {
 	unsigned int attempt; /* 1 for the first */
 	uint32_t restart;     /* Slurm's count of requeues */
 	int status;	      /* as from waitpid(2) */
-	bool replay; /* false: its input is gone, it cannot run again */
+	bool replay;	  /* false: its input is gone, it cannot run again */
+	bool script_gone; /* Slurm lost the script before it could begin */
 };
 
 /* Read one line, given without its LF. Never fails: what is not right is

@@ -280,7 +280,8 @@ static int _tasks(void)
 /* slurmstepd STEP STATUS [--auto-resume=MODE]; FAKE_JOB_MODE,
  * FAKE_CONTROL_MODE, FAKE_ATTEMPT, FAKE_RESTARTS, FAKE_PARTITION and
  * FAKE_ACCOUNT are the job's environment, the last three only the script's
- * process sees; FAKE_TASKS tasks end so after FAKE_SECONDS. */
+ * process sees; FAKE_TASKS tasks end so after FAKE_SECONDS. FAKE_SCRIPT is the
+ * script's file, which is gone before it begins under FAKE_LOSES_SCRIPT. */
 static int _run_stepd(int ac, char **av)
 {
 	const char *mode;
@@ -293,6 +294,7 @@ static int _run_stepd(int ac, char **av)
 	fake.uid = 1000;
 	fake.step = _step_id(av[1]);
 	fake.exit_status = atoi(av[2]);
+	fake.argv[0] = getenv("FAKE_SCRIPT");
 	if (getenv("FAKE_JOB_MODE"))
 		fake_env_set(&fake.job_env, SUBMIT_ENV_MODE,
 			     getenv("FAKE_JOB_MODE"));
@@ -304,6 +306,8 @@ static int _run_stepd(int ac, char **av)
 	_give_options(ac - 2, av + 2);
 	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);
 	_run_task();
+	if (getenv("FAKE_LOSES_SCRIPT"))
+		unlink(fake.argv[0]);
 	if (getenv("FAKE_SECONDS"))
 		sleep((unsigned int) atoi(getenv("FAKE_SECONDS")));
 	for (int task = 0; task < _tasks(); task++) {

@@ -83,7 +83,10 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 		*va_arg(args, uint32_t *) = fake.task;
 	else if (item == S_TASK_EXIT_STATUS)
 		*va_arg(args, int *) = fake.exit_status;
-	else
+	else if (item == S_JOB_ARGV) {
+		*va_arg(args, int *) = fake.argv[0] ? 1 : 0;
+		*va_arg(args, char ***) = fake.argv;
+	} else
 		rc = ESPANK_BAD_ARG;
 	va_end(args);
 	return rc;

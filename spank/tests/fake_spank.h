@@ -31,6 +31,7 @@ struct fake_spank {
 	uid_t uid;
 	uint32_t task;
 	int exit_status;
+	char *argv[1];	/* the script's file; NULL: not known */
 	bool has_items; /* false: every spank_get_item fails */
 	struct fake_env job_env, control_env;
 	int errors;	      /* lines of slurm_error */

@@ -297,11 +297,13 @@ static void _test_questions(void)
 	ask.mode = (struct resume_mode){RESUME_EVIDENCE, "1"};
 	ask.step = WIRE_STEP_UNKNOWN;
 	ask.replay = false;
+	ask.script_gone = true;
 	ask.job = 7;
 	_check(wire_format_ask(&ask, line) == strlen(line) &&
 		       !strcmp(line, "steward/1 ask kind=step job=7 "
 				     "step=unknown uid=1000 mode=1 attempt=1 "
-				     "restart=2 status=768 replay=no\n"),
+				     "restart=2 status=768 replay=no "
+				     "script=gone\n"),
 	       "ask for a step that never was");
 }
 

@@ -242,13 +242,23 @@ class Hold(ShimTest):
         self.hold("wait,wait,wait", status="0")
         assert self.asking.asked() == []
 
-    def test_a_script_that_was_told_to_end_is_not_held(self) -> None:
-        output, seconds = self.hold("wait,wait,wait", status=str(int(signal.SIGTERM)))
-        assert (self.asking.asked(), seconds < 0.8) == ([], True), output
+    def test_a_script_that_a_signal_ended_is_held(self) -> None:
+        for ended_by in (signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(ended_by):
+                self.socket = str(self.folder / ended_by.name)
+                self.hold("stop", status=str(int(ended_by)))
+                assert self.asking.asked()[0]["status"] == str(int(ended_by))
 
-    def test_a_script_that_was_killed_is_held(self) -> None:
-        self.hold("stop", status=str(int(signal.SIGKILL)))
-        assert self.asking.asked()[0]["status"] == "9"
+    def test_only_a_script_that_slurm_lost_is_told_as_gone(self) -> None:
+        lost = {"FAKE_LOSES_SCRIPT": "1"}
+        for status, env, gone in (("512", lost, "gone"), ("512", {}, None), ("768", lost, None)):
+            with self.subTest(status=status, **env):
+                self.socket = str(self.folder / f"{status}{len(env)}")
+                script = self.folder / "slurm_script"
+                script.write_text("")
+                agent = self.agent("stop")
+                self.run_slurm("slurmstepd", "batch", status, FAKE_JOB_MODE="1", FAKE_SCRIPT=str(script), **env)
+                assert agent.asked()[0].get("script") == gone
 
     def test_a_failing_step_that_is_no_script_is_not_held(self) -> None:
         agent = self.agent("wait,wait,wait")

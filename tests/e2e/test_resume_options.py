@@ -6,25 +6,33 @@ AT_ONCE = "age=0,backoff=0"
 
 
 def test_each_job_ends_for_the_reason_that_its_options_name(story: Story) -> None:
-    """Three jobs that always fail, side by side."""
+    """Four jobs that always fail, side by side; the last ends itself as scancel would."""
     saved = '{"step": 9, "checkpoint": "/none", "checkpoint_step": 7}'
     fails = story.script("fails.sh", f"echo run >>{story.dir}/fails\nexit 4\n")
     stuck = story.script(
         "stuck.sh", f"echo run >>{story.dir}/stuck\necho '{saved}' >$STEWARD_PROGRESS_FILE\nsleep 4\nexit 5\n"
     )
     final = story.script("final.sh", f"echo run >>{story.dir}/final\nexit 93\n")
+    ends = story.script("ends.sh", f"trap 'kill 0' EXIT\necho run >>{story.dir}/ends\nsleep 30 &\nsleep 1\nexit 1\n")
     often = story.submit(fails, f"--auto-resume=any:2,{AT_ONCE}", "-N1")
     no_use = story.submit(stuck, f"--auto-resume=any:5,stalls=1,{AT_ONCE}", "-N1")
     never = story.submit(final, f"--auto-resume=any:5,{AT_ONCE}", "-N1")
+    itself = story.submit(ends, "--auto-resume=1", "-N1")
 
+    assert story.wait_end(itself).exit_code == "0:15"
     assert story.wait_end(never).exit_code == "93:0"
     assert story.wait_end(often, 60.0).exit_code == "4:0"
     assert story.wait_end(no_use, 90.0).exit_code == "5:0"
 
-    assert (len(story.lines("final")), len(story.lines("fails"))) == (1, 3)
+    assert [len(story.lines(name)) for name in ("final", "fails", "ends")] == [1, 3, 1]
     assert 2 <= len(story.lines("stuck")) <= 3
-    rules = {job: story.get(f"/v1/jobs/{job}/history")[-1]["rule"] for job in (often, no_use, never)}
-    assert rules == {often: "resume.any_used", no_use: "resume.no_progress", never: "resume.final_code"}
+    rules = {job: story.get(f"/v1/jobs/{job}/history")[-1]["rule"] for job in (often, no_use, never, itself)}
+    assert rules == {
+        often: "resume.any_used",
+        no_use: "resume.no_progress",
+        never: "resume.final_code",
+        itself: "resume.no_evidence",
+    }
     for job, words in ((often, "without evidence"), (no_use, "no new checkpoint"), (never, "do not try again")):
         shown = story.bed.run(["scontrol", "-o", "show", "job", str(job)]).text
         comment = shown.partition("AdminComment=steward: ")[2].partition(" StdErr=")[0]

@@ -94,6 +94,7 @@ SAMPLES: dict[str, Any] = {
         "at": 1.0,
         "signs": [{"sign": "nccl", "lean": "infra", "strong": True, "line": "NCCL WARN", "order": 3}],
         "replay": False,
+        "script_gone": False,
     },
     "record": FINDING,
     "mode": {"mode": MODE},

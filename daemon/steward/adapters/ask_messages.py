@@ -30,6 +30,7 @@ def ask_frame(ask: Ask) -> Frame:
         "at": ask.at,
         "signs": [_sign_record(one) for one in ask.signs[:MAX_SIGNS]],
         "replay": ask.replay,
+        "script_gone": ask.script_gone,
     }
 
 
@@ -49,6 +50,7 @@ def ask_of(frame: Frame, node: NodeName) -> Ask:
         at=number(frame, "at"),
         signs=tuple(_sign_of(value) for value in items(frame, "signs", MAX_SIGNS)),
         replay=_yes_or_no(frame, "replay"),
+        script_gone=_yes_or_no(frame, "script_gone") if "script_gone" in frame else False,
     )
 
 

@@ -72,6 +72,7 @@ class AskLine:
     restart: int
     status: int
     replay: bool = True
+    script_gone: bool = False
 
 
 Request = OptedLine | AskLine | ExitLine | LogLine | DeepLine | VerdictLine
@@ -151,6 +152,7 @@ def _ask(fields: dict[str, str]) -> AskLine:
         restart=_restart(fields),
         status=_whole(fields, "status", 0xFFFF),
         replay=fields.get("replay") != "no",
+        script_gone=fields.get("script") == "gone",
     )
 
 

@@ -196,6 +196,7 @@ class Desk:
             at=self._clock.now(),
             signs=signs,
             replay=line.replay,
+            script_gone=line.script_gone,
         )
 
     def _id_of(self, line: AskLine) -> AskId:

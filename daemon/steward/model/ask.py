@@ -34,6 +34,8 @@ class Ask:
     """Known lines near the end of the job's output, in the order of the file."""
     replay: bool = True
     """False: the step's input is gone, it cannot run again."""
+    script_gone: bool = False
+    """Slurm lost the batch script before it could begin."""
 
 
 class Answer(Enum):

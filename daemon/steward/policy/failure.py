@@ -20,8 +20,11 @@ SLURMS_HOLDS = frozenset({"JobHoldMaxRequeue", "launch failed requeued held", "l
 """Reasons of holds that slurmctld sets by itself after failures."""
 BY_MACHINE = frozenset({JobState.NODE_FAIL, JobState.BOOT_FAIL})
 """Ends that are evidence by themselves."""
-MACHINE_REASONS = frozenset({"NodeDown", "JobLaunchFailure", "SystemFailure", "BurstBufferOperation"}) | SLURMS_HOLDS
+LAUNCH_FAILED = "JobLaunchFailure"
+MACHINE_REASONS = frozenset({"NodeDown", LAUNCH_FAILED, "SystemFailure", "BurstBufferOperation"}) | SLURMS_HOLDS
 """Slurm's reasons that are."""
+NO_LAUNCH = 1
+"""The wait status that Slurm gives a job that it could not launch."""
 EXITS_S = 60.0
 """Tasks that ended badly so long before a batch script did may be why it ended."""
 KILLS = frozenset({signal.SIGTERM, signal.SIGKILL})
@@ -92,6 +95,8 @@ class Failure:
     @property
     def is_machines(self) -> bool:
         """Slurm itself names the machines as the cause."""
+        if self.reason == LAUNCH_FAILED and self.status not in (0, NO_LAUNCH):
+            return False  # it was launched: 22.05 says this of every script that a signal ended
         return self.state in BY_MACHINE or self.reason in MACHINE_REASONS or self.kind is Kind.NO_SCRIPT
 
     @property
@@ -127,6 +132,9 @@ def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) ->
     """What a shim that waits asks about."""
     kind = Kind.STEP if ask.kind is AskKind.STEP else Kind.BATCH
     found = _not_used_up(_against(job.nodes, mem, failed_at, draft), mem, ask.attempt, failed_at, draft)
+    if ask.script_gone:
+        text = f"{ask.node}: Slurm had lost the script there before it began"
+        found = (*found, Evidence(node=ask.node, text=text, at=failed_at, blames=False))
     bad = blamed(found)
     return _failure(
         kind,

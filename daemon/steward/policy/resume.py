@@ -115,6 +115,8 @@ def follow_jobs(draft: Draft) -> None:
         note_saved(draft.jobs[id], draft)
         if job is not None and job.is_completing:
             _look_soon(job, draft)
+        if job is not None:
+            _count_unseen(job, draft)
         if job is None:
             _end(id, "Slurm does not know it any more", draft)
         elif job.is_active:
@@ -132,7 +134,28 @@ def _look_soon(job: Job, draft: Draft) -> None:
         draft.wake(draft.now + COMPLETING_LOOK_S)
 
 
+def _count_unseen(job: Job, draft: Draft) -> None:
+    """Runs that came and ended between two looks: nobody knows why, so each costs a resume."""
+    mem = draft.jobs[job.id]
+    unseen = job.restarts - mem.restarts - 1
+    if unseen > 0 and not _is_another(job, mem):
+        draft.jobs[job.id] = replace(mem, restarts=mem.restarts + unseen, resumes=mem.resumes + unseen)
+        text = f"job {job.id} was started again {unseen} times unseen: each is counted as a resume"
+        draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
+
+
 def _follow_running(job: Job, draft: Draft) -> None:
+    _note_run(job, draft)
+    if not job.requeue and job.is_batch:
+        why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
+        draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
+    signal_before_limit(job, draft.jobs[job.id], draft)
+    if job.is_batch and job.nodes and job.batch_host is not None and job.batch_host not in job.nodes:
+        _requeue_without_script(job, job.batch_host, draft)
+
+
+def _note_run(job: Job, draft: Draft) -> None:
+    """The run that Slurm shows becomes the present one."""
     mem = draft.jobs[job.id]
     if mem.pending_from is None and mem.nodes and job.restarts > mem.restarts:
         _note_requeue(job, mem, draft)  # an expedited requeue is over between two of our looks
@@ -149,12 +172,6 @@ def _follow_running(job: Job, draft: Draft) -> None:
         draft.jobs[job.id] = followed
     for node in sorted(nodes - job.nodes):
         draft.first_seen(taken_out_key(followed, node))
-    if not job.requeue and job.is_batch:
-        why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
-        draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
-    signal_before_limit(job, followed, draft)
-    if job.is_batch and job.nodes and job.batch_host is not None and job.batch_host not in job.nodes:
-        _requeue_without_script(job, job.batch_host, draft)
 
 
 def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
@@ -221,6 +238,8 @@ def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 def _follow_ended(job: Job, draft: Draft) -> None:
     """A job that failed while nobody could be asked is requeued on positive evidence, or as its options say."""
+    if job.restarts > draft.jobs[job.id].restarts and job.nodes and job.state is not JobState.CANCELLED:
+        _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
     mem = draft.jobs[job.id]
     ended = job.ended if job.ended is not None else draft.now
     last = mem.last_attempt

@@ -1,5 +1,7 @@
 """Frames about opted-in jobs that run."""
 
+from dataclasses import replace
+
 import pytest
 
 from steward.adapters.ask_messages import ask_frame, ask_of
@@ -71,6 +73,10 @@ def test_a_question_names_its_job() -> None:
 
 def test_signs_and_replay_travel_with_an_ask() -> None:
     assert ask_of(ask_frame(ASK), NODE) == ASK
+    gone = replace(ASK, script_gone=True)
+    assert ask_of(ask_frame(gone), NODE) == gone
+    older = {key: value for key, value in ask_frame(ASK).items() if key != "script_gone"}
+    assert ask_of(older, NODE) == ASK
 
 
 def test_the_sites_defaults_travel_in_their_order() -> None:
@@ -90,6 +96,7 @@ def test_the_sites_defaults_travel_in_their_order() -> None:
         {"signs": [{"sign": "x", "lean": "user", "strong": True, "line": "y" * 201, "order": 0}]},
         {"signs": [1] * 17},
         {"replay": "no"},
+        {"script_gone": 1},
     ],
 )
 def test_an_ask_with_signs_that_make_no_sense_is_refused(wrong: dict[str, object]) -> None:

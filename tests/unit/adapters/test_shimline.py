@@ -84,10 +84,11 @@ def test_an_exclude_list_too_long_for_a_line_is_left_out() -> None:
 
 
 def test_what_an_attempt_or_a_step_without_input_adds_is_read() -> None:
-    opted, ask = parse_request(OPTED[:-1] + b" attempt=2\n"), parse_request(ASK[:-1] + b" replay=no\n")
+    opted = parse_request(OPTED[:-1] + b" attempt=2\n")
+    ask = parse_request(ASK[:-1] + b" replay=no script=gone\n")
     assert isinstance(opted, OptedLine)
     assert isinstance(ask, AskLine)
-    assert (opted.attempt, ask.replay) == (2, False)
+    assert (opted.attempt, ask.replay, ask.script_gone) == (2, False, True)
 
 
 def test_a_failed_task_is_read() -> None:

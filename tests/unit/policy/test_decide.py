@@ -180,6 +180,14 @@ def test_slurms_word_about_a_node_is_evidence(state: JobState) -> None:
     assert ruling.why.evidence == (f"Slurm: {state.value}",)
 
 
+@pytest.mark.parametrize("status", [6, 9, SCANCEL, 139 << 8 | 11])
+def test_a_script_that_a_signal_ended_is_no_launch_that_failed_though_slurm_22_05_says_so(status: int) -> None:
+    over: dict[str, Any] = {"kind": Kind.ENDED, "state": JobState.FAILED, "reason": "JobLaunchFailure"}
+    assert ruled(decide(a_failure(**over, status=status))) == (Decision.STOP, "no_evidence")
+    assert ruled(decide(a_failure(**over, status=status, evidence=(against(),)))) == (Decision.REQUEUE, "late")
+    assert ruled(decide(a_failure(**over, status=1))) == (Decision.REQUEUE, "late")
+
+
 @pytest.mark.parametrize("reason", ["JobLaunchFailure", "SystemFailure", "NodeDown"])
 def test_a_job_that_slurm_could_not_launch_is_requeued(reason: str) -> None:
     failure = a_failure(kind=Kind.ENDED, state=JobState.FAILED, reason=reason, status=0)

@@ -113,6 +113,31 @@ def test_a_requeue_that_was_promised_is_kept_to_when_the_job_ends_before_it_came
     assert memory(back).resumes == 1
 
 
+def test_a_requeue_whose_run_nobody_saw_was_kept_and_the_next_one_is_counted_as_well() -> None:
+    picture = ended(restarts=0).then(0.1)
+    for restart in range(1, 6):
+        picture = picture.change_job(state=JobState.NODE_FAIL, restarts=restart, ended=picture.now).then(0.1)
+    assert memory(picture).resumes == picture.want.resume.max_resumes == 5
+    assert tries(picture.then(1)) == []
+    assert memory(picture).attempts[-1].why.rule == "resume.budget"
+
+
+@pytest.mark.parametrize("state", [JobState.PENDING, JobState.RUNNING, JobState.NODE_FAIL])
+def test_runs_that_were_over_between_two_looks_cost_a_resume_each(state: JobState) -> None:
+    picture = a_cluster().job().opted_in().then(100)
+    after = picture.change_job(state=state, restarts=4, ended=picture.now if state is JobState.NODE_FAIL else None)
+    seen = memory(after.then(0.1))
+    assert seen.resumes == (4 if state is JobState.NODE_FAIL else 3)
+    assert memory(after.then(0.1).then(0.1)).resumes == seen.resumes
+
+
+def test_a_job_cancelled_while_it_waited_for_its_next_run_had_none() -> None:
+    picture = ended().then(0.1).requeued().then(0.1)
+    over = picture.change_job(state=JobState.CANCELLED, ended=picture.now).plan()
+    assert "job.resumed" not in [event.kind for event in over.events]
+    assert over.memory.jobs[J].resumes == 1
+
+
 @pytest.mark.parametrize("mode", ["1,max=1", "any:1,age=0"])
 def test_a_script_that_asks_after_its_step_was_promised_a_requeue_gets_that_one(mode: str) -> None:
     picture = promised(mode, TIMED_OUT).then(6).ask(AskKind.BATCH, mode=ResumeMode.parse(mode), status=512)

@@ -63,6 +63,16 @@ def test_a_step_without_its_input_is_not_run_again_in_its_place() -> None:
     assert [type(a) for a in failed("any:1", AskKind.STEP, replay=False).plan().actions] == [RequeueJob]
 
 
+def test_a_script_that_slurm_lost_before_it_began_is_brought_back_and_its_node_not_blamed() -> None:
+    picture = failed("1", script_gone=True, status=2 << 8)
+    assert [type(a) for a in picture.plan().actions] == [RequeueJob]
+    (attempt,) = memory(picture).attempts
+    assert (attempt.culprits, attempt.why.evidence[0]) == (
+        frozenset(),
+        "n1: Slurm had lost the script there before it began",
+    )
+
+
 def test_a_failure_whose_log_speaks_for_the_machines_is_looked_at_twice() -> None:
     sign = a_sign(Lean.INFRA, "GPU has fallen off the bus")
     first = failed("1", signs=(sign,))
