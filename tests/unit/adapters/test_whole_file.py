@@ -1,9 +1,11 @@
 """A file is replaced whole or stays as it was, and nothing else is left beside it."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from steward.adapters.jsonfile import write_json
 from steward.adapters.whole_file import write_whole
 
 
@@ -13,6 +15,16 @@ def test_the_new_text_takes_the_place_of_the_old_with_its_mode(tmp_path: Path) -
     write_whole(path, "new", mode=0o640, sync=True)
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o640)
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_what_nobody_said_is_for_all_is_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        write_json(tmp_path / "opted-n1.json", [])
+    finally:
+        os.umask(before)
+    assert (tmp_path / "opted-n1.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_what_cannot_be_written_leaves_the_old_one_and_nothing_beside_it(tmp_path: Path) -> None:
