@@ -12,6 +12,8 @@ from steward.ports import Permanent
 
 MAX_NODE_LOG = 64 << 20
 """Bytes that one setup may add to the node's log."""
+_FOR_ADMINS = 0o640
+"""Scripts print passwords and keys."""
 _CHUNK = 1 << 20
 _MARK = " [Steward] "
 _CUT = b"\n[the rest is in the log on the node]\n"
@@ -26,6 +28,8 @@ class Output:
         """Raises Permanent when the node's log cannot be written."""
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
+            log.touch(_FOR_ADMINS)
+            log.chmod(log.stat().st_mode & _FOR_ADMINS)
             self.file: IO[bytes] = log.open("ab", buffering=0)
             self._reader = log.open("rb", buffering=0)
             self._copy = copy.open("ab", buffering=0)

@@ -84,9 +84,10 @@ def _steps(run: SetupDir, job: SetupJob, output: Output, deadline: float) -> lis
 
 
 def _download(run: SetupDir, job: SetupJob, output: Output, deadline: float) -> None:
-    source = job.order.lifecycle.source
-    output.say(f"Downloading lifecycle scripts from {source}")
-    fetch(source, run.scripts, lambda: Budget(deadline=deadline), told=output.say)
+    lifecycle = job.order.lifecycle
+    output.say(f"Downloading lifecycle scripts from {lifecycle.source}")
+    pinned = bool(lifecycle.sha256)
+    fetch(lifecycle.source, run.scripts, lambda: Budget(deadline=deadline), told=output.say, pinned=pinned)
 
 
 def _compare(run: SetupDir, wanted: str) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,16 +31,20 @@ def fetch(
     budget: Callable[[], Budget],
     *,
     told: Callable[[str], None],
+    pinned: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """`folder` holds the source's files and nothing else. A Retryable fault is tried again after a growing wait; the
-    last one is raised. Raises Permanent for what no try will mend."""
+    last one is raised. `pinned`: the caller knows the digest of what must come. Raises Permanent for what no try will
+    mend."""
     scheme = urlsplit(source).scheme
     if scheme not in FETCHES:
         raise Permanent(f"{source}: lifecycle scripts come from {', '.join(f'{each}://' for each in sorted(FETCHES))}")
     get = FETCHES[scheme]
     if get is None:
         raise Permanent(f"{source}: this needs boto3 on the node (`pip install 'steward-slurm[ec2]'`)")
+    if get is fetch_file:
+        get = partial(fetch_file, pinned=pinned)
     for wait_s in _waits():
         try:
             _empty(folder)

@@ -23,3 +23,13 @@ def test_last_words_said_while_a_full_log_is_read_are_heard(tmp_path: Path) -> N
         output.follow()
         assert output.last_lines[-1] == "the end"
     assert log.stat().st_size <= MAX_NODE_LOG
+
+
+@pytest.mark.parametrize("before", [None, 0o644, 0o600])
+def test_what_scripts_print_is_not_for_all_to_read(tmp_path: Path, before: int | None) -> None:
+    log = tmp_path / "setup.log"
+    if before is not None:
+        log.touch(before)
+    with Output(log, tmp_path / "output") as output:
+        output.say("begins")
+    assert log.stat().st_mode & 0o777 == (before or 0o640) & 0o640
