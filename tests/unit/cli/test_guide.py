@@ -66,6 +66,20 @@ def test_the_pages_name_commands() -> None:
     assert all(commands(page) for page in ("README.md", "docs/capacity.md", "docs/operations.md"))
 
 
+def typed(page: str) -> list[str]:
+    return re.findall(r"^ {4}(.*)$", (ROOT / page).read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "decisions" not in page])
+def test_what_root_types_takes_no_code_that_others_could_have_put_there(page: str) -> None:
+    """A name in /tmp can be had first by anybody; a package without its hash is whatever the index says today."""
+    installs = [line for line in typed(page) if re.search(r"/opt/steward/\S+ .*\binstall ", line)]
+    assert [line for line in installs if "--require-hashes" not in line or "--no-index" not in line] == []
+    assert [
+        line for line in typed(page) if re.search(r"(^|\s)(bash|sh|venv|python3?|make -C|source|\.) /tmp/", line)
+    ] == []
+
+
 def test_the_settings_of_the_guide_are_taken() -> None:
     [text] = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/capacity.md").read_text(), re.DOTALL)
     assert parse(text, source="the guide", env={}).desired().capacity.has_include
