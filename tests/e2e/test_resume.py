@@ -169,6 +169,20 @@ def test_a_job_with_no_requeue_comes_back_when_it_opted_in(story: Story) -> None
     story.wait_case(victim, "closed", since=hurt_at)
 
 
+def test_a_job_whose_node_had_no_agent_when_it_began_comes_back_all_the_same(story: Story) -> None:
+    story.hurt(FaultKind.KILL_AGENT, "n2")
+    story.wait("its agent is away", lambda: story.silent_agents() == ["n2"])
+    task = task_script(story)
+    job = story.submit(story.script("train.sh", f"bash {task}\n"), "--auto-resume=1", "-N1", "-wn2", "--export=NONE")
+    story.wait("it runs", lambda: len(started(story)) == 1)
+    story.wait("its wish is known", lambda: "It asked to be resumed (--auto-resume=1)" in story.explain(f"{job}"))
+    hurt_at = story.hurt(FaultKind.KILL_NODE, "n2")
+    story.wait("it runs again", lambda: len(started(story, restart=1)) == 1, 60.0)
+    (story.dir / "go").touch()
+    assert story.wait_end(job).state == "COMPLETED"
+    story.wait_case("n2", "closed", since=hurt_at)
+
+
 def test_a_job_that_depends_on_a_resumed_one_starts_after_it(story: Story) -> None:
     task = task_script(story)
     job = story.submit(story.script("train.sh", f"srun bash {task}\n"), "--auto-resume=1", "-N1", "-n1")

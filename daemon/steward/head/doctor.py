@@ -69,10 +69,15 @@ class Doctor:
         age = self.clock.now() - latest.at
         if latest.seen.slurm is not Freshness.FRESH:
             return [bad("picture", f"the picture of Slurm is {latest.seen.slurm.value}", "is slurmctld up?")]
-        paused = [warn("actions", "paused by a person", "`steward resume-actions` when done")]
-        return [ok("picture", f"{age:.1f} s old, taken in {latest.phases.observe_s * 1e3:.0f} ms")] + (
-            paused if latest.memory.paused else []
-        )
+        lines = [ok("picture", f"{age:.1f} s old, taken in {latest.phases.observe_s * 1e3:.0f} ms")]
+        if latest.memory.paused:
+            lines.append(warn("actions", "paused by a person", "`steward resume-actions` when done"))
+        if why := next(iter(latest.seen.unread.values()), ""):
+            remedy = (
+                "let stewardd, as SlurmUser, read StateSaveLocation; until then only agents tell which jobs opted in"
+            )
+            lines.append(warn("jobs", f"{len(latest.seen.unread)} running jobs: {why}", remedy))
+        return lines
 
     def _mode(self) -> list[Line]:
         if self.acts:

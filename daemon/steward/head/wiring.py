@@ -17,6 +17,7 @@ from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.choose import choose as choose_slurm
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
+from steward.adapters.slurm.submitted import SubmittedJobs
 from steward.adapters.witness import PortWitness
 from steward.api.auth import Gatekeeper
 from steward.api.metrics import Metrics
@@ -135,6 +136,7 @@ def _parts(base: _Base, hub: Hub) -> Parts:
         clock=base.clock,
         bell=base.bell,
         patience=Patience(usual=base.settings.cluster.command_timeout_s + 1.0),
+        submissions=SubmittedJobs(base.config.config),
     )
     journal = Journal(base.store, base.clock, base.metrics.count)
     ports = Ports(

@@ -106,6 +106,8 @@ class Observed:
     slurm: Freshness = Freshness.FRESH
     nodes: Mapping[NodeName, Node] = field(default_factory=_empty)
     jobs: Mapping[JobId, Job] = field(default_factory=_empty)
+    unread: Mapping[JobId, str] = field(default_factory=_empty)
+    """Running batch jobs of which Slurm's own record cannot be read, and why: nobody knows what they asked for."""
     partitions: Mapping[str, Partition] = field(default_factory=_empty)
     partitions_at: float = 0.0
     """When they were asked for (Unix s; 0: never). They are read beside the cycle, while there are API groups."""

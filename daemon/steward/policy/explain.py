@@ -60,9 +60,18 @@ def explain_job(
     job, mem = seen.jobs.get(id), memory.jobs.get(id)
     lines = [*_stale(draft), _known_of_job(id, job), *closed_partitions(job, draft)]
     if mem is None:
-        lines.append("It did not ask to be resumed (--auto-resume=1), so Steward never touches it.")
-        return clean(lines)
+        return clean([*lines, _not_asked(id, job, draft)])
     return clean([*lines, *resume_lines(mem, draft, private=private), *_next_of_job(job, mem, draft)])
+
+
+def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
+    """Only what is known: a job's wish is told by its nodes' agents, and read in Slurm's record of it while it runs."""
+    if job is not None and job.is_pending and not job.restarts:
+        return "It has not run yet: whether it asks to be resumed (--auto-resume=1) is looked at when it starts."
+    if why := draft.seen.unread.get(id):
+        return f"It is not known whether it asked to be resumed (--auto-resume=1): no agent told of it, and {why}."
+    seen = "It did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
+    return f"{seen} to be resumed (--auto-resume=1), so Steward never touches it."
 
 
 def _stale(draft: Draft) -> list[str]:

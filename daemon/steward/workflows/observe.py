@@ -22,6 +22,7 @@ from steward.workflows.bell import Bell
 from steward.workflows.look import Look
 from steward.workflows.pool import Pool, Workers
 from steward.workflows.set_back import SetBacks
+from steward.workflows.submitted import Submissions, Submitted
 
 _POLL_S = 0.2
 _LATE_S = 5.0
@@ -53,12 +54,14 @@ class Observer:
         bell: Bell,
         patience: Patience | None = None,
         workers: Workers | None = None,
+        submissions: Submissions | None = None,
     ) -> None:
         """`workers` carry out the reads; threads of our own when none are given."""
         self._agents, self._clock, self._bell = agents, clock, bell
         self._patience = patience or Patience()
         self._news = threading.Condition()
-        pool = workers or Pool(5, "look")
+        pool = workers or Pool(6, "look")
+        self._submitted = Submitted(submissions, workers=pool, clock=clock, ring=bell.ring) if submissions else None
         self._nodes: Look[Mapping[NodeName, Node]] = Look("Slurm's nodes", slurm.nodes, pool, clock, self._came)
         self._jobs: Look[Mapping[JobId, Job]] = Look("Slurm's jobs", slurm.jobs, pool, clock, self._came)
         self._partitions: Look[Mapping[str, Partition]] = Look(
@@ -113,11 +116,14 @@ class Observer:
         instances = self._instances.last if self._instances else None
         partitions = self._partitions.last
         reservations = self._reservations.last
+        jobs = self._known_jobs()
+        submitted, unread = self._submitted.look(jobs) if self._submitted else ((), MappingProxyType({}))
         return Observed(
             at=self._clock.now(),
             slurm=slurm,
             nodes=self._nodes.last.value if self._nodes.last else MappingProxyType({}),
-            jobs=self._known_jobs(),
+            jobs=jobs,
+            unread=unread,
             partitions=partitions.value if partitions else MappingProxyType({}),
             partitions_at=partitions.began if partitions else 0.0,
             reservations=reservations.value if reservations else MappingProxyType({}),
@@ -128,7 +134,7 @@ class Observer:
             listed_at=instances.began if instances else None,
             instances=instances.value if instances else MappingProxyType({}),
             asks=asks,
-            opted_in=opted,
+            opted_in=(*opted, *submitted),
             failures=failures,
         )
 

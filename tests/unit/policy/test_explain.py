@@ -8,6 +8,7 @@ from steward.model.ask import AskKind
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
 from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import CaseId, JobId
+from steward.model.job import JobState
 from steward.model.memory import Breaker
 from steward.model.remedy import Remedy
 from steward.model.resume_mode import ResumeMode, SiteDefault
@@ -79,6 +80,15 @@ def test_a_resumed_job_names_the_culprit_and_the_evidence() -> None:
 
 def test_a_job_without_the_option_is_said_to_be_left_alone() -> None:
     assert "never touches it" in of_job(a_cluster().job())
+
+
+def test_only_what_is_known_is_said_of_a_job_that_nobody_told_of() -> None:
+    picture = a_cluster().job()
+    assert "It has not run yet" in of_job(picture.change_job(state=JobState.PENDING))
+    unread = of_job(picture.see(unread={JobId(7): "its record cannot be read: Permission denied"}))
+    assert "It is not known whether it asked" in unread
+    assert "Permission denied" in unread
+    assert "Nothing shows that it asked" in of_job(picture.change_job(state=JobState.FAILED))
 
 
 def test_explaining_changes_nothing() -> None:

@@ -1,0 +1,60 @@
+"""What a batch job was submitted with, from slurmctld's own record of it: the environment that sbatch handed over.
+
+slurmctld keeps it as `<StateSaveLocation>/hash.<last digit>/job.<id>/environment`, from the submission to the job's
+end (the same in Slurm 22.05, 24.11 and 26.05), readable for SlurmUser: a count of four bytes, then strings that end
+with NUL. Nothing but our own option is kept of it.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from steward.model.job import Job
+from steward.model.resume_mode import ResumeMode
+from steward.ports import Retryable
+
+MAX_BYTES = 32 << 20
+_COUNT_BYTES = 4
+VARIABLES = (
+    b"SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume",
+    b"STEWARD_AUTO_RESUME",
+    b"SLURM_SPANK_STEWARD_AUTO_RESUME",
+)
+"""Where the option stands, the strongest first, as in the shim (spank/node.c)."""
+
+
+class SubmittedJobs:
+    """Blocking calls: use them in a thread. `config` asks Slurm for its settings."""
+
+    def __init__(self, config: Callable[[], Mapping[str, str]]) -> None:
+        self._config = config
+        self._place: Path | None = None
+
+    def mode(self, job: Job) -> ResumeMode | None:
+        """None: it was submitted without the option. Raises Retryable when the record cannot be read."""
+        id = job.array_job_id if job.array_task is not None and job.array_job_id is not None else job.id
+        path = self._folder() / f"hash.{id % 10}" / f"job.{id}" / "environment"
+        try:
+            with path.open("rb") as file:
+                return mode_in(file.read(MAX_BYTES))
+        except OSError as error:
+            self._place = None  # slurmctld may have another folder by now
+            raise Retryable(f"cannot read slurmctld's record of job {job.id}: {error.strerror}: {path}") from error
+
+    def _folder(self) -> Path:
+        place = self._place
+        if place is None:
+            named = self._config().get("StateSaveLocation", "")
+            if not named.startswith("/"):
+                raise Retryable("Slurm does not say where it keeps its state (StateSaveLocation)")
+            place = self._place = Path(named)
+        return place
+
+
+def mode_in(record: bytes) -> ResumeMode | None:
+    """The option in a job's environment; a value that makes no sense is none."""
+    given = dict(entry.partition(b"=")[::2] for entry in record[_COUNT_BYTES:].split(b"\0"))
+    text = next((given[name] for name in VARIABLES if name in given), b"")
+    try:
+        return ResumeMode.parse(text.decode("ascii"))
+    except ValueError:
+        return None

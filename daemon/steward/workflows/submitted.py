@@ -1,0 +1,84 @@
+"""The option of running batch jobs by Slurm's own record of them, each read once and beside the cycle: the second way
+to know of a job whose node had no agent when its script began."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId
+from steward.model.job import Job
+from steward.model.resume_mode import ResumeMode
+from steward.ports import Clock, PortError
+from steward.workflows.pool import Workers
+
+AGAIN_S = 60.0
+"""A record that could not be read is looked at again so much later."""
+
+_Key = tuple[JobId, float | None]
+
+
+class Submissions(Protocol):
+    """What Slurm itself keeps of how jobs were submitted."""
+
+    def mode(self, job: Job) -> ResumeMode | None:
+        """The `--auto-resume=` of a batch job; None: it was submitted without. Raises Retryable when that cannot be
+        read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What one job's record said; `failed` says why it could not be read."""
+
+    at: float
+    mode: ResumeMode | None = None
+    failed: str = ""
+
+
+class Submitted:
+    """One thread calls `look`; records are read by a worker, which rings when there is news."""
+
+    def __init__(self, port: Submissions, *, workers: Workers, clock: Clock, ring: Callable[[], None]) -> None:
+        self._port, self._workers, self._clock, self._ring = port, workers, clock, ring
+        self._lock = threading.Lock()
+        self._read: dict[_Key, _Read] = {}
+        self._reading = False
+
+    def look(self, jobs: Mapping[JobId, Job]) -> tuple[tuple[OptedIn, ...], Mapping[JobId, str]]:
+        """The words of those that run, as far as they are known, and why those of others are not."""
+        wanted = {(job.id, job.submitted): job for job in jobs.values() if job.is_batch and job.is_active}
+        with self._lock:
+            self._read = {key: read for key, read in self._read.items() if key in wanted}
+            known = dict(self._read)
+            new = [key for key in wanted if key not in known or self._is_due(known[key])]
+            begins = bool(new) and not self._reading
+            self._reading = self._reading or begins
+        if begins:
+            self._workers.submit(partial(self._read_all, [(key, wanted[key]) for key in new]))
+        words = tuple(_word(wanted[key], read.mode, read.at) for key, read in known.items() if read.mode is not None)
+        return words, {key[0]: read.failed for key, read in known.items() if read.failed}
+
+    def _is_due(self, read: _Read) -> bool:
+        """The clock may have been set back since."""
+        return bool(read.failed) and abs(self._clock.now() - read.at) >= AGAIN_S
+
+    def _read_all(self, jobs: Iterable[tuple[_Key, Job]]) -> None:
+        found = {key: self._read_one(job) for key, job in jobs}
+        with self._lock:
+            self._read |= found
+            self._reading = False
+        if any(read.mode is not None for read in found.values()):
+            self._ring()
+
+    def _read_one(self, job: Job) -> _Read:
+        now = self._clock.now()
+        try:
+            return _Read(at=now, mode=self._port.mode(job))
+        except PortError as error:
+            return _Read(at=now, failed=str(error))
+
+
+def _word(job: Job, mode: ResumeMode, at: float) -> OptedIn:
+    return OptedIn(job=job.id, uid=job.user_id, mode=mode, restart=job.restarts, at=at)

@@ -1,0 +1,72 @@
+"""The option in slurmctld's own record of a job."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.slurm.submitted import SubmittedJobs, mode_in
+from steward.model.ids import JobId
+from steward.model.job import Job, JobState
+from steward.ports import Retryable
+
+BY_OPTION = "SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume"
+
+
+def record(*variables: str) -> bytes:
+    return len(variables).to_bytes(4, "little") + b"".join(each.encode() + b"\0" for each in variables)
+
+
+def job(id: int, **fields: int) -> Job:
+    array = {key: JobId(value) if key == "array_job_id" else value for key, value in fields.items()}
+    return Job(id=JobId(id), name="train", state=JobState.RUNNING, user_id=1000, **array)  # type: ignore[arg-type]
+
+
+def keep(state: Path, id: int, *variables: str) -> None:
+    folder = state / f"hash.{id % 10}" / f"job.{id}"
+    folder.mkdir(parents=True)
+    (folder / "environment").write_bytes(record(*variables))
+
+
+@pytest.mark.parametrize(
+    ("variables", "mode"),
+    [
+        ((), None),
+        (("PATH=/bin", "HOME=/root"), None),
+        ((f"{BY_OPTION}=any:3,max=4",), "any:3,max=4"),
+        (("SLURM_SPANK_STEWARD_AUTO_RESUME=1",), "1"),
+        (("STEWARD_AUTO_RESUME=1", "PATH=/bin"), "1"),
+        (("STEWARD_AUTO_RESUME=1", f"{BY_OPTION}=0"), "0"),
+        ((f"{BY_OPTION}=forged",), None),
+        (("X=\nSTEWARD_AUTO_RESUME=1",), None),
+    ],
+)
+def test_the_option_is_found_wherever_sbatch_left_it(variables: tuple[str, ...], mode: str | None) -> None:
+    found = mode_in(record(*variables))
+    assert (found.text if found else None) == mode
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\0", b"\0" * 9, b"STEW", os.urandom(64)])
+def test_a_record_that_makes_no_sense_says_nothing(garbage: bytes) -> None:
+    assert mode_in(garbage) is None
+
+
+def test_each_job_has_its_own_record_and_an_array_has_one_for_all_its_tasks(tmp_path: Path) -> None:
+    keep(tmp_path, 127, "STEWARD_AUTO_RESUME=1")
+    keep(tmp_path, 130, "PATH=/bin")
+    jobs = SubmittedJobs(lambda: {"StateSaveLocation": str(tmp_path)})
+    found = [jobs.mode(each) for each in (job(127), job(130), job(129, array_job_id=127, array_task=2))]
+    assert [mode and mode.text for mode in found] == ["1", None, "1"]
+
+
+def test_where_the_record_cannot_be_read_that_is_told_and_slurm_asked_again_where_it_is(tmp_path: Path) -> None:
+    config = {"StateSaveLocation": "(null)"}
+    jobs = SubmittedJobs(lambda: config)
+    with pytest.raises(Retryable, match="StateSaveLocation"):
+        jobs.mode(job(7))
+    config["StateSaveLocation"] = str(tmp_path / "old")
+    with pytest.raises(Retryable, match="record of job 7: No such file"):
+        jobs.mode(job(7))
+    keep(tmp_path, 7, "STEWARD_AUTO_RESUME=1")
+    config["StateSaveLocation"] = str(tmp_path)
+    assert jobs.mode(job(7)) is not None
