@@ -39,7 +39,7 @@ def hurt_at(ward: Story, before: Mapping[str, str]) -> float:
 
 
 def small_disk(story: Story, node: str, path: str) -> None:
-    on_node(story.bed, node, "mount", "-t", "tmpfs", "-o", "size=1m", "bed", path)
+    on_node(story.bed, node, "mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "bed", path)
 
 
 def set_clock(story: Story, node: str) -> None:

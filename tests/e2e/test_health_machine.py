@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(not can_mount(), reason="only root can mount, an
 
 @contextlib.contextmanager
 def small_disk(path: str) -> Iterator[Path]:
-    run(["mount", "-t", "tmpfs", "-o", "size=1m", "bed", path], timeout_s=10)
+    run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "bed", path], timeout_s=10)
     try:
         yield Path(path)
     finally:

@@ -1,6 +1,7 @@
 """The agent's senses: each kind of probe, done. Calls block: use them in a thread that may be left behind."""
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -154,7 +155,7 @@ class LocalProbes:
 
 
 def _disk(path: str) -> Disk:
-    seen = os.statvfs(path)
+    seen, place = os.statvfs(path), os.stat(path)
     used = seen.f_blocks - seen.f_bfree
     return Disk(
         total=(used + seen.f_bavail) * seen.f_frsize,  # as df counts: without what is kept for root
@@ -162,4 +163,6 @@ def _disk(path: str) -> Disk:
         inodes=seen.f_files,
         inodes_free=seen.f_favail,
         read_only=bool(seen.f_flag & os.ST_RDONLY),
+        device=place.st_dev,
+        is_open=bool(place.st_mode & stat.S_IWOTH),
     )

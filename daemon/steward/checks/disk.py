@@ -1,5 +1,7 @@
 """Space and inodes of local file systems."""
 
+from collections.abc import Collection, Mapping
+
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
@@ -7,23 +9,35 @@ from steward.model.probe import Disk, DiskUsage, Raw
 
 
 def probes(facts: Facts) -> tuple[DiskUsage, ...]:
-    return (DiskUsage(paths=facts.limits.disk.paths),)
+    disk = facts.limits.disk
+    return (DiskUsage(paths=tuple(dict.fromkeys((*disk.paths, *disk.users)))),)
 
 
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Bad from `full_percent` on, and then until less than `clear_percent` is in use."""
+    """Bad from `full_percent` on, and then until less than `clear_percent` is in use. What users can fill is told: no
+    user gets a node taken out, and a full disk of theirs says nothing about the machine."""
     (raw,) = raws
-    if not raw.disks:
-        return skipped(f"none of {', '.join(facts.limits.disk.paths)} exists")
     limits = facts.limits.disk
+    if not raw.disks:
+        return skipped(f"none of {', '.join(limits.paths)} exists")
     limit = limits.clear_percent if past.was_bad else limits.full_percent
     used = {path: used_percent(disk) for path, disk in raw.disks.items()}
-    full = sorted((percent, path) for path, percent in used.items() if percent >= limit)
+    full = sorted((path for path in used if used[path] >= limit), key=lambda path: (-used[path], path))
     if full:
-        told = ", ".join(f"{path} {percent:.1f} %" for percent, path in reversed(full))
-        return failed(f"in use: {told} (limit {limit:g} %)", Severity.DEGRADED, Advice.REPLACE)
+        told = f"in use: {', '.join(f'{path} {used[path]:.1f} %' for path in full)} (limit {limit:g} %)"
+        if any(path not in users_can_fill(raw.disks, limits.users) for path in full):
+            return failed(told, Severity.DEGRADED, Advice.REPLACE)
+        return failed(f"{told}; users can fill that, so it is only told", Severity.INFO, Advice.NONE)
     fullest = max(used, key=lambda path: used[path])
     return passed(f"fullest: {fullest} {used[fullest]:.0f} %")
+
+
+def users_can_fill(disks: Mapping[str, Disk], users: Collection[str]) -> frozenset[str]:
+    """Those with a folder on their file system in which all may write. Subvolumes of one (btrfs) differ in the device
+    and have their size in common."""
+    theirs = [disk for path, disk in disks.items() if path in users or disk.is_open]
+    devices, sizes = {disk.device for disk in theirs}, {disk.total for disk in theirs}
+    return frozenset(path for path, disk in disks.items() if disk.device in devices or disk.total in sizes)
 
 
 def used_percent(disk: Disk) -> float:

@@ -15,6 +15,7 @@ class SlurmdLimits:
 class DiskLimits:
     mode: str = "drain"
     paths: tuple[str, ...] = ("/", "/tmp", "/var")
+    users: tuple[str, ...] = ("/tmp", "/var/tmp", "/dev/shm")
     full_percent: float = 90.0
     clear_percent: float = 80.0
 

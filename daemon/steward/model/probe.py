@@ -143,13 +143,15 @@ Probe = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """One file system: sizes in bytes, `read_only` from its mount flags."""
+    """One file system: sizes in bytes, `read_only` from its mount flags. `is_open`: all users may write at the path."""
 
     total: int
     free: int
     inodes: int
     inodes_free: int
     read_only: bool
+    device: int = 0
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,15 @@ def test_disks_are_counted_as_df_counts_them_and_absent_paths_are_left_out(tmp_p
     assert not disk.read_only
 
 
+@pytest.mark.parametrize(("mode", "is_open"), [(0o1777, True), (0o755, False)])
+def test_a_disk_says_whether_all_users_may_write_there_and_which_it_is(
+    tmp_path: Path, mode: int, *, is_open: bool
+) -> None:
+    tmp_path.chmod(mode)
+    (disk,) = look(DiskUsage(paths=(str(tmp_path),))).disks.values()
+    assert (disk.is_open, disk.device) == (is_open, tmp_path.stat().st_dev)
+
+
 def test_a_read_only_file_system_is_seen() -> None:
     raw = look(DiskUsage(paths=("/sys",) if not os.access("/sys", os.W_OK) else ("/proc",)))
     assert not raw.error

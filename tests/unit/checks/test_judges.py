@@ -1,6 +1,6 @@
 """What each check says of what its probes brought back."""
 
-import dataclasses
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +18,7 @@ GB = 1 << 30
 
 
 def with_limits(**tables: object) -> Facts:
-    return dataclasses.replace(FACTS, limits=dataclasses.replace(Limits(), **tables))  # type: ignore[arg-type]
+    return replace(FACTS, limits=replace(Limits(), **tables))  # type: ignore[arg-type]
 
 
 def judged(check: Check, *raws: Raw, facts: Facts = FACTS, was_bad: bool = False) -> Verdict:
@@ -74,8 +74,8 @@ def test_any_other_trouble_of_asking_says_nothing_about_slurmd(output: str) -> N
 
 
 def test_only_the_disks_of_the_settings_are_looked_at() -> None:
-    facts = with_limits(disk=DiskLimits(paths=("/scratch",)))
-    assert disk.CHECK.probes(facts) == (DiskUsage(paths=("/scratch",)),)
+    facts = with_limits(disk=DiskLimits(paths=("/scratch", "/tmp"), users=("/tmp", "/local")))
+    assert disk.CHECK.probes(facts) == (DiskUsage(paths=("/scratch", "/tmp", "/local")),)
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,39 @@ def test_a_disk_is_full_at_90_percent_and_until_it_is_below_80(used: float, was_
 
 
 def test_a_disk_without_inodes_is_full_and_the_fullest_is_named_first() -> None:
-    raw = Raw(disks={"/": a_disk(91), "/tmp": a_disk(5, inodes_percent=99), "/var": a_disk(5)})
+    raw = Raw(disks={"/": a_disk(91), "/opt": a_disk(5, inodes_percent=99), "/var": a_disk(5)})
     verdict = judged(disk.CHECK, raw)
-    assert verdict.text == "in use: /tmp 99.0 %, / 91.0 % (limit 90 %)"
-    assert verdict.severity is Severity.DEGRADED
+    assert verdict.text == "in use: /opt 99.0 %, / 91.0 % (limit 90 %)"
+    assert (verdict.severity, verdict.advice) == (Severity.DEGRADED, Advice.REPLACE)
+
+
+FULL_ROOT = replace(a_disk(), device=1, total=50 * GB, free=1 * GB)
+FILLED_BY_A_USER = {
+    "/tmp of its own": {"/tmp": replace(a_disk(99), device=2)},
+    "inodes of /tmp": {"/tmp": replace(a_disk(5, inodes_percent=99), device=2)},
+    "/dev/shm": {"/": replace(a_disk(), device=1), "/dev/shm": replace(a_disk(), device=3, total=100, free=5)},
+    "/tmp on the root file system": {"/": FULL_ROOT, "/tmp": FULL_ROOT},
+    "/var/tmp on /var": {"/var": FULL_ROOT, "/var/tmp": FULL_ROOT},
+    "a subvolume beside /": {"/": FULL_ROOT, "/tmp": replace(FULL_ROOT, device=7)},
+    "scratch that all may write to": {"/scratch": replace(a_disk(99), is_open=True)},
+}
+
+
+@pytest.mark.parametrize("way", FILLED_BY_A_USER)
+def test_what_a_user_can_fill_takes_no_node_out_and_says_nothing_about_its_hardware(way: str) -> None:
+    verdict = judged(disk.CHECK, Raw(disks=FILLED_BY_A_USER[way]))
+    assert (verdict.outcome, verdict.severity, verdict.advice) == (Outcome.FAILED, Severity.INFO, Advice.NONE)
+    assert "users can fill that" in verdict.text
+
+
+def test_a_full_disk_of_the_system_takes_its_node_out_whatever_users_filled_beside_it() -> None:
+    raw = Raw(disks={"/": FULL_ROOT, "/tmp": replace(a_disk(99), device=2)})
+    assert judged(disk.CHECK, raw).severity is Severity.DEGRADED
+
+
+def test_local_scratch_is_what_the_settings_call_the_users() -> None:
+    facts = with_limits(disk=DiskLimits(users=("/scratch",)))
+    assert judged(disk.CHECK, Raw(disks={"/scratch": a_disk(99)}), facts=facts).severity is Severity.INFO
 
 
 def test_a_file_system_that_counts_no_inodes_or_no_blocks_is_not_full() -> None:

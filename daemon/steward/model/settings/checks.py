@@ -23,6 +23,11 @@ class DiskCheck(Section):
     paths: Words = Field(
         default=("/", "/tmp", "/var"), description="Mount points to look at; an absent one is skipped."
     )
+    users: Words = Field(
+        default=("/tmp", "/var/tmp", "/dev/shm"),
+        description="Folders that users may fill, local scratch too. A full file system that holds one is told and "
+        "takes no node out.",
+    )
     full_percent: float = Field(
         default=90.0, gt=0, le=100, description="Bad from this share of space or inodes in use ..."
     )
