@@ -11,12 +11,15 @@ from steward.adapters.seal import Sealer
 from steward.adapters.setup_messages import LogChunk
 from steward.adapters.wire import Channel
 from steward.head.hub import Hub
+from steward.head.origin import Origins
 from steward.model.events import Event
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, JobId, NodeName
+from steward.model.instance import Instance, InstanceState
 from steward.model.job_report import ResumeFacts
 from steward.model.observed import AgentView
 from steward.model.resume_mode import SiteDefault
+from steward.model.settings.types import AddressRule
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunged
 from tests.fakes.wires import sealer
@@ -25,6 +28,12 @@ from tests.fakes.wires import sealer
 def hello(node: str = "n1", instance: str = "i-1", boot: str = "b-1", version: str = "1.0") -> Hello:
     who = Incarnation(instance=InstanceId(instance), boot=BootId(boot))
     return Hello(node=NodeName(node), incarnation=who, version=version)
+
+
+def a_machine(id: str, node: str = "n1", launched: float = 0.0, address: str = "") -> Instance:
+    """As its provider lists it."""
+    state = InstanceState.RUNNING
+    return Instance(id=InstanceId(id), node=NodeName(node), state=state, launched=launched, address=address)
 
 
 @dataclass
@@ -39,6 +48,8 @@ class HubBench:
     agents: list[asyncio.StreamWriter] = field(default_factory=list)
     facts: Callable[[JobId], ResumeFacts | None] = lambda job: None
     defaults: tuple[SiteDefault, ...] = ()
+    origins: Origins = field(default_factory=Origins)
+    addresses: AddressRule = AddressRule.AUTO
 
     async def listen(self, heartbeat_s: float) -> None:
         self.hub = Hub(
@@ -50,14 +61,19 @@ class HubBench:
             keep_log=lambda node, chunk: self.logs.append((node, chunk)),
             facts=self.facts,
             defaults=self.defaults,
+            origins=self.origins,
+            addresses=self.addresses,
         )
         self.port = await self.hub.start("127.0.0.1", 0)
 
     def _ring(self) -> None:
         self.rings += 1
 
-    async def connect(self, who: Hello | None = None, by: Sealer | None = None) -> tuple[Channel, Terms]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+    async def connect(
+        self, who: Hello | None = None, by: Sealer | None = None, at: str = "127.0.0.1"
+    ) -> tuple[Channel, Terms]:
+        """`at` is the agent's own address: another than 127.0.0.1 is another host to the head."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(at, 0))
         self.agents.append(writer)
         return await greet_head(reader, writer, by or sealer(self.munged), who or hello())
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,11 +62,20 @@ async def greet_agent(
     return Channel(reader, writer, seals, late_after_s=terms.late_after_s), hello
 
 
+async def _nothing(hello: Hello) -> None:
+    pass
+
+
 async def accept_agent(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, terms: Terms
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    sealer: Sealer,
+    terms: Terms,
+    *,
+    first: Callable[[Hello], Awaitable[None]] = _nothing,
 ) -> tuple[Seals, Hello]:
-    """The head's side. Raises Permanent for a peer that is no agent of ours, Gone or Retryable otherwise; the caller
-    closes the writer then."""
+    """The head's side; `first` comes before the welcome of an agent that proved itself. Raises Permanent for a peer
+    that is no agent of ours, Gone or Retryable otherwise; the caller closes the writer then."""
     tune(writer)
     nonce = secrets.token_hex(16)
     async with _InTime():
@@ -75,6 +84,7 @@ async def accept_agent(
         agent_nonce = _nonce(frame)
         await sealer.verify(frame.get("cred"), digest(frame, Role.AGENT, nonce))
         hello = _hello_of(frame)
+        await first(hello)
         await _send(writer, await _proved(sealer, _terms_frame(terms), Role.HEAD, agent_nonce))
     return Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce), hello
 

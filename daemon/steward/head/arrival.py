@@ -1,24 +1,155 @@
-"""What is told of an agent that has just connected."""
+"""Whether an agent that has just connected is believed, and what is told of it."""
 
 import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from steward.adapters.handshake import Hello
+from steward.head.origin import Origin, Origins, plain
 from steward.model.events import Event, Level
+from steward.model.ids import InstanceId, NodeName
 from steward.model.observed import AgentView
+from steward.model.settings.types import AddressRule
+
+_QUIET_S = 600.0
+_MAX_REFUSED = 1000
 
 
-def host_of(writer: asyncio.StreamWriter) -> str:
-    """Where the peer is, as an IP address; empty when it is gone already."""
-    peer = writer.get_extra_info("peername")
-    return str(peer[0]) if isinstance(peer, tuple) and peer else ""
+class Refused(Exception):
+    """This connection may not speak as that node."""
 
 
-def conflict(other: AgentView, hello: Hello, now: float) -> Event:
-    old = other.incarnation.instance if other.incarnation else "?"
-    return Event(
-        at=now,
-        kind="agent.conflict",
-        level=Level.WARNING,
-        node=hello.node,
-        text=f"two machines speak as {hello.node}: {old} and {hello.incarnation.instance}; the later one is believed",
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The other end of a connection: an IP address (empty: gone already), and whether it is on this host."""
+
+    address: str
+    is_here: bool
+
+
+def place_of(writer: asyncio.StreamWriter) -> Place:
+    peer, own = (_address(writer, name) for name in ("peername", "sockname"))
+    return Place(peer, peer in ("127.0.0.1", "::1", own) and bool(peer))
+
+
+def _address(writer: asyncio.StreamWriter, name: str) -> str:
+    found = writer.get_extra_info(name)
+    return plain(str(found[0])) if isinstance(found, tuple) and found else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """An agent that speaks as a node, and where it comes from. `before` is where the node spoke from last."""
+
+    hello: Hello
+    place: Place
+    origin: Origin
+    before: Origin | None = None
+
+    @property
+    def is_restored(self) -> bool:
+        """It is at home, and who had the name last was not."""
+        return self.origin is Origin.OWN and self.before in (Origin.STRANGE, Origin.ANOTHERS)
+
+
+class Admission:
+    """In the loop's thread, but for the `Origins`. A node's name stays with who has it and is heard in time, against
+    everybody but its own agent that began anew, a machine that the provider says followed, and one that is at home
+    where the other is not."""
+
+    def __init__(self, origins: Origins, rule: AddressRule, tell: Callable[[Event], None]) -> None:
+        self._origins, self._rule, self._tell = origins, rule, tell
+        self._places: dict[NodeName, Place] = {}
+        self._refused: OrderedDict[tuple[NodeName, InstanceId, str], float] = OrderedDict()
+        """When each was told last: who is refused comes again every few seconds."""
+
+    async def prepare(self, hello: Hello) -> None:
+        """Find out where the node is."""
+        if self._rule is not AddressRule.OFF:
+            await self._origins.look_up(hello.node)
+
+    def judge(self, hello: Hello, place: Place, alive: AgentView | None, now: float) -> Claim:
+        """`alive`: who has the name and is heard in time. Raises Refused, which is told."""
+        last = self._places.get(hello.node)
+        origin, before = self._origin(hello.node, place), self._origin(hello.node, last) if last else None
+        claim = Claim(hello=hello, place=place, origin=origin, before=before)
+        if why := self._why_refused(claim, alive):
+            if self._is_news(claim):
+                self._tell(_refusal(claim, why, now))
+            raise Refused(f"{hello.node}: {why}")
+        return claim
+
+    def admitted(self, claim: Claim, other: AgentView | None, now: float) -> None:
+        """`other`: another machine, heard in time, that had to make way."""
+        node, before = claim.hello.node, self._places.get(claim.hello.node)
+        self._places[node] = claim.place
+        if other is not None:
+            self._tell(_conflict(claim, other, now))
+        elif claim.origin is Origin.STRANGE and before is not None and before != claim.place:
+            self._tell(_move(claim, before, now))
+
+    def strangers(self) -> frozenset[NodeName]:
+        """Nodes whose agents spoke last from where nobody knows them to be."""
+        places = list(self._places.items())
+        return frozenset(node for node, place in places if self._origin(node, place) is Origin.STRANGE)
+
+    def _origin(self, node: NodeName, place: Place) -> Origin:
+        if self._rule is AddressRule.OFF:
+            return Origin.UNKNOWN
+        return self._origins.of(node, place.address, here=place.is_here)
+
+    def _why_refused(self, claim: Claim, alive: AgentView | None) -> str:
+        """Empty: it is believed."""
+        if claim.origin is Origin.ANOTHERS:
+            return f"{claim.place.address} is another node's address"
+        if self._rule is AddressRule.STRICT and claim.origin is Origin.STRANGE:
+            return f"neither Slurm nor the provider knows {claim.place.address} as its address"
+        if alive is None or self._is_same(claim, alive) or claim.is_restored or self._is_new_machine(claim, alive):
+            return ""
+        return f"its agent at {alive.address} is heard in time, and no provider knows of a newer machine"
+
+    def _is_same(self, claim: Claim, view: AgentView) -> bool:
+        """Its agent began anew, or the machine did."""
+        same = view.incarnation is not None and view.incarnation.instance == claim.hello.incarnation.instance
+        return same and view.address == claim.place.address
+
+    def _is_new_machine(self, claim: Claim, view: AgentView) -> bool:
+        if view.incarnation is None:
+            return True
+        new, old = claim.hello.incarnation.instance, view.incarnation.instance
+        return self._origins.is_new_machine(claim.hello.node, new, old)
+
+    def _is_news(self, claim: Claim) -> bool:
+        key, now = (claim.hello.node, claim.hello.incarnation.instance, claim.place.address), time.monotonic()
+        if now < self._refused.get(key, float("-inf")) + _QUIET_S:
+            return False
+        self._refused[key] = now
+        if len(self._refused) > _MAX_REFUSED:
+            self._refused.popitem(last=False)
+        return True
+
+
+def _warning(kind: str, node: NodeName, text: str, now: float) -> Event:
+    return Event(at=now, kind=kind, level=Level.WARNING, node=node, text=text)
+
+
+def _refusal(claim: Claim, why: str, now: float) -> Event:
+    who = f"{claim.hello.incarnation.instance} at {claim.place.address}"
+    return _warning("agent.refused", claim.hello.node, f"{who} speaks as {claim.hello.node} and is refused: {why}", now)
+
+
+def _conflict(claim: Claim, other: AgentView, now: float) -> Event:
+    old = f"{other.incarnation.instance if other.incarnation else '?'} at {other.address}"
+    new = f"{claim.hello.incarnation.instance} at {claim.place.address}"
+    text = f"two machines speak as {claim.hello.node}: {old} and {new}; the later one is believed"
+    return _warning("agent.conflict", claim.hello.node, text, now)
+
+
+def _move(claim: Claim, before: Place, now: float) -> Event:
+    text = (
+        f"{claim.hello.node} speaks from {claim.place.address}, before from {before.address}; neither Slurm nor the "
+        "provider knows that address: see head.agent_addresses"
     )
+    return _warning("agent.moved", claim.hello.node, text, now)

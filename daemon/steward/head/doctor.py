@@ -12,7 +12,7 @@ from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import Line, bad, ok, warn
 from steward.workflows.doctor_capacity import judge_dynamic, judge_include, judge_lent
-from steward.workflows.doctor_head import judge_agents, judge_shim
+from steward.workflows.doctor_head import judge_addresses, judge_agents, judge_shim
 from steward.workflows.doctor_slurm import judge_slurm
 from steward.workflows.snapshot import Snapshot
 
@@ -41,6 +41,8 @@ class Doctor:
     latest: Callable[[], Snapshot | None]
     views: Callable[[], Mapping[NodeName, AgentView]]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
+    moved: Callable[[], frozenset[NodeName]]
+    """Nodes whose agents speak from where neither Slurm nor the provider knows them to be."""
     capacity: CapacityPlace
     acts: bool
 
@@ -104,7 +106,8 @@ class Doctor:
     def _agents(self) -> list[Line]:
         latest = self.latest()
         nodes = latest.seen.nodes if latest else {}
-        return judge_agents(nodes.keys(), self.views(), self.details(), self.version)
+        found = judge_agents(nodes.keys(), self.views(), self.details(), self.version)
+        return [*found, *judge_addresses(self.moved())]
 
     def _slurm_conf(self) -> list[Line]:
         config = self.config.config()

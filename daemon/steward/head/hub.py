@@ -13,11 +13,12 @@ from steward.adapters.seal import Sealer
 from steward.adapters.setup_messages import LogChunk, set_up_frames
 from steward.adapters.stacks_messages import BundlePiece, stacks_frame
 from steward.adapters.wire import Frame, Malformed
-from steward.head.arrival import conflict, host_of
+from steward.head.arrival import Admission, Place, Refused, place_of
 from steward.head.beats import reply
 from steward.head.greeting import Greeting
 from steward.head.hearing import Hearing, Keep
 from steward.head.link import Link
+from steward.head.origin import Origins
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.wheel import Wheel
@@ -28,6 +29,7 @@ from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts
 from steward.model.observed import AgentDetail, AgentView, WitnessSeen
 from steward.model.resume_mode import SiteDefault
+from steward.model.settings.types import AddressRule
 from steward.ports import Clock, PortError, Stale
 
 log = logging.getLogger(__name__)
@@ -55,13 +57,16 @@ class Hub:
         keep_bundle: Callable[[NodeName, BundlePiece], None] = lambda node, piece: None,
         facts: Callable[[JobId], ResumeFacts | None] = lambda job: None,
         defaults: tuple[SiteDefault, ...] = (),
+        origins: Origins | None = None,
+        addresses: AddressRule = AddressRule.AUTO,
     ) -> None:
         """`keep_log` gets the output of nodes' setups, `keep_bundle` what jobs' tasks were doing, `facts` tells of a
         resumed job's past; all are called in the loop's thread and must not block. `defaults` are told to
-        every agent."""
+        every agent. `origins` know where nodes are, `addresses` says what counts of that."""
         self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
         self._heartbeat_s, self._nodes, self._defaults = heartbeat_s, 0, defaults
         self._roster = Roster()
+        self._admission = Admission(origins or Origins(), addresses, tell)
         self._asks: Asks[Link] = Asks()
         self._opted = Opted()
         keep = Keep(log=keep_log, bundle=keep_bundle)
@@ -103,6 +108,10 @@ class Hub:
 
     def details(self) -> Mapping[NodeName, AgentDetail]:
         return self._roster.details()
+
+    def strangers(self) -> frozenset[NodeName]:
+        """Nodes whose agents speak from where neither Slurm nor the provider knows them to be."""
+        return self._admission.strangers()
 
     def forget_jobs(self, known: Collection[JobId]) -> None:
         """Opted-in jobs that Slurm does not know any more are of no interest."""
@@ -188,15 +197,16 @@ class Hub:
     # Coming and going
 
     async def _greet(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._links) >= _MAX_LINKS or not self._greeting.enter(link, host_of(writer)):
+        place = place_of(writer)
+        if len(self._links) >= _MAX_LINKS or not self._greeting.enter(link, place.address):
             link.close("too many connections")
             return
         try:
             terms = self._terms()
-            seals, hello = await accept_agent(reader, writer, self._sealer, terms)
-            self._admit(link, hello, terms, host_of(writer))
+            seals, hello = await accept_agent(reader, writer, self._sealer, terms, first=self._admission.prepare)
+            self._admit(link, hello, terms, place)
             link.adopt(self, seals)
-        except (PortError, Superseded) as error:
+        except (PortError, Refused, Superseded) as error:
             log.warning("a connection was refused: %s", error, extra={"peer": writer.get_extra_info("peername")})
             link.close(str(error))
         finally:
@@ -207,14 +217,21 @@ class Hub:
         late_after_s, now = max(3 * interval, 3.0), self._clock.now()
         return Terms(interval_s=interval, late_after_s=late_after_s, now=now, defaults=self._defaults)
 
-    def _admit(self, link: Link, hello: Hello, terms: Terms, address: str) -> None:
+    def _admit(self, link: Link, hello: Hello, terms: Terms, place: Place) -> None:
         if not _NODE.match(hello.node):
             raise Malformed(f"{hello.node[:64]!r} is not a node's name")
-        now = self._clock.now()
-        other = self._roster.joined(hello.node, hello.incarnation, hello.version, now, address=address)
-        if other is not None:
-            self._tell(conflict(other, hello, now))
-        before = self._links.get(hello.node)
+        now, before = self._clock.now(), self._links.get(hello.node)
+        alive = self._roster.view(hello.node) if before is not None and before.is_in_time else None
+        claim = self._admission.judge(hello, place, alive, now)
+        other = self._roster.joined(
+            hello.node,
+            hello.incarnation,
+            hello.version,
+            now,
+            address=place.address,
+            restored=claim.is_restored,
+        )
+        self._admission.admitted(claim, other, now)
         link.node, link.incarnation = hello.node, hello.incarnation
         link.late_after_s, link.gone_after_s = 1.75 * terms.interval_s, terms.late_after_s
         link.heard = time.monotonic()

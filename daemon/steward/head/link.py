@@ -6,6 +6,7 @@ only while a sealed frame is opened or sent. Any error ends the connection; the 
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -96,6 +97,11 @@ class Link(asyncio.StreamReaderProtocol):
         self.late_after_s = self.gone_after_s = 0.0
         self.is_open = True
         self.is_late = False
+
+    @property
+    def is_in_time(self) -> bool:
+        """It is open, and no beat is overdue."""
+        return self.is_open and time.monotonic() - self.heard < self.late_after_s
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.Transport):

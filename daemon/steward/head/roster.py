@@ -45,11 +45,21 @@ class Roster:
         return self._views.get(node)
 
     def joined(
-        self, node: NodeName, incarnation: Incarnation, version: str, now: float, *, address: str = ""
+        self,
+        node: NodeName,
+        incarnation: Incarnation,
+        version: str,
+        now: float,
+        *,
+        address: str = "",
+        restored: bool = False,
     ) -> AgentView | None:
         """A connection for `node` was accepted, from `address`; the view that it takes over from, when that was another
-        incarnation's live one. Raises Superseded for an incarnation that had to make way before."""
+        incarnation's live one. Raises Superseded for an incarnation that had to make way before, unless it is
+        `restored`: who took its place had no right to it."""
         with self._lock:
+            if restored:
+                self._superseded.get(node, OrderedDict()).pop(incarnation, None)
             if incarnation in self._superseded.get(node, ()):
                 raise Superseded(f"{node}: {incarnation.instance} (boot {incarnation.boot}) was replaced before")
             before = self._views.get(node)

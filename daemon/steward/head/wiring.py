@@ -29,6 +29,7 @@ from steward.head.aws import endpoint
 from steward.head.bundles import Bundles
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
+from steward.head.origin import Origins
 from steward.head.setup_logs import SetupLogs
 from steward.model.events import Event
 from steward.model.observed import Freshness
@@ -85,6 +86,7 @@ def wire(settings: Settings) -> Head:
     base = _base(settings)
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
+    origins = Origins()
     hub = Hub(
         sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
         clock=base.clock,
@@ -95,10 +97,12 @@ def wire(settings: Settings) -> Head:
         keep_bundle=bundles.take,
         facts=lambda job: None if cycle.latest is None else resume_facts(job, cycle.latest.memory),
         defaults=desired(settings).resume.defaults,
+        origins=origins,
+        addresses=settings.head.agent_addresses,
     )
     news = News()
     desk = _desk(base)
-    cycle = Cycle(_parts(base, hub), (base.metrics.watch, _sized(hub), news.came, desk.follow))
+    cycle = Cycle(_parts(base, hub), (base.metrics.watch, _informed(hub, origins), news.came, desk.follow))
     gatekeeper = Gatekeeper(base.munge, choose.admins(settings))
     source = _source(base, hub, cycle, desk)
     served = handlers(source)
@@ -169,10 +173,11 @@ def _site(settings: Settings) -> SiteCommands:
     )
 
 
-def _sized(hub: Hub) -> Callable[[Snapshot], None]:
-    """Tells the hub how large the cluster is and which jobs Slurm still knows."""
+def _informed(hub: Hub, origins: Origins) -> Callable[[Snapshot], None]:
+    """Tells the hub how large the cluster is, where its nodes are and which jobs Slurm still knows."""
 
     def watch(snapshot: Snapshot) -> None:
+        origins.learn(snapshot.seen.nodes, snapshot.seen.instances)
         if snapshot.seen.slurm is Freshness.FRESH:
             hub.expect(len(snapshot.seen.nodes))
             hub.forget_jobs(snapshot.seen.jobs.keys())
@@ -213,6 +218,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
         latest=lambda: cycle.latest,
         views=hub.views,
         details=hub.details,
+        moved=hub.strangers,
         capacity=_place(base.settings),
         acts=base.settings.desired().repair.act,
     )

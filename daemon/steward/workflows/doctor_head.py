@@ -58,6 +58,17 @@ def judge_agents(
     ]
 
 
+def judge_addresses(moved: Collection[NodeName]) -> list[Line]:
+    """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them."""
+    if not moved:
+        return [ok("addresses", "agents speak from where their nodes are known to be, or nobody knows where that is")]
+    text = (
+        f"agents of these nodes speak from addresses that neither Slurm nor the provider knows: {_names(sorted(moved))}"
+    )
+    remedy = "a second network or NAT: nothing to do; else look at the nodes, and set head.agent_addresses to strict"
+    return [warn("addresses", text, remedy)]
+
+
 def _missing(missing: list[NodeName], nodes: int) -> Line:
     if not missing:
         return ok("agents", f"all {nodes} agents are connected")

@@ -10,7 +10,7 @@ from steward.adapters.wire import MAX_FRAME, Gone, pack
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.ports import PortError
-from tests.fakes.hub_bench import a_hub, hello
+from tests.fakes.hub_bench import a_hub, a_machine, hello
 from tests.fakes.wires import sealer
 
 N1 = NodeName("n1")
@@ -134,6 +134,8 @@ def test_beats_alone_do_not_wake_the_cycle() -> None:
 def test_a_new_machine_takes_over_the_name_and_the_old_one_does_not_get_it_back() -> None:
     async def story() -> None:
         async with a_hub() as bench:
+            machines = (a_machine("i-old", launched=1.0), a_machine("i-new", launched=2.0))
+            bench.origins.learn({}, {machine.id: machine for machine in machines})
             old, _ = await bench.connect(hello(instance="i-old"))
             await old.send(report_frame([BAD], None))
             await bench.until("it reported", lambda: bench.hub.views() and bench.view().findings)

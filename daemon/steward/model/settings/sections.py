@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr
 from steward.model.desired import HealthPolicy
 from steward.model.mend import RESTARTABLE
 from steward.model.settings.policies import in_policy_units
-from steward.model.settings.types import HostPort, Section, Words
+from steward.model.settings.types import AddressRule, HostPort, Section, Words
 
 
 class ClusterSettings(Section):
@@ -62,6 +62,12 @@ class HeadSettings(Section):
         ge=0.2,
         le=60,
         description="Shortest time between an agent's beats; grows by one second per 250 nodes.",
+    )
+    agent_addresses: AddressRule = Field(
+        default=AddressRule.AUTO,
+        description="`auto`: an agent that speaks from another node's address is refused. `strict`: so is one from an "
+        "address that neither Slurm nor the provider knows for its node (not where agents come through a second "
+        "network or NAT). `off`: addresses are not compared.",
     )
 
 

@@ -37,6 +37,14 @@ class RepairMode(Enum):
     REPORT = "report"
 
 
+class AddressRule(Enum):
+    """What counts of the address from which an agent speaks."""
+
+    AUTO = "auto"
+    STRICT = "strict"
+    OFF = "off"
+
+
 class Recovery(Enum):
     """Whether the nodes of a group are repaired by themselves, in the words of the API's NodeRecovery."""
 

@@ -1,0 +1,142 @@
+"""Where agents' connections come from, compared with where Slurm and the provider know the nodes to be.
+
+Nothing here reads a name of a node that only an agent spoke of, and what cannot be known is not held against anybody.
+"""
+
+import asyncio
+import ipaddress
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from steward.adapters.offload import Threads
+from steward.model.ids import InstanceId, NodeName
+from steward.model.instance import Instance
+from steward.model.node import Node
+from steward.ports import Retryable
+
+_LOOK_UP_S = 2.0
+_KNOWN_S = 300.0
+_UNKNOWN_S = 30.0
+_INDEX_S = 1.0
+
+Resolve = Callable[[str], frozenset[str]]
+"""The addresses of a host's name; it may block. Raises OSError when it has none."""
+
+
+class Origin(Enum):
+    OWN = "own"
+    """An address of the node, or of the head's own host: who is root there is the head."""
+    UNKNOWN = "unknown"
+    """Nobody knows where the node is."""
+    STRANGE = "strange"
+    """Not where the node is known to be, and nobody else's: a second network, or a lie."""
+    ANOTHERS = "another's"
+    """Of another node, which is in service, and not of this one."""
+
+
+def resolve(name: str) -> frozenset[str]:
+    """As this host resolves names."""
+    return frozenset(plain(str(found[4][0])) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM))
+
+
+def plain(address: str) -> str:
+    """An IP address as everybody writes it: no zone, and IPv4 as IPv4. Other text as it is."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(getattr(ip, "ipv4_mapped", None) or ip)
+
+
+class Origins:
+    """`learn` may be called from any thread, all else in the loop's."""
+
+    def __init__(self, resolve: Resolve = resolve) -> None:
+        self._resolve = resolve
+        self._threads = Threads(8)
+        self._nodes: Mapping[NodeName, Node] = MappingProxyType({})
+        self._instances: Mapping[InstanceId, Instance] = MappingProxyType({})
+        self._machines: Mapping[NodeName, list[Instance]] = MappingProxyType({})
+        self._found: dict[str, tuple[frozenset[str], float]] = {}
+        """Addresses by name, and until when they are believed (monotonic)."""
+        self._owners: Mapping[str, set[NodeName]] = MappingProxyType({})
+        self._owners_at = float("-inf")
+
+    def learn(self, nodes: Mapping[NodeName, Node], instances: Mapping[InstanceId, Instance]) -> None:
+        """What Slurm and the provider showed last."""
+        if instances is not self._instances:
+            machines: defaultdict[NodeName, list[Instance]] = defaultdict(list)
+            for instance in instances.values():
+                machines[instance.node].append(instance)
+            self._machines, self._instances = dict(machines), instances
+        self._nodes = nodes
+
+    async def look_up(self, node: NodeName) -> None:
+        """Find the addresses of the node's names, within a few seconds; a name without an answer stays unknown."""
+        now = time.monotonic()
+        stale = [name for name in self._names(node) if self._found.get(name, (None, 0.0))[1] <= now]
+        await asyncio.gather(*(self._look_up(name) for name in stale))
+
+    def of(self, node: NodeName, address: str, *, here: bool) -> Origin:
+        """Of a connection that speaks as `node`; `here`: it comes from the head's own host."""
+        known = self._addresses(node)
+        if here or address in known:
+            return Origin.OWN
+        if any(other != node and self._serves(other) for other in self._owners_of(address)):
+            return Origin.ANOTHERS
+        return Origin.STRANGE if known else Origin.UNKNOWN
+
+    def is_new_machine(self, node: NodeName, instance: InstanceId, than: InstanceId) -> bool:
+        """Whether the provider says that `instance` is the node's, and followed `than`."""
+        machine, old = self._instances.get(instance), self._instances.get(than)
+        if instance == than or machine is None or machine.node != node or machine.state.is_dead:
+            return False
+        return old is None or old.state.is_dead or old.launched < machine.launched
+
+    async def _look_up(self, name: str) -> None:
+        try:
+            found = await self._threads.call(lambda: self._resolve(name), name="resolve", timeout_s=_LOOK_UP_S)
+        except (OSError, UnicodeError, Retryable):
+            found = frozenset()
+        self._found[name] = (found, time.monotonic() + (_KNOWN_S if found else _UNKNOWN_S))
+
+    def _names(self, node: NodeName) -> list[str]:
+        """What of a node's names and addresses is to be looked up."""
+        known = self._nodes.get(node)
+        said = {known.address or node, known.extra.get("hostname", ""), node} if known is not None else set()
+        return [name for name in said if name and not _is_ip(name)]
+
+    def _addresses(self, node: NodeName) -> frozenset[str]:
+        known = self._nodes.get(node)
+        slurms = {known.address} if known is not None and _is_ip(known.address) else set()
+        providers = {one.address for one in self._machines.get(node, ()) if one.address and not one.state.is_dead}
+        resolved = (self._found[name][0] for name in self._names(node) if name in self._found)
+        return frozenset(map(plain, slurms | providers)).union(*resolved)
+
+    def _owners_of(self, address: str) -> set[NodeName]:
+        """The index of all nodes is made anew when it is asked for, once a second at most."""
+        now = time.monotonic()
+        if now >= self._owners_at + _INDEX_S:
+            owners: defaultdict[str, set[NodeName]] = defaultdict(set)
+            for node in self._nodes:
+                for each in self._addresses(node):
+                    owners[each].add(node)
+            self._owners, self._owners_at = dict(owners), now
+        return self._owners.get(address, set())
+
+    def _serves(self, node: NodeName) -> bool:
+        """Addresses of nodes that are off or lost may be other machines' by now."""
+        known = self._nodes.get(node)
+        return known is not None and known.is_powered and known.responding and not known.is_down
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

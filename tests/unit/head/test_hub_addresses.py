@@ -1,0 +1,190 @@
+"""Who is root on one node has the cluster's MUNGE key, and can prove to be an agent: that makes him no other node's."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from steward.adapters.messages import report_frame
+from steward.adapters.wire import Gone
+from steward.head.origin import Origins
+from steward.model.health import Finding, Outcome, Severity
+from steward.model.ids import NodeName
+from steward.model.node import Node, NodeBase
+from steward.model.settings.types import AddressRule
+from steward.ports import PortError
+from tests.fakes.hub_bench import HubBench, a_hub, a_machine, hello
+
+HOME, SECOND, ELSEWHERE = "127.0.0.12", "127.0.0.13", "127.0.0.99"
+"""Of n1, of n2, and of nobody."""
+BAD = Finding(check="disk", outcome=Outcome.FAILED, severity=Severity.FATAL, text="gone")
+HOSTS = {"n1": HOME, "n2": SECOND}
+
+
+def a_node(name: str, address: str, *flags: str) -> Node:
+    return Node(name=NodeName(name), base=NodeBase.IDLE, flags=frozenset(flags), address=address)
+
+
+def resolve(name: str) -> frozenset[str]:
+    if name not in HOSTS:
+        raise OSError(f"{name} is not known")
+    return frozenset({HOSTS[name]})
+
+
+def known(*nodes: Node) -> Origins:
+    origins = Origins(resolve)
+    origins.learn({node.name: node for node in nodes}, {})
+    return origins
+
+
+BY_NUMBER = (a_node("n1", HOME), a_node("n2", SECOND))
+BY_NAME = (a_node("n1", "n1"), a_node("n2", "n2"))
+
+
+def tell(story: Callable[[HubBench], Awaitable[None]], *nodes: Node, rule: AddressRule = AddressRule.AUTO) -> None:
+    async def run() -> None:
+        async with a_hub(origins=known(*nodes), addresses=rule) as bench:
+            await story(bench)
+
+    asyncio.run(run())
+
+
+async def is_heard(bench: HubBench, node: str, at: str, **who: str) -> bool:
+    """Whether the head takes what an agent says that speaks as `node` from `at`."""
+    try:
+        channel, _ = await bench.connect(hello(node, **who), at=at)
+        await channel.send(report_frame([BAD], None))
+        await channel.beat(sent=1.0)
+        await channel.receive()
+    except PortError:
+        return False
+    name = NodeName(node)
+    await bench.until("it is heard", lambda: bench.hub.views()[name].findings)
+    return True
+
+
+@pytest.mark.parametrize("nodes", [BY_NUMBER, BY_NAME])
+def test_a_node_cannot_speak_as_another_one(nodes: tuple[Node, ...]) -> None:
+    async def story(bench: HubBench) -> None:
+        await bench.connect(hello("n1"), at=HOME)
+        await bench.connect(hello("n2", "i-2"), at=SECOND)
+        await bench.until_connected("n2")
+        assert not await is_heard(bench, "n2", HOME, instance="i-forged")
+        assert bench.view("n2").incarnation == hello("n2", "i-2").incarnation
+        assert not bench.view("n2").findings
+        assert [(event.kind, event.node) for event in bench.events] == [("agent.refused", "n2")]
+
+    tell(story, *nodes)
+
+
+def test_a_node_cannot_speak_as_one_that_is_away_either() -> None:
+    async def story(bench: HubBench) -> None:
+        await bench.connect(hello("n1"), at=HOME)
+        assert not await is_heard(bench, "n2", HOME)
+        assert NodeName("n2") not in bench.hub.views()
+
+    tell(story, *BY_NAME, rule=AddressRule.AUTO)
+
+
+def test_who_is_heard_in_time_keeps_its_name_against_an_address_that_nobody_knows() -> None:
+    async def story(bench: HubBench) -> None:
+        await bench.connect(hello("n2", "i-2"), at=SECOND)
+        await bench.until_connected("n2")
+        for _ in range(3):
+            assert not await is_heard(bench, "n2", ELSEWHERE, instance="i-2")
+        assert [event.kind for event in bench.events] == ["agent.refused"]
+
+    tell(story, *BY_NUMBER)
+
+
+def test_who_took_a_silent_nodes_name_from_elsewhere_loses_it_to_the_node_at_home() -> None:
+    async def story(bench: HubBench) -> None:
+        own, _ = await bench.connect(hello("n2", "i-2"), at=SECOND)
+        await bench.until_connected("n2")
+        own.close()
+        await bench.until("it is lost", lambda: not bench.view("n2").connected)
+        assert await is_heard(bench, "n2", ELSEWHERE, instance="i-forged")
+        assert [event.kind for event in bench.events] == ["agent.moved"]
+        assert await is_heard(bench, "n2", SECOND, instance="i-2")
+        assert bench.view("n2").incarnation == hello("n2", "i-2").incarnation
+
+    tell(story, *BY_NUMBER)
+
+
+def test_strictly_an_agent_speaks_from_an_address_of_its_node_only() -> None:
+    async def story(bench: HubBench) -> None:
+        assert not await is_heard(bench, "n2", ELSEWHERE)
+        assert await is_heard(bench, "n2", SECOND)
+        assert await is_heard(bench, "new1", ELSEWHERE), "where a node is nobody knows, nobody is refused"
+
+    tell(story, *BY_NUMBER, rule=AddressRule.STRICT)
+
+
+def test_an_agent_behind_a_second_network_is_heard_and_told_of_by_the_doctor() -> None:
+    async def story(bench: HubBench) -> None:
+        assert await is_heard(bench, "n1", ELSEWHERE)
+        assert await is_heard(bench, "n2", ELSEWHERE)
+        assert bench.hub.strangers() == {"n1", "n2"}
+        assert bench.events == []
+
+    tell(story, *BY_NUMBER)
+
+
+def test_nodes_that_share_an_address_are_all_heard() -> None:
+    async def story(bench: HubBench) -> None:
+        assert await is_heard(bench, "n1", HOME)
+        assert await is_heard(bench, "n2", HOME)
+        assert bench.hub.strangers() == frozenset()
+
+    tell(story, a_node("n1", HOME), a_node("n2", HOME))
+
+
+def test_agents_on_the_heads_own_host_are_heard_whatever_slurm_calls_their_address() -> None:
+    async def story(bench: HubBench) -> None:
+        assert await is_heard(bench, "n1", "127.0.0.1")
+        assert await is_heard(bench, "n2", "127.0.0.1")
+
+    tell(story, *BY_NUMBER, rule=AddressRule.STRICT)
+
+
+def test_a_new_machine_may_have_the_address_of_a_node_that_is_off() -> None:
+    async def story(bench: HubBench) -> None:
+        assert await is_heard(bench, "n2", HOME)
+
+    tell(story, a_node("n1", HOME, "POWERED_DOWN"), a_node("n2", SECOND))
+
+
+def test_a_new_machine_is_at_home_where_its_provider_says() -> None:
+    async def story(bench: HubBench) -> None:
+        machine = a_machine("i-2", "n2", address=ELSEWHERE)
+        bench.origins.learn({node.name: node for node in BY_NUMBER}, {machine.id: machine})
+        assert await is_heard(bench, "n2", ELSEWHERE, instance="i-2")
+
+    tell(story, *BY_NUMBER, rule=AddressRule.STRICT)
+
+
+def test_addresses_that_do_not_count_refuse_nobody() -> None:
+    async def story(bench: HubBench) -> None:
+        await bench.connect(hello("n1"), at=HOME)
+        assert await is_heard(bench, "n2", HOME)
+
+    tell(story, *BY_NUMBER, rule=AddressRule.OFF)
+
+
+def test_an_agent_that_begins_anew_is_heard_at_once() -> None:
+    async def story(bench: HubBench) -> None:
+        old, _ = await bench.connect(hello("n1"), at=HOME)
+        await bench.until_connected("n1")
+        assert await is_heard(bench, "n1", HOME)
+        with pytest.raises(Gone):
+            await old.receive()
+        assert bench.events == []
+
+    tell(story, *BY_NUMBER)
+
+
+def test_a_name_server_that_does_not_answer_keeps_nobody_out() -> None:
+    async def story(bench: HubBench) -> None:
+        assert await is_heard(bench, "n7", ELSEWHERE)
+
+    tell(story, a_node("n7", "n7"), rule=AddressRule.STRICT)
