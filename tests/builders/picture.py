@@ -140,8 +140,9 @@ class Picture:
     def change_job(self, id: int = 7, **fields: Any) -> "Picture":
         return self.see(jobs=changed(self.seen.jobs, JobId(id), lambda job: replace(job, **fields)))
 
-    def opted_in(self, id: int = 7, mode: ResumeMode = ON, uid: int = USER) -> "Picture":
-        word = OptedIn(job=JobId(id), uid=uid, mode=mode, restart=0, at=self.now)
+    def opted_in(self, id: int = 7, mode: ResumeMode = ON, uid: int = USER, by: tuple[str, ...] = ()) -> "Picture":
+        """`by`: the nodes that told so."""
+        word = OptedIn(job=JobId(id), uid=uid, mode=mode, restart=0, at=self.now, told_by=names(*by))
         return self.see(opted_in=(*self.seen.opted_in, word))
 
     def ask(self, kind: AskKind = AskKind.STEP, id: int = 7, node: str = "n1", **fields: Any) -> "Picture":

@@ -72,7 +72,7 @@ class Hearing:
             case "withdraw":
                 self._ring_if(self._asks.withdraw(AskId(text(frame, "id")), link))
             case "opted":
-                self.note_opted(opted_list(frame))
+                self.note_opted(link.node, opted_list(frame))
             case "progress":
                 jobs = progress_of(frame, link.node, self._clock.now())
                 self._ring_if(self._roster.progress_is(link.node, jobs))
@@ -93,7 +93,10 @@ class Hearing:
         """An ask counts from when it reached us: deadlines are on our clock."""
         ask = replace(ask_of(frame, link.node), at=self._clock.now())
         if not self._asks.add(ask, link):
-            log.warning("too many shims wait on this node: told to stop", extra={"node": link.node, "job": ask.job})
+            log.warning(
+                "too many shims wait on this node, or its id is another's: told to stop",
+                extra={"node": link.node, "job": ask.job},
+            )
             link.send(answer_frame(ask.id, Answer.STOP, frozenset()))
         self._ring()
 
@@ -103,9 +106,10 @@ class Hearing:
             self._roster.has_told(node, piece.name)
             self._ring()
 
-    def note_opted(self, opted: tuple[OptedIn, ...]) -> None:
+    def note_opted(self, node: NodeName, opted: tuple[OptedIn, ...]) -> None:
         """What an agent says of jobs that opted in, in a frame or as it connects."""
-        news = [self._opted.add(replace(one, at=self._clock.now())) for one in opted]
+        now, told_by = self._clock.now(), frozenset({node})
+        news = [self._opted.add(replace(one, at=now, told_by=told_by)) for one in opted]
         self._ring_if(any(news))
 
     def _ring_if(self, news: bool) -> None:

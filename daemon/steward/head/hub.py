@@ -239,7 +239,7 @@ class Hub:
         if before is not None:
             before.close("its agent connected anew")
         self._wheel.add(link, link.heard + link.late_after_s)
-        self._hearing.note_opted(hello.opted)
+        self._hearing.note_opted(hello.node, hello.opted)
         log.info("agent connected", extra={"node": hello.node, "instance": hello.incarnation.instance})
         self._ring()
 

@@ -1,8 +1,9 @@
 """What agents have told of jobs: shims that wait, and jobs that opted in. Both bounded."""
 
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter, defaultdict
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from steward.model.ask import Ask, OptedIn
@@ -15,7 +16,12 @@ MAX_ASKS_PER_NODE = 512
 MAX_ASKS_OF_USER = 64
 """On one node: the asks of one user leave room for those of the others."""
 MAX_OPTED = 200_000
+MAX_TOLD_BY = 8
+"""So many nodes are known to have told of a job: all of a large one do."""
 _OPTED_KEPT_S = 600.0
+
+_Word = tuple[JobId, int, str, int]
+"""Job, user, mode, run."""
 
 
 class Asks(Generic[L]):
@@ -31,11 +37,11 @@ class Asks(Generic[L]):
             return tuple(ask for ask, _ in self._asks.values())
 
     def add(self, ask: Ask, link: L) -> bool:
-        """False when the node, or the user there, has too many already; the same id again moves to the new
-        connection."""
+        """False when the node, or the user there, has too many already, or another node asks by that id; the same id
+        again moves to the node's new connection."""
         with self._lock:
             known = self._asks.get(ask.id)
-            if known is None and self._is_full(ask):
+            if self._is_full(ask) if known is None else known[0].node != ask.node:
                 return False
             if known is None:
                 self._count.update((ask.node, (ask.node, ask.uid)))
@@ -76,34 +82,52 @@ class Asks(Generic[L]):
 
 
 class Opted:
-    """Jobs that opted in, each as told last, by each user who called it his. Thread-safe.
+    """Jobs that opted in, in the words of each user who called it his, with the nodes that told of each. Thread-safe.
 
-    On a node where a job is not known any user may call it his own: that must not hide its owner's word."""
+    On a node where a job is not known any user may call it his own, and a node may lie: that must not hide its owner's
+    word. When the book is full, the oldest that only one node told of goes first, of the node that told most."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._jobs: OrderedDict[tuple[JobId, int], OptedIn] = OrderedDict()
+        self._words: dict[_Word, OptedIn] = {}
+        self._shares: defaultdict[NodeName | None, dict[_Word, None]] = defaultdict(dict)
+        """Of each node what it alone told; None: what several did."""
 
     def all(self) -> tuple[OptedIn, ...]:
         with self._lock:
-            return tuple(self._jobs.values())
+            return tuple(self._words.values())
 
     def add(self, opted: OptedIn) -> bool:
         """False when it says nothing new."""
         with self._lock:
-            key = (opted.job, opted.uid)
-            known = self._jobs.get(key)
-            if known is not None and known.mode == opted.mode and known.restart >= opted.restart:
-                return False
-            self._jobs[key] = opted
-            self._jobs.move_to_end(key)
-            if len(self._jobs) > MAX_OPTED:
-                self._jobs.popitem(last=False)
+            word = (opted.job, opted.uid, opted.mode.text, opted.restart)
+            known = self._words.get(word)
+            if known is not None:
+                told_by = known.told_by | opted.told_by
+                if told_by == known.told_by or len(told_by) > MAX_TOLD_BY:
+                    return False
+                self._remove(word)
+                opted = replace(known, told_by=told_by)
+            self._words[word] = opted
+            self._shares[_share(opted)][word] = None
+            if len(self._words) > MAX_OPTED:
+                fullest = max(self._shares.values(), key=lambda words: len(words))
+                self._remove(next(iter(fullest)))
             return True
 
     def forget(self, known: Collection[JobId], now: float) -> None:
         """Drop what was told a while ago of jobs that Slurm does not know (any more)."""
         with self._lock:
-            for key, opted in list(self._jobs.items()):
+            for word, opted in list(self._words.items()):
                 if opted.job not in known and opted.at < now - _OPTED_KEPT_S:
-                    del self._jobs[key]
+                    self._remove(word)
+
+    def _remove(self, word: _Word) -> None:
+        share = _share(self._words.pop(word))
+        del self._shares[share][word]
+        if not self._shares[share]:
+            del self._shares[share]
+
+
+def _share(opted: OptedIn) -> NodeName | None:
+    return next(iter(opted.told_by)) if len(opted.told_by) == 1 else None

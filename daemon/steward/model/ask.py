@@ -46,10 +46,14 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptedIn:
-    """An agent's word that a job with the option runs on its node (told by slurmstepd as root)."""
+    """An agent's word that a job with the option runs on its node (told by slurmstepd as root).
+
+    `told_by`: nodes that said so, at the head; empty: not known.
+    """
 
     job: JobId
     uid: int
     mode: ResumeMode
     restart: int
     at: float
+    told_by: frozenset[NodeName] = frozenset()

@@ -59,6 +59,8 @@ class Job:
     priority: int = 0
     """Slurm's; 0: held, or not known."""
     nice: int = 0
+    submit_host: str = ""
+    """Where its user submitted it, as that host calls itself; empty: not told (Slurm 22.05)."""
     expedited: bool = False
     """Submitted with `--requeue=expedite` (Slurm 25.11): Slurm starts it again before every other job, and keeps its
     nodes for it."""

@@ -16,6 +16,7 @@ from steward.policy.draft import Draft
 from steward.policy.evidence import held_by, may_still_turn_up
 from steward.policy.failure import Failure, Kind, asked
 from steward.policy.rulings import keep_ruling, requeue, requeue_by, standing_promise
+from steward.policy.whereabouts import may_ask
 
 ANSWER_AGAIN_S = 2.0
 LEAVE_S = 3.0
@@ -42,7 +43,9 @@ def _answer(ask: Ask, draft: Draft) -> None:
         return
     prior = next((a for a in mem.attempts if a.decided_for == ask.id), None)
     if ask.uid not in (0, job.user_id):
-        _send_away(ask, job, draft)
+        _send_away(ask, f"uid {ask.uid} asked for a job of uid {job.user_id}", draft)
+    elif not may_ask(ask, job, draft):
+        _send_away(ask, f"{ask.node} asked for a job that it does not have", draft)
     elif not ask.mode.on or not draft.want.resume.enabled:
         _stop(ask, Why(rule="ask.off", text="auto-resume is off for it"), draft)
     elif not job.is_active and not job.is_pending:
@@ -70,9 +73,8 @@ def _why_unknown(job: Job | None) -> str:
     return "the job did not ask to be resumed"
 
 
-def _send_away(ask: Ask, job: Job, draft: Draft) -> None:
+def _send_away(ask: Ask, text: str, draft: Draft) -> None:
     """Somebody else's ask: no word on the job, which remembers nothing of it."""
-    text = f"uid {ask.uid} asked for a job of uid {job.user_id}"
     draft.tell("ask.foreign", text, once=f"uid:{ask.id}", level=Level.WARNING, node=ask.node, job=ask.job)
     _tell(ask, Answer.STOP, Why(rule="ask.foreign", text=text), draft)
 

@@ -236,7 +236,8 @@ def _exits(ask: Ask, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Ta
     """Tasks of what failed: those of the step, or of any step that ended shortly before the script."""
     retried = last_retry(mem)
     since = max(failed_at - EXITS_S, retried.at if retried else 0.0)
-    told = {exit for view in draft.seen.agents.values() for exit in view.exits if exit.job == ask.job}
+    views = (draft.seen.agents[node] for node in mem.nodes | mem.parts if node in draft.seen.agents)
+    told = {exit for view in views for exit in view.exits if exit.job == ask.job}
     mine = [e for e in told if e.restart == mem.restarts and (ask.kind is AskKind.BATCH or e.step == ask.step)]
     return tuple(sorted((e for e in mine if e.at >= since), key=lambda e: (e.at, e.step, e.node, e.task)))
 

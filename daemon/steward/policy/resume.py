@@ -20,6 +20,7 @@ from steward.policy.progress import note_saved
 from steward.policy.resume_default import default_for
 from steward.policy.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
 from steward.policy.time_limit import signal_before_limit
+from steward.policy.whereabouts import may_ask, words_that_count
 
 SHIM_SPEAKS_S = 15.0
 """After a job's start its shim has told of the job's wish, or there is none."""
@@ -32,13 +33,14 @@ def remember_jobs(draft: Draft) -> None:
     site opts in; nobody else's."""
     if not draft.want.resume.enabled:
         return
-    for word in sorted(draft.seen.opted_in, key=lambda w: (w.job, w.at)):
+    for word in sorted(words_that_count(draft), key=lambda w: (w.job, w.at)):
         if word.mode.on:
             _remember(word.job, word.uid, word.mode, word.restart, draft)
         else:
             _respect_refusal(word, draft)
     for ask in sorted(draft.seen.asks, key=lambda a: a.id):
-        if ask.mode.on:
+        job = draft.seen.jobs.get(ask.job)
+        if ask.mode.on and job is not None and may_ask(ask, job, draft):
             _remember(ask.job, ask.uid, ask.mode, ask.restart, draft)
     if draft.want.resume.defaults:
         _remember_by_default(draft)

@@ -7,11 +7,12 @@ from steward.model.slot import Purpose
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.slot_scene import SlotScene
+from steward.policy.whereabouts import words_that_count
 
 
 def opted_in_jobs(node: NodeName, draft: Draft) -> list[JobId]:
     """Running jobs on the node that asked to be resumed, by their own user's word."""
-    told = {word.job for word in draft.seen.opted_in if word.mode.on and _is_by_its_user(word, draft)}
+    told = {word.job for word in words_that_count(draft) if word.mode.on and _is_by_its_user(word, draft)}
     told |= {id for id, mem in draft.jobs.items() if mem.ended is None}
     running = (draft.seen.jobs[id] for id in sorted(told) if id in draft.seen.jobs)
     return [job.id for job in running if job.is_active and node in job.nodes]

@@ -33,7 +33,7 @@ def a_job(**changes: Any) -> Any:
     values: dict[str, Any] = dict.fromkeys(
         ("batch_host", "excluded_nodes", "array_id", "array_task_id", "array_tasks_waiting", "heterogeneous_id",
          "account", "end_time", "admin_comment", "allocated_nodes", "exit_code", "exit_code_signal",
-         "qos", "time_limit", "reservation", "priority", "nice")
+         "qos", "time_limit", "reservation", "priority", "nice", "submit_host")
     )  # fmt: skip
     values |= {"id": 7, "name": "train", "state": "RUNNING", "user_id": 0, "state_reason": None, "is_batch_job": True}
     values |= {"requeue_count": 2, "is_requeueable": True, "partition": "main", "num_nodes": 2, "submit_time": 1}

@@ -106,6 +106,7 @@ def job(found: Any) -> Job:
         reservation=found.reservation or "",
         priority=found.priority or 0,
         nice=found.nice or 0,
+        submit_host=_text(found, "submit_host"),
     )
 
 

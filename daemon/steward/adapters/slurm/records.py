@@ -151,6 +151,7 @@ def _job(record: Json) -> Job:
         reservation=_text(record["resv_name"]),
         priority=_number(record["priority"]) or 0,
         nice=_signed(_number(record["nice"]) or 0),
+        submit_host=_text(record.get("allocating_node")),
         expedited="EXPEDITED_REQUEUE" in _words(record.get("flags")),
     )
 
