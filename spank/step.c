@@ -13,6 +13,7 @@
 
 #include "agent.h"
 #include "attempt.h"
+#include "dead_step.h"
 #include "exclude.h"
 #include "relay.h"
 #include "submit.h"
@@ -174,10 +175,21 @@ static bool _prepare_next(struct supervisor *self)
 	return true;
 }
 
+/* What a node that was left out has left behind is not to keep the script's
+ * next srun from starting. */
+static void _clear_away(const struct supervisor *self)
+{
+	if (self->exclude[0])
+		dead_step_end(self->ask.job);
+}
+
 static void _run(struct supervisor *self)
 {
 	while (_attempt(self)) {
-		if (!_may_go_on(self) || !_prepare_next(self))
+		bool goes_on = _may_go_on(self) && _prepare_next(self);
+
+		_clear_away(self);
+		if (!goes_on)
 			_leave(self->ask.status);
 	}
 	/* A step that has run once ends as it ended, whatever failed since. */

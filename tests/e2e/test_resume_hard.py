@@ -74,3 +74,23 @@ def test_a_fault_in_the_middle_of_a_resume_and_an_admin_who_drains_meanwhile(sto
     goes_well(story, job)
     assert story.node_field(idle, "Reason").startswith("ann: new fan")
     assert "DRAIN" in story.node_state(idle)
+
+
+def test_after_a_retry_in_place_the_scripts_next_step_starts_though_the_dead_node_was_the_first_ones_last(
+    story: Story,
+) -> None:
+    """The others had ended when the frozen node was found out: Slurm before 23.11 keeps such a step for ever."""
+    where = f"echo $SLURMD_NODENAME ${{STEWARD_ATTEMPT:-1}} >>{story.dir}/attempts"
+    fail = f"while [ ! -e {story.dir}/die ]; do sleep 0.05; done; exit 1"
+    task = story.script("task.sh", f"{where}\n[ $STEWARD_ATTEMPT = 1 ] || exit 0\n{fail}\n")
+    script = story.script("train.sh", f"srun -N3 -n3 bash {task}; srun -N3 -n3 --gres=gpu:8 true\n")
+    job = story.submit(script, "--auto-resume=1", "-N4", "--no-kill", "--exclusive", "--gres=gpu:8")
+    story.wait("three tasks run", lambda: len(story.lines("attempts")) == 3)
+    victim = next(line.split()[0] for line in story.lines("attempts") if story.job(job).batch_host not in line)
+
+    hurt_at = story.hurt(FaultKind.FREEZE_NODE, victim)
+    (story.dir / "die").touch()
+
+    assert story.wait_end(job, 60.0).state == "COMPLETED"
+    assert (story.job(job).restarts, len(story.lines("attempts"))) == (0, 6)
+    story.wait_case(victim, "closed", since=hurt_at)
