@@ -164,7 +164,11 @@ static bool _child_has_it(const struct relay *relay,
 	if (arrival->code == SI_KERNEL)
 		return !relay->own_group;
 	/* With "exec srun" we are the script: it may be for us alone. */
-	return !relay->parent_is_stepd && _is_stepd(arrival->sender);
+	if (relay->parent_is_stepd || !_is_stepd(arrival->sender))
+		return false;
+	/* To our group alone ("scancel --full"), or to every process of the job
+	 * (linuxproc): TERM and CONT do no harm twice, a late stop would. */
+	return !relay->own_group || arrival->signo == SIGTSTP;
 }
 
 /* Stop as if never caught; returns when continued. */

@@ -3,9 +3,9 @@
  *
  * srun takes two interrupts within a second as "kill it", so none may arrive
  * twice. A signal from the terminal's keys reaches every process of the
- * foreground group, one from slurmstepd every process of the job: those the
- * child has already. All others were meant for "the srun that the user sees",
- * which is the supervisor, and are passed on.
+ * foreground group, one from slurmstepd the script's group: those the child has
+ * already when it is in that group. All others were meant for "the srun that
+ * the user sees", which is the supervisor, and are passed on.
  */
 #ifndef STEWARD_RELAY_H
 #define STEWARD_RELAY_H

@@ -265,6 +265,18 @@ class Signals(ShimTest):
     def test_the_child_has_a_group_of_its_own_without_a_terminal(self) -> None:
         assert "group=own" in self.run_slurm("srun", ON, "print")[1]
 
+    def test_what_slurmstepd_sends_to_the_scripts_group_reaches_the_step_once(self) -> None:
+        stepd = self.folder / "slurmstepd"
+        stepd.write_text('#!/bin/bash\nfor signo; do kill -$signo -- -$GROUP; sleep 0.2; done\n')
+        stepd.chmod(0o755)
+        process = self.start(["srun", ON, "signals"])
+        assert process.stdout
+        ready(process.stdout)
+        subprocess.run([stepd, "USR2", "INT", "TERM"], env={"GROUP": str(process.pid)}, check=True)
+        output, _ = process.communicate(timeout=DEADLINE_S)
+        sent = (signal.SIGUSR2, signal.SIGINT, signal.SIGTERM)
+        assert sorted(output.splitlines()) == sorted(f"got {int(signo)}" for signo in sent)
+
     def test_an_interrupt_while_the_agent_thinks_ends_it_with_the_true_status(self) -> None:
         agent = self.agent("wait,wait,wait,wait,retry")
         process = self.start(["srun", ON, "exit=6"])
