@@ -1,24 +1,25 @@
-"""What a setup says: all of it in the node's own log, a bounded harmless part for the head, the last lines kept."""
+"""What a setup says: scripts into a file of their own; from there all of it to the node's log, a bounded harmless part
+for the head, and the last lines for the report."""
 
 import time
 from collections import deque
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 
 from steward.adapters.setup_messages import MAX_LINE, MAX_LINES, MAX_LOG
+from steward.lifecycle.node_log import MAX_NODE_LOG, NodeLog, opened
 from steward.model.text import printable
 from steward.ports import Permanent
 
-MAX_NODE_LOG = 64 << 20
-"""Bytes that one setup may add to the node's log."""
-_FOR_ADMINS = 0o640
-"""Scripts print passwords and keys."""
 _CHUNK = 1 << 20
-_MARK = " [Steward] "
 _CUT = b"\n[the rest is in the log on the node]\n"
 _DROPPED = b"\r\0"
 _HARMLESS = bytes(byte if 32 <= byte < 127 or byte in b"\n\t" else ord("?") for byte in range(256))
+
+
+def scripts_log(log: Path) -> Path:
+    """Beside the node's log: what scripts print, and nothing else."""
+    return log.with_name(f"{log.stem}.scripts{log.suffix}")
 
 
 class Output:
@@ -27,11 +28,8 @@ class Output:
     def __init__(self, log: Path, copy: Path) -> None:
         """Raises Permanent when the node's log cannot be written."""
         try:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.touch(_FOR_ADMINS)
-            log.chmod(log.stat().st_mode & _FOR_ADMINS)
-            self.file: IO[bytes] = log.open("ab", buffering=0)
-            self._reader = log.open("rb", buffering=0)
+            self._log = NodeLog(log)
+            self.file, self._reader = opened(scripts_log(log))
             self._copy = copy.open("ab", buffering=0)
         except OSError as error:
             raise Permanent(f"cannot write {error.filename}: {error.strerror}; correct agent.setup_log") from error
@@ -46,7 +44,7 @@ class Output:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for file in (self.file, self._reader, self._copy):
+        for file in (self.file, self._reader, self._copy, self._log):
             file.close()
 
     @property
@@ -59,21 +57,23 @@ class Output:
         """A line of the runner itself."""
         self.follow()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        own = f"{stamp} [Steward] {printable(line, 1000)}"
+        self._log.say(own)
         begin = "\n" if self._tail else ""
-        self.file.write(f"{begin}{stamp}{_MARK}{printable(line, 1000)}\n".encode("ascii"))
-        self.follow()
+        self._pass_on(f"{begin}{own}\n".encode("ascii"))
 
     def follow(self) -> None:
-        """Take in what was written since; afterwards the node's log is within its bound."""
+        """Take in what was written since; afterwards what scripts print is within its bound."""
         size = self._size()
         if size < self._read_to:  # rotated by truncation
             self._begin = self._read_to = 0
-        if size - self._read_to > 2 * _CHUNK:  # faster than we: it is in the node's log, or beyond its bound
+        if size - self._read_to > 2 * _CHUNK:  # faster than we: it is in the scripts' log, or beyond its bound
             self._read_to = size - _CHUNK
         while self._read_to < size and (chunk := self._read(min(_CHUNK, size - self._read_to))):
             self._take(chunk)
         if self._size() > self._begin + MAX_NODE_LOG:
             self._cut()
+        self._log.follow()
 
     def _cut(self) -> None:
         """To the bound. Programs may be writing: what came since the last look is read right before it goes."""
@@ -91,12 +91,13 @@ class Output:
         return chunk
 
     def _take(self, chunk: bytes) -> None:
+        self._log.add(chunk)
         text = chunk.translate(_HARMLESS, _DROPPED)
         self._pass_on(text)
         *lines, self._tail = (self._tail + text).split(b"\n")
         self._tail = self._tail[-4 * MAX_LINE :]
         told = [printable(line.decode("ascii"), MAX_LINE) for line in lines]
-        self._lines.extend(line for line in told if line.strip() and _MARK not in line)
+        self._lines.extend(line for line in told if line.strip())
 
     def _pass_on(self, text: bytes) -> None:
         room = MAX_LOG - len(_CUT) - self._copied

@@ -11,7 +11,8 @@ from steward.adapters.fetch.digest import digest
 from steward.adapters.proc import look
 from steward.adapters.setup_dir import SetupDir
 from steward.adapters.setup_messages import MAX_LOG
-from steward.lifecycle.output import MAX_NODE_LOG
+from steward.lifecycle.node_log import MAX_NODE_LOG
+from steward.lifecycle.output import scripts_log
 from steward.model.setup import SetupState
 from tests.fakes.setups import NodeDisk
 from tests.fakes.until import until
@@ -111,9 +112,10 @@ def test_a_daemon_that_a_script_starts_lives_on_and_may_write(disk: NodeDisk) ->
     disk.script("(while true; do echo still here; sleep 0.05; done) & echo $! > pid\n")
     assert disk.run(disk.order()).state is SetupState.SUCCEEDED
     pid = int((disk.root / "scripts/pid").read_text())
-    size = disk.here.log.stat().st_size
+    said = scripts_log(disk.here.log)
+    size = said.stat().st_size
     try:
-        until("it goes on writing", lambda: disk.here.log.stat().st_size > size)
+        until("it goes on writing", lambda: said.stat().st_size > size)
         seen = look(pid)
         assert seen is not None
         assert not seen.dead
@@ -127,6 +129,7 @@ def test_endless_output_is_bounded_on_the_node_and_for_the_head(disk: NodeDisk) 
     assert report.lines[-1] == "the end"
     assert all(len(line) <= 200 for line in report.lines)
     assert disk.here.log.stat().st_size <= MAX_NODE_LOG + 1000
+    assert scripts_log(disk.here.log).stat().st_size <= MAX_NODE_LOG
     sent = SetupDir(disk.root, "t1").output.read_text()
     assert len(sent) <= MAX_LOG
     assert sent.endswith("[the rest is in the log on the node]\n")
