@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from botocore.exceptions import ClientError
@@ -112,6 +114,16 @@ def test_an_error_is_told_in_header_and_body(aws: AwsBench) -> None:
 def test_a_body_that_is_too_long_is_refused_before_anything_else(aws: AwsBench) -> None:
     answer = post(aws, b" " * (1 << 20) + b" ", {})
     assert (answer.status_code, answer.json()["__type"]) == (413, "RequestEntityTooLargeException")
+
+
+def test_a_length_that_is_too_much_is_refused_before_anything_of_the_body_comes(aws: AwsBench) -> None:
+    where = urlsplit(aws.url)
+    connection = HTTPConnection(where.hostname or "", where.port, timeout=20)
+    connection.putrequest("POST", "/")
+    connection.putheader("Content-Length", str(10**12))
+    connection.endheaders()
+    assert connection.getresponse().status == 413
+    connection.close()
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"MaxResults": NaN}', b"\xff"])

@@ -51,3 +51,11 @@ def test_a_body_that_does_not_end_is_refused(pieces: tuple[Piece, ...], status: 
     with pytest.raises(HTTPException) as refused:
         read(*pieces)
     assert refused.value.status_code == status
+
+
+@pytest.mark.parametrize("length", ["65537", "9" * 30])
+def test_a_length_that_is_too_much_is_answered_before_anything_comes(length: str) -> None:
+    request = Request({"type": "http", "method": "POST", "headers": [(b"content-length", length.encode())]}, sending())
+    with pytest.raises(HTTPException) as refused:
+        asyncio.run(read_body(request, within_s=600.0))
+    assert refused.value.status_code == 413

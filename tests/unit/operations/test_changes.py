@@ -298,3 +298,12 @@ def test_ninety_nine_nodes_can_be_deleted_in_one_call_and_a_hundred_cannot() -> 
     found = operations.call("BatchDeleteClusterNodes", ClusterName="ml-cluster", NodeIds=[*ids[:98], "i-00000000"])
     assert (len(found["Successful"]), [one["Code"] for one in found["Failed"]]) == (98, ["NodeIdNotFound"])
     assert operations.memory.groups["workers"].goal.target == 22
+
+
+@pytest.mark.parametrize("key", ["aws:cloudformation:stack-name", "AWS:x"])
+def test_tag_keys_that_aws_keeps_for_itself_are_refused(key: str) -> None:
+    tags = [{"Key": key, "Value": "1"}]
+    code, text = operations_on(an_api_cluster()).refused("AddTags", ResourceArn=ARN, Tags=tags)
+    assert code == "ValidationException"
+    assert f"begin with aws: are reserved: {key}" in text
+    assert refused(CONTROLLER, a_group(), Tags=tags)[0] == "ValidationException"

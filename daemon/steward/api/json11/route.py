@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from steward.api.audit import Audit
+from steward.api.body import is_declared_longer
 from steward.api.identify import Door
 from steward.api.json11 import document, validate
 from steward.api.json11.errors import ApiError, Code
@@ -82,10 +83,13 @@ class Json11:
 
     async def _body(self, request: Request) -> bytes:
         body = bytearray()
+        too_long = ApiError(Code.TOO_LARGE, f"The body has more than {self._max_body_bytes} bytes.")
+        if is_declared_longer(request, self._max_body_bytes):
+            raise too_long
         async for chunk in request.stream():
             body += chunk
             if len(body) > self._max_body_bytes:
-                raise ApiError(Code.TOO_LARGE, f"The body has more than {self._max_body_bytes} bytes.")
+                raise too_long
         return bytes(body)
 
     def _answer(self, received: Received) -> dict[str, Any] | None:
