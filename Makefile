@@ -11,7 +11,7 @@ JUNIT = --junitxml=$(RESULTS)/$@.xml
 MAIN := --stories main
 AGAIN := -p tests.e2e.flaky --reruns 1
 E2E := $(PYTEST) tests/e2e $(AGAIN)
-UNIT := $(PYTEST) tests/unit tests/property tests/architecture tests/chaos
+UNIT := $(PYTEST) -n 2 --dist worksteal tests/unit tests/property tests/architecture tests/chaos
 SLURM := 22.05
 NEWER_SLURMS := 24.11 26.05
 ARGS ?=
@@ -60,7 +60,7 @@ unit-all:       ## all of them
 	$(UNIT) $(JUNIT) $(ARGS)
 
 contract:       ## each port's promises, held by its fake and by the real thing
-	$(PYTEST) tests/contract $(JUNIT) $(ARGS)
+	$(PYTEST) -n 2 --dist loadfile tests/contract $(JUNIT) $(ARGS)
 
 e2e-main: shim  ## the main stories on the local test bed, two clusters at a time
 	$(E2E) -n 2 --dist loadgroup --backend local $(MAIN) $(JUNIT) $(ARGS)

@@ -11,6 +11,7 @@ from tests.chaos.matrix import PAGE, rows, run_row, sample
 CELLS = sample()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("flow", "step", "column"),
     [pytest.param(*cell, id=f"{cell[0]}, {cell[1]}, {cell[2].name}") for cell in CELLS],

@@ -25,6 +25,7 @@ MUTANTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mutant", "flow", "step", "column"), MUTANTS, ids=lambda v: getattr(v, "__name__", None))
 def test_a_head_that_breaks_a_rule_makes_the_matrix_red(
     mutant: Callable[[Bench], Bench], flow: str, step: str, column: str

@@ -10,6 +10,7 @@ from tests.chaos.random_run import LENGTH, broken_by, shortest
 N2 = NodeName("n2")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(1))
 def test_a_random_story_breaks_nothing(seed: int) -> None:
     assert broken_by(story(seed, LENGTH)) == []
@@ -24,6 +25,7 @@ def test_shrinking_leaves_only_what_is_needed() -> None:
     assert shortest(list(range(50)), lambda some: {3, 41} <= set(some)) == [3, 41]
 
 
+@pytest.mark.long
 def test_a_broken_head_is_found_out_and_the_story_shrunk_to_what_it_takes() -> None:
     calm = [Operation(0.3, "submit", N2), Operation(0.3, "scontrol fails", N2)]
     told = [*calm, Operation(1.0, "degraded", N2), *calm]

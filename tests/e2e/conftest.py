@@ -55,6 +55,18 @@ TOLD_ONCE = (
 )
 """Stories that are the same on both beds, on the docker bed only with `--everywhere`. The reverse is the mark
 `once`."""
+MAIN = (
+    "test_capacity_create",
+    "test_crash",
+    "test_decisions",
+    "test_gate",
+    "test_health_kernel",
+    "test_ladder",
+    "test_resume.py",
+    "test_safety",
+)
+"""What `--stories main` tells: a node dies under a job, wrong decisions that are not made, the head is killed, a check
+finds a fault, a repair, a cluster comes and its partitions open."""
 BEDS = ("bed", "groups_bed", "health_bed")
 """The clusters of the whole session. Stories are told in this order of theirs, so that each is brought up once and one
 is up at a time: idle ones take a core's share from the one that is looked at."""
@@ -176,6 +188,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """What only one backend can do is tested there only; and so is, to save time, what is the same story on both."""
     once = () if config.getoption("--everywhere") else TOLD_ONCE
     name, backend = collection_path.name, config.getoption("--backend")
+    if config.getoption("--stories") == "main" and name.startswith("test_") and not name.startswith(MAIN):
+        return True
     if name.startswith("test_docker"):
         return None if backend == "docker" else True
     return True if backend == "docker" and name.startswith((*ONLY_LOCAL, *once)) else None

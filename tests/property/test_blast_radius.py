@@ -175,6 +175,7 @@ def test_a_cause_that_creeps_over_the_cluster_is_stopped_by_the_breaker_of_its_c
     assert len(watch(head).touched) == 20
 
 
+@pytest.mark.long
 def test_twenty_faults_of_their_own_in_an_hour_are_all_repaired_within_the_caps() -> None:
     head = a_big_head()
     for number, node in enumerate(names(20)):

@@ -3,6 +3,7 @@ those of others, and no job loses its own place in the queue."""
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
 from steward.model.reservation import Reservation
@@ -28,6 +29,7 @@ def a_full_head() -> Head:
     return head
 
 
+@pytest.mark.long
 @settings(
     max_examples=8,
     suppress_health_check=list(HealthCheck),

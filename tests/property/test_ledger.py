@@ -45,6 +45,7 @@ def test_whatever_befalls_a_cluster_every_jobs_time_is_accounted_for(story: list
     is_lawful(runs_of(head), head.world.now)
 
 
+@pytest.mark.long
 def test_a_head_killed_at_any_point_has_each_run_once_as_slurm_ran_it() -> None:
     """A node of a job dies. Where and by which decision it goes on may differ from kill to kill."""
     story = [blow("kill", "n3")]

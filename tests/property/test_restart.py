@@ -104,6 +104,7 @@ def _end(head: Head) -> End:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__.strip("_"))
 def test_a_head_killed_at_any_journal_point_comes_to_the_same_end(fault: Callable[[Head], None]) -> None:
     before = a_head(works_s=8.0).point

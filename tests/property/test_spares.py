@@ -108,6 +108,7 @@ def _end(head: Head) -> tuple[object, ...]:
     return in_service, restless(head), _unfinished(head), dict(machines.loans), machines.made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [_kill, _xid_reboot, _refused], ids=lambda fault: fault.__name__.strip("_"))
 def test_a_head_killed_at_any_journal_point_comes_to_the_same_end(fault: Callable[[Head], None]) -> None:
     before = a_site_head(spares=1, works_s=8.0).point
