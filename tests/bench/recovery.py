@@ -19,6 +19,7 @@ from rich.console import Console
 
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec
+from steward.testbed.ending import stoppable, take_down
 from steward.testbed.ready import open_cases
 from steward.testbed.reset import reset
 from steward.testbed.wait import NotInTime, wait_until_empty
@@ -84,11 +85,12 @@ def new_dir() -> Path:
 
 def with_bed(spec: BedSpec, measure: Callable[[Bed], Found]) -> Found:
     bed = beds.make(spec)
-    try:
-        bed.up(say)
-        return measure(bed)
-    finally:
-        bed.down()
+    with stoppable():
+        try:
+            bed.up(say)
+            return measure(bed)
+        finally:
+            take_down(bed, say)
 
 
 def runs_of(bed: Bed, scenarios: Sequence[Scenario], runs: int) -> list[Sample]:

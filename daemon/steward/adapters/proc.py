@@ -21,11 +21,13 @@ class Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One look at a process. A zombie is `dead`: it runs nothing any more and only waits to be collected."""
+    """One look at a process. A zombie is `dead`: it runs nothing any more and only waits to be collected. `ticks`: what
+    it has had of the processor, in clock ticks."""
 
     process: Process
     parent: int
     state: str
+    ticks: int = 0
 
     @property
     def dead(self) -> bool:
@@ -44,7 +46,12 @@ def look(pid: int) -> Seen | None:
         return None
     # The command is in parentheses and may hold anything, a `)` too; what follows the last one is plain.
     fields = stat.rpartition(")")[2].split()
-    return Seen(process=Process(pid=pid, started=int(fields[19])), parent=int(fields[1]), state=fields[0])
+    return Seen(
+        process=Process(pid=pid, started=int(fields[19])),
+        parent=int(fields[1]),
+        state=fields[0],
+        ticks=int(fields[11]) + int(fields[12]),
+    )
 
 
 def is_alive(process: Process) -> bool:

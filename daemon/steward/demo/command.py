@@ -14,6 +14,7 @@ from steward.demo.story import NODES, Script, play
 from steward.ports import PortError
 from steward.testbed import beds
 from steward.testbed.bed import Backend, BedError, BedSpec
+from steward.testbed.ending import stoppable, take_down
 
 _WIDTH = 110
 
@@ -33,7 +34,7 @@ def demo(json_file: Path | None, svg: Path | None, backend: str, keep: bool) -> 
     console = wide(Console(record=svg is not None))
     bed = beds.make(spec)
     try:
-        with Screen(console) as screen:
+        with stoppable(), Screen(console) as screen:
             bed.up(lambda line: screen.tell("cluster", line))
             result = play(bed, screen, Script())
     except (BedError, PortError) as error:
@@ -42,7 +43,7 @@ def demo(json_file: Path | None, svg: Path | None, backend: str, keep: bool) -> 
         if keep:
             console.print(f"still up: export STEWARD_TESTBED={spec.dir}; later: steward testbed down")
         else:
-            bed.down()
+            take_down(bed, lambda line: console.print(line))
     _tell(console, result)
     if json_file:
         json_file.write_text(json.dumps(as_json(result), indent=2) + "\n")

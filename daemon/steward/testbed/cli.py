@@ -14,6 +14,7 @@ import click
 
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedError, BedSpec, BedStatus
+from steward.testbed.ending import stoppable, take_down
 from steward.testbed.faults import SHAPES, FaultKind, fault
 
 P = ParamSpec("P")
@@ -93,12 +94,13 @@ def up(
         settings=over,
     )
     bed = beds.make(spec)
-    try:
-        bed.up(_say)
-    except BaseException:
-        _say(f"taking down what is there of {spec.dir}")
-        bed.down()
-        raise
+    with stoppable():
+        try:
+            bed.up(_say)
+        except BaseException:
+            _say(f"taking down what is there of {spec.dir}")
+            take_down(bed, _say)
+            raise
     for name, value in bed.env.items():
         click.echo(f"export {name}={shlex.quote(value)}")
 

@@ -41,7 +41,7 @@ class Controller:
         # --force: directories below /tmp count as unsafe for munged, and ours are created and owned by us alone.
         options = [f"--{name}={value}" for name, value in flags.items()]
         self._start("munged", [find_program("munged"), "--foreground", "--force", *options], {})
-        self._await("munged", lambda: _accepts_unix(layout.munge_socket))
+        self._await("munged", f"answers on {layout.munge_socket}", lambda: _accepts_unix(layout.munge_socket))
 
     def start(self, services: Mapping[str, Address]) -> None:
         """Start slurmctld and stewardd, those of them that are named; returns when each listens on its address."""
@@ -58,7 +58,7 @@ class Controller:
             (self._layout.controller / name).mkdir(exist_ok=True)
             self._start(name, *programs[name])
         for name, where in services.items():
-            self._await(name, partial(_accepts, where))
+            self._await(name, f"listens on {where[0]}:{where[1]}", partial(_accepts, where))
 
     def running(self, name: str) -> Process | None:
         machine = self._machine(name)
@@ -123,14 +123,27 @@ class Controller:
             name, (program,), cwd=self._layout.controller, state=self._state(name), keep_orphans=False
         )
 
-    def _await(self, name: str, ready: Callable[[], bool]) -> None:
-        """Raises BedError with the end of its log when it dies or is not ready in time."""
+    def _await(self, name: str, readiness: str, ready: Callable[[], bool]) -> None:
+        """Raises BedError with the end of its log when it dies, or stands still for the time that it has."""
         try:
-            wait_until(f"{name} is ready", lambda: ready() or self.running(name) is None, _READY_S, every_s=0.01)
+            wait_until(
+                f"{name} {readiness}",
+                lambda: ready() or self.running(name) is None,
+                _READY_S,
+                every_s=0.01,
+                moves=lambda: self._progress(name),
+            )
         except NotInTime as error:
             raise BedError(f"{error}; {self._last_words(name)}") from error
         if self.running(name) is None:
             raise BedError(f"{name} ended at once; {self._last_words(name)}")
+
+    def _progress(self, name: str) -> tuple[int, ...]:
+        """What it has had of the processor and what it has said."""
+        process = self.running(name)
+        seen = None if process is None else proc.look(process.pid)
+        said = [log.stat().st_size for log in (self._layout.log(name), self._layout.output(name)) if log.exists()]
+        return (seen.ticks if seen else 0, *said)
 
     def _last_words(self, name: str) -> str:
         """The end of its log."""

@@ -9,8 +9,8 @@ from steward.model.ids import NodeName
 from steward.testbed.bed import Bed, BedError
 from steward.testbed.wait import wait_until_empty
 
-_NODES_S = 30.0
-_AGENTS_S = 60.0
+_NODES_S = 90.0
+_AGENTS_S = 90.0
 _HTTP_S = 5.0
 _AT_REST = ("fine", "suspect", "report-only", "unwatched")
 """Words of `steward nodes` after which the node stays as it is."""

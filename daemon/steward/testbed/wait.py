@@ -8,6 +8,8 @@ from steward.ports import PortError
 from steward.testbed.bed import BedError
 
 T = TypeVar("T")
+_MOST = 10
+"""Times the given time that something may take which moves on."""
 
 
 class NotInTime(BedError):
@@ -21,28 +23,38 @@ def wait_until(
     *,
     every_s: float = 0.05,
     seen: Callable[[], object] | None = None,
+    moves: Callable[[], object] | None = None,
 ) -> T:
     """Look until the answer is true, and return it. The last look begins when the time is over.
 
     A look that raises PortError or BedError counts as "not yet". Raises NotInTime after `deadline_s` seconds; its
-    message has the last answer or error, and what `seen` tells then.
+    message has the last answer or error, and what `seen` tells then. While the answer of `moves` changes, the time
+    begins anew: on a busy machine what goes on is late, and not stuck.
     """
     try:
-        return _look_until(sentence, look, bool, deadline_s, every_s)
+        return _look_until(sentence, look, bool, deadline_s, every_s, moves)
     except NotInTime as error:
         raise error if seen is None else NotInTime(f"{error}\n{seen()}") from None
 
 
 def wait_until_empty(sentence: str, look: Callable[[], T], deadline_s: float, *, every_s: float = 0.05) -> None:
     """The same for what is still missing: the message of NotInTime then lists exactly that."""
-    _look_until(sentence, look, lambda answer: not answer, deadline_s, every_s)
+    _look_until(sentence, look, lambda answer: not answer, deadline_s, every_s, None)
 
 
 def _look_until(
-    sentence: str, look: Callable[[], T], good: Callable[[T], bool], deadline_s: float, every_s: float
+    sentence: str,
+    look: Callable[[], T],
+    good: Callable[[T], bool],
+    deadline_s: float,
+    every_s: float,
+    moves: Callable[[], object] | None,
 ) -> T:
-    deadline = time.monotonic() + deadline_s
+    began = time.monotonic()
+    deadline, before = began + deadline_s, moves and moves()
     while True:
+        if moves is not None and (now := moves()) != before:
+            deadline, before = min(time.monotonic(), began + (_MOST - 1) * deadline_s) + deadline_s, now
         is_last = time.monotonic() >= deadline  # before the look: what it sees may be older than its end
         try:
             answer = look()

@@ -52,3 +52,26 @@ def test_the_message_ends_with_what_the_teller_saw() -> None:
 
 def test_nothing_left_is_the_end_of_waiting_for_empty() -> None:
     wait_until_empty("no job is left", answers([1], []), 5, every_s=0)
+
+
+def test_what_goes_on_is_waited_for_beyond_its_time() -> None:
+    """On a busy machine a daemon starts late, but it starts."""
+    steps = iter(range(1000))
+
+    def look() -> bool:
+        time.sleep(0.01)
+        return next(steps) >= 4
+
+    moving: Iterator[int] = iter(range(1000))
+    assert wait_until("it is up", look, 0.02, every_s=0, moves=lambda: next(moving))
+
+
+def test_what_stands_still_has_only_its_time() -> None:
+    with pytest.raises(NotInTime, match=r"not within 0\.01 s: it is up"):
+        wait_until("it is up", lambda: False, 0.01, every_s=0, moves=lambda: "the same")
+
+
+def test_what_goes_on_for_ever_is_not_waited_for_for_ever() -> None:
+    moving: Iterator[int] = iter(range(10**9))
+    with pytest.raises(NotInTime):
+        wait_until("it is up", lambda: False, 0.005, every_s=0, moves=lambda: next(moving))

@@ -1,0 +1,50 @@
+"""A program with a bed that is interrupted takes its bed down, also when it is interrupted again meanwhile."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.until import until
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from types import SimpleNamespace
+from steward.testbed.ending import stoppable, take_down
+
+here = Path(sys.argv[1])
+
+def down():
+    (here / "begun").touch()
+    while not (here / "go on").exists():
+        time.sleep(0.01)
+    (here / "down").touch()
+
+with stoppable():
+    try:
+        (here / "up").touch()
+        time.sleep(600)
+    finally:
+        take_down(SimpleNamespace(down=down, spec=SimpleNamespace(dir=here)), lambda line: print(line, flush=True))
+"""
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_bed_is_taken_down_whole_however_often_somebody_interrupts(tmp_path: Path, first: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, tmp_path], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        try:
+            until("it is up", (tmp_path / "up").exists)
+            program.send_signal(first)
+            until("it is being taken down", (tmp_path / "begun").exists)
+            for again in (signal.SIGINT, signal.SIGTERM):
+                program.send_signal(again)
+                assert program.stdout.readline() == f"{again.name}: wait, {tmp_path} is being taken down\n"
+            (tmp_path / "go on").touch()
+            assert program.wait() != 0
+        finally:
+            program.kill()
+    assert (tmp_path / "down").exists()
