@@ -22,6 +22,7 @@ from steward.api.identify import Door
 from steward.api.json11.route import Handler, Json11
 from steward.api.json11.service import Service, load
 from steward.api.limits import Limits, Rate
+from steward.api.replays import Replays
 from steward.api.sigv4 import Sigv4
 from steward.client import Client
 from steward.model.access import AccessKey
@@ -57,6 +58,7 @@ class AwsBench:
             service=SERVICE,
             door=Door(gatekeeper, signatures),
             limits=Limits(reads=self.reads, writes=self.writes, now=self.clock.now),
+            replays=Replays(skew_s=300, now=self.clock.now),
             audit=Audit(tell=self.events.append, now=self.clock.now),
             handlers=self.handlers,
             max_body_bytes=1 << 20,
@@ -78,9 +80,11 @@ class AwsBench:
         return Client(self.url, FakeMunge(self.munged, uid).encode)
 
 
-def signed(operation: str, body: bytes, key: AccessKey = KEY, url: str = "http://head1:6860/") -> dict[str, str]:
-    """The headers of a request as botocore signs it now."""
-    headers = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": f"SageMaker.{operation}"}
+def signed(
+    operation: str, body: bytes, key: AccessKey = KEY, url: str = "http://head1:6860/", **more: str
+) -> dict[str, str]:
+    """The headers of a request as botocore signs it now, `more` among them."""
+    headers = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": f"SageMaker.{operation}", **more}
     request = AWSRequest(method="POST", url=url, data=body, headers=headers)
     SigV4Auth(Credentials(key.id, key.secret), "sagemaker", REGION).add_auth(request)
     return dict(request.headers.items())

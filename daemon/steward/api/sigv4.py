@@ -1,7 +1,7 @@
 """AWS Signature Version 4, the other way round: is this request what the holder of that key signed?
 
-botocore makes the canonical request and the signature; what is signed, when and for whom is judged here. As with AWS,
-a signed request can be sent again while its time is within the bound: the operations are safe to repeat.
+botocore makes the canonical request and the signature; what is signed, when and for whom is judged here. A
+signed read can be sent again while its time is within the bound, as with AWS; a change cannot (see `replays`).
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class Sigv4:
         ours = signature(key, self._region, _SERVICE, received, signed)
         if not hmac.compare_digest(ours, claim["signature"]):
             raise _bad("The signature does not match: check the secret key, and that no proxy changes the request.")
-        return Identity(user=key.user, way="sigv4", read_only=key.read_only)
+        return Identity(user=key.user, way="sigv4", read_only=key.read_only, signature=ours)
 
     def _need_scope(self, claim: "re.Match[str]") -> None:
         if claim["region"] != self._region:

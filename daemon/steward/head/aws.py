@@ -8,6 +8,7 @@ from steward.api.identify import Door
 from steward.api.json11.route import Handler, Json11
 from steward.api.json11.service import load
 from steward.api.limits import Limits, Rate
+from steward.api.replays import Replays
 from steward.api.sigv4 import Sigv4
 from steward.head import choose
 from steward.model.events import Event
@@ -38,6 +39,7 @@ def endpoint(
             writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
             now=clock.now,
         ),
+        replays=Replays(skew_s=api.clock_skew_s, now=clock.now),
         audit=Audit(tell=tell, now=clock.now),
         handlers=handlers,
         max_body_bytes=api.max_body_kib * 1024,

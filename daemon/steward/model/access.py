@@ -19,11 +19,13 @@ class AccessKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A proved name; `way` is how it was proved (`sigv4` or `munge`)."""
+    """A proved name; `way` is how it was proved (`sigv4` or `munge`). `signature`: empty where the proof itself is good
+    once."""
 
     user: str
     way: str
     read_only: bool
+    signature: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,17 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from botocore import UNSIGNED
 from botocore.exceptions import ClientError
 
+from steward.api.json11.errors import ApiError
 from steward.api.limits import Rate
+from steward.api.replays import Replays
 from steward.client import OperationError
 from steward.model.access import Caller
 from steward.model.proof import payload
-from tests.fakes.aws_bench import KEY, READER, AwsBench, an_aws_endpoint, post
-from tests.fakes.aws_stubs import HANDLERS, Members, code_of, list_clusters
+from tests.fakes.aws_bench import KEY, READER, AwsBench, an_aws_endpoint, post, signed
+from tests.fakes.aws_stubs import ARN, HANDLERS, Members, code_of, list_clusters
+from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge
 
 
@@ -81,6 +85,50 @@ def test_a_munge_proof_is_good_for_its_own_operation_only_and_once(aws: AwsBench
     assert [post(aws, body, headers).status_code for _ in range(2)] == [200, 400]
 
 
+def test_a_captured_change_is_not_carried_out_again(aws: AwsBench) -> None:
+    """Until its time is over; blanks in the header make no other request of it."""
+    done: list[str] = []
+
+    def delete(_caller: Caller, members: Members) -> Members:
+        done.append(members["ClusterName"])
+        return {"ClusterArn": ARN}
+
+    aws.handlers["DeleteCluster"] = delete
+    body = b'{"ClusterName": "ml"}'
+    captured = signed("DeleteCluster", body, url=aws.url)
+    assert post(aws, body, captured).status_code == 200
+    for late_s, blank in ((0.0, " "), (250.0, " "), (250.0, "  ")):
+        aws.clock.at += late_s
+        again = captured | {"Authorization": captured["Authorization"].replace(" ", blank, 1)}
+        assert post(aws, body, again).json()["__type"] in {"ThrottlingException", "RequestExpired"}
+    assert done == ["ml"]
+    aws.clock.at = datetime.now(UTC).timestamp()
+    assert post(aws, body, signed("DeleteCluster", body, url=aws.url, agent="another")).status_code == 200
+
+
+def test_a_captured_read_may_come_again(aws: AwsBench) -> None:
+    captured = signed("ListClusters", b"{}", url=aws.url)
+    assert [post(aws, b"{}", captured).status_code for _ in range(2)] == [200, 200]
+
+
+def test_equal_changes_of_one_second_are_signed_anew_by_the_sdk_and_all_done(aws: AwsBench) -> None:
+    boto = aws.boto(retries={"total_max_attempts": 5})
+    for _ in range(3):
+        assert boto.delete_cluster(ClusterName="ml")["ClusterArn"]
+
+
+@pytest.mark.parametrize("count", [3, 200_000])
+def test_the_memory_of_signatures_is_bounded(count: int) -> None:
+    clock = FakeClock(at=1000.0)
+    replays = Replays(skew_s=300, now=clock.now)
+    for number in range(count):
+        replays.take(str(number))
+    with pytest.raises(ApiError, match="sign it anew"):
+        replays.take(str(count - 1))
+    clock.at += 601
+    replays.take(str(count - 1))
+
+
 def test_every_change_is_in_the_audit_with_who_and_how_it_ended(aws: AwsBench) -> None:
     boto = aws.boto()
     number = boto.delete_cluster(ClusterName="ml")["ResponseMetadata"]["RequestId"]
@@ -115,10 +163,10 @@ def test_who_calls_too_often_is_told_to_wait() -> None:
     slow = Rate(per_s=1, burst=2)
     with an_aws_endpoint(HANDLERS, reads=slow, writes=slow) as aws:
         boto = aws.boto()
-        for _ in range(2):
-            boto.delete_cluster(ClusterName="ml")
-        with pytest.raises(ClientError) as refused:
-            boto.delete_cluster(ClusterName="ml")
+        boto.delete_cluster(ClusterName="ml")
+        boto.delete_tags(ResourceArn=ARN, TagKeys=["a"])
+        with pytest.raises(ClientError, match="Rate exceeded") as refused:
+            boto.delete_tags(ResourceArn=ARN, TagKeys=["b"])
         assert code_of(refused.value) == ("ThrottlingException", 400)
         assert len(aws.events) == 2
         assert boto.list_clusters()

@@ -20,6 +20,7 @@ from steward.api.json11.render import render
 from steward.api.json11.service import Service, is_read
 from steward.api.limits import Limits
 from steward.api.received import Received
+from steward.api.replays import Replays
 from steward.model.access import Caller, Identity
 from steward.ports import PortError, Retryable
 
@@ -45,10 +46,12 @@ class Json11:
         door: Door,
         limits: Limits,
         audit: Audit,
+        replays: Replays,
         handlers: Mapping[str, Handler],
         max_body_bytes: int,
     ) -> None:
         self._service, self._door, self._limits, self._audit = service, door, limits, audit
+        self._replays = replays
         self._handlers, self._max_body_bytes = handlers, max_body_bytes
 
     async def serve(self, request: Request) -> Response:
@@ -133,6 +136,8 @@ class Json11:
             self._limits.take(identity.user, read=False)
             if identity.read_only:
                 raise ApiError(Code.ACCESS_DENIED, f"{identity.user} may read, but not call {operation}.")
+            if identity.signature:
+                self._replays.take(identity.signature)
             answer = self._carry_out(received, identity, operation)
             refusal = None
         except ApiError as error:
