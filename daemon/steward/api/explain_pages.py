@@ -10,6 +10,7 @@ from starlette.routing import Route
 from steward.api.auth import Gatekeeper
 from steward.api.shapes import event_shape
 from steward.api.source import Source
+from steward.api.turns import Turns
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.text import printable
@@ -20,8 +21,9 @@ _JOB = re.compile(r"[0-9]{1,10}")
 _EVENTS = 50
 
 
-def explain_routes(source: Source, gatekeeper: Gatekeeper) -> list[Route]:
-    """They run in threads. All may read them; what a job printed is only in the answer to its user and to admins."""
+def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: Turns) -> list[Route]:
+    """A group's is `heavy`: it goes through every event. All may read them; what a job printed is only in the answer to
+    its user and to admins."""
 
     def node(request: Request) -> Response:
         snapshot, name = source.snapshot(), NodeName(request.path_params["name"])
@@ -47,9 +49,9 @@ def explain_routes(source: Source, gatekeeper: Gatekeeper) -> list[Route]:
         return _answer(text, [one for one in source.store.events() if ("group", name) in one[1].data][-_EVENTS:])
 
     return [
-        Route("/v1/explain/node/{name}", node),
-        Route("/v1/explain/job/{job}", job),
-        Route("/v1/explain/group/{name}", group),
+        reads.route("/v1/explain/node/{name}", node),
+        reads.route("/v1/explain/job/{job}", job),
+        heavy.route("/v1/explain/group/{name}", group),
     ]
 
 

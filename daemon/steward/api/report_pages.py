@@ -7,13 +7,14 @@ from starlette.routing import Route
 
 from steward.api.report import ReportChoice, history_view, report_view
 from steward.api.source import Source
+from steward.api.turns import Turns
 from steward.model.text import printable
 
 _DIGITS = 10
 
 
-def report_routes(source: Source) -> list[Route]:
-    """They run in threads: a year of a big cluster takes a while."""
+def report_routes(source: Source, turns: Turns) -> list[Route]:
+    """Each in its turn: a year of a big cluster takes a while."""
 
     def report(request: Request) -> Response:
         now = source.clock.now()
@@ -36,4 +37,4 @@ def report_routes(source: Source) -> list[Route]:
             raise HTTPException(404, f"job {job} is not in the ledger: it never opted in, or it is too long ago")
         return JSONResponse(found)
 
-    return [Route("/v1/report", report), Route("/v1/jobs/{job}/history", history)]
+    return [turns.route("/v1/report", report), turns.route("/v1/jobs/{job}/history", history)]

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -20,12 +21,14 @@ from steward.api.deep import check_deep, deep_view, deeps_view
 from steward.api.events import EventChoice, choose_events
 from steward.api.examination import Examination
 from steward.api.explain_pages import explain_routes
+from steward.api.hosts import OwnHosts, own_names
 from steward.api.json11.route import Json11
 from steward.api.lemons import lemons_view
 from steward.api.notify import channels_view, test_channels
 from steward.api.report_pages import report_routes
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
+from steward.api.turns import Turns
 from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, status_view
 from steward.model.events import Event
 from steward.model.ids import NodeName
@@ -73,7 +76,7 @@ class Pages:
     def __init__(self, source: Source, gatekeeper: Gatekeeper, news: News) -> None:
         self._source, self._gatekeeper, self._news = source, gatekeeper, news
         self._examination = Examination(source.doctor)
-        self._searching = asyncio.Lock()
+        self._searching = Turns(at_once=1, waiting=_MAX_WAITERS)
 
     def status(self, _request: Request) -> Response:
         return JSONResponse(status_view(self._source, self._source.snapshot()))
@@ -117,7 +120,7 @@ class Pages:
 
     async def _chosen(self, after: int, limit: int, choice: EventChoice) -> list[tuple[int, Event]]:
         """One search at a time: each may go through every event that is kept."""
-        async with contextlib.nullcontext() if choice.is_all else self._searching:
+        async with contextlib.nullcontext() if choice.is_all else self._searching.turn():
             return await run_in_threadpool(choose_events, self._source.store, after, limit, choice)
 
     async def pause(self, request: Request) -> Response:
@@ -185,34 +188,37 @@ class Pages:
         return who, words_of(body)
 
 
-def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> Starlette:
-    """The application: our own pages, and `aws` at the root for AWS clients."""
+def build(
+    source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11, hosts: Collection[str] = own_names()
+) -> Starlette:
+    """The application: our own pages, and `aws` at the root for AWS clients. `hosts`: names that it is called by."""
     pages = Pages(source, gatekeeper, news)
+    reads, heavy = Turns(at_once=4, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
-        Route("/v1/status", pages.status),
-        Route("/v1/nodes", pages.nodes),
-        Route("/v1/cases", pages.cases),
-        Route("/v1/jobs", pages.jobs),
-        *report_routes(source),
+        reads.route("/v1/status", pages.status),
+        reads.route("/v1/nodes", pages.nodes),
+        reads.route("/v1/cases", pages.cases),
+        reads.route("/v1/jobs", pages.jobs),
+        *report_routes(source, heavy),
         Route("/v1/events", pages.events),
-        *explain_routes(source, gatekeeper),
-        Route("/v1/plan", pages.plan),
+        *explain_routes(source, gatekeeper, reads, heavy),
+        heavy.route("/v1/plan", pages.plan),
         Route("/v1/doctor", pages.doctor),
         Route("/v1/pause", pages.pause, methods=["POST"]),
         Route("/v1/resume-actions", pages.resume_actions, methods=["POST"]),
-        Route("/v1/breakers", pages.breakers),
+        reads.route("/v1/breakers", pages.breakers),
         Route("/v1/breakers/reset", pages.reset_breakers, methods=["POST"]),
-        Route("/v1/lemons", pages.lemons),
-        Route("/v1/checks", pages.checks),
-        Route("/v1/checks/trials", pages.trials),
+        reads.route("/v1/lemons", pages.lemons),
+        reads.route("/v1/checks", pages.checks),
+        reads.route("/v1/checks/trials", pages.trials),
         Route("/v1/checks/arm", pages.arm_check, methods=["POST"]),
-        Route("/v1/checks/deep", pages.deeps),
+        reads.route("/v1/checks/deep", pages.deeps),
         Route("/v1/checks/deep", pages.check_deep, methods=["POST"]),
-        Route("/v1/checks/deep/{id}", pages.deep),
+        reads.route("/v1/checks/deep/{id}", pages.deep),
         Route("/v1/checks/disarm", pages.disarm_check, methods=["POST"]),
-        Route("/v1/notify", pages.notify),
+        reads.route("/v1/notify", pages.notify),
         Route("/v1/notify/test", pages.notify_test, methods=["POST"]),
-        Route("/metrics", pages.metrics),
+        reads.route("/metrics", pages.metrics),
         Route("/", aws.serve, methods=["POST"]),
     ]
     errors: dict[Any, Callable[[Request, Exception], Response]] = {
@@ -221,7 +227,7 @@ def build(source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11) -> St
         Refusal: _refusal,
         PortError: _port_error,
     }
-    return Starlette(routes=routes, exception_handlers=errors)
+    return Starlette(routes=routes, exception_handlers=errors, middleware=[Middleware(OwnHosts, names=hosts)])
 
 
 def _number(request: Request, name: str, default: float, highest: float) -> float:

@@ -22,6 +22,7 @@ from steward.adapters.service import NoNotifier
 from steward.adapters.slurm.power import PowerSwitch
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
+from steward.api.hosts import own_names
 from steward.head.fleet import Fleet
 from steward.model.access import AccessKey
 from steward.model.instance import SPARES
@@ -205,3 +206,9 @@ def _uid(name: str, key: str) -> int:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
         raise Permanent(f"{key}: there is no user {name!r} on this machine; correct the settings") from None
+
+
+def host_names(settings: Settings) -> frozenset[str]:
+    """What requests over HTTP may call this head."""
+    hosts = (split_host_port(where)[0] for where in (settings.head.http, settings.agent.head))
+    return own_names(*hosts, *settings.api.host_names)

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from steward import __version__
 from steward.head.idle import IdleConnections
 from steward.head.interpreter import suit_many_nodes
+from steward.head.shares import MAX_CONNECTIONS, SharedHttp
 from steward.head.wiring import Head
 from steward.model.desired import REPORT_ONLY
 from steward.model.settings import RepairMode, Settings, split_host_port
@@ -107,7 +108,8 @@ def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) ->
         log_level="warning",
         access_log=False,
         lifespan="off",
-        limit_concurrency=256,
+        http=SharedHttp,
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_graceful_shutdown=_HTTP_ENDS_S,
         ssl_certfile=api.tls_certificate,
         ssl_keyfile=api.tls_key,

@@ -107,7 +107,7 @@ def wire(settings: Settings) -> Head:
     source = _source(base, hub, cycle, desk)
     served = handlers(source)
     aws = endpoint(settings, gatekeeper=gatekeeper, clock=base.clock, tell=base.told.append, handlers=served)
-    app = build(source, gatekeeper, news, aws)
+    app = build(source, gatekeeper, news, aws, choose.host_names(settings))
     return Head(cycle=cycle, hub=hub, app=app, notifier=base.notifier, notify=desk)
 
 

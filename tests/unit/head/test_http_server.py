@@ -1,6 +1,10 @@
 """The head's HTTP server: TLS where a certificate is configured."""
 
+import os
 import socket
+import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import boto3
@@ -11,6 +15,7 @@ from starlette.routing import Route
 
 from steward.client import Client, Unreachable
 from steward.head.serve import http_server
+from steward.head.shares import MAX_CONNECTIONS, SHARE
 from steward.model.settings.sections import ApiSettings
 from steward.ports import Permanent
 from tests.fakes.aws_bench import KEY, REGION, AwsBench
@@ -80,6 +85,35 @@ def test_who_connects_and_asks_nothing_whole_is_hung_up_on() -> None:
     with served as url, connected(url) as silent, connected(url) as dripping:
         dripping.sendall(b"POST / HTTP/1.1\r\nHost: head\r\n")
         assert (ended(silent), ended(dripping)) == (True, True)
+
+
+HOLD = """
+import os, socket, sys
+os.setgid(65533), os.setuid(65533)
+held = [socket.socket() for _ in range(int(sys.argv[2]))]
+for one in held:
+    one.connect(("127.0.0.1", int(sys.argv[1])))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_a_user_who_holds_more_connections_than_his_share_keeps_nobody_else_out() -> None:
+    with serving(http_server(app(bench := AwsBench()), ApiSettings())) as url:
+        argv = [sys.executable, "-I", "-c", HOLD, url.rpartition(":")[2], str(MAX_CONNECTIONS + 50)]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as flood:
+            assert flood.stdout is not None
+            assert flood.stdout.readline() == "held\n"
+            assert Client(url, FakeMunge(bench.munged).encode).operate("ListClusters", {}) == {"ClusterSummaries": []}
+            flood.communicate("")
+
+
+def test_a_connection_beyond_its_peers_share_is_hung_up_on() -> None:
+    with serving(http_server(app(AwsBench()), ApiSettings())) as url, ExitStack() as stack:
+        for _ in range(SHARE):
+            stack.enter_context(connected(url))
+        assert ended(stack.enter_context(connected(url)))
 
 
 def connected(url: str) -> socket.socket:

@@ -74,6 +74,11 @@ class HeadSettings(Section):
 class ApiSettings(Section):
     """Who may do what over HTTP (root and SlurmUser may always do all), and the endpoint for AWS clients."""
 
+    host_names: Words = Field(
+        default=(),
+        description="Further names that clients may call the head by. Always taken: addresses, `localhost`, the "
+        "machine's name, the hosts of `head.http` and `agent.head`.",
+    )
     admins: Words = Field(default=(), description="Further login names that may pause, resume actions and the like.")
     keys_file: Path | None = Field(
         default=None,

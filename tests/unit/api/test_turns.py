@@ -1,0 +1,90 @@
+"""However many ask for costly pages, few are made at once, and orders and cheap pages do not wait for them."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+import requests
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from steward.api.turns import Turns
+from tests.fakes.api_bench import ApiBench
+from tests.fakes.serving import serving
+from tests.fakes.until import until
+
+ANSWER_S = 60.0
+
+
+class Slow:
+    """A page that is made when it may `go`."""
+
+    def __init__(self) -> None:
+        self.go, self.lock = threading.Event(), threading.Lock()
+        self.now = self.most = self.made = 0
+
+    def page(self, _request: Request) -> Response:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        self.go.wait(ANSWER_S)
+        with self.lock:
+            self.now, self.made = self.now - 1, self.made + 1
+        return PlainTextResponse("slow")
+
+
+@pytest.fixture
+def slow() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+def url(slow: Slow) -> Iterator[str]:
+    turns = Turns(at_once=2, waiting=3, wait_s=ANSWER_S)
+    routes = [turns.route("/slow", slow.page), Route("/quick", lambda _request: PlainTextResponse("quick"))]
+    with serving(uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_config=None, lifespan="off"))) as url:
+        yield url
+
+
+def test_a_flood_of_costly_pages_is_bounded_and_the_others_go_on(slow: Slow, url: str) -> None:
+    with ExitStack() as stack:
+        crowd = stack.enter_context(ThreadPoolExecutor(20))
+        stack.callback(slow.go.set)
+        asked = [crowd.submit(_status, f"{url}/slow") for _ in range(20)]
+        until("all but five are sent away", lambda: sum(one.done() for one in asked) == 15, ANSWER_S)
+        assert requests.get(f"{url}/quick", timeout=ANSWER_S).text == "quick"
+        slow.go.set()
+        statuses = sorted(one.result(ANSWER_S) for one in asked)
+    assert statuses == [200] * 5 + [503] * 15
+    assert slow.most == 2
+
+
+def test_who_waits_too_long_is_told_to_come_again(slow: Slow) -> None:
+    turns = Turns(at_once=1, waiting=3, wait_s=0.05)
+    app = Starlette(routes=[turns.route("/slow", slow.page)])
+    with ExitStack() as stack:
+        url = stack.enter_context(serving(uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))))
+        crowd = stack.enter_context(ThreadPoolExecutor(1))
+        stack.callback(slow.go.set)
+        first: Future[int] = crowd.submit(_status, f"{url}/slow")
+        until("the first is made", lambda: slow.now == 1, ANSWER_S)
+        assert _status(f"{url}/slow") == 503
+        slow.go.set()
+        assert first.result(ANSWER_S) == 200
+        assert _status(f"{url}/slow") == 200
+
+
+def test_a_head_answers_orders_while_many_ask_for_its_plan(api: ApiBench) -> None:
+    with ThreadPoolExecutor(24) as crowd:
+        asked = [crowd.submit(_status, f"{api.url}/v1/plan") for _ in range(60)]
+        assert api.client().pause("a flood")["done"]
+        assert {one.result(ANSWER_S) for one in asked} <= {200, 503}
+
+
+def _status(url: str) -> int:
+    return requests.get(url, timeout=ANSWER_S).status_code
