@@ -208,7 +208,7 @@ def test_a_scaling_is_an_operation_with_events(head: LiveHead) -> None:
 
 
 def test_the_models_errors_are_classes_of_the_client(head: LiveHead) -> None:
-    boto = head.aws.boto()
+    boto = head.aws.boto(retries={"total_max_attempts": 5})  # equal changes of one second are signed anew
     boto.create_cluster(**a_cluster(1))
     with pytest.raises(boto.exceptions.ResourceInUse):
         boto.create_cluster(**a_cluster(1))
