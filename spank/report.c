@@ -15,6 +15,7 @@
 #define READ_MAX 65536
 
 static int report_fd = -1;
+static bool is_opted_in;
 static bool supervised;
 
 void report_adopt(void)
@@ -53,8 +54,29 @@ void report_mode(const struct resume_mode *mode)
 {
 	char line[LINE_MAX_LEN];
 
+	is_opted_in = mode->kind != RESUME_OFF;
 	_say(line,
 	     snprintf(line, sizeof(line), "mode %s\n", resume_text(mode)));
+}
+
+/* A job of one node does not outlive it. */
+static bool _may_lose_nodes(void)
+{
+	const char *count = getenv("SLURM_JOB_NUM_NODES");
+
+	return supervised && is_opted_in && count && atoi(count) > 1;
+}
+
+static void _report_nodes(uint32_t job, uint32_t step)
+{
+	static char line[NODES_MAX + 8];
+	static char nodes[NODES_MAX];
+	int len = 0;
+
+	if (nodes_of_step(job, step, nodes))
+		len = snprintf(line, sizeof(line), "nodes %s\n", nodes);
+	if (report_fd >= 0 && len > 0)
+		(void) !write(report_fd, line, (size_t) len);
 }
 
 void report_step(spank_t spank)
@@ -62,11 +84,13 @@ void report_step(spank_t spank)
 	char line[LINE_MAX_LEN];
 	uint32_t job, step;
 
-	if (spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS &&
-	    spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS)
-		_say(line,
-		     snprintf(line, sizeof(line),
-			      "step %" PRIu32 " %" PRIu32 "\n", job, step));
+	if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
+		return;
+	_say(line, snprintf(line, sizeof(line),
+			    "step %" PRIu32 " %" PRIu32 "\n", job, step));
+	if (_may_lose_nodes())
+		_report_nodes(job, step);
 }
 
 void report_failure(int fd)
@@ -81,6 +105,9 @@ static void _read_line(const char *line, struct report *report)
 	else if (sscanf(line, "step %" SCNu32 " %" SCNu32, &report->job,
 			&report->step) == 2)
 		report->has_step = true;
+	else if (!strncmp(line, "nodes ", 6))
+		(void) !snprintf(report->nodes, sizeof(report->nodes), "%s",
+				 line + 6);
 	else if (!strcmp(line, FAILURE))
 		report->executed = false;
 }

@@ -10,6 +10,7 @@
 
 #include <slurm/spank.h>
 
+#include "nodes.h"
 #include "options.h"
 
 /* "PID FD" of the supervisor: whose child this is, and where to report. */
@@ -21,7 +22,8 @@ struct report {
 	bool executed;		 /* false: there was no second srun at all */
 	struct resume_mode mode; /* RESUME_OFF unless told otherwise */
 	bool has_step;
-	uint32_t job, step; /* when has_step */
+	uint32_t job, step;    /* when has_step */
+	char nodes[NODES_MAX]; /* of the step; empty: not known */
 };
 
 /* The attempt's side. */
@@ -35,7 +37,7 @@ bool report_is_supervised(void);
 
 void report_mode(const struct resume_mode *mode);
 
-/* From slurm_spank_local_user_init, when the step has an id. */
+/* From slurm_spank_local_user_init, when the step has an id and nodes. */
 void report_step(spank_t spank);
 
 /* Between fork and exec: say that there will be no srun. */

@@ -15,6 +15,7 @@
 #include "attempt.h"
 #include "dead_step.h"
 #include "exclude.h"
+#include "nodes.h"
 #include "relay.h"
 #include "submit.h"
 
@@ -33,7 +34,10 @@ struct supervisor {
 	struct wire_ask ask;
 	struct wire_answer answer;
 	char exclude[WIRE_LINE_MAX];
+	bool lost_node; /* srun itself took the attempt for a success */
 };
+
+#define LOST_NODE_STATUS (1 << 8)
 
 /* A terminal or a device gives on what comes; a file is wound back; what has
  * gone through a pipe is gone. */
@@ -101,6 +105,20 @@ static int _wait_for(struct relay *relay, pid_t child)
 	}
 }
 
+/* Tasks that died with their node have done no work, whatever srun says. */
+static bool _has_lost_node(const struct report *report)
+{
+	char lost[256];
+
+	if (report->mode.kind == RESUME_OFF || !report->nodes[0] ||
+	    !nodes_lost(report->job, report->nodes, lost, sizeof(lost)))
+		return false;
+	slurm_error("steward: step %" PRIu32 ".%" PRIu32 " lost node %s: that "
+		    "its other tasks ended well is no success",
+		    report->job, report->step, lost);
+	return true;
+}
+
 /* One attempt from start to end; false when there was none. */
 static bool _attempt(struct supervisor *self)
 {
@@ -123,7 +141,8 @@ static bool _attempt(struct supervisor *self)
 	attempt_finish(&attempt, &report);
 	if (!report.executed)
 		return false;
-	self->ask.status = status;
+	self->lost_node = !status && _has_lost_node(&report);
+	self->ask.status = self->lost_node ? LOST_NODE_STATUS : status;
 	self->ask.mode = report.mode;
 	self->ask.job = report.has_step ? report.job : _number("SLURM_JOB_ID");
 	self->ask.step = report.has_step ? report.step : WIRE_STEP_UNKNOWN;
@@ -153,8 +172,11 @@ static bool _may_go_on(struct supervisor *self)
 	decided = agent_ask(self->config, &self->ask, self->ask.attempt > 1,
 			    &watch, &self->answer, &why);
 	relay_close();
-	if (!decided)
+	if (!decided) {
 		slurm_debug("steward: step not run again: %s", why);
+		if (self->lost_node)
+			self->ask.status = 0;
+	}
 	return decided && self->answer.verb == WIRE_RETRY;
 }
 

@@ -1,7 +1,8 @@
 /*
  * What srun asks slurmctld, answered for job 12: its nodes are FAKE_LEFT now,
  * its steps 39 on n1 and n2, 40 on n2, n3 and n1. Without FAKE_LEFT nobody
- * answers; "hang" and "crash" are worse.
+ * answers; "hang" and "crash" are worse. Of any job's step the nodes are
+ * FAKE_STEP_NODES.
  */
 #include <signal.h>
 #include <slurm/slurm.h>
@@ -15,6 +16,9 @@ struct hostlist {
 	char *rest;
 };
 
+/* A pointer to it, under the one name or the other. */
+typedef typeof(slurm_hostlist_create(NULL)) list_t;
+
 struct message;
 void slurm_msg_t_init(struct message *message);
 int slurm_send_recv_controller_rc_msg(struct message *message, int *answer,
@@ -25,9 +29,9 @@ int slurm_send_recv_controller_rc_msg(struct message *message, int *answer,
 #define TYPE_AT 200
 #define SIZE	376
 
-hostlist_t slurm_hostlist_create(const char *text)
+list_t slurm_hostlist_create(const char *text)
 {
-	hostlist_t list = calloc(1, sizeof(*list));
+	list_t list = calloc(1, sizeof(*list));
 
 	if (!list)
 		abort();
@@ -35,19 +39,19 @@ hostlist_t slurm_hostlist_create(const char *text)
 	return list;
 }
 
-char *slurm_hostlist_shift(hostlist_t list)
+char *slurm_hostlist_shift(list_t list)
 {
 	char *name = strsep(&list->rest, ",");
 
 	return name ? strdup(name) : NULL;
 }
 
-int slurm_hostlist_find(hostlist_t list, const char *name)
+int slurm_hostlist_find(list_t list, const char *name)
 {
 	return strstr(list->text, name) ? 0 : -1;
 }
 
-void slurm_hostlist_destroy(hostlist_t list)
+void slurm_hostlist_destroy(list_t list)
 {
 	free(list->text);
 	free(list);
@@ -73,6 +77,50 @@ void slurm_free_resource_allocation_response_msg(
 	resource_allocation_response_msg_t *answer)
 {
 	(void) answer;
+}
+
+slurm_step_layout_t *slurm_job_step_layout_get(slurm_step_id_t *step_id)
+{
+	static slurm_step_layout_t layout;
+
+	(void) step_id;
+	layout.node_list = getenv("FAKE_STEP_NODES");
+	return layout.node_list ? &layout : NULL;
+}
+
+void slurm_job_step_layout_free(slurm_step_layout_t *layout)
+{
+	(void) layout;
+}
+
+static int _load_job(job_info_msg_t **resp, uint32_t job_id)
+{
+	static slurm_job_info_t job;
+	static job_info_msg_t found = {.record_count = 1, .job_array = &job};
+
+	job.job_id = job_id;
+	job.nodes = getenv("FAKE_LEFT");
+	*resp = &found;
+	return job.nodes ? SLURM_SUCCESS : SLURM_ERROR;
+}
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+int slurm_load_job(job_info_msg_t **resp, slurm_step_id_t id, uint16_t flags)
+{
+	(void) flags;
+	return _load_job(resp, id.job_id);
+}
+#else
+int slurm_load_job(job_info_msg_t **resp, uint32_t job_id, uint16_t flags)
+{
+	(void) flags;
+	return _load_job(resp, job_id);
+}
+#endif
+
+void slurm_free_job_info_msg(job_info_msg_t *found)
+{
+	(void) found;
 }
 
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0)

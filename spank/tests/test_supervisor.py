@@ -112,6 +112,28 @@ class Endings(ShimTest):
         self.run_slurm("srun", ON, "exit=0")
         assert agent.lines == []
 
+    def test_a_step_that_lost_a_node_has_failed_though_srun_calls_it_a_success(self) -> None:
+        lost = {"SLURM_JOB_NUM_NODES": "3", "FAKE_STEP_NODES": "n1,n2", "FAKE_LEFT": "n1,n3"}
+        agent = self.agent("retry;stop")
+        status, output, _ = self.run_slurm("srun", ON, "exit=0", **lost)
+        assert [(ask["attempt"], ask["status"]) for ask in agent.asked()] == [("1", "256"), ("2", "256")]
+        assert (status, "lost node n2" in output) == (1, True), output
+
+    def test_without_a_decision_such_a_step_ends_as_srun_ended_it(self) -> None:
+        lost = {"SLURM_JOB_NUM_NODES": "3", "FAKE_STEP_NODES": "n1,n2", "FAKE_LEFT": "n1,n3"}
+        assert self.run_slurm("srun", ON, "exit=0", **lost)[0] == 0
+
+    def test_a_step_whose_nodes_are_all_there_or_are_not_known_has_not_failed(self) -> None:
+        agent = self.agent("stop")
+        all_there = {"FAKE_STEP_NODES": "n1,n2", "FAKE_LEFT": "n1,n2,n3"}
+        silent = {"FAKE_STEP_NODES": "n1,n2"}
+        for known in (all_there, silent, {"FAKE_LEFT": "n1"}):
+            with self.subTest(**known):
+                assert self.run_slurm("srun", ON, "exit=0", SLURM_JOB_NUM_NODES="3", **known)[0] == 0
+        lost = {"FAKE_STEP_NODES": "n1,n2", "FAKE_LEFT": "n1,n3", "SLURM_JOB_NUM_NODES": "3"}
+        assert self.run_slurm("srun", "--auto-resume=0", "exit=0", **lost)[0] == 0
+        assert agent.lines == []
+
     def test_failure_is_asked_about_with_the_steps_id(self) -> None:
         agent = self.agent("retry;stop")
         self.run_slurm("srun", "--auto-resume=any:2", "exit=3", SLURM_RESTART_COUNT="5")

@@ -37,6 +37,24 @@ def test_with_a_spare_in_the_allocation_the_step_runs_again_on_the_others(story:
     story.wait("the node takes jobs again", lambda: story.node_state(victim) == "IDLE")
 
 
+def test_a_step_that_lost_a_node_runs_again_though_its_other_tasks_ended_well(story: Story) -> None:
+    task = story.script(
+        "task.sh",
+        f"""echo "_:$SLURMD_NODENAME $SLURM_PROCID attempt=$STEWARD_ATTEMPT restart=0" >>{story.dir}/started
+[ "$SLURM_PROCID:$STEWARD_ATTEMPT" != 2:1 ] || sleep 600
+""",
+    )
+    script = story.script("train.sh", f"srun --no-kill -N3 -n3 bash {task}\n")
+    job = story.submit(script, "--auto-resume=1", "-N4", "--no-kill")
+    story.wait("three tasks run", lambda: len(started(story)) == 3)
+    victim = next(line.split()[0].split(":")[1] for line in story.lines("started") if " 2 attempt=1" in line)
+    hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
+    assert story.wait_end(job).state == "COMPLETED"
+    assert len(started(story, attempt=2)) == 3
+    assert victim not in started(story, attempt=2)
+    story.wait_case(victim, "closed", since=hurt_at)
+
+
 @pytest.mark.parametrize("who", ["another node", "the batch host"])
 def test_with_the_spare_outside_the_job_is_requeued_and_runs(story: Story, who: str) -> None:
     task = task_script(story)
