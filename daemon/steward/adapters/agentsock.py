@@ -6,10 +6,12 @@ import logging
 import os
 import socket
 import struct
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from steward.adapters.allowance import Allowance
 from steward.adapters.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.adapters.socket_path import make_free
 from steward.ports import Permanent
@@ -19,6 +21,12 @@ log = logging.getLogger(__name__)
 REQUEST_TIMEOUT_S = 1.0
 WAIT_EVERY_S = 1.0
 MAX_PER_USER = 64
+MAX_PARKED = 1024
+"""More of a user's connections than are served wait for a moment and are hung up on: who only tries again at once must
+not keep us busy."""
+PARK_S = 0.5
+LINES_PER_S = 100.0
+LINES_AT_ONCE = 128
 _CREDENTIALS = struct.Struct("3i")
 
 Serve = Callable[[Request, int], Awaitable[bytes | None]]
@@ -26,12 +34,22 @@ Serve = Callable[[Request, int], Awaitable[bytes | None]]
 
 
 class ShimSocket:
-    """Listens at `path`. A user may have `MAX_PER_USER` connections: a broken program cannot starve the others."""
+    """Listens at `path`. A user may have `MAX_PER_USER` connections and say `LINES_AT_ONCE` lines, then `LINES_PER_S`:
+    a broken program cannot starve the others. Root (Slurm's own) is
+    not counted."""
 
-    def __init__(self, path: Path, serve: Serve, *, wait_every_s: float = WAIT_EVERY_S) -> None:
+    def __init__(
+        self,
+        path: Path,
+        serve: Serve,
+        *,
+        wait_every_s: float = WAIT_EVERY_S,
+        allowance: Allowance | None = None,
+    ) -> None:
         self._path = path
         self._serve = serve
         self._wait_every_s = wait_every_s
+        self._allowance = allowance or Allowance(per_s=LINES_PER_S, burst=LINES_AT_ONCE, now=time.monotonic)
         self._open: Counter[int] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -60,13 +78,22 @@ class ShimSocket:
         uid = _peer_uid(writer)
         self._open[uid] += 1
         try:
-            if uid == 0 or self._open[uid] <= MAX_PER_USER:
+            if uid == 0 or await self._in_turn(uid):
                 await self._talk(reader, writer, uid)
         except (BadLine, OSError) as error:
             log.info("shim refused uid=%d why=%r", uid, str(error))
         finally:
-            self._open[uid] -= 1
+            self._open -= Counter((uid,))  # who has none is kept no more
             writer.close()
+
+    async def _in_turn(self, uid: int) -> bool:
+        """Wait until the user may speak again; False when he has too many connections."""
+        if self._open[uid] > MAX_PER_USER:
+            await asyncio.sleep(PARK_S if self._open[uid] <= MAX_PARKED else 0.0)
+            return False
+        if wait_s := self._allowance.wait_s(uid):
+            await asyncio.sleep(wait_s)
+        return True
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, uid: int) -> None:
         request = parse_request(await _line(reader))

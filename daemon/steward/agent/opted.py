@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from steward.adapters.debounced import Debounced
 from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.messages import MAX_OPTED, opted_of, opted_record
 from steward.model.ask import OptedIn
@@ -20,6 +21,8 @@ CROWDED = 64
 CLAIMS = 32
 """Of one user, jobs that only he calls his: more go first when the book is full."""
 YOUNG_S = 600.0
+SAVE_EVERY_S = 0.5
+"""A user can change the book as often as he likes. What an agent that is killed did not write yet, the head knows."""
 
 _Key = tuple[JobId, int]
 
@@ -55,6 +58,7 @@ class OptedBook:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._words = {(one.opted.job, one.opted.uid): one for one in _read(path)}
+        self._save = Debounced(self._write, SAVE_EVERY_S)
 
     def all(self) -> tuple[OptedIn, ...]:
         return tuple(one.opted for one in self._words.values())
@@ -132,8 +136,15 @@ class OptedBook:
     def _keep(self, words: Mapping[_Key, _Word]) -> None:
         kept = _fair_share(sorted(words.values(), key=lambda one: one.opted.at))
         self._words = {(one.opted.job, one.opted.uid): one for one in kept}
+        self._save.wish()
+
+    def close(self) -> None:
+        """Nothing is left to be written."""
+        self._save.now()
+
+    def _write(self) -> None:
         try:
-            write_json(self._path, [_record(one) for one in kept])
+            write_json(self._path, [_record(one) for one in self._words.values()])
         except PortError as error:
             log.warning("opted jobs not saved why=%r", str(error))
 

@@ -6,12 +6,14 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from steward.adapters.agentsock import MAX_PER_USER, Serve, ShimSocket
+from steward.adapters.allowance import Allowance
 from steward.adapters.shimline import OptedLine, Request
 from steward.ports import Permanent
 
@@ -21,8 +23,10 @@ WAIT = b"steward/1 wait\n"
 
 
 @contextlib.asynccontextmanager
-async def listening(path: Path, serve: Serve, wait_every_s: float = 30.0) -> AsyncIterator[None]:
-    server = asyncio.ensure_future(ShimSocket(path, serve, wait_every_s=wait_every_s).run())
+async def listening(
+    path: Path, serve: Serve, wait_every_s: float = 30.0, allowance: Allowance | None = None
+) -> AsyncIterator[None]:
+    server = asyncio.ensure_future(ShimSocket(path, serve, wait_every_s=wait_every_s, allowance=allowance).run())
     while not path.exists():
         assert not server.done(), server.exception()
         await asyncio.sleep(0.005)
@@ -31,6 +35,22 @@ async def listening(path: Path, serve: Serve, wait_every_s: float = 30.0) -> Asy
     finally:
         server.cancel()
         await asyncio.gather(server, return_exceptions=True)
+
+
+@pytest.fixture
+def socket_for_all() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="steward-sock-"))  # pytest's own is closed to other users
+    folder.chmod(0o755)
+    yield folder / "s"
+    shutil.rmtree(folder)
+
+
+async def connect_as(uid: int, path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    os.seteuid(uid)
+    try:
+        return await asyncio.open_unix_connection(path)
+    finally:
+        os.seteuid(0)
 
 
 def run(story: Callable[[], Awaitable[None]]) -> None:
@@ -212,34 +232,45 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-def test_a_user_may_not_hold_more_than_his_share_of_connections() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="steward-sock-"))  # pytest's own is closed to other users
-    folder.chmod(0o755)
-
+def test_a_user_may_not_hold_more_than_his_share_of_connections(socket_for_all: Path) -> None:
     async def for_ever(request: Request, uid: int) -> bytes:
         await asyncio.Event().wait()
         return b""
 
-    async def connect_as(uid: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        os.seteuid(uid)
-        try:
-            return await asyncio.open_unix_connection(folder / "s")
-        finally:
-            os.seteuid(0)
-
     async def story() -> None:
-        async with listening(folder / "s", for_ever):
-            held = [await connect_as(4242) for _ in range(MAX_PER_USER)]
+        async with listening(socket_for_all, for_ever):
+            held = [await connect_as(4242, socket_for_all) for _ in range(MAX_PER_USER)]
             for _, writer in held:
                 writer.write(ASK)
             for reader, _ in held:
                 assert await reader.readline() == WAIT
-            reader, writer = await connect_as(4242)
+            reader, writer = await connect_as(4242, socket_for_all)
             writer.write(ASK)
             assert await all_of(reader) == b""
-            root_reader, root_writer = await asyncio.open_unix_connection(folder / "s")
+            root_reader, root_writer = await asyncio.open_unix_connection(socket_for_all)
             root_writer.write(ASK)
             assert await root_reader.readline() == WAIT
 
     run(story)
-    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can connect as another user")
+def test_a_user_in_haste_waits_and_root_does_not(socket_for_all: Path) -> None:
+    served: list[int] = []
+
+    async def note(request: Request, uid: int) -> bytes:
+        served.append(uid)
+        return b"steward/1 ok\n"
+
+    async def story() -> None:
+        slow = Allowance(per_s=1e-6, burst=3, now=time.monotonic)
+        async with listening(socket_for_all, note, allowance=slow):
+            held = [await connect_as(4242, socket_for_all) for _ in range(10)]
+            for _, writer in held:
+                writer.write(OPTED)
+            for reader, _ in held[:3]:
+                assert await all_of(reader) == b"steward/1 ok\n"
+            assert await say(socket_for_all, OPTED) == b"steward/1 ok\n"
+            assert served == [4242, 4242, 4242, 0]
+
+    run(story)
