@@ -3,14 +3,15 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from steward.model.ids import JobId
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_JOB = re.compile(rb"/job_([1-9][0-9]{0,9})(?:/|$)", re.MULTILINE)
+_JOB = re.compile(rb"^(?!.*/user\.slice/).*?/job_([1-9][0-9]{0,9})(?:/|$)", re.MULTILINE)
+"""What is below user.slice users may name as they like."""
 _ENV_JOB = re.compile(rb"(?:\A|\0)SLURM_JOB_ID=([1-9][0-9]{0,9})\0")
 _MAX_ENVIRON = 1 << 20
 
@@ -24,30 +25,40 @@ class Used:
     """Of all devices but loopback, InfiniBand's included: the machine's, not the job's."""
 
 
-def used(jobs: Collection[JobId], proc_dir: Path = Path("/proc"), sys_dir: Path = Path("/sys")) -> Used:
-    """One look; what ends meanwhile is left out."""
+def used(users: Mapping[JobId, int], proc_dir: Path = Path("/proc"), sys_dir: Path = Path("/sys")) -> Used:
+    """One look at the jobs of these users; what ends meanwhile is left out."""
     cpu: defaultdict[JobId, float] = defaultdict(float)
-    for pid, job in processes(jobs, proc_dir):
+    for pid, job in processes(users, proc_dir):
         cpu[job] += _cpu_s(proc_dir / str(pid))
     return Used(cpu_s=dict(cpu), network_bytes=_network(proc_dir) + _infiniband(sys_dir))
 
 
-def processes(jobs: Collection[JobId], proc_dir: Path = Path("/proc")) -> list[tuple[int, JobId]]:
-    """(pid, job) of each process of these jobs, Slurm's own among them."""
-    wanted = frozenset(jobs)
-    pids = [int(entry) for entry in os.listdir(proc_dir) if entry.isdigit()] if wanted else []
-    found = ((pid, _job_of(proc_dir / str(pid), wanted)) for pid in pids)
+def processes(users: Mapping[JobId, int], proc_dir: Path = Path("/proc")) -> list[tuple[int, JobId]]:
+    """(pid, job) of each process of these users' jobs, Slurm's own among them."""
+    pids = [int(entry) for entry in os.listdir(proc_dir) if entry.isdigit()] if users else []
+    found = ((pid, _job_of(proc_dir / str(pid), users)) for pid in pids)
     return [(pid, job) for pid, job in found if job is not None]
 
 
-def _job_of(process: Path, wanted: frozenset[JobId]) -> JobId | None:
-    """By its cgroup; by its environment where Slurm makes no cgroups. The latter may be told wrong by its user, to the
-    harm of nobody but his own jobs: who asks compares the user."""
-    for pattern, name in ((_JOB, "cgroup"), (_ENV_JOB, "environ")):
-        found = pattern.search(_read(process / name) + b"\0")
-        if found is not None and (job := JobId(int(found[1]))) in wanted:
-            return job
-    return None
+def _job_of(process: Path, users: Mapping[JobId, int]) -> JobId | None:
+    """By its cgroup, which is root's word; by its environment where Slurm makes no cgroups. That is its user's word,
+    and counts for his own jobs only."""
+    if (job := _named(_JOB, process / "cgroup")) in users:
+        return job
+    job = _named(_ENV_JOB, process / "environ")
+    return job if job in users and users[job] == _owner(process) else None
+
+
+def _named(pattern: re.Pattern[bytes], file: Path) -> JobId | None:
+    found = pattern.search(_read(file) + b"\0")
+    return JobId(int(found[1])) if found is not None else None
+
+
+def _owner(process: Path) -> int | None:
+    try:
+        return process.stat().st_uid
+    except OSError:
+        return None
 
 
 def _cpu_s(process: Path) -> float:

@@ -1,6 +1,6 @@
 """What the job watch looks with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from steward.adapters import as_user, job_activity, job_look
 from steward.adapters.job_activity import Used
@@ -28,8 +28,8 @@ class JobEyes:
     def newest(self, path: str, uid: int) -> float | None:
         return as_user.newest(path, uid)
 
-    def used(self, jobs: frozenset[JobId]) -> Used:
-        return job_activity.used(jobs)
+    def used(self, users: Mapping[JobId, int]) -> Used:
+        return job_activity.used(users)
 
     def gpus_busy(self) -> bool | None:
         raw = self._look(QueryGpus())

@@ -50,7 +50,8 @@ class Eyes(Protocol):
     def newest(self, path: str, uid: int) -> float | None:
         """When something at `path` changed last (Unix s of this node). Raises PortError."""
 
-    def used(self, jobs: frozenset[JobId]) -> Used: ...
+    def used(self, users: Mapping[JobId, int]) -> Used:
+        """By the jobs of these users."""
 
     def gpus_busy(self) -> bool | None:
         """None where that is not known."""
@@ -145,7 +146,7 @@ class JobWatch:
 
     def _measure(self) -> None:
         now = self._clock.now()
-        used = self._eyes.used(frozenset(self._watched))
+        used = self._eyes.used({job: one.opted.uid for job, one in list(self._watched.items())})
         self._here = frozenset(used.cpu_s)
         self._activity.note(now, used, self._eyes.gpus_busy() if used.cpu_s else None)
 

@@ -47,7 +47,7 @@ class Stacks:
         threads: Threads,
         progress: Callable[[], tuple[Frame, ...]],
         write_s: float = WRITE_S,
-        pids: Callable[[JobId], list[int]] | None = None,
+        pids: Callable[[OptedIn], list[int]] | None = None,
     ) -> None:
         self._node, self._opted, self._folders, self._head = node, opted, folders, head
         self._progress = progress
@@ -88,7 +88,7 @@ class Stacks:
             self._head.post(frame)
 
     def _look(self, order: StacksOrder, opted: OptedIn) -> str:
-        pids = self._pids(order.job)[:_MAX_PROCESSES]
+        pids = self._pids(opted)[:_MAX_PROCESSES]
         said = f"no signal was sent: the job names none in stacks={opted.mode.stacks}"
         if order.signal and order.signal == opted.mode.stacks:
             asked = job_stacks.signal_those_who_expect_it(pids, opted.uid, order.signal)
@@ -105,8 +105,8 @@ class Stacks:
         return "\n".join(f"{name}:\n{text}" for name, text in texts if text)
 
 
-def _pids(job: JobId) -> list[int]:
-    return sorted(pid for pid, _ in job_activity.processes({job}))
+def _pids(opted: OptedIn) -> list[int]:
+    return sorted(pid for pid, _ in job_activity.processes({opted.job: opted.uid}))
 
 
 def _clean(text: str) -> str:

@@ -8,6 +8,8 @@ from steward.model.ids import JobId
 
 TICKS = os.sysconf("SC_CLK_TCK")
 J7, J8 = JobId(7), JobId(8)
+USERS = {J7: os.getuid(), J8: os.getuid()}
+"""The files of this /proc are ours."""
 NET = """Inter-|   Receive                                                |  Transmit
  face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed
     lo: 999999   1 0 0 0 0 0 0 999999 1 0 0 0 0 0 0
@@ -42,8 +44,17 @@ def test_a_process_belongs_to_the_job_of_its_cgroup_or_else_of_its_environment(t
     machine.process(12, environ="A=1\0SLURM_JOB_ID=7\0B=2\0")
     machine.process(13, environ="NOT_SLURM_JOB_ID=7\0")
     machine.process(14, cgroup="0::/job_77", environ="SLURM_JOB_ID=77\0")
-    assert sorted(processes({J7, J8}, machine.proc)) == [(10, 7), (11, 8), (12, 7)]
-    assert processes(set(), machine.proc) == []
+    assert sorted(processes(USERS, machine.proc)) == [(10, 7), (11, 8), (12, 7)]
+    assert processes({}, machine.proc) == []
+
+
+def test_who_says_in_his_environment_that_anothers_job_is_his_adds_nothing_to_it(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.process(10, environ="SLURM_JOB_ID=7\0", seconds=2.0)
+    machine.process(11, cgroup="0::/job_8/step_0", environ="SLURM_JOB_ID=7\0", seconds=3.0)
+    machine.process(12, cgroup="0::/user.slice/user-9.slice/user@9.service/job_7", seconds=2.0)
+    assert used({J7: os.getuid() + 1}, machine.proc, machine.sys).cpu_s == {}
+    assert used({J7: os.getuid() + 1, J8: os.getuid() + 1}, machine.proc, machine.sys).cpu_s == {J8: 6.0}
 
 
 def test_cpu_time_is_summed_by_job_and_the_networks_without_loopback(tmp_path: Path) -> None:
@@ -52,7 +63,7 @@ def test_cpu_time_is_summed_by_job_and_the_networks_without_loopback(tmp_path: P
     machine.process(11, cgroup="0::/job_7/step_1", seconds=0.5)
     machine.counter("port_xmit_data", 100)
     machine.counter("port_rcv_data", 25)
-    found = used({J7, J8}, machine.proc, machine.sys)
+    found = used(USERS, machine.proc, machine.sys)
     assert found.cpu_s == {J7: 5.0}
     assert found.network_bytes == 1500 + 4 * 125
 
@@ -60,4 +71,4 @@ def test_cpu_time_is_summed_by_job_and_the_networks_without_loopback(tmp_path: P
 def test_what_ends_meanwhile_is_left_out(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     (machine.proc / "10").mkdir()
-    assert used({J7}, machine.proc, machine.sys).cpu_s == {}
+    assert used(USERS, machine.proc, machine.sys).cpu_s == {}

@@ -1,6 +1,7 @@
 """What the head hears of jobs on a node: changes only, with times, and nothing that a former run left behind."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,8 +53,8 @@ class FakeEyes:
             raise found
         return found
 
-    def used(self, jobs: frozenset[JobId]) -> Used:
-        return Used(cpu_s={job: cpu for job, cpu in self.cpu_s.items() if job in jobs}, network_bytes=self.network)
+    def used(self, users: Mapping[JobId, int]) -> Used:
+        return Used(cpu_s={job: cpu for job, cpu in self.cpu_s.items() if job in users}, network_bytes=self.network)
 
     def gpus_busy(self) -> bool | None:
         return self.gpus

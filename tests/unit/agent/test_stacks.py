@@ -72,7 +72,7 @@ class Bench:
                 threads=Threads(1),
                 progress=lambda: ({"t": "progress", "jobs": []},),
                 write_s=0.5,
-                pids=lambda job: [child.pid for child in self.children],
+                pids=lambda opted: [child.pid for child in self.children],
             )
             stacks.obey(StacksOrder(job=J7, name="7-0-1", signal=signal))
             await stacks.rest()
