@@ -18,16 +18,34 @@ def root() -> None:
         pytest.skip("only root can become another user")
 
 
-def test_what_runs_as_a_user_has_nothing_of_the_agents_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """He may read /proc/PID/environ of whatever runs as him."""
+def test_what_runs_as_a_user_has_nothing_of_the_agents_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("SITE_TOKEN", "CANARY-do-not-show-3")
-    environment = as_user.tail("/proc/self/environ", NOBODY, max_bytes=4096, timeout_s=5.0)
+    environment = as_user.tail("/proc/self/environ", os.geteuid(), max_bytes=4096, timeout_s=30.0)
     assert environment.split("\0")[:-1] == [f"PATH={os.defpath}", "LC_ALL=C"]
+
+
+@pytest.mark.parametrize("file", ["environ", "mem"])
+def test_what_runs_as_a_user_cannot_be_traced_by_him(file: str) -> None:
+    """The kernel gives what /proc tells of such a process to root, also to itself."""
+    with pytest.raises(Failed, match="Permission denied"):
+        as_user.tail(f"/proc/self/{file}", NOBODY, max_bytes=4096, timeout_s=30.0)
+
+
+def test_what_runs_as_a_user_is_no_better_kept_than_his_own_when_memory_is_full() -> None:
+    own = Path("/proc/self/oom_score_adj")
+    before = own.read_text()
+    own.write_text(str(int(before) + 10))
+    try:
+        assert as_user.tail("/proc/self/oom_score_adj", NOBODY, max_bytes=64, timeout_s=30.0) == "0\n"
+    finally:
+        own.write_text(before)
 
 
 def test_what_the_user_may_not_read_is_not_read() -> None:
     with pytest.raises(Failed, match="Permission denied"):
-        as_user.tail("/etc/shadow", NOBODY, max_bytes=4096, timeout_s=5.0)
+        as_user.tail("/etc/shadow", NOBODY, max_bytes=4096, timeout_s=30.0)
 
 
 def test_a_folder_that_the_user_may_not_list_cannot_be_looked_at() -> None:
@@ -38,7 +56,7 @@ def test_a_folder_that_the_user_may_not_list_cannot_be_looked_at() -> None:
 
 
 def test_what_runs_as_a_user_can_never_have_more_rights() -> None:
-    status = as_user.tail("/proc/self/status", NOBODY, max_bytes=8192, timeout_s=5.0)
+    status = as_user.tail("/proc/self/status", NOBODY, max_bytes=8192, timeout_s=30.0)
     lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     assert {lines[name].strip() for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
     assert lines["NoNewPrivs"].strip() == "1"
