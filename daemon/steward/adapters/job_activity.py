@@ -46,7 +46,9 @@ def _job_of(process: Path, users: Mapping[JobId, int]) -> JobId | None:
     if (job := _named(_JOB, process / "cgroup")) in users:
         return job
     job = _named(_ENV_JOB, process / "environ")
-    return job if job in users and users[job] == _owner(process) else None
+    if job is None or job not in users:
+        return None
+    return job if users[job] == _owner(process) else None
 
 
 def _named(pattern: re.Pattern[bytes], file: Path) -> JobId | None:
