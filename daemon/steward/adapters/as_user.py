@@ -14,14 +14,10 @@ _BARE = ("env", "--ignore-environment", f"PATH={os.defpath}", "LC_ALL=C", sys.ex
 """Ours may hold secrets: nothing of it goes along."""
 
 
-def tail(path: str, uid: int, *, max_bytes: int, timeout_s: float) -> str:
-    """The last bytes of a file, as text. Raises Failed (a Retryable)."""
-    return _look("tail", path, uid, str(max_bytes), timeout_s=timeout_s, max_bytes=max_bytes).text
-
-
-def size(path: str, uid: int, *, timeout_s: float) -> int:
-    """Of a file, in bytes. Raises Failed (a Retryable)."""
-    return int(_look("size", path, uid, timeout_s=timeout_s).text)
+def tail(path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int = 0) -> str:
+    """The last bytes of what a file has after `start`, as text; a file that is shorter was emptied since. Raises Failed
+    (a Retryable)."""
+    return _look("tail", path, uid, str(max_bytes), str(start), timeout_s=timeout_s, max_bytes=max_bytes).text
 
 
 def newest(path: str, uid: int) -> float | None:

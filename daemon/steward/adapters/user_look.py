@@ -1,4 +1,4 @@
-"""The program that looks at a user's file as him: `python -I -S user_look.py UID WHAT PATH [BYTES]`.
+"""The program that looks at a user's file as him: `python -I -S user_look.py UID WHAT PATH [BYTES START]`.
 
 It begins as root and starts no other program once it is the user: what runs a program as somebody can be traced by him,
 and made to run what he likes, where the agent runs and as late a victim of a full memory as it. The standard library
@@ -45,14 +45,15 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(error, os.strerror(error))
 
 
-def tail(path: str, most: int) -> bytes:
-    """The last bytes of a file; nothing of what is no file."""
+def tail(path: str, most: int, start: int) -> bytes:
+    """The last bytes of what a file has after `start`, or of all of one that is shorter; nothing of what is no file."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         seen = os.fstat(file)
         if not stat.S_ISREG(seen.st_mode):
             return b""
-        return os.pread(file, most, max(seen.st_size - most, 0))
+        begin = start if seen.st_size >= start else 0
+        return os.pread(file, most, max(seen.st_size - most, begin))
     finally:
         os.close(file)
 
@@ -76,21 +77,19 @@ def _time_of(entry: "os.DirEntry[str]") -> float | None:
         return None
 
 
-def _look(what: str, path: str, most: int) -> bytes:
+def _look(what: str, path: str, most: int, start: int) -> bytes:
     match what:
         case "tail":
-            return tail(path, most)
-        case "size":
-            return str(os.stat(path).st_size).encode()
+            return tail(path, most, start)
         case "newest":
             return str(newest(path)).encode()
     raise ValueError(what)
 
 
-def main(uid: str, what: str, path: str, most: str = "0") -> int:
+def main(uid: str, what: str, path: str, most: str = "0", start: str = "0") -> int:
     try:
         become(int(uid))
-        sys.stdout.buffer.write(_look(what, path, int(most)))
+        sys.stdout.buffer.write(_look(what, path, int(most), int(start)))
         sys.stdout.flush()
     except OSError as error:
         sys.stderr.write(f"{error.strerror}\n")

@@ -13,16 +13,13 @@ from steward.model.job_report import LogSign
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 64 << 10
-_READ_S = 0.3
-_ALL_S = 0.5
+_READ_S = 0.5
 
 
 class Files(Protocol):
-    """Of users; both raise PortError."""
+    """Of users; raises PortError."""
 
-    def size(self, path: str, uid: int, *, timeout_s: float) -> int: ...
-
-    def tail(self, path: str, uid: int, *, max_bytes: int, timeout_s: float) -> str: ...
+    def tail(self, path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int) -> str: ...
 
 
 class JobLogs:
@@ -36,13 +33,10 @@ class JobLogs:
         if not out.path.startswith("/"):
             return ()
         found = await self._threads.call(
-            lambda: signs_in(self._read(out, uid)), name=f"output of {job}", timeout_s=_ALL_S
+            lambda: signs_in(self._read(out, uid)), name=f"output of {job}", timeout_s=_READ_S
         )
         log.info("output read job=%d signs=%s", job, ",".join(sign.sign for sign in found) or "none")
         return found
 
     def _read(self, out: Output, uid: int) -> str:
-        """An output that is shorter than it was at the start was emptied since."""
-        size = self._files.size(out.path, uid, timeout_s=_READ_S)
-        new = size - out.start if size >= out.start else size
-        return self._files.tail(out.path, uid, max_bytes=min(new, MAX_BYTES), timeout_s=_READ_S) if new > 0 else ""
+        return self._files.tail(out.path, uid, max_bytes=MAX_BYTES, timeout_s=_READ_S, start=out.start)

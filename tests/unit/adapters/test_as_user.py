@@ -60,3 +60,14 @@ def test_what_runs_as_a_user_can_never_have_more_rights() -> None:
     lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     assert {lines[name].strip() for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
     assert lines["NoNewPrivs"].strip() == "1"
+
+
+@pytest.mark.parametrize(
+    ("start", "most", "found"), [(0, 100, "0123456789"), (6, 100, "6789"), (6, 2, "89"), (10, 100, ""), (11, 3, "789")]
+)
+def test_of_an_output_only_what_came_since_is_read_unless_it_was_emptied(
+    tmp_path: Path, start: int, most: int, found: str
+) -> None:
+    file = tmp_path / "out"
+    file.write_text("0123456789")
+    assert as_user.tail(str(file), os.geteuid(), max_bytes=most, timeout_s=30.0, start=start) == found

@@ -23,15 +23,12 @@ class FakeFiles:
     uid: int = -1
     refuses: bool = False
 
-    def size(self, path: str, uid: int, *, timeout_s: float) -> int:
+    def tail(self, path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int) -> str:
         if self.refuses:
-            raise Retryable("no end within 0.3 s")
-        return len(self.text)
-
-    def tail(self, path: str, uid: int, *, max_bytes: int, timeout_s: float) -> str:
+            raise Retryable("no end within 0.5 s")
         self.uid = uid
         assert max_bytes <= MAX_BYTES
-        return self.text[-max_bytes:]
+        return self.text[start if len(self.text) >= start else 0 :][-max_bytes:]
 
 
 class Bench:
