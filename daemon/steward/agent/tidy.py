@@ -26,18 +26,26 @@ async def keep_tidy(
     *,
     every_s: float = TIDY_EVERY_S,
 ) -> None:
-    """Until cancelled. Slurm is asked only when the book is crowded or a job has a folder here; without its answer
-    nothing is forgotten."""
+    """Until cancelled; then the book is closed. Slurm is asked only when it is crowded or a job has a folder here;
+    without its answer nothing is forgotten."""
     threads = Threads(1)
-    while True:
-        await asyncio.sleep(every_s)
-        if not opted.is_crowded and not folders.all():
-            continue
-        try:
-            opted.prune(await look.on(node), clock.now())
-            await threads.call(partial(_remove, folders, _left(folders, opted)), name="tidy", timeout_s=_REMOVE_S)
-        except PortError as error:
-            log.info("opted jobs kept why=%r", str(error))
+    try:
+        while True:
+            await asyncio.sleep(every_s)
+            if opted.is_crowded or folders.all():
+                await _tidy(opted, folders, look, node, clock, threads)
+    finally:
+        opted.close()
+
+
+async def _tidy(
+    opted: OptedBook, folders: JobFolders, look: JobsLook, node: NodeName, clock: Clock, threads: Threads
+) -> None:
+    try:
+        opted.prune(await look.on(node), clock.now())
+        await threads.call(partial(_remove, folders, _left(folders, opted)), name="tidy", timeout_s=_REMOVE_S)
+    except PortError as error:
+        log.info("opted jobs kept why=%r", str(error))
 
 
 def _left(folders: JobFolders, opted: OptedBook) -> frozenset[JobId]:

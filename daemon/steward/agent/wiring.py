@@ -110,10 +110,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
     # munge.service is the munged of the library's own socket: whose service another one is, nobody knows
     watched = () if config.cluster.munge_socket else (care.run(mending.restart),)
-    try:
-        await agent.run(shims.run(), jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *watched)
-    finally:
-        opted.close()
+    await agent.run(shims.run(), jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *watched)
 
 
 def _desk(

@@ -175,3 +175,31 @@ def test_a_young_word_of_another_than_slurm_says_is_forgotten(path: Path) -> Non
     book.add(replace(opted(7), uid=1001, at=999.0))
     book.prune({JobId(7): 1000}, now=1000.0)
     assert book.all() == ()
+
+
+def test_an_agent_that_stops_writes_what_is_not_written_yet(path: Path) -> None:
+    async def story() -> None:
+        book = OptedBook(path)
+        tidy = asyncio.ensure_future(
+            keep_tidy(book, JobFolders(path.parent), FakeSlurmLook(), NodeName("n1"), FakeClock())
+        )
+        await asyncio.sleep(0)
+        for job in range(1, 20):
+            book.add(opted(job))
+        tidy.cancel()
+        await asyncio.gather(tidy, return_exceptions=True)
+
+    asyncio.run(story())
+    assert jobs(OptedBook(path)) == list(range(1, 20))
+
+
+def test_words_in_haste_are_not_each_written(path: Path) -> None:
+    async def story() -> None:
+        book = OptedBook(path)
+        for job in range(1, 20):
+            book.add(opted(job))
+        assert jobs(OptedBook(path)) == [1]
+        book.close()
+
+    asyncio.run(story())
+    assert jobs(OptedBook(path)) == list(range(1, 20))
