@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
 from steward.model.desired import REPORT_ONLY
@@ -33,7 +34,7 @@ class Doctor:
     version: str
     clock: Clock
     slurm: SlurmPort
-    slurm_choice: str
+    slurm_choice: Choice
     config: SlurmConfig
     munge: MungePort
     store: StorePort
@@ -62,7 +63,11 @@ class Doctor:
         return [line for topic, remedy, look in looks for line in _safely(topic, remedy, look)]
 
     def _slurm(self) -> list[Line]:
-        return [ok("slurm", f"{self.slurm.describe()} ({self.slurm_choice})")]
+        said = f"{self.slurm.describe()} ({self.slurm_choice.why})"
+        if self.slurm_choice.is_second:
+            remedy = "install the pyslurm of this Slurm's release, or change cluster.slurm_adapter"
+            return [warn("slurm", said, remedy)]
+        return [ok("slurm", said)]
 
     def _picture(self) -> list[Line]:
         latest = self.latest()

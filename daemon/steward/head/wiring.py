@@ -114,7 +114,9 @@ def wire(settings: Settings) -> Head:
 def _base(settings: Settings) -> _Base:
     bell = Bell()
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
-    slurm = choose_slurm(conf=str(conf), timeout_s=limit_s, include=settings.capacity.slurm_include)
+    slurm = choose_slurm(
+        settings.cluster.slurm_adapter, conf=str(conf), timeout_s=limit_s, include=settings.capacity.slurm_include
+    )
     return _Base(
         settings=settings,
         clock=SystemClock(),
@@ -210,7 +212,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
         version=__version__,
         clock=base.clock,
         slurm=base.slurm.slurm,
-        slurm_choice=base.slurm.why,
+        slurm_choice=base.slurm,
         config=base.config,
         munge=base.munge,
         store=base.store,

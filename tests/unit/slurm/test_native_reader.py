@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from steward.adapters.slurm import native_reader
 from steward.model.job import JobState
 from steward.model.node import NodeBase
@@ -99,3 +101,16 @@ def test_its_qos_time_limit_and_reservation_are_read() -> None:
 
     assert (job.qos, job.time_limit_s, job.reservation) == ("high", 5400.0, "maint")
     assert (unlimited.qos, unlimited.time_limit_s, unlimited.reservation) == ("", None, "")
+
+
+@pytest.mark.parametrize(
+    ("told", "word"),
+    [
+        ("Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions", "Resources"),
+        ("ReqNodeNotAvail, UnavailableNodes:n[1-3]", "ReqNodeNotAvail"),
+        ("launch failed requeued held", "launch failed requeued held"),
+        ("Priority", "Priority"),
+    ],
+)
+def test_prose_becomes_the_word_that_the_commands_tell(told: str, word: str) -> None:
+    assert native_reader.job(a_job(state="PENDING", state_reason=told)).reason == word

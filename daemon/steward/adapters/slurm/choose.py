@@ -9,6 +9,7 @@ from steward.adapters.slurm import versions
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.native import PyslurmSlurm
+from steward.model.settings.types import SlurmAdapter
 from steward.ports import PortError, SlurmPort
 
 _PYSLURM = "pyslurm"
@@ -16,22 +17,26 @@ _PYSLURM = "pyslurm"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """`why` is one sentence."""
+    """`why` is one sentence. `is_second`: the site asked for another one."""
 
     slurm: SlurmPort
     why: str
+    is_second: bool = False
 
 
-def choose(*, conf: str = "", timeout_s: float = 10.0, include: Path | None = None) -> Choice:
-    """pyslurm where it can be imported and was made for this Slurm, else the commands. Never raises.
+def choose(wanted: SlurmAdapter, *, conf: str = "", timeout_s: float = 10.0, include: Path | None = None) -> Choice:
+    """pyslurm where it can be imported and was made for this Slurm, else the commands, also where `wanted` is pyslurm:
+    that of another Slurm reads nonsense. Never raises.
 
     `include` is the file for partitions of ours.
     """
     file = IncludeFile(include, conf) if include else None
-    why_not = unavailable(conf)
+    is_refused = wanted is SlurmAdapter.COMMANDS
+    why_not = "cluster.slurm_adapter says so" if is_refused else unavailable(conf)
     if why_not:
         commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s, include=file)
-        return Choice(slurm=commands, why=f"commands, because {why_not}")
+        why = f"commands, because {why_not}"
+        return Choice(slurm=commands, why=why, is_second=wanted is SlurmAdapter.PYSLURM)
     native = PyslurmSlurm(conf=conf, timeout_s=timeout_s, include=file)
     return Choice(slurm=native, why="pyslurm, because it matches this Slurm")
 

@@ -7,15 +7,18 @@ own id would requeue all of its tasks.
 
 import multiprocessing
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 from steward.adapters.process import show
 from steward.adapters.slurm import native_reader
 from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -24,6 +27,10 @@ from steward.model.node import Node
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.ports import Retryable
+
+_CONF = "/etc/slurm/slurm.conf"
+_ASK_EVERY_S = 60.0
+_EXPEDITES = "enable_expedited_requeue"
 
 
 class PyslurmSlurm:
@@ -34,6 +41,7 @@ class PyslurmSlurm:
         self._node_reader = _Reader(conf, timeout_s)
         self._job_reader = _Reader(conf, timeout_s)
         self._ports: dict[tuple[NodeName, str], int] = {}
+        self._expediting = _Expediting(SlurmConfig(conf=Path(conf or _CONF), timeout_s=timeout_s))
 
     def close(self) -> None:
         self._node_reader.close()
@@ -51,6 +59,9 @@ class PyslurmSlurm:
         return {node.name: _with_port(node, self._ports.get((node.name, node.address), 0)) for node in found}
 
     def jobs(self) -> Mapping[JobId, Job]:
+        """By the commands where jobs may be expedited: pyslurm does not tell of it."""
+        if self._expediting.is_on():
+            return self._commands.jobs()
         found: list[Job] = self._job_reader.ask("jobs")
         return {job.id: job for job in found}
 
@@ -120,6 +131,24 @@ class PyslurmSlurm:
         self._commands.release(name)
 
 
+class _Expediting:
+    """Whether slurmctld may expedite requeued jobs (25.11). A reconfigure may change it: it is asked each minute."""
+
+    def __init__(self, config: SlurmConfig) -> None:
+        self._config = config
+        self._is_on = False
+        self._asked: float | None = None
+
+    def is_on(self) -> bool:
+        """Raises Retryable when slurmctld does not say."""
+        now = time.monotonic()
+        if self._asked is None or now > self._asked + _ASK_EVERY_S:
+            parameters = self._config.config().get("SlurmctldParameters", "")
+            self._is_on = _EXPEDITES in parameters.lower().split(",")
+            self._asked = now
+        return self._is_on
+
+
 class _Reader:
     """One reader process; it is started when first needed, and again after it hung or died."""
 
@@ -146,6 +175,7 @@ class _Reader:
             raise Retryable(f"pyslurm did not read {wanted} within {self._timeout_s:g} s: its process was ended")
         answer: list[Any] | str = pipe.recv()
         if isinstance(answer, str):
+            self._stop()  # libslurm keeps for ever what it read once: a slurm.conf that has changed since, for one
             raise Retryable(show(answer))
         return answer
 

@@ -20,8 +20,15 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.node import Node, Reason
 
-_REASON_OF = {"launch failure limit exceeded requeued held": "JobHoldMaxRequeue"}
-"""pyslurm tells the description where there is one; this one's word is what the commands tell."""
+_REASON_OF = {
+    "launch failure limit exceeded requeued held": "JobHoldMaxRequeue",
+    "Nodes required for job are DOWN, DRAINED": "Resources",
+    "ReqNodeNotAvail": "ReqNodeNotAvail",
+    "Burst buffer": "BurstBufferOperation",
+    "burst buffer": "BurstBufferOperation",
+}
+"""pyslurm tells the description where there is one. What it begins with -> the word that the commands tell. Other
+descriptions are told as they are: those of Slurm's own holds are what the commands' answers are read as, too."""
 
 
 def serve(pipe: Connection, conf: str) -> None:
@@ -82,7 +89,7 @@ def job(found: Any) -> Job:
         state=state,
         user_id=found.user_id,
         flags=flags,
-        reason=_REASON_OF.get(reason := _text(found, "state_reason"), reason) or "None",
+        reason=_reason(_text(found, "state_reason")) or "None",
         nodes=expand(found.allocated_nodes or ""),
         batch_host=NodeName(found.batch_host) if found.batch_host else None,
         is_batch=bool(found.is_batch_job),
@@ -108,6 +115,10 @@ def job(found: Any) -> Job:
         nice=found.nice or 0,
         submit_host=_text(found, "submit_host"),
     )
+
+
+def _reason(told: str) -> str:
+    return next((word for begin, word in _REASON_OF.items() if told.startswith(begin)), told)
 
 
 def _text(found: Any, name: str) -> str:

@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr
 from steward.model.desired import HealthPolicy
 from steward.model.mend import RESTARTABLE
 from steward.model.settings.policies import in_policy_units
-from steward.model.settings.types import AddressRule, HostPort, Section, Words
+from steward.model.settings.types import AddressRule, HostPort, Section, SlurmAdapter, Words
 
 
 class ClusterSettings(Section):
@@ -20,6 +20,11 @@ class ClusterSettings(Section):
     )
     slurm_user: str = Field(
         default="slurm", min_length=1, description="Login name of SlurmUser; stewardd runs as this user."
+    )
+    slurm_adapter: SlurmAdapter = Field(
+        default=SlurmAdapter.AUTO,
+        description="How Slurm is read. `auto`: by pyslurm where it is installed and made for this Slurm, else by the "
+        "commands. `commands`: always by them. `pyslurm`: as `auto`, and `steward doctor` warns where it cannot be.",
     )
     munge_socket: Path | None = Field(
         default=None, description="munged's socket; none: the munge library's own default."
