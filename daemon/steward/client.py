@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import requests
 
-from steward.model.proof import payload
+from steward.model.proof import for_cluster, payload
 from steward.ports import PortError
 
 Json = dict[str, Any]
@@ -65,10 +65,13 @@ class EventFilter:
 
 class Client:
     """Stateless but for its connection. `prove` makes a MUNGE credential over a payload; changes and operations need
-    it. `ca`: PEM file by which the head's certificate is known (empty: well-known authorities)."""
+    it. `ca`: PEM file by which the head's certificate is known (empty: well-known authorities). `cluster`: proofs are
+    good at its head alone (empty: it is not known)."""
 
-    def __init__(self, url: str, prove: Callable[[bytes], str] | None = None, ca: str = "") -> None:
-        self._url, self._prove = url.rstrip("/"), prove
+    def __init__(
+        self, url: str, prove: Callable[[bytes], str] | None = None, ca: str = "", *, cluster: str = ""
+    ) -> None:
+        self._url, self._prove, self._cluster = url.rstrip("/"), prove, cluster
         self._session = requests.Session()
         self._session.verify = ca or True
         self._session.trust_env = False  # a proxy of the site has no business between us and loopback
@@ -219,7 +222,7 @@ class Client:
     def _proof(self, carries: bytes) -> str:
         if self._prove is None:
             raise HeadError("no MUNGE on this machine: run this where munged runs, as root or SlurmUser")
-        return f"MUNGE {self._prove(carries)}"
+        return f"MUNGE {self._prove(for_cluster(carries, self._cluster))}"
 
     def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str], read_s: float) -> Any:
         try:

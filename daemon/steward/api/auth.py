@@ -3,7 +3,7 @@
 import pwd
 
 from steward.model.access import Identity
-from steward.model.proof import payload
+from steward.model.proof import for_cluster, payload
 from steward.ports import MungePort, Permanent
 
 SCHEME = "MUNGE"
@@ -14,10 +14,11 @@ class Refused(Exception):
 
 
 class Gatekeeper:
-    """Believes munged and nothing else. A credential is good once: munged refuses a replay."""
+    """Believes munged and nothing else. A credential is good once on this host: munged refuses replays. One that names
+    a cluster is good for `cluster` alone."""
 
-    def __init__(self, munge: MungePort, allowed: frozenset[int]) -> None:
-        self._munge, self._allowed = munge, allowed
+    def __init__(self, munge: MungePort, allowed: frozenset[int], cluster: str = "") -> None:
+        self._munge, self._allowed, self._cluster = munge, allowed, cluster
 
     def admit(self, authorization: str, method: str, path: str, body: bytes) -> str:
         """The caller's login name. Raises Refused, or Retryable when munged does not answer."""
@@ -48,9 +49,15 @@ class Gatekeeper:
             uid, carried = self._munge.decode(credential.strip())
         except Permanent as error:
             raise Refused(f"the MUNGE credential is not good: {error}") from error
-        if carried != carries:
-            raise Refused("the MUNGE credential was made for another request")
+        if carried not in (carries, for_cluster(carries, self._cluster)):
+            raise Refused(f"the MUNGE credential was made for another request{_other_cluster(carried, carries)}")
         return uid
+
+
+def _other_cluster(carried: bytes, carries: bytes) -> str:
+    if not carried.startswith(carries + b" "):
+        return ""
+    return "'s cluster: is cluster.name of the settings the same there and at the head?"
 
 
 def login(uid: int) -> str:

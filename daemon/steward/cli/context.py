@@ -30,9 +30,11 @@ class Context:
     as_json: bool
     munge_socket: str
     ca: str = ""
+    cluster: str = ""
+    """Of the head at `url`, where the settings say so."""
 
     def client(self) -> Client:
-        return Client(self.url, self._prove, self.ca)
+        return Client(self.url, self._prove, self.ca, cluster=self.cluster)
 
     def _prove(self, payload: bytes) -> str:
         return Munge(self.munge_socket).encode(payload)
@@ -44,11 +46,13 @@ def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:
     scheme = "https" if settings and settings.api.tls_certificate else "http"
     http = f"{scheme}://{settings.head.http}" if settings else _DEFAULT_URL
     socket = settings.cluster.munge_socket if settings else None
+    elsewhere = url or os.environ.get("STEWARD_URL")
     return Context(
-        url=url or os.environ.get("STEWARD_URL") or http.replace("//0.0.0.0:", "//127.0.0.1:"),
+        url=elsewhere or http.replace("//0.0.0.0:", "//127.0.0.1:"),
         as_json=as_json,
         munge_socket=str(socket or os.environ.get("STEWARD_MUNGE_SOCKET", "")),
         ca=str(settings.api.tls_ca or "") if settings else "",
+        cluster=settings.cluster.name if settings and not elsewhere else "",
     )
 
 

@@ -103,7 +103,7 @@ def wire(settings: Settings) -> Head:
     news = News()
     desk = _desk(base)
     cycle = Cycle(_parts(base, hub), (base.metrics.watch, _informed(hub, origins), news.came, desk.follow))
-    gatekeeper = Gatekeeper(base.munge, choose.admins(settings))
+    gatekeeper = Gatekeeper(base.munge, choose.admins(settings), settings.cluster.name)
     source = _source(base, hub, cycle, desk)
     served = handlers(source)
     aws = endpoint(settings, gatekeeper=gatekeeper, clock=base.clock, tell=base.told.append, handlers=served)
