@@ -19,6 +19,9 @@ from steward.policy.rulings import keep_ruling, requeue, requeue_by, standing_pr
 from steward.policy.whereabouts import may_ask
 
 ANSWER_AGAIN_S = 2.0
+SHORTEST_CHECK_S = 0.5
+CHECK_SHARE = 0.1
+"""Of the time that a run worked since its begin, or since its last failure."""
 LEAVE_S = 3.0
 """How long after a node is DOWN Slurm may still show it in a job."""
 
@@ -99,7 +102,7 @@ def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool
 
 def _waits(ask: Ask, job: Job, failure: Failure, ruling: Ruling, failed_at: float, draft: Draft) -> bool:
     """Whether something is to come first: fresh checks, or the exit of a bad node."""
-    if ruling.open and _waits_for_checks(ask, job, failure, failed_at, draft):
+    if ruling.open and _waits_for_checks(ask, job, failure, ruling, failed_at, draft):
         return True
     return _may_resume(failure) and _waits_for_exit(job, failure.culprits, draft)
 
@@ -143,29 +146,42 @@ def _carry_on(ask: Ask, job: Job, prior: Attempt, draft: Draft) -> None:
         _tell(ask, Answer.STOP, prior.why, draft)
 
 
-def _waits_for_checks(ask: Ask, job: Job, failure: Failure, failed_at: float, draft: Draft) -> bool:
+def _waits_for_checks(ask: Ask, job: Job, failure: Failure, ruling: Ruling, failed_at: float, draft: Draft) -> bool:
     """Fresh results of the job's nodes are on their way, or a silent one may be found out; where the job's log speaks
     for the machines, they are checked once more a little later. A head that has just begun gives agents their time to
     come back first; none was looked for while Slurm could not be read."""
     began = draft.seen.agents_since + draft.want.repair.agents_grace_s
     readable = draft.first_seen(f"judged:{ask.id}")
     first = max(failed_at, began, readable) + draft.want.resume.detect_s
-    if _looks(Key(f"check:{ask.id}"), job, first, draft):
+    budget_s = _check_s(failure, ruling, draft.jobs[job.id], failed_at, draft)
+    if _looks(Key(f"check:{ask.id}"), job, first, budget_s, draft):
         return True
     if failure.sign(Lean.INFRA) is None:
         return False
     if draft.now < first:
         draft.wake(first)
         return True
-    return _looks(Key(f"check:{ask.id}:again"), job, first + draft.want.resume.recheck_s, draft)
+    again = Key(f"check:{ask.id}:again")
+    return _looks(again, job, first + draft.want.resume.recheck_s, draft.want.resume.check_budget_s, draft)
 
 
-def _looks(key: Key, job: Job, until: float, draft: Draft) -> bool:
+def _check_s(failure: Failure, ruling: Ruling, mem: JobMemory, failed_at: float, draft: Draft) -> float:
+    """How long the fresh checks may take. A script may have many steps that fail: each costs no more than a share of
+    the time worked, because what a quick look misses is found when the script itself fails."""
+    most_s = draft.want.resume.check_budget_s
+    ruled = (attempt.at for attempt in mem.attempts if attempt.restart == mem.restarts)
+    since = max((at for at in (mem.started, *ruled) if at is not None), default=None)
+    if failure.kind is not Kind.STEP or ruling.decision is not Decision.STOP or since is None:
+        return most_s
+    return min(most_s, max(SHORTEST_CHECK_S, CHECK_SHARE * (failed_at - since)))
+
+
+def _looks(key: Key, job: Job, until: float, budget_s: float, draft: Draft) -> bool:
     """Ask the job's nodes once for fresh results; whether they are waited for."""
     connected = frozenset(n for n in held_by(job, draft) if (v := draft.seen.agents.get(n)) is not None and v.connected)
     why = Why(rule="resume.check", text=f"job {job.id} failed; is one of its nodes the cause?")
     if connected:
-        draft.wish(CheckNow(key=key, why=why, nodes=connected, budget_s=draft.want.resume.check_budget_s))
+        draft.wish(CheckNow(key=key, why=why, nodes=connected, budget_s=budget_s))
     asked_at = draft.asked_at(key)
     unheard = {n for n in connected if asked_at is not None and draft.seen.agents[n].checked_at < asked_at}
     if draft.now >= until or not (unheard or may_still_turn_up(job, draft)):

@@ -11,6 +11,7 @@ from steward.model.health import Severity
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.observed import Freshness, Witness
+from steward.model.resume_mode import ResumeMode
 from steward.policy.controls import pause
 from tests.builders.picture import T0, Picture, a_cluster, names
 
@@ -34,6 +35,27 @@ def test_a_failure_makes_the_jobs_nodes_be_checked_first() -> None:
     (check,) = asked().plan().actions
     assert isinstance(check, CheckNow)
     assert check.nodes == names("n1", "n2", "n3")
+
+
+def budget(picture: Picture) -> float:
+    (check,) = [a for a in picture.plan().actions if isinstance(a, CheckNow)]
+    return check.budget_s
+
+
+def test_a_step_that_fails_soon_after_its_run_began_or_after_another_one_costs_half_a_second() -> None:
+    working = a_cluster().job(started=T0).opted_in().then()
+    assert budget(working.after(3).ask(STEP)) == 0.5
+    assert budget(working.after(15).ask(STEP)) == pytest.approx(1.5)
+    assert budget(working.after(600).ask(STEP)) == 2.0
+    failed = working.after(600).ask(STEP).then(0.1).checked("n1", "n2", "n3").then()
+    assert budget(failed.see(asks=()).after(1).ask(STEP, node="n2")) == 0.5
+
+
+def test_a_script_that_fails_soon_and_a_step_that_may_run_again_without_evidence_are_looked_at_in_full() -> None:
+    working = a_cluster().job(started=T0).opted_in().then()
+    assert budget(working.after(3).ask(BATCH)) == 2.0
+    daring = a_cluster().job(started=T0 - 3600).opted_in(mode=ResumeMode.parse("any:2")).then()
+    assert budget(daring.after(3).ask(STEP, mode=ResumeMode.parse("any:2"))) == 2.0
 
 
 def test_without_evidence_the_failure_is_the_jobs_own() -> None:
