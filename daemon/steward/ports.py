@@ -64,22 +64,23 @@ class SlurmPort(Protocol):
         """Resume nodes whose reason (its first token) is still `mark`, or `command` where one is given (an admin's
         `Action:Replace`, which we left in place). Reads them just before. Raises Stale otherwise: all or none."""
 
-    def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
+    def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
         """Requeue. `exclude` is the whole exclude list (never a required list) of a job that had ended; one that still
-        ran cannot be changed while Slurm cleans it up and gets its list from `nudge`. Raises Stale when the job is
-        already pending or gone."""
+        ran cannot be changed while Slurm cleans it up and gets its list from `nudge`. Raises Stale when it is pending
+        or gone, or has another restart count than `restart`."""
 
-    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
+    def nudge(
+        self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
+    ) -> None:
         """Make a pending job eligible in `delay_s` (whole seconds, rounded up) with this exclude list; `release` lifts
-        a hold set by Slurm."""
+        a hold set by Slurm. Raises Stale as `requeue` does, and for a person's hold to be lifted."""
 
     def allow_requeue(self, job: JobId) -> None:
         """Set Requeue=1 on a job."""
 
     def comment(self, job: JobId, text: str) -> None:
-        """Keep `text` (one line that begins with `steward: `) as our part of the job's admin comment, while it waits or
-        runs; what others wrote there stays in front of it. Raises Retryable while the job cleans up, Stale when it has
-        ended, Permanent for a text that is not ours."""
+        """Keep `text` (one line that begins with `steward: `) as our part of its admin comment, behind what others wrote.
+        Raises Retryable while the job cleans up, Stale when it has ended, Permanent for a text that is not ours."""
 
     def partitions(self) -> Mapping[str, Partition]:
         """Every partition. Raises Retryable as `nodes` does."""

@@ -74,12 +74,18 @@ class SlurmOfWorld:
         rules.may_give_back(self.nodes(), wanted, mark, command)
         self._write(lambda: [self.world.slurm.give_back(name, mark, command) for name in wanted])
 
-    def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
-        rules.may_requeue(rules.found(self.jobs(), job))
+    def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
+        found = rules.found(self.jobs(), job)
+        rules.is_the_run(found, restart)
+        rules.may_requeue(found)
         self._write(lambda: [self.world.slurm.requeue(job, exclude, self.world.now)])
 
-    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
-        rules.may_nudge(rules.found(self.jobs(), job), release=release)
+    def nudge(
+        self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
+    ) -> None:
+        found = rules.found(self.jobs(), job)
+        rules.is_the_run(found, restart)
+        rules.may_nudge(found, release=release)
         self._write(lambda: [self.world.slurm.nudge(job, exclude, self.world.now, delay_s)])
 
     def allow_requeue(self, job: JobId) -> None:

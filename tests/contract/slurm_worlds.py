@@ -44,7 +44,7 @@ class SlurmWorld(Protocol):
         """Its time limit is over; Slurm may need half a minute to see it."""
 
     def hold_after_requeue(self, job: JobId) -> None:
-        """Back in the queue, held by Slurm."""
+        """By its user or an admin (`scontrol requeuehold`)."""
 
     def admin(self, node: str, state: str, reason: str) -> None: ...
 

@@ -1,7 +1,10 @@
 """What every SlurmPort promises about when a job runs: its time limit, its end by it, and a turn that is put off."""
 
+import pytest
+
 from steward.model.ids import NodeName
 from steward.model.job import JobState
+from steward.ports import Stale
 from tests.contract.slurm_worlds import SlurmWorld
 
 N1, N2, N3 = NodeName("n1"), NodeName("n2"), NodeName("n3")
@@ -40,3 +43,16 @@ def test_a_job_whose_time_limit_is_over_can_be_requeued(slurm_world: SlurmWorld)
     assert slurm_world.pending(job).restarts == 1
     slurm_world.port.nudge(job, NONE, release=False)
     assert slurm_world.running(job).restarts == 1
+
+
+def test_what_was_meant_for_an_earlier_run_does_nothing_to_the_next(slurm_world: SlurmWorld) -> None:
+    job = slurm_world.running(slurm_world.submit()).id
+    slurm_world.port.requeue(job, NONE, restart=0)
+    slurm_world.pending(job)
+    with pytest.raises(Stale, match="restarted meanwhile"):
+        slurm_world.port.nudge(job, NONE, release=False, restart=0)
+    slurm_world.port.nudge(job, NONE, release=False, restart=1)
+    slurm_world.running(job)
+    with pytest.raises(Stale, match="restarted meanwhile"):
+        slurm_world.port.requeue(job, NONE, restart=0)
+    assert slurm_world.job(job).is_active

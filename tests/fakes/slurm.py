@@ -13,7 +13,7 @@ from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition, PartitionState
 from steward.ports import Permanent, Retryable
-from tests.fakes.slurm_cluster import SLURMS_HOLD, USERS_HOLD
+from tests.fakes.slurm_cluster import HOLDS
 from tests.fakes.slurm_deep import FakeDeepJobs
 
 
@@ -66,8 +66,9 @@ class FakeSlurm(FakeDeepJobs):
         for name in wanted:
             self.resume(name)
 
-    def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
+    def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
         found = rules.found(self.jobs(), job)
+        rules.is_the_run(found, restart)
         rules.may_requeue(found)
         rules.spelled(found)
         if not found.requeue:
@@ -76,11 +77,14 @@ class FakeSlurm(FakeDeepJobs):
         if not found.is_active:
             self._change(job, excluded=exclude)
 
-    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
+    def nudge(
+        self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
+    ) -> None:
         found = rules.found(self.jobs(), job)
+        rules.is_the_run(found, restart)
         rules.may_nudge(found, release=release)
         rules.spelled(found)
-        held = found.reason in (USERS_HOLD, SLURMS_HOLD) and not release
+        held = found.reason in HOLDS and not release
         self._change(job, excluded=exclude, eligible=self.now + delay_s, reason=found.reason if held else "None")
 
     def allow_requeue(self, job: JobId) -> None:

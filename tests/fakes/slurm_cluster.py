@@ -17,7 +17,8 @@ from tests.fakes.slurm_reservations import FakeReservations
 _REQUEUE_DELAY_S = 121.0
 """How long Slurm keeps a requeued job ineligible (cred_expire + 1)."""
 _TOP_PRIORITY = 4294901760
-USERS_HOLD, SLURMS_HOLD = "JobHeldUser", "job requeued in held state"
+USERS_HOLD, REQUEUED_HELD = "JobHeldUser", "job requeued in held state"
+HOLDS = (USERS_HOLD, REQUEUED_HELD)
 
 
 @dataclass(kw_only=True)
@@ -58,7 +59,7 @@ class FakeCluster:
             flags = node.flags - {"NOT_RESPONDING"} | ({"NOT_RESPONDING"} if name in self.silent else set())
             self.node_table[name] = replace(node, flags=flags, responding=name not in self.silent)
         for job in sorted(self.job_table.values(), key=lambda job: -job.priority):
-            if job.is_pending and (job.eligible or 0.0) <= self.now and job.reason not in (USERS_HOLD, SLURMS_HOLD):
+            if job.is_pending and (job.eligible or 0.0) <= self.now and job.reason not in HOLDS:
                 self._start(job)
 
     def submit(
@@ -111,9 +112,9 @@ class FakeCluster:
         self._change(job, state=state, ended=self.now)
 
     def requeue_held(self, job: JobId) -> None:
-        """As after a failed launch: back in the queue, held by Slurm."""
+        """By a person: back in the queue and held."""
         self._back_to_pending(job)
-        self._change(job, reason=SLURMS_HOLD)
+        self._change(job, reason=REQUEUED_HELD)
 
     def forget(self, job: JobId) -> None:
         """MinJobAge is over."""

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.model.ids import NodeName
-from steward.model.job import JobState
+from steward.model.job import SLURMS_HOLDS, JobState
 from steward.model.job_report import Lean, LogSign
 from steward.model.resume import Decision
 from steward.policy.decide import decide, has_cause
 from steward.policy.evidence import Evidence
-from steward.policy.failure import SLURMS_HOLDS, Failure, Kind
+from steward.policy.failure import Failure, Kind
 from steward.policy.options import Options
 from tests.builders.failures import an_exit
 

@@ -5,6 +5,20 @@ from enum import Enum
 
 from steward.model.ids import JobId, NodeName
 
+SLURMS_HOLDS = frozenset({"JobHoldMaxRequeue", "launch failed requeued held", "launch_failed_requeued_held"})
+"""Reasons of holds that slurmctld sets by itself after failures."""
+PEOPLES_HOLDS = frozenset(
+    {
+        "JobHeldUser",
+        "JobHeldAdmin",
+        "job requeued in held state",
+        "job_requeued_in_held_state",
+        "job requeued in special exit state",
+        "job_requeued_in_special_exit_state",
+    }
+)
+"""Reasons of holds that somebody wanted: `hold`, `requeuehold`, or the site's RequeueExitHold."""
+
 
 class JobState(Enum):
     """Slurm's base job states; a word we do not know becomes UNKNOWN and is never acted on."""
@@ -69,6 +83,15 @@ class Job:
     def is_part(self) -> bool:
         """A part of a heterogeneous job, not its leader: Slurm does to all parts what it is told to do to that one."""
         return self.het_job_id is not None and self.het_job_id != self.id
+
+    @property
+    def is_held_by_slurm(self) -> bool:
+        return self.reason in SLURMS_HOLDS
+
+    @property
+    def is_held(self) -> bool:
+        """By a person, who will release it."""
+        return self.reason in PEOPLES_HOLDS or bool(self.flags & {"REQUEUE_HOLD", "SPECIAL_EXIT"})
 
     @property
     def is_completing(self) -> bool:

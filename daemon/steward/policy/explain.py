@@ -190,7 +190,7 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
         return [*lines, f"It is over: {mem.end_text}."]
     lines += place_lines(mem, draft.now)
     if job is not None and mem.pending_from is not None:
-        lines.append(f"It waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(mem, draft)}.")
+        lines.append(f"It waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
     waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
     return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
 

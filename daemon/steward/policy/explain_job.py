@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.policy.draft import Draft
 from steward.policy.explain_words import ago, until
@@ -66,8 +67,10 @@ def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
         yield f"  it ran again {attempt.running - attempt.at:.1f} s later"
 
 
-def hurry(mem: JobMemory, draft: Draft) -> str:
+def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
     """What is done to make it run."""
+    if job.is_held:
+        return "somebody holds it: it stays where it is until it is released"
     if is_left_to_slurm(mem):
         return "it is left to Slurm"
     at = not_before(mem, draft)

@@ -7,7 +7,7 @@ from enum import Enum
 
 from steward.model.ask import Ask, AskKind
 from steward.model.ids import NodeName
-from steward.model.job import Job, JobState
+from steward.model.job import SLURMS_HOLDS, Job, JobState
 from steward.model.job_report import Lean, LogSign, TaskExit
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.policy.company import bad_company, users
@@ -16,8 +16,6 @@ from steward.policy.evidence import Evidence, evidence
 from steward.policy.exclude import is_short_without
 from steward.policy.options import Options, options
 
-SLURMS_HOLDS = frozenset({"JobHoldMaxRequeue", "launch failed requeued held", "launch_failed_requeued_held"})
-"""Reasons of holds that slurmctld sets by itself after failures."""
 BY_MACHINE = frozenset({JobState.NODE_FAIL, JobState.BOOT_FAIL})
 """Ends that are evidence by themselves."""
 LAUNCH_FAILED = "JobLaunchFailure"

@@ -16,7 +16,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.first import put_first
 from steward.policy.hot_spares import lend
-from steward.policy.nudge import credential_safe_at, is_held, is_left_to_slurm, lost_its_place, not_before
+from steward.policy.nudge import credential_safe_at, is_left_to_slurm, lost_its_place, not_before
 from steward.policy.places import has_hope, places_of, rivals
 
 GOES_ON_S = 10.0
@@ -81,7 +81,7 @@ def _why_over(mem: JobMemory, kept: Kept, draft: Draft) -> str:
 
 
 def _why_useless(job: Job, mem: JobMemory, kept: Kept, draft: Draft) -> str:
-    if is_held(job):
+    if job.is_held:
         return f"the job is held ({job.reason})"
     if is_left_to_slurm(mem):
         return "the job is not brought back any more"
@@ -126,7 +126,7 @@ def _why_in_the_way(job: Job, kept: Kept, draft: Draft) -> str:
 def _go_first(id: JobId, draft: Draft) -> None:
     """The job could start now: nobody who waits for the same nodes may be quicker."""
     job, mem = draft.seen.jobs.get(id), draft.jobs[id]
-    if job is None or not job.is_pending or mem.pending_from is None or job.is_completing or is_held(job):
+    if job is None or not job.is_pending or mem.pending_from is None or job.is_completing or job.is_held:
         return
     if job.is_expediting:
         return  # it is first already
@@ -185,7 +185,7 @@ def _comes_back(job: Job, mem: JobMemory, draft: Draft) -> bool:
     was_kept = mem.kept is not None and mem.kept.restart == mem.restarts
     if was_kept or job.reservation or job.het_job_id is not None or not mem.nodes or mem.ended is not None:
         return False
-    if is_held(job) or job.expedited:
+    if job.is_held or job.expedited:
         return False
     if job.is_active:
         return lost_its_place(mem) or any(isinstance(a, DownNode) and a.node in job.nodes for a in draft.actions)

@@ -11,11 +11,9 @@ from steward.model.why import Why
 from steward.policy.decide import TURN_OVER
 from steward.policy.draft import Draft
 from steward.policy.exclude import exclude_list
-from steward.policy.failure import SLURMS_HOLDS
 from steward.policy.options import options
 from steward.policy.rulings import remember_excludes
 
-PEOPLES_HOLDS = frozenset({"JobHeldUser", "JobHeldAdmin"})
 GROWTH = 1.5
 DEFER_AGAIN_S = 5.0
 
@@ -42,9 +40,9 @@ def nudge(job: Job, draft: Draft) -> None:
     if not _is_due(job, mem, exclude, draft):
         return
     why = mem.attempts[-1].why if mem.attempts else Why(rule="resume.nudge", text="it was requeued")
-    release = job.reason in SLURMS_HOLDS
+    release = job.is_held_by_slurm
     key = Key(f"nudge:{job.id}:{job.restarts}")
-    action = NudgeJob(key=key, why=why, job=job.id, exclude=exclude, release=release)
+    action = NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=exclude, release=release)
     if draft.wish(action, 0.0):
         remember_excludes(job, exclude, draft)
         mem = draft.jobs[job.id]
@@ -66,13 +64,8 @@ def _next_second(at: float) -> float:
     return math.floor(at) + 1.02
 
 
-def is_held(job: Job) -> bool:
-    """By a person, who will release it."""
-    return job.reason in PEOPLES_HOLDS or bool(job.flags & {"REQUEUE_HOLD", "SPECIAL_EXIT"})
-
-
 def _is_held_by_person(job: Job, draft: Draft) -> bool:
-    if not is_held(job):
+    if not job.is_held:
         return False
     text = f"job {job.id} is held ({job.reason}): it stays where it is until it is released"
     draft.tell("job.held", text, once=f"held:{job.id}:{job.restarts}:{job.reason}", job=job.id)
@@ -123,10 +116,10 @@ def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
     )
     draft.tell("job.backoff", f"job {job.id}: {why}", once=f"backoff:{job.id}:{job.restarts}", job=job.id)
     key = Key(f"defer:{job.id}:{job.restarts}")
-    if job.reason in SLURMS_HOLDS:
+    if job.is_held_by_slurm:
         return
     exclude = exclude_list(job, mem, draft)
-    action = NudgeJob(key=key, why=why, job=job.id, exclude=exclude, delay_s=at - draft.now)
+    action = NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=exclude, delay_s=at - draft.now)
     if draft.wish(action, DEFER_AGAIN_S if key in draft.seen.failures else None):
         remember_excludes(job, exclude, draft)
 
@@ -149,5 +142,5 @@ def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft
 
 def _may_help(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
     returned = any(c.returned is not None and c.returned > mem.last_nudge for c in draft.cases.values())
-    stuck = job.reason in SLURMS_HOLDS or job.reason in ("BeginTime", "None", "")
+    stuck = job.is_held_by_slurm or job.reason in ("BeginTime", "None", "")
     return returned or stuck or exclude != job.excluded

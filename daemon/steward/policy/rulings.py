@@ -69,7 +69,8 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), _retry_s(draft))
     exclude = exclude_list(job, mem, draft)
     remember_excludes(job, exclude, draft)
-    draft.wish(RequeueJob(key=requeue_key(job), why=why, job=job.id, exclude=exclude), _retry_s(draft))
+    action = RequeueJob(key=requeue_key(job), why=why, job=job.id, restart=job.restarts, exclude=exclude)
+    draft.wish(action, _retry_s(draft))
 
 
 def requeue_key(job: Job) -> Key:

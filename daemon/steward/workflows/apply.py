@@ -209,9 +209,10 @@ class Applier:
         slurm = self._ports.slurm
         match first:
             case RequeueJob():
-                slurm.requeue(first.job, first.exclude)
+                slurm.requeue(first.job, first.exclude, restart=first.restart)
             case NudgeJob():
-                slurm.nudge(first.job, first.exclude, release=first.release, delay_s=first.delay_s)
+                run = first.restart
+                slurm.nudge(first.job, first.exclude, release=first.release, delay_s=first.delay_s, restart=run)
             case AllowRequeue():
                 slurm.allow_requeue(first.job)
             case ExtendLimit():

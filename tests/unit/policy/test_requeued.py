@@ -11,6 +11,7 @@ from steward.model.case import Step
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
+from steward.policy.explain import explain_job
 from tests.builders.picture import Picture, a_cluster, names
 
 J = JobId(7)
@@ -92,9 +93,13 @@ def test_a_running_job_is_not_nudged_and_the_resume_is_told() -> None:
     assert decided.memory.jobs[J].attempts[-1].running == picture.now
 
 
-@pytest.mark.parametrize("reason", ["JobHeldUser", "JobHeldAdmin"])
-def test_a_persons_hold_is_respected(reason: str) -> None:
-    assert nudges(by_slurm().change_job(reason=reason)) == []
+@pytest.mark.parametrize("reason", ["JobHeldUser", "JobHeldAdmin", "job requeued in held state"])
+def test_a_persons_hold_is_respected_and_explained(reason: str) -> None:
+    held = by_slurm().change_job(reason=reason)
+    assert nudges(held) == []
+    told = str(explain_job(J, held.seen, held.want, held.plan().memory, held.now))
+    assert "somebody holds it: it stays where it is until it is released" in told
+    assert "nudged" not in told
 
 
 @pytest.mark.parametrize("reason", ["JobHoldMaxRequeue", "launch_failed_requeued_held"])

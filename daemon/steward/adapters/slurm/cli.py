@@ -119,20 +119,24 @@ class CommandLineSlurm:
         rules.may_give_back(self.nodes(), wanted, mark, command)
         self._update_nodes(wanted, "state=resume")
 
-    def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
+    def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
         """A job that runs gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 holds
         any update of it for 5 s and then refuses, and a requeued job is not eligible before its first nudge.
 
         With `incomplete` Slurm itself leaves a job alone that its user cancelled since we looked."""
         before = self.job(job)
+        rules.is_the_run(before, restart)
         rules.may_requeue(before)
         name = rules.spelled(before)
         self._commands.write("requeue", *(["incomplete"] if before.is_active else []), name)
         if not before.is_active and not before.is_completing:
             self._commands.write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 
-    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
+    def nudge(
+        self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
+    ) -> None:
         waiting = self.job(job)
+        rules.is_the_run(waiting, restart)
         rules.may_nudge(waiting, release=release)
         name = rules.spelled(waiting)
         start = f"starttime=now+{math.ceil(delay_s)}" if delay_s > 0 else "starttime=now"

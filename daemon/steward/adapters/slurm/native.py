@@ -74,11 +74,13 @@ class PyslurmSlurm:
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         self._commands.give_back(nodes, mark, command)
 
-    def requeue(self, job: JobId, exclude: frozenset[NodeName]) -> None:
-        self._commands.requeue(job, exclude)
+    def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
+        self._commands.requeue(job, exclude, restart=restart)
 
-    def nudge(self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0.0) -> None:
-        self._commands.nudge(job, exclude, release=release, delay_s=delay_s)
+    def nudge(
+        self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
+    ) -> None:
+        self._commands.nudge(job, exclude, release=release, delay_s=delay_s, restart=restart)
 
     def allow_requeue(self, job: JobId) -> None:
         self._commands.allow_requeue(job)

@@ -15,7 +15,6 @@ from steward.model.partition import Partition
 from steward.model.text import printable
 from steward.ports import Permanent, Retryable, Stale
 
-_USERS_HOLD = "JobHeldUser"
 _FEATURE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
@@ -44,6 +43,12 @@ def _may_give_back(node: Node | None, name: NodeName, mark: Mark, command: str) 
         raise Stale(f"node {name} was taken out of service by {_owner(node)}, not by {mark}: left alone")
 
 
+def is_the_run(job: Job, restart: int | None) -> None:
+    """Raises Stale when the job was restarted since it had the restart count `restart`; None: any run will do."""
+    if restart is not None and job.restarts != restart:
+        raise Stale(f"job {job.id} was restarted meanwhile ({job.restarts} times, not {restart}): left alone")
+
+
 def may_requeue(job: Job) -> None:
     """Raises Stale for a job that waits already, or that its user or its success ended: Slurm would run it again.
     Raises Retryable while it cleans up and does not show what it will be (22.05): its user may have cancelled it."""
@@ -56,14 +61,14 @@ def may_requeue(job: Job) -> None:
 
 
 def may_nudge(job: Job, *, release: bool) -> None:
-    """Raises Stale unless the job is pending, or when its own user holds it and we are to `release` it: only Slurm's
+    """Raises Stale unless the job is pending, or when a person holds it and we are to `release` it: only Slurm's
     holds are ours to lift. Raises Retryable while it still cleans up."""
     if job.is_completing:
         raise Retryable(f"job {job.id} still cleans up")
     if not job.is_pending:
         raise Stale(f"job {job.id} is {job.state.value}, not pending")
-    if release and job.reason == _USERS_HOLD:
-        raise Stale(f"job {job.id} is held by its user: left alone")
+    if release and job.is_held and not job.is_held_by_slurm:
+        raise Stale(f"job {job.id} is held ({show(job.reason)}): left alone")
 
 
 def new_comment(job: Job, text: str) -> str:

@@ -9,17 +9,20 @@ from steward.model.ids import AskId, JobId, NodeName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequeueJob(BaseAction):
-    """Requeue: `exclude` is the job's whole exclude list after this (the user's own and the culprits)."""
+    """Requeue: `exclude` is the job's whole exclude list after this (the user's own and the culprits). `restart` is the
+    restart count of the run that it is about: it ends no later one."""
 
     job: JobId
+    restart: int = 0
     exclude: frozenset[NodeName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NudgeJob(BaseAction):
-    """Make a requeued job eligible in `delay_s`; `exclude` as in RequeueJob; releases Slurm's own hold."""
+    """Make a requeued job eligible in `delay_s`; `release` lifts Slurm's own hold; the rest as in RequeueJob."""
 
     job: JobId
+    restart: int = 0
     exclude: frozenset[NodeName] = frozenset()
     release: bool = False
     delay_s: float = 0.0

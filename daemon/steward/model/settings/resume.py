@@ -39,8 +39,8 @@ class ResumeSettings(Section):
         default=2.0,
         ge=0.1,
         le=60,
-        description="How long a job's nodes have to answer the fresh checks after a failure; after a step's, a tenth of the "
-        "time worked since the last one at most, or 0.5 s.",
+        description="How long a job's nodes have to answer the fresh checks after a failure; after a "
+        "step's, a tenth of the time worked since the last one at most, or 0.5 s.",
     )
     nudge_first_s: float = Field(
         default=0.3, ge=0.1, le=60, description="Time between the first nudges of a requeued job that does not run yet."
