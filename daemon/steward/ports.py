@@ -79,7 +79,7 @@ class SlurmPort(Protocol):
         """Set Requeue=1 on a job."""
 
     def comment(self, job: JobId, text: str) -> None:
-        """Keep `text` (one line that begins with `steward: `) as our part of its admin comment, behind what others wrote.
+        """Keep `text` (one line that begins with `steward: `) as our part of the admin comment, behind what others say.
         Raises Retryable while the job cleans up, Stale when it has ended, Permanent for a text that is not ours."""
 
     def partitions(self) -> Mapping[str, Partition]:
