@@ -24,6 +24,7 @@ PARTITIONS = "partitions.conf"
 _NOTHING = "# No partition.\n"
 _IDLE = {"idle", "planned"}
 _READY_S = 30.0
+_USUAL = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(kw_only=True)
@@ -40,7 +41,7 @@ class Cluster:
 
     @property
     def env(self) -> dict[str, str]:
-        return {"SLURM_CONF": f"{self.folder}/slurm.conf", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+        return {"SLURM_CONF": f"{self.folder}/slurm.conf", "PATH": search_path(self.root)}
 
     @property
     def prefix(self) -> tuple[str, ...]:
@@ -154,9 +155,17 @@ class Cluster:
         self.run("scontrol", "update", "partitionname=main", "state=up", "maxtime=infinite")
 
 
+def search_path(root: Path = Path("/")) -> str:
+    """Where Slurm's programs are looked for. A Slurm of this machine may lie in a folder of its own: then all of its
+    programs come from where slurmctld is."""
+    own = shutil.which("slurmctld", path=f"{os.environ.get('PATH', '')}:{_USUAL}") if root == Path("/") else None
+    beside = [str(Path(own).parents[1] / folder) for folder in ("sbin", "bin")] if own else []
+    return os.pathsep.join(dict.fromkeys([*beside, *_USUAL.split(os.pathsep)]))
+
+
 def missing(root: Path = Path("/")) -> list[str]:
     """Programs that are needed and not installed."""
-    where = os.pathsep.join(str(root / d) for d in ("usr/sbin", "usr/bin", "sbin", "bin"))
+    where = os.pathsep.join(str(root / each.lstrip("/")) for each in search_path(root).split(os.pathsep))
     return [name for name in PROGRAMS if shutil.which(name, path=where) is None]
 
 

@@ -31,6 +31,7 @@ import contextlib
 import math
 import os
 import pwd
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 
 from steward.adapters.process import show
@@ -222,7 +223,8 @@ class CommandLineSlurm:
         if name not in self._all_partitions():
             self._commands.write("create", *reservations.partition_words(name, wanted))
         words = reservations.submit_argv(name, wanted, seconds, output)
-        self._commands.run(*words, input=reservations.script(argv))
+        sbatch = shutil.which("sbatch") or "sbatch"
+        self._commands.run(*words, input=reservations.script(argv, sbatch))
 
     def extend(self, job: JobId, limit_s: float) -> None:
         running = self.job(job)

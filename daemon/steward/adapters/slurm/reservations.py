@@ -10,6 +10,7 @@ import secrets
 import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from steward.adapters.process import show
 from steward.adapters.slurm.words import expand, first_words, node_list
@@ -120,9 +121,18 @@ def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: st
     )
 
 
-def script(argv: Sequence[str]) -> bytes:
+def script(argv: Sequence[str], sbatch: str) -> bytes:
     """One task a node; a node that fails does not end the others. The tasks know each other by a secret that only they
-    have: no user's program can pass for one of them."""
-    words = ("srun", "--ntasks-per-node=1", "--kill-on-bad-exit=0", "--mem=0", f"--export={RUN_KEY}", "--chdir=/")
-    secret = f"{RUN_KEY}={secrets.token_hex(16)}"
-    return f"#!/bin/sh\nexport {secret}\nexec {shlex.join((*words, '--', *argv))}\n".encode()
+    have: no user's program can pass for one of them.
+
+    The job has no search path of ours: srun is the one beside the `sbatch` that submits it, where the nodes have that.
+    """
+    words = ("--ntasks-per-node=1", "--kill-on-bad-exit=0", "--mem=0", f"--export={RUN_KEY}", "--chdir=/")
+    lines = (
+        "#!/bin/sh",
+        f"export {RUN_KEY}={secrets.token_hex(16)}",
+        f"srun={shlex.quote(str(Path(sbatch).with_name('srun')))}",
+        '[ -x "$srun" ] || srun=srun',
+        f'exec "$srun" {shlex.join((*words, "--", *argv))}',
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
