@@ -106,8 +106,9 @@ class Client:
     def explain_node(self, node: str) -> Json:
         return self._object(f"/v1/explain/node/{quote(node, safe='')}")
 
-    def explain_job(self, job: int) -> Json:
-        """What the job printed is in it for its user and admins, where MUNGE says who asks."""
+    def explain_job(self, job: int | str) -> Json:
+        """Of a job, or of a task of an array (`12_3`). What it printed is in it for its user and admins, where MUNGE
+        says who asks."""
         return self._object(f"/v1/explain/job/{job}", is_proved=True)
 
     def explain_group(self, group: str) -> Json:

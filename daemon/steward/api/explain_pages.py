@@ -13,11 +13,13 @@ from steward.api.source import Source
 from steward.api.turns import Turns
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
+from steward.model.observed import Observed
 from steward.model.text import printable
 from steward.policy.explain import explain_job, explain_node
 from steward.policy.explain_group import explain_group
 
-_JOB = re.compile(r"[0-9]{1,10}")
+_JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
+"""An id, or as squeue shows it for a task of an array: the array's and its index."""
 _EVENTS = 50
 
 
@@ -33,9 +35,10 @@ def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: 
         return _answer(text, source.store.events(node=name, limit=_EVENTS))
 
     def job(request: Request) -> Response:
-        snapshot, id = source.snapshot(), _job(str(request.path_params["job"]))
-        if id not in snapshot.seen.jobs and id not in snapshot.memory.jobs:
-            raise HTTPException(404, f"job {id} is not known to Slurm (any more), and never opted in")
+        snapshot, word = source.snapshot(), str(request.path_params["job"])
+        id = _job(word, snapshot.seen)
+        if id is None or (id not in snapshot.seen.jobs and id not in snapshot.memory.jobs):
+            raise HTTPException(404, f"job {word} is not known to Slurm (any more), and never opted in")
         known, proof = snapshot.memory.jobs.get(id), request.headers.get("authorization", "")
         private = known is not None and gatekeeper.may_read_of(known.uid, proof, request.method, request.url.path)
         text = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now(), private=private)
@@ -59,7 +62,12 @@ def _answer(lines: tuple[str, ...], events: list[tuple[int, Event]]) -> Response
     return JSONResponse({"lines": list(lines), "events": [event_shape(*one) for one in events]})
 
 
-def _job(word: str) -> JobId:
-    if not _JOB.fullmatch(word):
+def _job(word: str, seen: Observed) -> JobId | None:
+    """None: a task of an array that Slurm does not know."""
+    if not (found := _JOB.fullmatch(word)):
         raise HTTPException(404, f"{printable(word, 40)} is no number of a job")
-    return JobId(int(word))
+    number, index = found.groups()
+    if index is None:
+        return JobId(int(number))
+    task = (JobId(int(number)), int(index))
+    return next((job.id for job in seen.jobs.values() if (job.array_job_id, job.array_task) == task), None)

@@ -1,6 +1,7 @@
 """Commands that only look."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from steward.model.desired import REPORT_ONLY
 _AGAIN_S = 1.0
 _FINE = "fine"
 _KINDS = {"node", "job", "group"}
+_JOB = re.compile(r"[0-9]+(_[0-9]+)?")
 _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "MESSAGE")
 
 
@@ -186,7 +188,7 @@ def _show_event(event: dict[str, Any]) -> None:
 
 def _explained(client: Client, kind: str, name: str) -> dict[str, Any]:
     """Without a kind a number is a job, and what is no node may be an instance group."""
-    if kind == "job" or (not kind and name.isdigit()):
+    if kind == "job" or (not kind and _JOB.fullmatch(name)):
         return client.explain_job(_job_id(name))
     if kind == "group":
         return client.explain_group(name)
@@ -201,10 +203,10 @@ def _explained(client: Client, kind: str, name: str) -> dict[str, Any]:
             raise no_node from None
 
 
-def _job_id(text: str) -> int:
-    if not text.isdigit():
+def _job_id(text: str) -> str:
+    if not _JOB.fullmatch(text):
         raise click.BadParameter(f"{text} is not a job id")
-    return int(text)
+    return text
 
 
 @click.command()

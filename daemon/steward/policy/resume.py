@@ -14,7 +14,7 @@ from steward.model.why import Why
 from steward.policy.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.draft import Draft
 from steward.policy.evidence import Evidence, nodes_of_parts, taken_out_key
-from steward.policy.failure import Kind, told
+from steward.policy.failure import BY_MACHINE, Kind, told
 from steward.policy.nudge import nudge, slurms_requeue
 from steward.policy.progress import note_saved
 from steward.policy.resume_default import default_for
@@ -96,7 +96,8 @@ def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft,
         by_default=by_default,
     )
     how = f"the site's default for it is {mode.text}" if by_default else f"--auto-resume={mode.text}"
-    draft.tell("job.opted_in", f"job {id} is resumed if a node fails ({how})", job=id)
+    what = f"job {id} is resumed" if job.is_batch else f"steps of job {id} run again inside its allocation"
+    draft.tell("job.opted_in", f"{what} if a node fails ({how})", job=id)
 
 
 def _leader(id: JobId, draft: Draft) -> JobId:
@@ -239,14 +240,15 @@ def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 
 def _follow_ended(job: Job, draft: Draft) -> None:
-    """A job that failed while nobody could be asked is requeued on positive evidence, or as its options say."""
+    """A job that failed while nobody could be asked is requeued on positive evidence, or as its options say; an
+    allocation that is gone with its node is told why it is not."""
     if job.restarts > draft.jobs[job.id].restarts and job.nodes and job.state is not JobState.CANCELLED:
         _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
     mem = draft.jobs[job.id]
     ended = job.ended if job.ended is not None else draft.now
     last = mem.last_attempt
     told_to_stop = last is not None and last.final and not last.is_requeue and last.restart == mem.restarts
-    if told_to_stop or not job.is_batch:
+    if told_to_stop or not (job.is_batch or job.state in BY_MACHINE):
         _end(job.id, f"{job.state.value}", draft)
     elif not job.is_completing or draft.now > ended + draft.want.resume.evidence_after_s:
         _rule_late(job, mem, ended, draft)

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from steward.cli import main
 from steward.model.events import Event, Level
 from steward.model.health import Severity
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
 from steward.model.memory import Memory
 from steward.workflows.doctor import bad
 from tests.builders.api_cluster import an_api_cluster
@@ -130,6 +130,13 @@ def test_a_job_and_a_node_are_explained(api: ApiBench) -> None:
     api.show(a_cluster().job())
     assert "n1" in steward(api, "explain", "n1").output
     assert "did not ask" in steward(api, "explain", "7").output
+
+
+def test_a_task_of_an_array_is_explained_by_the_id_that_squeue_shows(api: ApiBench) -> None:
+    api.show(a_cluster().job(array_job_id=JobId(5), array_task=2))
+    assert "did not ask" in steward(api, "explain", "5_2").output
+    assert "did not ask" in steward(api, "explain", "job", "5_2").output
+    assert "job 5_3 is not known" in steward(api, "explain", "5_3").output
 
 
 def test_an_instance_group_is_explained(api: ApiBench) -> None:

@@ -11,7 +11,7 @@ from steward.model.events import Level
 from steward.model.ids import JobId
 from steward.model.instance import Slot
 from steward.model.job import JobState
-from steward.model.resume import JobMemory
+from steward.model.resume import Decision, JobMemory
 from steward.model.resume_mode import ResumeMode
 from tests.builders.picture import Picture, a_cluster
 from tests.fakes.head import Head
@@ -175,3 +175,23 @@ def test_a_job_goes_on_though_slurm_takes_no_orders_for_a_while_after_its_end() 
     assert world.slurm.jobs[job].state is JobState.FAILED
     head.run(60.0)
     assert (world.slurm.jobs[job].state, world.slurm.jobs[job].restarts) == (JobState.COMPLETED, 1)
+
+
+def test_an_allocation_that_ended_with_its_node_is_not_brought_back_and_says_why() -> None:
+    picture = ended(is_batch=False)
+    assert tries(picture) == []
+    (attempt,) = memory(picture).attempts
+    assert (attempt.decision, attempt.why.rule) == (Decision.STOP, "resume.not_batch")
+    assert memory(picture).ended is not None
+
+
+@pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.CANCELLED, JobState.FAILED, JobState.TIMEOUT])
+def test_an_allocation_that_ended_otherwise_is_over_without_a_word(state: JobState) -> None:
+    picture = ended(state, is_batch=False)
+    assert memory(picture).ended is not None
+    assert memory(picture).attempts == ()
+
+
+def test_of_an_allocation_nobody_is_promised_that_it_comes_back() -> None:
+    (told,) = [e.text for e in a_cluster().job(is_batch=False).opted_in().plan().events if e.kind == "job.opted_in"]
+    assert told == "steps of job 7 run again inside its allocation if a node fails (--auto-resume=1)"
