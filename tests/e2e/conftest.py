@@ -34,6 +34,7 @@ ONLY_LOCAL = (
     "test_deep_slow",
     "test_fixed",
     "test_power",
+    "test_programs",
     "test_health_fabric",
     "test_health_hooks",
     "test_health_machine",

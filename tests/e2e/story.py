@@ -121,7 +121,7 @@ class Story:
         return [event for event in told if event["kind"].startswith(kind) and event["at"] >= since]
 
     def explain(self, what: str) -> str:
-        kind = "job" if what.isdigit() else "node"
+        kind = "job" if what[0].isdigit() else "node"
         return "\n".join(self.get(f"/v1/explain/{kind}/{what}")["lines"])
 
     def instance(self, node: str) -> str:

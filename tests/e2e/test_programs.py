@@ -1,0 +1,131 @@
+"""Programs that users bring to Slurm, whose node dies: what they have built on Slurm still works, with the option on.
+
+They run with this machine's Python packages, which the containers of the docker bed do not have.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steward.testbed.faults import FaultKind
+from tests.e2e.story import Story, task_script
+
+HERE = Path(__file__).parent
+REPAIR_S = 60.0
+
+
+def program(story: Story, name: str, *words: str) -> list[str]:
+    """What a program beside this file prints; the cluster's environment is its own."""
+    return story.bed.run([sys.executable, str(HERE / name), *words], timeout_s=REPAIR_S).text.split("\n")
+
+
+def begun(story: Story, *words: str) -> list[list[str]]:
+    """Tasks that began and whose line has all these words."""
+    lines = [line.split() for line in story.lines("started")]
+    return [line for line in lines if set(words) <= set(line)]
+
+
+def test_submitit_gets_all_results_of_an_array_of_which_a_task_lost_its_node_and_one_was_told_to_save(
+    story: Story,
+) -> None:
+    ids = [word for word in program(story, "submitit_jobs.py", "submit", str(story.dir)) if word]
+    assert len(ids) == 3
+    story.wait("all three run", lambda: len(begun(story)) == 3, REPAIR_S)
+    ((_, victim, *_),) = begun(story, "b")
+
+    story.bed.run(["scancel", "--signal=USR2", ids[0]])
+    hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
+
+    story.wait("what was told to save goes on where it was", lambda: begun(story, "a", "1", "True"), REPAIR_S)
+    story.wait("what lost its node runs again", lambda: begun(story, "b", "1"), REPAIR_S)
+    assert "0 of 5 resumes are used" in story.explain(ids[0])
+    assert "1 of 5 resumes are used" in story.explain(ids[1])
+    (story.dir / "go").touch()
+    for id in ids:
+        ended = lambda id=id: id not in story.bed.run(["squeue", "-h", "-r", "-o", "%i"]).text.split()  # noqa: E731
+        story.wait(f"{id} ends", ended, REPAIR_S)
+    told = program(story, "submitit_jobs.py", "results", str(story.dir), *ids)
+    assert [line for line in told if "done" in line] == ["a is done", "b is done", "c is done"]
+    assert len(begun(story, "c")) == 1
+    story.wait_case(victim, "closed", since=hurt_at)
+
+
+@pytest.fixture
+def reserved(story: Story) -> Iterator[str]:
+    """n1..n3 are one team's."""
+    words = ["reservationname=team", "nodes=n[1-3]", "starttime=now", "duration=30", "users=root", "flags=ignore_jobs"]
+    story.bed.run(["scontrol", "create", "reservation", *words])
+    yield "team"
+    story.bed.run(["scancel", *map(str, story.jobs)], check=False)
+    gone = lambda: story.bed.run(["scontrol", "delete", "reservation=team"], check=False).returncode == 0  # noqa: E731
+    story.wait("the reservation is gone", gone, REPAIR_S)
+
+
+def test_a_job_in_a_reservation_that_saves_and_requeues_itself_as_lightning_does_stays_in_it_also_after_a_fault(
+    story: Story, reserved: str
+) -> None:
+    task = story.script(
+        "task.sh",
+        f"""cd {story.dir}
+echo "$SLURMD_NODENAME restart=${{SLURM_RESTART_COUNT:-0}} from=$(cat saved)" >>started
+trap '[ $SLURM_PROCID != 0 ] || {{ echo saved >saved; scontrol requeue $SLURM_JOB_ID; }}' USR1
+trap 'exit 143' TERM
+while [ ! -e go ]; do sleep 0.05; done
+""",
+    )
+    (story.dir / "saved").write_text("nothing\n")
+    script = story.script("train.sh", f"srun bash {task}\n")
+    job = story.submit(script, "--auto-resume=1", f"--reservation={reserved}", "-N2", "-n2", "--gres=gpu:8")
+    story.wait("it runs", lambda: len(begun(story, "restart=0", "from=nothing")) == 2)
+
+    story.bed.run(["scancel", "--signal=USR1", str(job)])  # as `sbatch --signal=USR1@90` does it before the time limit
+
+    story.wait("it goes on from what it saved", lambda: len(begun(story, "restart=1", "from=saved")) == 2, REPAIR_S)
+    assert "0 of 5 resumes are used" in story.explain(f"{job}")
+    host = story.job(job).batch_host
+    victim = next(node for node, *_ in begun(story, "restart=1") if node != host)
+
+    hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
+
+    story.wait("it runs once more", lambda: len(begun(story, "restart=2", "from=saved")) == 2, REPAIR_S)
+    assert {node for node, *_ in begun(story)} <= {"n1", "n2", "n3"}
+    assert "1 of 5 resumes are used" in story.explain(f"{job}")
+    (story.dir / "go").touch()
+    assert story.wait_end(job).state == "COMPLETED"
+    story.wait_case(victim, "closed", since=hurt_at)
+
+
+def in_a_terminal(story: Story, *argv: str) -> "subprocess.Popen[bytes]":
+    """A program with a terminal of its own."""
+    script = ["script", "--quiet", "--return", "--command", shlex.join(argv), "/dev/null"]
+    env = {**os.environ, **story.bed.env}
+    return subprocess.Popen(script, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=env)
+
+
+def test_an_allocation_and_a_terminal_whose_node_died_end_as_slurm_ends_them_and_say_why_nothing_comes_back(
+    story: Story,
+) -> None:
+    task = task_script(story)
+    salloc = ["salloc", "--auto-resume=1", "-N2", "-n2", "-w", "n1,n2", "--mem=100M"]
+    terminal = ["srun", "--auto-resume=1", "-N1", "-n1", "-w", "n2", "--mem=100M", "--pty"]
+    shells = [
+        in_a_terminal(story, *salloc, "srun", "bash", str(task)),
+        in_a_terminal(story, *terminal, "bash", str(task)),
+    ]
+    story.wait("all three tasks run", lambda: len(story.lines("started")) == 3)
+    shown = story.bed.run(["squeue", "-h", "-o", "%A"]).text.split()
+
+    hurt_at = story.hurt(FaultKind.KILL_NODE, "n2")
+
+    for shell in shells:
+        shell.wait(REPAIR_S)
+    for job in shown:
+        story.wait_state(int(job), "NODE_FAIL")
+        why = lambda job=job: "only a batch job can be requeued" in story.explain(job)  # noqa: E731
+        story.wait(f"what became of {job} is told", why)
+    story.wait_case("n2", "closed", since=hurt_at)
