@@ -14,7 +14,7 @@ from steward.model.settings.clouds import Ec2Provider as Settings
 from steward.model.settings.clouds import Market
 from steward.ports import Permanent, Retryable
 from tests.contract.provider import OTHER, SLOT, ProviderContract, launched
-from tests.fakes.aws_ec2 import FakeEc2, Refusal, Words, fake_ec2
+from tests.fakes.aws_ec2 import LIMITS, NONE_LEFT, FakeEc2, Refusal, Words, fake_ec2
 
 REGION = "us-east-1"
 CAPACITY = (500, "InsufficientInstanceCapacity", "We currently do not have sufficient capacity")
@@ -146,17 +146,7 @@ def test_types_and_subnets_are_tried_in_order_until_one_is_to_be_had(make: Make,
     assert list(asked) == [("p5.48xlarge", subnets[0]), ("p5.48xlarge", subnets[1]), ("p4d.24xlarge", subnets[0])]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "InsufficientInstanceCapacity",
-        "InsufficientFreeAddressesInSubnet",
-        "InsufficientVolumeCapacity",
-        "InsufficientCapacityOnHost",
-        "InsufficientAddressCapacity",
-        "UnfulfillableCapacity",
-    ],
-)
+@pytest.mark.parametrize("code", NONE_LEFT)
 def test_want_of_capacity_is_told_as_such(provider: Ec2Provider, ec2: FakeEc2, code: str) -> None:
     ec2.refuse = refusing("RunInstances", (400, code, "none\nleft"))
     with pytest.raises(Retryable, match=rf"^capacity: ec2: cannot launch n1: p5\.48xlarge: {code}: none left$"):
@@ -165,16 +155,7 @@ def test_want_of_capacity_is_told_as_such(provider: Ec2Provider, ec2: FakeEc2, c
     assert provider.launch(SLOT, "t1").token == "t1"
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "InstanceLimitExceeded",
-        "VcpuLimitExceeded",
-        "MaxSpotInstanceCountExceeded",
-        "NetworkInterfaceLimitExceeded",
-        "AddressLimitExceeded",
-    ],
-)
+@pytest.mark.parametrize("code", LIMITS)
 def test_a_quota_is_told_as_such(provider: Ec2Provider, ec2: FakeEc2, code: str) -> None:
     ec2.refuse = refusing("RunInstances", (400, code, "ask for more"))
     with pytest.raises(Retryable, match=rf"^quota: ec2: cannot launch n1: .*{code}"):
@@ -195,10 +176,10 @@ def test_capacity_of_one_type_counts_more_than_the_quota_of_another(make: Make, 
 @pytest.mark.parametrize(
     "refusal",
     [
-        (503, "RequestLimitExceeded", "slow down"),
+        (503, "RequestLimitExceeded", "slow"),
         (500, "InternalError", "oops"),
         (503, "", ""),
-        (400, "PendingVerification", "your account is being validated"),
+        (400, "PendingVerification", ""),
     ],
     ids=["throttled", "server error", "no code", "new account"],
 )
@@ -223,9 +204,10 @@ def test_what_will_never_work_says_what_to_do(provider: Ec2Provider, ec2: FakeEc
         provider.launch(SLOT, "t1")
 
 
-@pytest.mark.parametrize(
-    "refusal", [(400, "UnauthorizedOperation", "no"), (500, "InternalError", "no"), (200, "x", "no")]
-)
+REFUSALS = [(400, "UnauthorizedOperation", "no"), (500, "InternalError", "no"), (200, "x", "no")]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
 def test_a_list_that_is_refused_or_no_list_is_never_an_empty_one(
     provider: Ec2Provider, ec2: FakeEc2, refusal: Refusal
 ) -> None:

@@ -21,6 +21,14 @@ Start = Callable[..., Any]
 Refusal = tuple[int, str, str]
 """HTTP status, EC2's code, message."""
 _PER_CALL = ("ClientToken", "Version", "Action")
+NONE_LEFT = [
+    f"Insufficient{of}" for of in ("InstanceCapacity", "FreeAddressesInSubnet", "VolumeCapacity", "CapacityOnHost")
+] + ["InsufficientAddressCapacity", "UnfulfillableCapacity"]
+LIMITS = [
+    f"{of}Exceeded"
+    for of in ("InstanceLimit", "VcpuLimit", "MaxSpotInstanceCount", "NetworkInterfaceLimit", "AddressLimit")
+]
+"""What AWS says where there is nothing to be had, and where an account may have no more."""
 
 
 @dataclass(kw_only=True)

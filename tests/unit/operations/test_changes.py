@@ -264,15 +264,6 @@ def test_a_health_check_is_accepted_and_recorded() -> None:
     assert "health.asked" in [event.kind for event in operations.bench.store.log]
 
 
-def test_tags_are_added_listed_and_deleted() -> None:
-    operations = operations_on(an_api_cluster())
-    tags = [{"Key": "b", "Value": "2"}, {"Key": "a", "Value": "1"}]
-    assert operations.call("AddTags", ResourceArn=ARN, Tags=tags)["Tags"] == sorted(tags, key=json.dumps)
-    assert operations.call("DeleteTags", ResourceArn=ARN, TagKeys=["a"]) == {}
-    assert operations.call("ListTags", ResourceArn=ARN)["Tags"] == [{"Key": "b", "Value": "2"}]
-    assert operations.refused("AddTags", ResourceArn=ARN[:-1] + "9", Tags=tags)[0] == "ResourceNotFound"
-
-
 def test_the_controllers_role_and_the_default_role_are_read() -> None:
     operations = operations_on(nothing())
     create(operations, CONTROLLER, a_group())
@@ -298,12 +289,3 @@ def test_ninety_nine_nodes_can_be_deleted_in_one_call_and_a_hundred_cannot() -> 
     found = operations.call("BatchDeleteClusterNodes", ClusterName="ml-cluster", NodeIds=[*ids[:98], "i-00000000"])
     assert (len(found["Successful"]), [one["Code"] for one in found["Failed"]]) == (98, ["NodeIdNotFound"])
     assert operations.memory.groups["workers"].goal.target == 22
-
-
-@pytest.mark.parametrize("key", ["aws:cloudformation:stack-name", "AWS:x"])
-def test_tag_keys_that_aws_keeps_for_itself_are_refused(key: str) -> None:
-    tags = [{"Key": key, "Value": "1"}]
-    code, text = operations_on(an_api_cluster()).refused("AddTags", ResourceArn=ARN, Tags=tags)
-    assert code == "ValidationException"
-    assert f"begin with aws: are reserved: {key}" in text
-    assert refused(CONTROLLER, a_group(), Tags=tags)[0] == "ValidationException"
