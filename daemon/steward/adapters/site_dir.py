@@ -71,6 +71,15 @@ def look(folder: Path) -> SiteDir:
     return SiteDir(programs=programs[:MAX_CHECKS], refused=(*refused, *over))
 
 
+def why_not_read(path: Path) -> str:
+    """Why root must not do what is written in this file; empty when it may, or there is none."""
+    try:
+        real = path.resolve(strict=True)
+        return _why_unsafe(real.stat(), "file") or _why_unsafe(real.parent.stat(), "directory")
+    except (OSError, RuntimeError):
+        return ""
+
+
 def _why_not(path: Path) -> str:
     """Why the agent (root) must not run this file; empty when it may."""
     if not is_name(path.name):

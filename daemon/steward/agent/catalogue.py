@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steward.adapters.site_dir import Digests, look, make_results_dir
+from steward.adapters.site_dir import Digests, look, make_results_dir, why_not_read
 from steward.checks import CHECKS
 from steward.checks.check import Check
 from steward.checks.limits import Limits
@@ -47,13 +47,16 @@ class SiteCatalogue:
             make_results_dir(self._results_dir)
         files = {site_id(path.name): path for path in site.programs}
         checks = {site_id(path.name): self._site_check(path) for path in site.programs}
-        if self._limits.site.nhc:
+        conf, refused = Path(self._limits.site.nhc), site.refused
+        if why := why_not_read(conf) if self._limits.site.nhc else "":
+            refused = (*refused, f"{conf}: {why}")
+        elif self._limits.site.nhc:
             checks[site_id(NHC)] = nhc_check(self._limits)
-            files[site_id(NHC)] = Path(self._limits.site.nhc)
+            files[site_id(NHC)] = conf
         wanted = tuple(check for check in checks.values() if check.mode(self._limits) != _OFF)
         digests = self._digests.of(files[check.id] for check in wanted)
         versions = {check.id: digests[files[check.id]] for check in wanted if files[check.id] in digests}
-        return SiteChecks(checks=wanted, versions=versions, refused=_refused(site.refused))
+        return SiteChecks(checks=wanted, versions=versions, refused=_refused(refused))
 
     def _site_check(self, path: Path) -> Check:
         return site_check(str(path), path.name, self._limits, results_dir=str(self._results_dir))

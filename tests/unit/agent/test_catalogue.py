@@ -121,6 +121,18 @@ def test_an_nhc_configuration_is_a_check_with_a_version(tmp_path: Path) -> None:
     assert len(versions(site)["site.nhc"]) == 8
 
 
+@pytest.mark.parametrize("mode", [0o666, 0o646])
+def test_an_nhc_configuration_that_others_may_write_is_not_run_and_named(tmp_path: Path, mode: int) -> None:
+    """nhc is a shell, and what stands in it is run as root."""
+    conf = tmp_path / "nhc.conf"
+    conf.write_text("* || chmod u+s /tmp/sh\n")
+    conf.chmod(mode)
+    site = Site(tmp_path, nhc=str(conf))
+    assert site.checks() == {}
+    [refused] = site.catalogue().refused
+    assert refused.text == f"not run: {conf}: its file can be written by others (chmod go-w)"
+
+
 def test_a_site_check_that_is_off_is_not_there(tmp_path: Path) -> None:
     site = Site(tmp_path, modes={"one": "off"})
     site.add("one", "true")
