@@ -4,7 +4,7 @@ import pwd
 
 from steward.model.access import Identity
 from steward.model.proof import for_cluster, payload
-from steward.ports import MungePort, Permanent
+from steward.ports import MungePort, Permanent, Retryable
 
 SCHEME = "MUNGE"
 
@@ -31,12 +31,15 @@ class Gatekeeper:
         return identity.user
 
     def may_read_of(self, owner: int, authorization: str, method: str, path: str) -> bool:
-        """Whether the caller of a page for all has proved to be `owner` or an admin. Raises as `admit` does, but not
-        where nothing is proved."""
+        """Whether the caller of a page for all has proved to be `owner` or an admin. Whatever is wrong with his proof,
+        he may read what all may."""
         scheme, _, credential = authorization.partition(" ")
         if scheme != SCHEME or not credential:
             return False
-        uid = self._maker(credential, payload(method, path, b""))
+        try:
+            uid = self._maker(credential, payload(method, path, b""))
+        except (Refused, Retryable):
+            return False
         return uid == owner or uid in self._allowed
 
     def identify(self, credential: str, carries: bytes) -> Identity:
