@@ -22,7 +22,6 @@ from steward.adapters.clock import SystemClock
 from steward.adapters.handshake import Hello, greet_head, until_beat
 from steward.adapters.offload import Threads
 from steward.adapters.seal import Sealer
-from steward.adapters.wire import pack
 from steward.head.hub import Hub
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
@@ -51,10 +50,10 @@ async def _agent(number: int, port: int, gate: asyncio.Semaphore) -> None:
     async with gate:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         hello = Hello(node=NodeName(f"n{number}"), incarnation=who, version="bench")
-        _, terms = await greet_head(reader, writer, sealer(), hello)
+        channel, terms = await greet_head(reader, writer, sealer(), hello)
     await asyncio.sleep(random.uniform(0, terms.interval_s))
     while True:
-        writer.write(pack({"t": "beat", "sent": time.time()}))
+        await channel.beat(sent=time.time())
         await reader.read(65536)
         await asyncio.sleep(until_beat(terms.interval_s, time.time()))
 

@@ -18,6 +18,9 @@ from steward.model.resume_mode import SiteDefault
 PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
 _SLOT_S = 0.25
+_BEATS = "blake2b"
+"""How heartbeats are sealed where both sides can; the hello and the welcome that say so are proved."""
+_KEY_BYTES = 32
 _OPTED_BYTES = MAX_FRAME - 8192
 """What jobs may take of a frame; the rest is for who the agent is, and the seal."""
 
@@ -85,8 +88,10 @@ async def accept_agent(
         await sealer.verify(frame.get("cred"), digest(frame, Role.AGENT, nonce))
         hello = _hello_of(frame)
         await first(hello)
-        await _send(writer, await _proved(sealer, _terms_frame(terms), Role.HEAD, agent_nonce))
-    return Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce), hello
+        key = secrets.token_bytes(_KEY_BYTES) if frame.get("beats") == _BEATS else b""
+        welcome = {**_terms_frame(terms), **({"key": await sealer.credential(key)} if key else {})}
+        await _send(writer, await _proved(sealer, welcome, Role.HEAD, agent_nonce))
+    return Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce, key=key), hello
 
 
 async def greet_head(
@@ -103,7 +108,8 @@ async def greet_head(
         frame = await _expect(reader, "welcome")
         await sealer.verify(frame.get("cred"), digest(frame, Role.HEAD, nonce))
         terms = _terms_of(frame)
-        seals = Seals(sealer, Role.AGENT, head_nonce=head_nonce, agent_nonce=nonce)
+        key = await sealer.carried(text(frame, "key", 4096)) if "key" in frame else b""
+        seals = Seals(sealer, Role.AGENT, head_nonce=head_nonce, agent_nonce=nonce, key=key)
         channel = Channel(reader, writer, seals, late_after_s=terms.late_after_s)
         for opted in older:
             await channel.send(opted_frame(opted))
@@ -174,6 +180,7 @@ def _hello_frame(hello: Hello, nonce: str) -> Frame:
         "instance": hello.incarnation.instance,
         "boot": hello.incarnation.boot,
         "version": hello.version,
+        "beats": _BEATS,
         "nonce": nonce,
         "opted": [opted_record(one) for one in hello.opted],
     }

@@ -4,21 +4,25 @@ from steward.adapters.wire import BEAT
 
 _HEAD = b'{"t":"' + BEAT.encode() + b'","sent":'
 _SENT_AT = 4 + len(_HEAD)
+_ECHO = b'{"t":"' + BEAT.encode() + b'","echo":'
+_SEAL = b',"seal":"'
 _MAX = 1e15
 
 
-def sent_in(data: bytes) -> float | None:
-    """The `sent` of a heartbeat, if `data` is the whole frame of one as `pack` writes it; None for anything else."""
-    if not data.startswith(_HEAD, 4) or int.from_bytes(data[:4], "big") != len(data) - 4:
+def beat_in(data: bytes) -> tuple[float, bytes, str] | None:
+    """The time of a heartbeat, the same as it is written, and the seal, if `data` is the whole frame of one as `pack`
+    writes it; None for anything else."""
+    if not data.startswith(_HEAD, 4) or int.from_bytes(data[:4], "big") != len(data) - 4 or data[-2:] != b'"}':
         return None
+    time, _, seal = data[_SENT_AT:-2].partition(_SEAL)
     try:
-        sent = float(data[_SENT_AT:-1])
+        sent = float(time)
     except ValueError:
         return None
-    return sent if -_MAX < sent < _MAX else None
+    return (sent, time, seal.decode("ascii", "replace")) if -_MAX < sent < _MAX else None
 
 
-def reply(echo: float, now: float) -> bytes:
-    """The frame that answers a heartbeat, length and all."""
-    body = b'{"t":"%s","echo":%r,"now":%r}' % (BEAT.encode(), echo, now)
+def reply(echo: bytes, now: bytes, seal: str) -> bytes:
+    """The frame that answers a heartbeat, length and all, with both times as JSON writes them."""
+    body = b'%s%s,"now":%s,"seal":"%s"}' % (_ECHO, echo, now, seal.encode())
     return len(body).to_bytes(4, "big") + body

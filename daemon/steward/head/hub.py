@@ -14,7 +14,6 @@ from steward.adapters.setup_messages import LogChunk, set_up_frames
 from steward.adapters.stacks_messages import BundlePiece, stacks_frame
 from steward.adapters.wire import Frame, Malformed
 from steward.head.arrival import Admission, Place, Refused, place_of
-from steward.head.beats import reply
 from steward.head.greeting import Greeting
 from steward.head.hearing import Hearing, Keep
 from steward.head.link import Link
@@ -165,7 +164,7 @@ class Hub:
 
     # Owner of the links; in the loop's thread
 
-    def beat(self, link: Link, sent: float) -> bytes:
+    def beat(self, link: Link, sent: float) -> float:
         """As little as can be: the roster learns of it when the wheel looks, or at once when the agent was late."""
         link.heard = time.monotonic()
         self.beats += 1
@@ -173,7 +172,7 @@ class Hub:
         link.skew_s = sent - now
         if link.is_late:
             self._heard(link)
-        return reply(sent, now)
+        return now
 
     def frame(self, link: Link, frame: Frame) -> None:
         link.heard = time.monotonic()

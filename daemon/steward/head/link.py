@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from steward.adapters.messages import number
-from steward.adapters.seal import Seals
+from steward.adapters.seal import Seals, times
 from steward.adapters.wire import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack
-from steward.head.beats import sent_in
+from steward.head.beats import beat_in, reply
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
-from steward.ports import PortError
+from steward.ports import Permanent, PortError
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +32,8 @@ _MAX_UNPROVED = _LENGTH + MAX_FRAME
 class Owner(Protocol):
     """Whom a link tells what happens."""
 
-    def beat(self, link: "Link", sent: float) -> bytes:
-        """A heartbeat came, sent at `sent` by the agent's clock; the bytes of the answer."""
+    def beat(self, link: "Link", sent: float) -> float:
+        """A heartbeat came, sent at `sent` by the agent's clock; the time of ours to answer with."""
 
     def frame(self, link: "Link", frame: Frame) -> None:
         """A sealed frame came and its seal was good. May raise Malformed."""
@@ -124,8 +124,8 @@ class Link(asyncio.StreamReaderProtocol):
         """A heartbeat that comes as one piece, as nearly all do, is answered without further ado."""
         if not self.is_open:
             return
-        if self._owner is not None and not self._buffer and (sent := sent_in(data)) is not None:
-            self._write(self._owner.beat(self, sent))
+        if self._owner is not None and not self._buffer and (beat := beat_in(data)) is not None:
+            self._answer_beat(*beat)
             return
         self._buffer += data
         if len(self._buffer) > (_MAX_BUFFER if self._owner is not None else _MAX_UNPROVED):
@@ -189,12 +189,24 @@ class Link(asyncio.StreamReaderProtocol):
     def _take(self, body: bytes) -> None:
         try:
             frame = unpack(body)
-            if frame["t"] != BEAT:
+            if frame["t"] == BEAT:
+                sent = number(frame, "sent")
+                self._answer_beat(sent, times(sent), frame.get("seal"))
+            else:
                 self._incoming.put(frame)
-            elif self._owner is not None:
-                self._write(self._owner.beat(self, number(frame, "sent")))
         except Malformed as error:
             self.close(str(error))
+
+    def _answer_beat(self, sent: float, written: bytes, seal: object) -> None:
+        if self._owner is None or self._seals is None:
+            return
+        try:
+            self._seals.beats.check(seal, written)
+        except Permanent as error:
+            self.close(str(error))
+            return
+        now = times(self._owner.beat(self, sent))
+        self._write(reply(written, now, self._seals.beats.seal(b"%s,%s" % (written, now))))
 
     def _write(self, data: bytes) -> None:
         peer = self._peer

@@ -8,7 +8,8 @@ import pytest
 
 from steward.adapters.ask_messages import ask_frame
 from steward.adapters.messages import answer_of, let_go_of, opted_frame, report_frame, withdraw_frame
-from steward.adapters.wire import Frame
+from steward.adapters.seal import times
+from steward.adapters.wire import Frame, pack
 from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
 from steward.model.health import Finding, Outcome, Severity
@@ -196,8 +197,7 @@ def test_a_beat_that_comes_in_pieces_is_a_beat() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            body = b'{"t":"beat","sent":7.5}'
-            frame = len(body).to_bytes(4, "big") + body
+            frame = pack({"t": "beat", "sent": 7.5, "seal": channel._seals.beats.seal(times(7.5))})
             for at in range(len(frame)):
                 bench.agents[0].write(frame[at : at + 1])
                 await asyncio.sleep(0)

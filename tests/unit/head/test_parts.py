@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.adapters.handshake import until_beat
+from steward.adapters.seal import times
 from steward.adapters.wire import pack, unpack
-from steward.head.beats import reply, sent_in
+from steward.head.beats import beat_in, reply
 from steward.head.fleet import Fleet
 from steward.head.wheel import Wheel
 from steward.model.ids import InstanceId, NodeName
@@ -31,26 +32,34 @@ def test_the_wheel_gives_a_thing_back_within_a_tick_after_it_is_due_and_once(due
 
 @given(sent=TIMES)
 def test_a_heartbeat_is_read_as_json_would_read_it(sent: float) -> None:
-    assert sent_in(pack({"t": "beat", "sent": sent})) == sent
+    assert beat_in(pack({"t": "beat", "sent": sent, "seal": "0f"})) == (sent, times(sent), "0f")
 
 
 @given(echo=TIMES, now=TIMES)
 def test_the_answer_to_a_heartbeat_is_the_same_as_json(echo: float, now: float) -> None:
-    data = reply(echo, now)
-    assert unpack(data[4:]) == {"t": "beat", "echo": echo, "now": now}
+    data = reply(times(echo), times(now), "0f")
+    assert unpack(data[4:]) == {"t": "beat", "echo": echo, "now": now, "seal": "0f"}
     assert int.from_bytes(data[:4], "big") == len(data) - 4
 
 
 @pytest.mark.parametrize(
-    "body", [b'{"t":"beat","sent":nan}', b'{"t":"beat","sent":1e99}', b'{"t":"beat","sent":true}', b'{"t":"ask"}', b""]
+    "body",
+    [
+        b'{"t":"beat","sent":nan,"seal":"0f"}',
+        b'{"t":"beat","sent":1e99,"seal":"0f"}',
+        b'{"t":"beat","sent":true,"seal":"0f"}',
+        b'{"t":"beat","sent":1.0}',
+        b'{"t":"ask"}',
+        b"",
+    ],
 )
 def test_anything_else_is_not_taken_for_a_heartbeat(body: bytes) -> None:
-    assert sent_in(len(body).to_bytes(4, "big") + body) is None
+    assert beat_in(len(body).to_bytes(4, "big") + body) is None
 
 
 def test_two_heartbeats_in_one_piece_are_left_to_the_slow_way() -> None:
-    frame = pack({"t": "beat", "sent": 1.0})
-    assert sent_in(frame + frame) is None
+    frame = pack({"t": "beat", "sent": 1.0, "seal": "0f"})
+    assert beat_in(frame + frame) is None
 
 
 @pytest.fixture
