@@ -27,7 +27,7 @@ RESUME = """#!/bin/sh
 while [ -e {folder}/slow ]; do sleep 0.02; done
 for node in $(scontrol show hostnames "$1"); do
   # Newer Slurm kills what is in our process group when we end: slurmd begins in another one, before we go on.
-  setsid sh -c "/usr/sbin/slurmd -D -N $node -b </dev/null >>{folder}/$node.out 2>&1 & echo \\$! >{folder}/$node.pid"
+  setsid sh -c "slurmd -D -N $node -b </dev/null >>{folder}/$node.out 2>&1 & echo \\$! >{folder}/$node.pid"
 done
 """
 SUSPEND = """#!/bin/sh

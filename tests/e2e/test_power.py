@@ -11,6 +11,7 @@ from steward.testbed.bed import Bed
 from steward.testbed.faults import FaultKind
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller
+from steward.testbed.local_setup import find_program
 from tests.e2e.capacity import CLUSTER, PARTITION, Capacity, wish
 from tests.e2e.conftest import brought_up
 from tests.e2e.groups_bed import give_access
@@ -24,7 +25,7 @@ from steward.model.ids import NodeName
 from steward.model.instance import Slot
 
 machines = LocalProvider(Path("{root}"))
-argv = ["/usr/bin/scontrol", "show", "hostnames", sys.argv[1]]
+argv = ["{scontrol}", "show", "hostnames", sys.argv[1]]
 for name in subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True).stdout.split():
     if {is_resume}:
         machines.launch(Slot(node=NodeName(name), group="workers", role="Compute"), uuid.uuid4().hex)
@@ -51,7 +52,10 @@ def _make_cloud(bed: Bed) -> None:
     controller = Controller(layout)
     for name in ("resume", "suspend"):
         program = layout.wrappers / name
-        program.write_text(_PROGRAM.format(python=sys.executable, root=layout.root, is_resume=name == "resume"))
+        text = _PROGRAM.format(
+            python=sys.executable, scontrol=find_program("scontrol"), root=layout.root, is_resume=name == "resume"
+        )
+        program.write_text(text)
         program.chmod(0o755)
     controller.kill("stewardd")
     controller.kill("slurmctld")

@@ -14,6 +14,7 @@ import pytest
 from steward.testbed.bed import Bed
 from steward.testbed.faults import FaultKind
 from steward.testbed.layout import Layout
+from steward.testbed.local_setup import find_program
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 
@@ -29,7 +30,7 @@ from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.local_machine import power_off
 
 machines = LocalProvider(Path("{root}"))
-argv = ["/usr/bin/scontrol", "show", "hostnames", sys.argv[1]]
+argv = ["{scontrol}", "show", "hostnames", sys.argv[1]]
 names = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True).stdout.split()
 time.sleep({boot_s} if {is_resume} else 0)
 for one in machines.instances().values():
@@ -71,7 +72,7 @@ def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Story]:
     for bed in brought_up(request, nodes=5, steward=True, slurm_conf=conf, settings=patient):
         layout = Layout(root=bed.spec.dir)
         text = _PROGRAM.replace("{python}", sys.executable).replace("{root}", str(layout.root))
-        _write(tmp_path, text.replace("{boot_s}", str(BOOT_S)))
+        _write(tmp_path, text.replace("{boot_s}", str(BOOT_S)).replace("{scontrol}", find_program("scontrol")))
         _boot_as_machines_do(layout)
         with own_place(bed, request) as place:
             yield Story(bed, place)
