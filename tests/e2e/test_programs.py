@@ -3,6 +3,7 @@
 They run with this machine's Python packages, which the containers of the docker bed do not have.
 """
 
+import importlib.util
 import os
 import shlex
 import subprocess
@@ -129,3 +130,63 @@ def test_an_allocation_and_a_terminal_whose_node_died_end_as_slurm_ends_them_and
         why = lambda job=job: "only a batch job can be requeued" in story.explain(job)  # noqa: E731
         story.wait(f"what became of {job} is told", why)
     story.wait_case("n2", "closed", since=hurt_at)
+
+
+def test_the_ranks_of_a_parallel_program_find_each_other_again_when_their_step_runs_again_in_place(
+    story: Story,
+) -> None:
+    rank = f"{sys.executable} {HERE}/pmi2_rank.py {story.dir}"
+    script = story.script("mpi.sh", f"srun --mpi=pmi2 -N2 -n2 {rank}\n")
+    job = story.submit(script, "--auto-resume=1", "-N3", "--no-kill", "--gres=gpu:8")
+    story.wait("both ranks know the nodes of both", lambda: len(begun(story, "attempt=1")) == 2)
+    host = story.job(job).batch_host
+    victim = next(node for node in begun(story)[0][-1].split(",") if node != host)
+
+    hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
+
+    story.wait("both do again", lambda: len(begun(story, "attempt=2")) == 2, REPAIR_S)
+    assert len({nodes for *_, nodes in begun(story, "attempt=2")}) == 1
+    assert victim not in begun(story, "attempt=2")[0][-1].split(",")
+    (story.dir / "go").touch()
+    assert story.wait_end(job).state == "COMPLETED"
+    story.wait_case(victim, "closed", since=hurt_at)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_five_hundred_short_steps_are_all_run_and_none_is_asked_about(story: Story) -> None:
+    one = f"srun -N1 -n1 --exact --mem=10M sh -c 'echo ran >>{story.dir}/ran'"
+    script = story.script("many.sh", f"seq 500 | xargs -P8 -I@ {one}\n")
+    job = story.submit(script, "--auto-resume=1", "-N2", "-n2", "--gres=gpu:8")
+    assert story.wait_end(job, 600.0).exit_code == "0:0"
+    assert len(story.lines("ran")) == 500
+    assert not [event for event in story.events("job.decided") if event["job"] == job]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_torchrun_meets_on_another_first_node_after_the_first_one_died(story: Story) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.fail("torch is not installed: tools/setup torch")
+    worker = story.script(
+        "worker.sh",
+        f"""first=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1)
+exec {sys.executable} -m torch.distributed.run --nnodes 2 --nproc-per-node 1 --local-addr 127.0.0.1 \\
+--rdzv-backend c10d --rdzv-id $SLURM_JOB_ID --rdzv-endpoint 127.0.0.1:$((20000 + SLURM_JOB_ID % 10000)) \\
+--rdzv-conf is_host=$([ $SLURMD_NODENAME = $first ] && echo 1 || echo 0) {HERE}/torch_worker.py {story.dir}
+""",
+    )
+    script = story.script("train.sh", f"srun bash {worker}\n")
+    job = story.submit(script, "--auto-resume=1", "-N2", "-n2", "--gres=gpu:8")
+    story.wait("both workers know each other", lambda: len(begun(story, "restart=0", "of=2")) == 2, 90.0)
+    first = story.job(job).batch_host
+    story.hurt(FaultKind.REFUSE_LAUNCH)  # else it may be there again when the job starts
+
+    hurt_at = story.hurt(FaultKind.KILL_NODE, first)
+
+    story.wait("both do again", lambda: len(begun(story, "restart=1", "of=2")) == 2, 90.0)
+    assert first not in {node for node, *_ in begun(story, "restart=1")}
+    story.hurt(FaultKind.ALLOW_LAUNCH)
+    (story.dir / "go").touch()
+    assert story.wait_end(job, REPAIR_S).state == "COMPLETED"
+    story.wait_case(first, "closed", since=hurt_at)
