@@ -73,6 +73,12 @@ def _undrain(bench: Bench, node: NodeName) -> None:
         bench.world.slurm.undrain(node)
 
 
+def _cut_power(bench: Bench, node: NodeName) -> None:
+    """Of three nodes in one moment."""
+    for each in NODES[:3]:
+        bench.world.machines.power_off(each, bench.world.now)
+
+
 def _xid(bench: Bench, node: NodeName) -> None:
     bench.world.machines.fail_check(node, Severity.FATAL, Advice.REPLACE, bench.world.now, "xid")
 
@@ -89,6 +95,7 @@ KINDS: dict[str, Callable[[Bench, NodeName], None]] = {
     "admin drains": _drain,
     "admin resumes": _undrain,
     "node dies": lambda bench, node: bench.world.machines.kill(node),
+    "rack loses power": _cut_power,
     "node freezes": lambda bench, node: bench.world.machines.mute(node, bench.world.now),
     "xid": _xid,
     "degraded": _degraded,

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from steward.model.case import Step
 from steward.model.job import JobState
+from steward.policy.correlate import AGENTS
 from steward.workflows.commands import ResumeActions
 from tests.chaos.bench import Bench
 from tests.chaos.cell import COARSE_S
@@ -47,7 +48,8 @@ def _come_to_rest(bench: Bench) -> None:
     until = bench.elapsed + CALM_S
     while (left := _left(bench)) and bench.elapsed < until:
         bench.run(COARSE_S)
-        if bench.memory.breakers or any(incident.over is None for incident in bench.memory.incidents.values()):
+        of_checks = (one for one in bench.memory.incidents.values() if one.kind != AGENTS)
+        if bench.memory.breakers or any(one.over is None for one in of_checks):
             bench.give(ResumeActions(who="a person"))
     for text in left:
         bench.watch.tell("stuck", text)

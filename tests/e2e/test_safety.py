@@ -1,6 +1,8 @@
 """Steward never harms: what it must leave alone, and what it must not believe."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from steward.testbed.faults import FaultKind
 from tests.e2e.story import Story, task_script
@@ -35,6 +37,24 @@ def test_when_all_agents_vanish_no_node_is_touched_and_one_incident_tells_it(sto
     for node in nodes:
         story.hurt(FaultKind.START_AGENT, node)
     story.wait("it is over", lambda: any("over" in str(e["kind"]) for e in story.events("incident", since=began)), 30.0)
+
+
+def test_a_job_on_a_rack_that_loses_its_power_runs_elsewhere_and_the_incident_ends(story: Story) -> None:
+    task = task_script(story)
+    job = story.submit(story.script("train.sh", f"srun bash {task}\n"), "--auto-resume=1", "-N2", "-n2")
+    story.wait("two tasks run", lambda: len(story.lines("started")) == 2)
+    hosts = {line.split()[0].split(":")[1] for line in story.lines("started")}
+    rack = [*sorted(hosts), next(node for node in story.bed.spec.node_names if node not in hosts)]
+    began = time.time()
+    with ThreadPoolExecutor(len(rack)) as hands:
+        list(hands.map(partial(story.hurt, FaultKind.KILL_NODE), rack))
+    story.wait("two tasks run again", lambda: len(story.lines("started")) == 4, 60.0)
+    (story.dir / "go").touch()
+    assert story.wait_end(job).state == "COMPLETED"
+    assert story.job(job).restarts == 1
+    for node in rack:
+        story.wait_case(node, "closed", 60.0, since=began)
+    story.wait("no incident is open", lambda: story.get("/v1/status")["incidents"] == [])
 
 
 def test_an_admins_drain_is_never_undone_or_overwritten(story: Story) -> None:

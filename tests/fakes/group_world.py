@@ -19,7 +19,7 @@ from steward.model.node import Node, NodeBase
 from steward.model.observed import Observed
 from steward.model.partition import Partition, PartitionState
 from steward.model.setup import SetupReport, SetupState
-from tests.fakes.machines import Machine
+from tests.fakes.machine import Machine
 from tests.fakes.world import World
 
 SETUP_S = 2.0

@@ -62,12 +62,12 @@ class Head:
     done: list[Action] = field(default_factory=list)
     watch: Watcher | None = None
 
-    def run(self, seconds: float) -> None:
-        """Cycles at every deadline of the plan and at least once a second."""
+    def run(self, seconds: float, longest_s: float = 1.0) -> None:
+        """Cycles at every deadline of the plan and at least every `longest_s`."""
         until = self.world.now + seconds
         while self.world.now < until - 1e-9:
             wake = self.cycle()
-            self.world.advance(max(0.1, min(1.0, (wake or until) - self.world.now, until - self.world.now)))
+            self.world.advance(max(0.1, min(longest_s, (wake or until) - self.world.now, until - self.world.now)))
 
     def order(self, change: Callable[[Memory], Memory]) -> None:
         """A caller's order, carried out and committed."""

@@ -1,4 +1,4 @@
-"""The simulated provider and its machines: each boots, runs an agent and a slurmd, and can die in several ways."""
+"""The simulated provider and its machines."""
 
 import math
 from collections import Counter
@@ -6,65 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from steward.model.action import MendNode
-from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity
+from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.mend import MendReport
 from steward.model.observed import AgentView, Witness, WitnessSeen
-from steward.model.setup import SetupReport
+from tests.fakes.machine import Machine
 
 BOOT_S = 3.0
-REGISTER_S = 0.5
-RECONNECT_S = 0.4
 LATE_S = 1.75
 GONE_S = 3.0
-
-
-@dataclass(slots=True, kw_only=True)
-class Machine:
-    """One instance. `mute`: frozen or cut off, nothing comes from it any more."""
-
-    id: InstanceId
-    node: NodeName
-    token: str
-    ready_at: float
-    boot: int = 1
-    mute: bool = False
-    cut: bool = False
-    """It works on, but neither Slurm's controller nor the head reaches it."""
-    muted_at: float = 0.0
-    agent: bool = True
-    agent_back_at: float = 0.0
-    slurmd: bool = True
-    findings: tuple[Finding, ...] = ()
-    checked_at: float = 0.0
-    setup: SetupReport | None = None
-    mend: MendReport | None = None
-    cured_by: frozenset[Advice] = frozenset()
-    """Light rungs that help against what it has."""
-    shifted: float = 0.0
-    """By how much the clock was set since it started: what it said then does not change."""
-
-    @property
-    def started(self) -> float:
-        """As it told when it started."""
-        return self.ready_at - self.shifted
-
-    @property
-    def incarnation(self) -> Incarnation:
-        return Incarnation(instance=self.id, boot=BootId(f"{self.id}-b{self.boot}"))
-
-    def is_up(self, now: float) -> bool:
-        return now >= self.ready_at and not self.mute
-
-    def agent_lives(self, now: float) -> bool:
-        return self.is_up(now) and self.agent and now >= max(self.ready_at, self.agent_back_at) + RECONNECT_S
-
-    def agent_speaks(self, now: float) -> bool:
-        return self.agent_lives(now) and not self.cut
-
-    def slurmd_speaks(self, now: float) -> bool:
-        return self.is_up(now) and self.slurmd and not self.cut and now >= self.ready_at + REGISTER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +97,7 @@ class Machines:
             return f"no instance {id}"
         machine.boot += 1
         machine.mute, machine.findings, machine.checked_at, machine.shifted = False, (), 0.0, 0.0
+        machine.cut = machine.off = False
         machine.mend, machine.cured_by = None, frozenset()
         machine.agent = machine.slurmd = True
         machine.ready_at = now + BOOT_S
@@ -153,6 +105,8 @@ class Machines:
 
     def listed(self, now: float) -> Mapping[InstanceId, Instance]:
         def state(machine: Machine) -> InstanceState:
+            if machine.off:
+                return InstanceState.STOPPED
             return InstanceState.RUNNING if now >= machine.ready_at else InstanceState.PENDING
 
         lent = {loan.node: (token, loan) for token, loan in self.loans.items()}
@@ -187,7 +141,13 @@ class Machines:
     def unmute(self, node: NodeName, *, frozen: bool = True) -> None:
         """Back from a cut; `frozen`: from a freeze, too."""
         if machine := self.of(node):
-            machine.cut, machine.mute = False, machine.mute and not frozen
+            machine.cut, machine.mute = False, machine.mute and (machine.off or not frozen)
+
+    def power_off(self, node: NodeName, now: float) -> None:
+        """As `mute`, and the provider lists it as stopped."""
+        self.mute(node, now)
+        if machine := self.of(node):
+            machine.off = True
 
     def cut_off(self, node: NodeName, now: float) -> None:
         machine = self.of(node)

@@ -10,7 +10,8 @@ from steward.model.job_report import Progress
 from steward.model.node import Node
 from steward.model.resume_mode import ResumeMode
 from tests.fakes.job_steps import Watches, told_by
-from tests.fakes.machines import Machine, Machines
+from tests.fakes.machine import Machine
+from tests.fakes.machines import Machines
 from tests.fakes.preemption import Preemption
 from tests.fakes.sim_slurm import Run, SimSlurm
 
@@ -135,7 +136,7 @@ class Cluster:
         machine = self.machines.of(name)
         return machine is not None and machine.is_up(self.now)
 
-    def _is_cut(self, name: NodeName | None) -> bool:
+    def is_cut(self, name: NodeName | None) -> bool:
         """Nobody is told how a step there ended, until it is reached again."""
         machine = self.machines.of(name) if name else None
         return machine is not None and machine.cut
@@ -148,7 +149,7 @@ class Cluster:
         dead = [name for name in job.nodes if not self.is_alive(name)]
         host_lives = job.batch_host is not None and self.is_alive(job.batch_host)
         ran = self.now - run.step_started
-        if not host_lives or self._is_cut(job.batch_host):
+        if not host_lives or self.is_cut(job.batch_host):
             return
         if self.slurm_away and not dead:
             return

@@ -16,11 +16,14 @@ from tests.fakes.head import Head
 from tests.fakes.world import World
 from tests.fakes.world_cluster import ON
 from tests.property.law import Law
+from tests.property.liveness import Liveness
 
 NODES = 6
 FEW = ResumePolicy(max_resumes=2, hang_least_s=6.0, hang_most_s=15.0, hang_quiet_s=12.0, hang_stacks_s=4.0)
 ANY = ResumeMode.parse("any:1,age=0,hang=1")
 STEP_S = 0.7
+RUNS_AGAIN_S = 600.0
+"""Slurm itself calls a node DOWN after 300 s, and lets a requeued job that nobody hurries on wait for 121 s."""
 QUICK = RepairPolicy(
     settle_degraded_s=0.5,
     drain_deadline_s=20.0,
@@ -161,6 +164,7 @@ def _away(head: Head, blow: Blow) -> None:
 BLOWS: dict[str, Callable[[Head, Blow], None]] = {
     "kill": lambda head, blow: head.world.machines.kill(blow.node),
     "freeze": lambda head, blow: head.world.machines.mute(blow.node, head.world.now),
+    "power off": lambda head, blow: head.world.machines.power_off(blow.node, head.world.now),
     "thaw": lambda head, blow: head.world.machines.unmute(blow.node),
     "agent dies": lambda head, blow: head.world.machines.restart_agent(blow.node, head.world.now, 3.0 * blow.size),
     "all agents vanish": _everyone_silent,
@@ -252,6 +256,7 @@ def a_site_head(spares: int = 2, works_s: float = 30.0) -> Head:
 def _started(world: World, want: Desired, works_s: float) -> Head:
     law = Law(want)
     law.hang.hangs = lambda job: world.slurm.runs[job].hangs
+    law.live = Liveness(world, RUNS_AGAIN_S)
     head = Head(world=world, want=want, watch=law)
     for job in (world.submit(2, works_s=works_s, step_s=STEP_S), world.submit(2, works_s=works_s + 10, spare=True)):
         opted_in(head, job)

@@ -10,7 +10,9 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.resume import Decision
 from steward.policy.controls import resume_actions
+from steward.policy.correlate import AGENTS
 from tests.fakes.head import Head
+from tests.property.law import Law
 from tests.property.stories import Blow, a_head, blow, opted_in, stories, tell
 
 CALM_S = 1800.0
@@ -32,6 +34,8 @@ NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
 @example(story=[blow("shared fault", f"n{i}") for i in range(1, 7)] + [blow("kill", "n2", after_s=3.0)])
 @example(story=[blow("gres too low", "n4"), blow("admin drains", "n4", after_s=1.0), blow("suspect", "n1")])
 @example(story=[blow("kill", f"n{1 + i % 6}", after_s=20.0) for i in range(8)])
+@example(story=[blow("kill", f"n{i}") for i in (1, 2, 3)])
+@example(story=[blow("power off", f"n{i}") for i in (1, 2, 3, 4)] + [blow("kill", "n6", after_s=8.0)])
 @example(story=[blow("submit, with steps"), blow("hang", "n5", after_s=8.0), blow("head killed", after_s=6.0, size=3)])
 @example(story=[blow("submit, with steps", size=2), blow("hang", "n6", after_s=8.0), blow("degraded", "n6")])
 @example(story=[blow("submit, with steps"), blow("hang", size=3, after_s=8.0), blow("all agents vanish", after_s=3.0)])
@@ -62,7 +66,7 @@ def retries(head: Head, job: JobId) -> int:
 def comes_to_rest(head: Head) -> list[str]:
     """What is still restless after a long calm time; stops as soon as nothing is.
 
-    Tripped breakers and incidents that do not end wait for a person; he comes by now and then.
+    Tripped breakers and incidents of checks that do not end wait for a person; he comes by now and then.
     """
     for turn in range(int(CALM_S / 20)):
         head.run(20.0)
@@ -81,8 +85,8 @@ def person_looks(head: Head) -> None:
         hang = mem.hang if mem else None
         if run.hangs and (mem is None or run.step_s is None or (hang is not None and hang.is_settled)):
             head.world.slurm.cancel(id, head.world.now)
-    incidents = [incident for incident in head.memory.incidents.values() if incident.over is None]
-    if head.memory.breakers or incidents:
+    of_checks = [one for one in head.memory.incidents.values() if one.over is None and one.kind != AGENTS]
+    if head.memory.breakers or of_checks:
         head.memory = resume_actions(head.memory, head.world.now)
 
 
@@ -109,6 +113,9 @@ def restless(head: Head) -> list[str]:
     active = (JobState.RUNNING,)
     running = [j for j in head.world.slurm.jobs.values() if j.state in active and not dead_nodes(head, j.nodes)]
     found += [f"job {j.id} still runs" for j in running]
+    found += [f"incident {one.text}" for one in head.memory.incidents.values() if one.over is None]
+    if isinstance(head.watch, Law) and head.watch.live is not None:
+        found += [f"job {id} could run" for id in head.watch.live.since]
     return found
 
 

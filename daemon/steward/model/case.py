@@ -39,13 +39,14 @@ class Case:
     """Everything remembered of a repair. Times are Unix seconds; None where a step was not reached.
 
     `old` is the incarnation that was found bad; after a reboot or a replacement a return needs another one. `rung` is
-    the one of the ladder that is tried (NONE: the checks alone decide); it only goes up. `target` is what a light rung
+    the one of the ladder that is tried (NONE: the checks alone decide); it only goes up, but for a `gone` machine that
+    is heard again before its turn: that one is only checked. `target` is what a light rung
     is about (a unit, a GPU), `hardware` the identity that remedies are counted under.
     `old_slurmd` is Slurm's SlurmdStartTime then: another one proves that a new slurmd registered.
     `launches` counts the instances given up on (part of `token`, the provider's client token), `tries` the refused
     calls for the present one, `refusals` those of them that were not for want of capacity. `command` is an admin's
     reason (`Action:Replace`), or Slurm's own, that stands in place of our mark. `stand_in` is the spare that serves
-    in place of a node with a fixed machine.
+    in place of a node with a fixed machine. `gone`: not we alone say that the machine is lost (policy/gone.py).
     """
 
     id: CaseId
@@ -65,6 +66,7 @@ class Case:
     command: str = ""
     target: str = ""
     hardware: str = ""
+    gone: bool = False
     launches: int = 0
     tries: int = 0
     refusals: int = 0

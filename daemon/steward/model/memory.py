@@ -22,7 +22,8 @@ from steward.model.trial import Trial
 class Incident:
     """A shared cause seen on many nodes at once: one record, no action on any node, until it is over.
 
-    `easing` is since when fewer nodes than the limit are away.
+    `easing` is since when fewer nodes than the limit are away. Of silent agents: `waits` are those of `nodes` that
+    nobody knows anything of, `back` is when one of them was last heard again.
     """
 
     kind: str
@@ -31,6 +32,8 @@ class Incident:
     text: str
     easing: float | None = None
     over: float | None = None
+    waits: frozenset[NodeName] = frozenset()
+    back: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,9 +45,11 @@ def limit(scope: str, draft: Draft) -> int:
 
 
 def taken_out(scope: str, draft: Draft) -> int:
-    """What counts against the limit: our own decisions (not an admin's command) since the breaker was last reset."""
+    """What counts against the limit: our own decisions (not an admin's command, not a machine that is surely gone)
+    since the breaker was last reset."""
     since = max(draft.breakers_reset, draft.breaker_resets.get(scope, 0.0))
-    ours = [c for c in draft.cases.values() if c.trigger is not Trigger.ADMIN and c.step is not Step.SUSPECT]
+    cases = (c for c in draft.cases.values() if c.step is not Step.SUSPECT)
+    ours = [c for c in cases if c.trigger is not Trigger.ADMIN and not c.gone]
     if scope.startswith("check:"):
         since = max(since, draft.now - draft.want.repair.check_breaker_window_s)
         return len({c.node for c in ours if c.opened > since and f"check:{c.check}" == scope})

@@ -14,9 +14,11 @@ from steward.policy.case_table import Fact
 from steward.policy.correlate import AGENTS, covers, in_incident
 from steward.policy.deep_start import Start
 from steward.policy.forgotten import has_forgotten
+from steward.policy.gone import gone
 from steward.policy.ladder import is_light, is_used_up, quarantine
 from steward.policy.mending import NOTHING, order_of, outcome
 from steward.policy.setup import failure
+from steward.policy.silence import is_withheld
 from steward.policy.slurm_faults import keeps_reason
 from steward.policy.spares import can_have_spare, is_spoilt, needs_spare
 from steward.policy.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
@@ -43,7 +45,7 @@ def _cleared(scene: Scene) -> bool:
 def _incident(scene: Scene) -> bool:
     match scene.case.trigger:
         case Trigger.LOST:
-            return covers(AGENTS, scene.draft)
+            return is_withheld(scene.node.name, scene.draft)
         case Trigger.ADMIN:
             return False
     fault = fault_of(scene.node, scene.draft)
@@ -55,7 +57,10 @@ def _confirmed(scene: Scene) -> bool:
         return False
     if scene.case.trigger is Trigger.ADMIN:
         return True
-    return not why_left_alone(scene.case.node, scene.draft) and admit(scene.case, scene.draft) is None
+    if why_left_alone(scene.case.node, scene.draft):
+        return False
+    is_gone = scene.case.trigger is Trigger.LOST and gone(scene.node, scene.draft)
+    return bool(is_gone) or admit(scene.case, scene.draft) is None
 
 
 def _commanded(scene: Scene) -> bool:
@@ -97,7 +102,7 @@ def _worse(scene: Scene) -> bool:
     if scene.case.trigger is not Trigger.DEGRADED:
         return False
     if is_lost(scene):
-        return not covers(AGENTS, scene.draft)
+        return not covers(AGENTS, scene.draft) or bool(gone(scene.node, scene.draft))
     return own_fatal(scene) is not None
 
 
@@ -138,6 +143,17 @@ def _unmanaged(scene: Scene) -> bool:
     if is_light(case):
         return False
     return case.node not in draft.slots or (needs_spare(case, draft) and not can_have_spare(case, draft))
+
+
+def _heard_again(scene: Scene) -> bool:
+    """A machine that was gone with others, as when a rack lost its power, and that nothing was done to yet."""
+    case, view = scene.case, scene.view
+    is_untouched = case.launches == 0 and case.replaced is None and case.stand_in is None
+    is_out = is_untouched and case.rung is Advice.REPLACE and case.marked is not None
+    if not (case.gone and is_out) or case.old is None or view is None or view.incarnation is None:
+        return False
+    is_heard = view.connected and not view.late
+    return is_heard and view.incarnation.instance == case.old.instance and not quarantine(case, scene.draft)
 
 
 def _ready(scene: Scene) -> bool:
@@ -266,6 +282,7 @@ QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
     Fact.REFUSED: _refused,
     Fact.ESCALATE: _escalate,
     Fact.LAUNCHED: _launched,
+    Fact.HEARD_AGAIN: _heard_again,
     Fact.REBORN: lambda scene: scene.is_reborn,
     Fact.DUD: lambda scene: _no_good(scene) and _tries_left(scene),
     Fact.SPENT: lambda scene: _no_good(scene) and not _tries_left(scene),

@@ -103,6 +103,7 @@ _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
     Fact.WORN_OUT: _quarantined,
     Fact.USED_UP: _next_rung,
     Fact.NO_HELP: _next_rung,
+    Fact.HEARD_AGAIN: lambda case, scene: replace(case, rung=Advice.NONE),
     Fact.ESCALATE: _next_try,
     Fact.DUD: _next_try,
     Fact.LAUNCHED: _launched,

@@ -30,6 +30,7 @@ class Fact(Enum):
     REFUSED = "the provider refused too often"
     ESCALATE = "the reboot did not help"
     LAUNCHED = "the new instance exists"
+    HEARD_AGAIN = "the machine that was gone is heard again before its turn: its checks decide"
     REBORN = "the agent of the new incarnation is connected"
     DUD = "the new incarnation is no good, another is tried"
     SPENT = "the new incarnation is no good, and no try is left"
@@ -55,6 +56,7 @@ _TABLE: dict[tuple[Step, Fact], Step] = {
     (Step.RELEASE, Fact.FREED): Step.CLOSED,
     (Step.RELEASE, Fact.WORSE): Step.DRAIN,
     (Step.RELEASE, Fact.USED_UP): Step.RELEASE,
+    (Step.RELEASE, Fact.HEARD_AGAIN): Step.RELEASE,
     (Step.RELEASE, Fact.UNMANAGED): Step.HELD,
     (Step.RELEASE, Fact.WORN_OUT): Step.HELD,
     (Step.RELEASE, Fact.GENTLE): Step.MEND,
@@ -95,6 +97,7 @@ _TABLE: dict[tuple[Step, Fact], Step] = {
     (Step.HELD, Fact.COMMANDED): Step.CLOSED,
     (Step.HELD, Fact.TAKEN): Step.CLOSED,
     (Step.HELD, Fact.FREED): Step.CLOSED,
+    (Step.HELD, Fact.HEARD_AGAIN): Step.RELEASE,
 }
 TABLE: Mapping[tuple[Step, Fact], Step] = MappingProxyType(_TABLE)
 """In each step the facts are tried in this order; the first that is true decides."""

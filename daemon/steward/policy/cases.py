@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from steward.model.case import Case, Step
+from steward.model.case import Case, Step, Trigger
 from steward.model.events import Level
 from steward.model.why import Why
 from steward.policy.case_facts import QUESTIONS
@@ -11,6 +11,7 @@ from steward.policy.case_scene import Scene
 from steward.policy.case_steps import entered, wish_for
 from steward.policy.case_table import TABLE, Fact, facts_of
 from steward.policy.draft import Draft
+from steward.policy.gone import gone
 from steward.policy.mishaps import note_failure
 from steward.policy.slot_table import TIMED
 from steward.policy.suspicion import fault_of
@@ -99,8 +100,11 @@ def _confirm(case: Case, scene: Scene) -> Case:
     note_failure(case, scene.draft)
     fault = fault_of(scene.node, scene.draft)
     why = fault.why if fault and fault.trigger is case.trigger else case.why
+    word = gone(scene.node, scene.draft) if case.trigger is Trigger.LOST else ""
+    if word and word not in why.evidence:
+        why = replace(why, evidence=(*why.evidence, word))
     scene.draft.tell("case.opened", f"{case.node}: {why}", level=Level.WARNING, node=case.node, case=case.id)
-    return replace(case, why=why, detected=scene.draft.now)
+    return replace(case, why=why, detected=scene.draft.now, gone=bool(word))
 
 
 def _close_without_node(case: Case, draft: Draft) -> None:

@@ -1,19 +1,17 @@
 """Faults with a cause in common: many nodes at once are one incident of the cluster, and no node is touched for it."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 
 from steward.model.events import Level
 from steward.model.health import Scope
 from steward.model.ids import NodeName
 from steward.model.memory import Incident
-from steward.policy.absence import is_away_on_purpose, there_again
 from steward.policy.deep_outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
-from steward.policy.slot_cases import is_being_verified, is_between
 from steward.policy.slurm_faults import out_by_reason
-from steward.policy.verdict import may_act_on, missed_since, mode_of
+from steward.policy.verdict import may_act_on, mode_of
 
 CHECK, SHARED = "check:", "shared:"
 AGENTS = "agents"
@@ -26,13 +24,12 @@ Found = defaultdict[str, dict[NodeName, float]]
 
 def find_incidents(draft: Draft) -> None:
     """Open, extend and end incidents."""
-    _update(AGENTS, away(draft), draft)
     found, least = Found(dict), dict[str, int]()
     _of_findings(found, draft)
     _of_slurm(found, least, draft)
     _of_deeps(found, draft)
     for kind in sorted(found.keys() | _open_kinds(draft)):
-        _update(kind, _without_acknowledged(kind, found.get(kind, {}), draft), draft, least.get(kind))
+        _update(kind, without_acknowledged(kind, found.get(kind, {}), draft), draft, least.get(kind))
 
 
 def _of_findings(found: Found, draft: Draft) -> None:
@@ -84,27 +81,7 @@ def limit(draft: Draft) -> int:
     return max(rules.correlated_min, int(rules.correlated_fraction * max(len(draft.seen.nodes), len(draft.agents))))
 
 
-def away(draft: Draft) -> dict[NodeName, float]:
-    """Nodes whose agent is late or lost and that are under no repair -> when it was last heard, or should have been.
-
-    One that is on its way in or out of an API group is silent because we ended its machine, or made none yet; but
-    while it is verified it has nothing to be silent for. One that somebody took away on purpose has a reason, too.
-    """
-    found = {}
-    for node, known in draft.seen.nodes.items():
-        if is_away_on_purpose(known) or (is_between(known, draft) and not is_being_verified(node, draft)):
-            continue
-        view = draft.seen.agents.get(node)
-        missed = missed_since(known, draft)
-        late = view is not None and view.connected and view.late
-        if (missed is None and not late) or draft.case_in_work(node) is not None:
-            continue
-        heard = view.last_heard if view is not None else 0.0
-        found[node] = max(heard, there_again(node, draft) or 0.0) or missed or draft.now
-    return _without_acknowledged(AGENTS, found, draft)
-
-
-def _without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
+def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
     """A person who reset the actions took note of these nodes: each is judged on its own from then on. Nobody did of
     those of an incident that ended by itself."""
     incident = draft.incidents.get(kind)
@@ -113,20 +90,17 @@ def _without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft)
     return {n: at for n, at in found.items() if n not in incident.nodes or at > incident.over}
 
 
-def _span(kind: str, draft: Draft) -> float:
-    rules = draft.want.repair
-    return rules.correlated_span_s if kind == AGENTS else rules.correlated_window_s
-
-
-def crowd(times: Iterable[float], span: float) -> int:
-    """The most events that lie within any `span` seconds."""
-    ordered = sorted(times)
-    most = start = 0
-    for end, at in enumerate(ordered):
-        while at - ordered[start] > span:
+def crowded(found: Mapping[NodeName, float], span: float, many: int) -> frozenset[NodeName]:
+    """The nodes that have at least `many` within any `span` seconds, themselves among them."""
+    ordered = sorted(found.items(), key=lambda item: (item[1], item[0]))
+    crowd: set[NodeName] = set()
+    start = 0
+    for end, (_, at) in enumerate(ordered):
+        while at - ordered[start][1] > span:
             start += 1
-        most = max(most, end - start + 1)
-    return most
+        if end - start + 1 >= many:
+            crowd |= {node for node, _ in ordered[start : end + 1]}
+    return frozenset(crowd)
 
 
 def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | None = None) -> None:
@@ -134,7 +108,7 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | 
     many = 1 if kind.startswith(SHARED) else least or limit(draft)
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is not None:
-        if crowd(found.values(), _span(kind, draft)) >= many:
+        if crowded(found, draft.want.repair.correlated_window_s, many):
             _begin(kind, found, draft)
         return
     nodes = incident.nodes | set(found)
@@ -157,8 +131,6 @@ def _begin(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
 
 
 def _what(kind: str) -> str:
-    if kind == AGENTS:
-        return "agents went silent at once: one cause in common"
     if kind.startswith(SHARED):
         return f"nodes tell of a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"
     return f"nodes fail {kind.removeprefix(CHECK)} at once: one cause in common"

@@ -40,18 +40,18 @@ class Draft:
         self.overview = Overview(self.seen, now)
         self.companies: dict[tuple[int, float], Mapping[NodeName, Sequence[Job]]] = {}
         """What `bad_company` found, by what it was asked."""
+        self.reach: tuple[int, int] | None = None
+        """What `reach` found."""
         self.paused, self.looked = memory.paused, memory.looked
-        self.next_case = memory.next_case
         self.breakers_reset, self.breaker_resets = memory.breakers_reset, memory.breaker_resets
-        self.trials = dict(memory.trials)
+        self.trials, self.next_case = dict(memory.trials), memory.next_case
         self.cases = dict(memory.cases)
         self.jobs, self.ledger = dict(memory.jobs), dict(memory.ledger)
         self.incidents, self.breakers = dict(memory.incidents), dict(memory.breakers)
         self.asked, self.noted = dict(memory.asked), dict(memory.noted)
         self.history, self.agents = dict(memory.history), dict(memory.agents)
         self.remedies, self.mishaps = dict(memory.remedies), dict(memory.mishaps)
-        self.served = dict(memory.served)
-        self.cluster = memory.cluster
+        self.served, self.cluster = dict(memory.served), memory.cluster
         self.groups = dict(memory.groups)
         self.records = dict(memory.slots)
         """The slots of API groups; `slots` are the nodes we may repair."""

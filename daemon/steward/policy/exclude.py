@@ -9,6 +9,7 @@ from steward.model.resume import JobMemory
 from steward.policy.case_facts import HARD
 from steward.policy.company import bad_company
 from steward.policy.draft import Draft
+from steward.policy.silence import waited_for
 from steward.policy.verdict import Standing, standing, worst
 
 LATE_KILL_S = 90.0
@@ -16,7 +17,8 @@ LATE_KILL_S = 90.0
 
 
 def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
-    """The job's whole exclude list: the user's own, and the culprits as long as enough other nodes exist.
+    """The job's whole exclude list: the user's own, and as long as enough other nodes exist the culprits and nodes that
+    fell silent together.
 
     Slurm holds a job whose constraints no set of nodes can meet, so a culprit is left out of the list rather than
     that: out of service by our mark it is not used anyway, and repaired it may serve. Where Slurm says all the same
@@ -28,7 +30,7 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
         draft.first_seen(too_much)
     if too_much in draft.noted:
         return user
-    ours = culprits(mem, draft) | told_again_until(mem, draft).keys()
+    ours = culprits(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
     named = {p for p in job.partition.split(",") if p}
     usable = {n.name for n in draft.seen.nodes.values() if not named or named & n.partitions}
     return user | ours if len(usable - user - ours) >= _need(job, mem) else user

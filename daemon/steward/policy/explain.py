@@ -24,7 +24,7 @@ from steward.policy.explain_health import (
     hardware_lines,
     verdict_lines,
 )
-from steward.policy.explain_job import hurry, resume_lines
+from steward.policy.explain_job import hurry, resume_lines, silence_lines
 from steward.policy.explain_place import place_lines
 from steward.policy.explain_words import ago, clean, until
 from steward.policy.slot_cases import is_between
@@ -188,7 +188,7 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
         lines.append(f"It is kept off {', '.join(sorted(bad))} until they are repaired.")
     if mem.ended is not None:
         return [*lines, f"It is over: {mem.end_text}."]
-    lines += place_lines(mem, draft.now)
+    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft)]
     if job is not None and mem.pending_from is not None:
         lines.append(f"It waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
     waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]

@@ -7,6 +7,7 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.policy.draft import Draft
 from steward.policy.explain_words import ago, until
 from steward.policy.failure import stalls
+from steward.policy.gone import open_silence
 from steward.policy.hang import hang_line
 from steward.policy.nudge import is_left_to_slurm, not_before
 from steward.policy.options import option_words, options
@@ -65,6 +66,13 @@ def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
         yield "  what it printed is told to its user and to admins: run `steward explain` as one of them"
     if attempt.running is not None:
         yield f"  it ran again {attempt.running - attempt.at:.1f} s later"
+
+
+def silence_lines(job: Job | None, draft: Draft) -> list[str]:
+    """What is waited for where nodes of it fell silent with many others."""
+    incident = open_silence(draft)
+    silent = sorted(incident.waits & job.nodes) if incident is not None and job is not None else []
+    return [f"{', '.join(silent)} fell silent together with others: {incident.text}."] if silent and incident else []
 
 
 def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:

@@ -7,10 +7,10 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.policy.admin import near_miss
-from steward.policy.correlate import AGENTS, away, covers, limit
 from steward.policy.draft import Draft
 from steward.policy.evidence import note_lost
 from steward.policy.forgotten import give_back_again
+from steward.policy.gone import held_nodes, most_are_reached, open_silence
 from steward.policy.slot_cases import is_between
 from steward.policy.verdict import Standing, standing
 
@@ -43,15 +43,23 @@ def _is_orphan(node: Node, draft: Draft) -> bool:
 def probe_silent(draft: Draft) -> None:
     """Ask the second witness about every node whose agent is late or gone and that nobody has judged lately.
 
-    While many are at once only the nodes of jobs whose shims wait are looked at, and one of each job that may be
-    resumed: nothing else depends on it.
+    Of many that fell silent at once only the nodes of jobs whose shims wait are looked at, and of jobs that may be
+    resumed one each, or all where that may bring the job back: nothing else depends on it.
     """
-    many = covers(AGENTS, draft) or len(away(draft)) >= limit(draft)
-    asked_about = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)} if many else set()
-    asked_about |= {min(quiet) for id in draft.jobs if many and (quiet := _quiet_nodes(id, draft))}
+    incident = open_silence(draft)
+    many = incident.nodes if incident is not None else frozenset()
+    asked_about = _asked_about(draft) if many else set()
     for node in draft.sorted_nodes():
-        if _is_quiet(node.name, draft) and (not many or node.name in asked_about) and not is_between(node, draft):
+        is_passed_over = node.name in many and node.name not in asked_about
+        if _is_quiet(node.name, draft) and not is_passed_over and not is_between(node, draft):
             _probe(node, draft)
+
+
+def _asked_about(draft: Draft) -> set[NodeName]:
+    asked = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)}
+    for quiet in filter(None, (_quiet_nodes(id, draft) for id in draft.jobs)):
+        asked |= set(quiet) if most_are_reached(draft) else {min(quiet)}
+    return asked
 
 
 def _is_quiet(name: NodeName, draft: Draft) -> bool:
@@ -65,9 +73,8 @@ def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:
 
 
 def _quiet_nodes(job: JobId, draft: Draft) -> list[NodeName]:
-    """Of one that runs."""
-    runs = job in draft.seen.jobs and draft.seen.jobs[job].is_active
-    return [name for name in _nodes_of(job, draft) if runs and _is_quiet(name, draft)]
+    """Of one that runs, or whose lost run cleans up."""
+    return [name for name in held_nodes(job, draft) if _is_quiet(name, draft)]
 
 
 def _probe(node: Node, draft: Draft) -> None:

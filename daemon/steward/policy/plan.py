@@ -31,6 +31,7 @@ from steward.policy.orphans import settle_orphans
 from steward.policy.prune import prune
 from steward.policy.resume import follow_jobs, remember_jobs
 from steward.policy.rollout import move_rollouts
+from steward.policy.silence import follow_silence
 from steward.policy.slots import move_slots
 from steward.policy.slurm_faults import remember_served, tell_reasons
 from steward.policy.spares import keep_spares
@@ -41,8 +42,10 @@ STEPS = (
     remember_agents,
     note_absences,
     remember_served,
+    remember_jobs,
     forgive_blind_time,
     follow_trials,
+    follow_silence,
     find_incidents,
     move_cases,
     follow_breakers,
@@ -66,7 +69,6 @@ STEPS = (
     note_foreign,
     tell_reasons,
     note_exclusions,
-    remember_jobs,
     note_suspensions,
     probe_silent,
     restore_turns,

@@ -11,12 +11,14 @@ from steward.model.why import Why
 from steward.policy.admin import command
 from steward.policy.breaker import admit, holding
 from steward.policy.case_notes import old_instance
-from steward.policy.correlate import AGENTS, covers, in_incident
+from steward.policy.correlate import in_incident
 from steward.policy.deep_outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
+from steward.policy.gone import gone
 from steward.policy.group_count import is_current
 from steward.policy.ladder import first_rung, identity, on_probation
 from steward.policy.settling import Settling
+from steward.policy.silence import is_withheld
 from steward.policy.slot_cases import is_between
 from steward.policy.slurm_faults import is_hands_off, reason_fault, with_reason
 from steward.policy.verdict import Fault, Standing, incarnation_of, standing, worst
@@ -51,8 +53,19 @@ def _is_well(node: Node, draft: Draft) -> bool:
 def is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
     """Told of once for all its nodes."""
     if fault.trigger is Trigger.LOST:
-        return covers(AGENTS, draft)
+        return is_withheld(node.name, draft)
     return in_incident(node.name, f"check:{fault.check}", draft)
+
+
+def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
+    """No decision of ours takes it out: no breaker holds it, or counts it."""
+    return fault.trigger is Trigger.LOST and bool(gone(node, draft))
+
+
+def _common_cause(fault: Fault) -> str:
+    if fault.trigger is Trigger.LOST:
+        return "many nodes fell silent at once, and nobody else says that this one is gone"
+    return "many nodes have it at once: one cause in common"
 
 
 def _is_unsure(fault: Fault) -> bool:
@@ -131,10 +144,12 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     if is_hands_off(node, draft):
         return f"somebody else took the node out of service ({node.reason.text if node.reason else 'no reason given'})"
     if is_in_incident(node, fault, draft):
-        return "many nodes have it at once: one cause in common"
+        return _common_cause(fault)
     if needed := _is_needed(node.name, fault, draft):
         return needed
-    breaker = None if _is_unsure(fault) else holding(node.name, mark_word(fault.check), draft)
+    if _is_unsure(fault) or is_surely_gone(node, fault, draft):
+        return ""
+    breaker = holding(node.name, mark_word(fault.check), draft)
     return breaker.text if breaker else ""
 
 
@@ -163,7 +178,7 @@ def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
 
 def _open(node: Node, fault: Fault, draft: Draft) -> None:
     case = new_case(node, fault, draft)
-    if not _is_unsure(fault):
+    if not _is_unsure(fault) and not is_surely_gone(node, fault, draft):
         admit(case, draft)
     kind = "node.suspect" if _is_unsure(fault) else "node.fault"
     draft.tell(kind, f"{node.name}: {fault.why}", level=Level.WARNING, node=node.name, case=case.id)

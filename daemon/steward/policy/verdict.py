@@ -150,7 +150,7 @@ def _second_witness(node: Node, draft: Draft) -> str:
     view = draft.seen.agents.get(node.name)
     if view and view.witness and view.witness.result is not Witness.ALIVE and is_fresh(view, draft):
         return f"slurmd's port at {node.address or node.name}:{node.port}: {view.witness.result.value}"
-    instance = _machine_of(node.name, view, draft)
+    instance = machine_of(node.name, view, draft)
     if instance and draft.provider_is_fresh and instance.state.is_dead:
         return f"provider: instance {instance.id} is {instance.state.value}"
     if not node.responding or (node.is_down and node.reason and node.reason.is_slurms_own):
@@ -158,7 +158,7 @@ def _second_witness(node: Node, draft: Draft) -> str:
     return ""
 
 
-def _machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance | None:
+def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance | None:
     """As the provider lists it: the one that the agent named, or the only one that can be behind a fixed slot."""
     if view is not None and view.incarnation is not None and view.incarnation.instance in draft.seen.instances:
         return draft.seen.instances[view.incarnation.instance]

@@ -38,6 +38,7 @@ _REST_SHARE = 0.25
 _REST_MIN_S, _REST_MAX_S = 0.01, 0.3
 _AFTER_FAILURE_S = 1.0
 _SOON_S, _SOONEST_S = 0.05, 0.02
+_SILENCE_S = 300.0
 _SHIM_LIMIT_S = 60.0
 _DEEP_AFTER_S = 60.0
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
@@ -205,9 +206,14 @@ class Cycle:
             return True
         if any(slot.step not in _RESTING for slot in memory.slots.values()):
             return True
-        if any(run.is_open for run in memory.deeps.values()):
+        if any(run.is_open for run in memory.deeps.values()) or self._is_silence_new(memory):
             return True
         return any(job.pending_from is not None for job in memory.jobs.values())
+
+    def _is_silence_new(self, memory: Memory) -> bool:
+        """Many agents fell silent lately: the provider may know why."""
+        since = self._parts.clock.now() - _SILENCE_S
+        return any(one.waits and one.over is None and one.since > since for one in memory.incidents.values())
 
     def _alive(self) -> None:
         self._parts.notifier.alive(self._status())

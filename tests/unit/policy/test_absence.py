@@ -46,7 +46,7 @@ def registered(picture: Picture, name: str) -> Picture:
     stopped = changed(
         picture.seen.instances, InstanceId(f"i-{name}"), lambda i: replace(i, state=InstanceState.STOPPED)
     )
-    return flagged(picture, name, base=NodeBase.ALLOCATED).see(instances=stopped)
+    return flagged(picture, name, base=NodeBase.ALLOCATED).see(instances=stopped, listed_at=picture.now)
 
 
 def incidents(picture: Picture) -> list[str]:

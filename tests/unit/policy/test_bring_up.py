@@ -8,7 +8,6 @@ import pytest
 from steward.model.action import LaunchInstance
 from steward.model.group import Goal, GroupStatus, Version
 from steward.model.ids import InstanceId
-from steward.model.memory import Incident
 from steward.model.order import Refusal
 from steward.model.setup import Lifecycle
 from steward.model.slot import Hitch, SlotStep
@@ -16,7 +15,7 @@ from steward.policy.bring_up import scope_of
 from steward.policy.controls import reset_breakers, resume_actions
 from steward.policy.explain_group import explain_group
 from tests.builders.capacity import NODE, a_slot_at, asked, group, nothing_there, slot, with_group, with_slot
-from tests.builders.picture import Picture
+from tests.builders.picture import Picture, a_cluster
 
 SCOPE = scope_of("workers")
 
@@ -103,11 +102,9 @@ def test_want_of_capacity_is_nobodys_fault() -> None:
 
 
 def test_machines_that_fail_while_agents_everywhere_are_silent_do_not_count() -> None:
-    picture = coming()
-    nodes = frozenset({slot(picture, NODE).node})
-    incident = Incident(kind="agents", since=picture.now, nodes=nodes, text="many", easing=picture.now + 9_000)
-    outage = replace(picture, memory=replace(picture.memory, incidents={"agents": incident}))
-    assert given_up(outage, 4).memory.breakers == {}
+    others, picture = a_cluster().seen, coming()
+    outage = picture.see(nodes={**others.nodes, **picture.seen.nodes}, agents=others.agents)
+    assert given_up(outage.agent_lost("n1", "n2", "n3"), 4).memory.breakers == {}
 
 
 def test_a_software_update_has_its_own_limit() -> None:

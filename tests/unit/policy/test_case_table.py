@@ -71,9 +71,9 @@ def test_a_step_in_which_nothing_happens_is_left_when_its_time_is_over(step: Ste
     assert left is None or left.step in (Step.HELD, Step.CLOSED)
 
 
-def test_a_held_case_waits_for_a_person_alone() -> None:
+def test_a_held_case_waits_for_a_person_or_a_gone_machine_that_is_heard_again() -> None:
     assert deadline(Step.HELD, RepairPolicy()) is None
-    assert set(facts_of(Step.HELD)) == {Fact.COMMANDED, Fact.TAKEN, Fact.FREED}
+    assert set(facts_of(Step.HELD)) == {Fact.COMMANDED, Fact.TAKEN, Fact.FREED, Fact.HEARD_AGAIN}
 
 
 @pytest.mark.parametrize("step", Step)

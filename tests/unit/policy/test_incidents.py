@@ -8,9 +8,9 @@ from steward.model.health import Severity
 from steward.model.observed import Witness
 from steward.model.slot import SlotStep
 from steward.policy.controls import resume_actions
-from steward.policy.correlate import crowd
+from steward.policy.correlate import crowded
 from tests.builders.capacity import NODE, a_slot_at
-from tests.builders.picture import Picture, a_cluster
+from tests.builders.picture import Picture, a_cluster, n, names
 
 
 def touched(picture: Picture) -> list[str]:
@@ -137,10 +137,12 @@ def test_different_checks_have_different_causes() -> None:
     assert touched(picture) == ["n1", "n2", "n3"]
 
 
-def test_the_crowd_is_counted_in_any_window() -> None:
-    assert crowd([], 10) == 0
-    assert crowd([0, 5, 20, 24, 29, 60], 10) == 3
-    assert crowd([0, 10], 10) == 2
+def test_a_crowd_is_those_that_are_within_any_window() -> None:
+    times = {n(f"n{i}"): at for i, at in enumerate([0.0, 5.0, 20.0, 24.0, 29.0, 60.0])}
+    assert crowded({}, 10, 1) == frozenset()
+    assert crowded(times, 10, 3) == names("n2", "n3", "n4")
+    assert crowded(times, 10, 4) == frozenset()
+    assert crowded(times, 10, 2) == names("n0", "n1", "n2", "n3", "n4")
 
 
 def test_while_many_are_away_one_node_of_each_job_that_may_be_resumed_is_looked_at() -> None:

@@ -139,7 +139,10 @@ class RepairSettings(Section):
         default=5.0, ge=0, le=100, description="The same fault on this share of all nodes ..."
     )
     correlated_min: int = Field(
-        default=3, ge=2, le=10000, description="... and at least this many: one incident, no node touched."
+        default=3,
+        ge=2,
+        le=10000,
+        description="... and at least this many: one incident, no node touched but lost ones that are surely gone.",
     )
     correlated_window_s: float = Field(
         default=300.0, ge=1, le=86400, description="Faults this close together count as the same."
@@ -159,7 +162,8 @@ class RepairSettings(Section):
         default=15.0,
         ge=0,
         le=600,
-        description="An agent has so long to come after the head's start, a power-up or a reboot.",
+        description="An agent has so long to come after the head's start, a power-up or a reboot, or when others that"
+        " fell silent with it are heard again.",
     )
 
     def policy(self) -> RepairPolicy:

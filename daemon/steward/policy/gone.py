@@ -1,0 +1,128 @@
+"""Whether a node whose agent is silent is gone whatever may be wrong with us.
+
+Where many fall silent at once it may be the head that is cut off. Then only somebody else's word stands against a node:
+the provider's, or Slurm's own. For the sake of jobs that are to be brought back the head's own look stands, too, where
+it reaches most of the nodes.
+"""
+
+from steward.model.ids import JobId, NodeName
+from steward.model.memory import Incident
+from steward.model.node import Node
+from steward.model.observed import AgentView, Witness
+from steward.policy.absence import is_away_on_purpose
+from steward.policy.correlate import AGENTS
+from steward.policy.draft import Draft
+from steward.policy.verdict import Standing, machine_of, missed_since, standing
+
+SEEN_ALIVE_S = 60.0
+"""So long after a look at its port a slurmd that answered counts as reached."""
+
+
+def open_silence(draft: Draft) -> Incident | None:
+    """The incident of silent agents, while it goes on."""
+    incident = draft.incidents.get(AGENTS)
+    return incident if incident is not None and incident.over is None else None
+
+
+def gone(node: Node, draft: Draft) -> str:
+    """Who says that a lost node is gone; empty while nobody does."""
+    return gone_by_word(node, draft) or _gone_by_our_look(node, draft)
+
+
+def gone_by_word(node: Node, draft: Draft) -> str:
+    """The word of somebody else than the head."""
+    verdict = standing(node, draft)
+    if verdict.standing is not Standing.LOST or verdict.since is None:
+        return ""
+    return _by_provider(node, verdict.since, draft) or _by_slurm(node, draft)
+
+
+def _by_provider(node: Node, since: float, draft: Draft) -> str:
+    instance = machine_of(node.name, draft.seen.agents.get(node.name), draft)
+    listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
+    if instance is None or not draft.provider_is_fresh or not instance.state.is_dead or listed < since:
+        return ""
+    return f"provider: instance {instance.id} is {instance.state.value}"
+
+
+def _by_slurm(node: Node, draft: Draft) -> str:
+    """Not where the head reaches nobody: its Slurm is cut off as it is. Nor while the first are heard again: the others
+    may follow."""
+    is_slurms = node.is_down and node.mark is None
+    return "Slurm has it DOWN" if is_slurms and reach(draft)[0] and _is_calm(0.0, draft) else ""
+
+
+def _gone_by_our_look(node: Node, draft: Draft) -> str:
+    """It did not answer for a while and has a job that is to be brought back; a node without one can wait."""
+    since = draft.noted.get(_unanswered_key(node.name))
+    if since is None or standing(node, draft).standing is not Standing.LOST or not has_jobs(node.name, draft):
+        return ""
+    return most_are_reached(draft) if _is_calm(since, draft) else ""
+
+
+def note_unanswered(draft: Draft) -> None:
+    """Keep since when a lost node does not answer: a slurmd may be started anew while its agent is gone for long."""
+    for name, view in draft.seen.agents.items():
+        node = draft.seen.nodes.get(name)
+        if node is None or _is_reached(view, draft):
+            draft.noted.pop(_unanswered_key(name), None)
+        elif standing(node, draft).standing is Standing.LOST:
+            draft.first_seen(_unanswered_key(name))
+
+
+def _unanswered_key(node: NodeName) -> str:
+    return f"unanswered:{node}"
+
+
+def _is_calm(since: float, draft: Draft) -> bool:
+    """Whether nobody was heard again for a while; `since` is when this node was lost."""
+    incident = open_silence(draft)
+    back = incident.back if incident is not None and incident.back is not None else 0.0
+    due = max(since, back) + draft.want.repair.agents_grace_s
+    draft.wake(due)
+    return draft.now >= due
+
+
+def has_jobs(node: NodeName, draft: Draft) -> bool:
+    """Whether a run of an opted-in job is on it, or cleans up there."""
+    return any(node in held_nodes(id, draft) for id in draft.jobs)
+
+
+def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
+    """Those that a job has now, or of its lost run while that cleans up."""
+    known = draft.seen.jobs.get(job)
+    if known is not None and known.is_active:
+        return known.nodes
+    return draft.jobs[job].nodes if known is not None and known.is_completing else frozenset()
+
+
+def most_are_reached(draft: Draft) -> str:
+    """In words, where the head is well connected; else empty."""
+    heard, missing = reach(draft)
+    return f"{heard} of {heard + missing} nodes are reached" if heard > missing else ""
+
+
+def reach(draft: Draft) -> tuple[int, int]:
+    """How many nodes the head reaches (their agent is heard, or slurmd answered lately), and how many it misses."""
+    if draft.reach is None:
+        heard = missing = 0
+        for name, node in draft.seen.nodes.items():
+            view = draft.seen.agents.get(name)
+            if view is not None and _is_reached(view, draft):
+                heard += 1
+            elif not is_away_on_purpose(node) and (is_late(view) or missed_since(node, draft) is not None):
+                missing += 1
+        draft.reach = heard, missing
+    return draft.reach
+
+
+def is_late(view: AgentView | None) -> bool:
+    return view is not None and view.connected and view.late
+
+
+def _is_reached(view: AgentView, draft: Draft) -> bool:
+    if view.connected:
+        return not view.late
+    look = view.witness
+    answers = look is not None and look.result is Witness.ALIVE and draft.now <= look.at + SEEN_ALIVE_S
+    return answers and look is not None and look.at >= (view.lost_at or 0.0)

@@ -1,0 +1,197 @@
+"""What overrules "it may be us" while many agents are silent, what is done then, and what the incident waits for."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from steward.model.action import DownNode, DrainNode, NudgeJob, ProbeNode
+from steward.model.case import Step
+from steward.model.health import Advice
+from steward.model.ids import InstanceId
+from steward.model.instance import InstanceState
+from steward.model.node import NodeBase, Reason
+from steward.model.observed import Witness
+from steward.policy.explain import explain_job, explain_node
+from tests.builders.picture import Picture, a_cluster, changed, n, names
+
+GRACE_S = 16.0
+
+
+def touched(picture: Picture) -> list[str]:
+    return [a.node for a in picture.plan().actions if isinstance(a, DownNode | DrainNode)]
+
+
+def silent(count: int = 3, of: int = 8, *, provider: bool = True, **repair: Any) -> Picture:
+    """n1.. of the cluster fell silent together, and nobody has looked at them yet."""
+    given = [f"n{i}" for i in range(1, count + 1)]
+    return a_cluster(of, provider=provider, **repair).then().after(1.0).agent_lost(*given).then()
+
+
+def looked_at(picture: Picture, *given: str, result: Witness = Witness.SILENT) -> Picture:
+    for name in given:
+        picture = picture.witnessed(name, result)
+    return picture
+
+
+def stopped(picture: Picture, *given: str) -> Picture:
+    instances = dict(picture.seen.instances)
+    for name in given:
+        instances = changed(instances, InstanceId(f"i-{name}"), lambda one: replace(one, state=InstanceState.STOPPED))
+    return picture.see(instances=instances)
+
+
+def down_by_slurm(picture: Picture, *given: str) -> Picture:
+    for name in given:
+        reason = Reason(text="Not responding", user="slurm", at=picture.now)
+        picture = picture.node(name, base=NodeBase.DOWN, responding=False, reason=reason)
+    return picture
+
+
+def incident(picture: Picture) -> str:
+    (one,) = (one for one in picture.plan().memory.incidents.values() if one.over is None)
+    return one.text
+
+
+def test_the_providers_word_that_a_machine_is_stopped_overrules_that_it_may_be_us() -> None:
+    picture = stopped(silent().after(1.0), "n1", "n2", "n3")
+    assert touched(picture) == ["n1", "n2", "n3"]
+    down = next(a for a in picture.plan().actions if isinstance(a, DownNode))
+    assert "provider: instance i-n1 is stopped" in down.why.evidence
+    assert "incident.over" in [event.kind for event in picture.plan().events]
+
+
+def test_a_list_of_before_the_loss_says_nothing() -> None:
+    picture = stopped(silent().after(1.0), "n1", "n2", "n3")
+    assert touched(picture.see(listed_at=picture.now - 60)) == []
+
+
+def test_slurms_own_word_overrules_it_too_where_the_head_hears_somebody() -> None:
+    picture = silent(4).after(300.0)
+    assert touched(down_by_slurm(picture, "n1", "n2", "n3", "n4")) == ["n1", "n2", "n3", "n4"]
+
+
+def test_where_nobody_is_heard_slurms_word_is_no_other_than_ours() -> None:
+    everybody = [f"n{i}" for i in range(1, 9)]
+    picture = down_by_slurm(silent(8).after(300.0), *everybody)
+    assert touched(picture) == []
+    assert "no node is reached" in incident(picture)
+
+
+def test_while_the_first_are_heard_again_the_others_have_time_to_follow() -> None:
+    everybody = [f"n{i}" for i in range(1, 9)]
+    cut_off = down_by_slurm(silent(8).after(300.0), *everybody).then()
+    first = cut_off.after(1.0).heard("n1")
+    assert touched(first) == []
+    assert touched(first.then(GRACE_S)) == everybody[1:]
+
+
+def with_job(picture: Picture, *on: str) -> Picture:
+    return picture.job(on=on).opted_in().then()
+
+
+def test_where_most_are_reached_a_node_is_taken_out_for_its_job_after_a_while_and_others_are_not() -> None:
+    picture = looked_at(with_job(silent(3), "n1", "n5").after(5.0), "n1", "n2", "n3")
+    assert touched(picture) == []
+    later = looked_at(picture.then(GRACE_S), "n1", "n2", "n3")
+    assert touched(later) == ["n1"]
+    assert "5 of 8 nodes are reached" in incident(picture)
+
+
+@pytest.mark.parametrize(("many", "of"), [(4, 8), (20, 40), (5, 8)])
+def test_where_half_are_silent_nobody_can_tell_who_is_cut_off(many: int, of: int) -> None:
+    picture = looked_at(with_job(silent(many, of), "n1", "n2"), "n1", "n2").then(GRACE_S)
+    assert touched(looked_at(picture, "n1", "n2")) == []
+    assert "too few to tell who is cut off" in incident(picture)
+
+
+def test_where_only_agents_are_gone_a_slurmd_that_starts_anew_is_waited_for_and_one_that_died_is_not() -> None:
+    everybody = [f"n{i}" for i in range(1, 9)]
+    agents_only = looked_at(with_job(silent(8), "n1", "n2").after(1.0), *everybody, result=Witness.ALIVE)
+    assert touched(agents_only) == []
+    stopped = looked_at(agents_only.then(GRACE_S), "n1", result=Witness.REFUSED)
+    assert touched(stopped) == []
+    anew = looked_at(stopped.then(5.0), "n1", result=Witness.ALIVE).then(GRACE_S)
+    assert touched(looked_at(anew, "n1", result=Witness.REFUSED)) == []
+    assert touched(looked_at(stopped.then(GRACE_S), "n1", result=Witness.REFUSED)) == ["n1"]
+
+
+def test_all_silent_nodes_of_a_job_are_looked_at_where_that_may_bring_it_back() -> None:
+    few = with_job(silent(3), "n1", "n2", "n5").after(4.0)
+    assert [a.node for a in few.plan().actions if isinstance(a, ProbeNode)] == ["n1", "n2"]
+    half = with_job(silent(4), "n1", "n2", "n5").after(4.0)
+    assert [a.node for a in half.plan().actions if isinstance(a, ProbeNode)] == ["n1"]
+
+
+def test_a_node_that_is_lost_later_is_looked_at_and_judged_on_its_own() -> None:
+    picture = silent(4).after(100.0).then().agent_lost("n8")
+    assert [a.node for a in picture.plan().actions if isinstance(a, ProbeNode)] == ["n8"]
+    assert touched(looked_at(picture, "n8")) == ["n8"]
+
+
+def test_no_breaker_holds_or_counts_what_is_surely_gone() -> None:
+    picture = silent(4, breaker_min=2)
+    gone = stopped(picture.after(1.0), "n1", "n2", "n3", "n4")
+    assert touched(gone) == ["n1", "n2", "n3", "n4"]
+    marked = gone.then()
+    for name in ("n1", "n2", "n3", "n4"):
+        marked = marked.marked(name)
+    later = marked.then(100.0)
+    assert later.memory.breakers == {}
+    assert touched(later.lost("n8")) == ["n8"]
+
+
+def test_a_lost_node_that_a_breaker_holds_is_taken_out_for_its_job_all_the_same() -> None:
+    """Lost one after the other, too far apart for an incident."""
+    picture = a_cluster(8, breaker_min=1, breaker_fraction=0.0).lost("n8").then().marked("n8").then(100.0)
+    held = with_job(picture.lost("n1"), "n1", "n2").then(1.0)
+    assert touched(looked_at(held, "n1")) == []
+    assert touched(looked_at(held.then(GRACE_S), "n1")) == ["n1"]
+
+
+def test_a_requeued_job_is_kept_off_nodes_that_fell_silent_together() -> None:
+    picture = with_job(silent(3), "n4", "n5").then(1.0).requeued().then(2.0).then(2.0)
+    nudge = next(a for a in picture.plan().actions if isinstance(a, NudgeJob))
+    assert nudge.exclude == names("n1", "n2", "n3")
+
+
+def taken_out(picture: Picture, *given: str) -> Picture:
+    """Gone by the provider's word, and out; whose turn it is not waits."""
+    out = stopped(picture.after(1.0), *given).then()
+    for name in given:
+        out = out.marked(name)
+    return out.then(1.0)
+
+
+def step_of(picture: Picture, name: str) -> Step:
+    return next(case.step for case in picture.memory.cases.values() if case.node == name)
+
+
+def test_a_machine_that_is_heard_again_before_its_turn_is_checked_and_given_back() -> None:
+    picture = taken_out(silent(3), "n1", "n2", "n3")
+    assert [step_of(picture, name) for name in ("n1", "n2", "n3")] == [Step.LAUNCH, Step.RELEASE, Step.RELEASE]
+    heard = picture.heard("n1", "n2", "n3").then(1.0)
+    rungs = {case.node: case.rung for case in heard.memory.cases.values()}
+    assert rungs == {"n1": Advice.REPLACE, "n2": Advice.NONE, "n3": Advice.NONE}
+
+
+def test_so_is_one_that_nobody_could_replace() -> None:
+    lost = silent(3, provider=False).after(300.0)
+    picture = down_by_slurm(lost, "n1", "n2", "n3").then()
+    for name in ("n1", "n2", "n3"):
+        picture = picture.marked(name)
+    held = picture.then(1.0).then()
+    assert step_of(held, "n1") is Step.HELD
+    heard = held.node("n1", responding=True).heard("n1").then(1.0)
+    assert step_of(heard, "n1") is Step.VERIFY
+    assert step_of(heard, "n2") is Step.HELD
+
+
+def test_people_are_told_what_is_waited_for() -> None:
+    picture = with_job(silent(4), "n1", "n5")
+    seen, want, memory, now = picture.seen, picture.want, picture.memory, picture.now
+    job = "\n".join(explain_job(next(iter(seen.jobs)), seen, want, memory, now))
+    node = "\n".join(explain_node(n("n2"), seen, want, memory, now))
+    assert "n1 fell silent together with others: 4 of 8 agents went silent at once; 4 of 8 nodes are reached" in job
+    assert "a silent one is taken out when Slurm or the provider says that it is gone" in node
+    assert "many nodes fell silent at once, and nobody else says that this one is gone" in node
