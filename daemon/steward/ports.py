@@ -280,8 +280,8 @@ class ProbePort(Protocol):
 class MungePort(Protocol):
     """Proof of who speaks: only a daemon with the cluster's key can make or read a credential."""
 
-    def encode(self, payload: bytes) -> str:
-        """Raises Retryable when munged does not answer."""
+    def encode(self, payload: bytes, reader: int | None = None) -> str:
+        """Only user `reader` can read it, where one is given. Raises Retryable when munged does not answer."""
 
     def decode(self, credential: str) -> tuple[int, bytes]:
         """(uid of the maker, payload). Permanent: forged, replayed or expired. Retryable: no munged."""

@@ -33,7 +33,7 @@ _AT_ONCE = 100
 class OpenMunge:
     """Credentials that prove nothing: the payload itself, from uid 0."""
 
-    def encode(self, payload: bytes) -> str:
+    def encode(self, payload: bytes, reader: int | None = None) -> str:
         return base64.b64encode(payload).decode()
 
     def decode(self, credential: str) -> tuple[int, bytes]:

@@ -93,3 +93,9 @@ def test_a_replay_by_another_process_of_the_node_is_refused_as_well(sockets: tup
     second.decode(credential)
     with pytest.raises(Permanent, match=r"(?i)replay"):
         first.decode(credential)
+
+
+def test_a_credential_for_one_user_is_read_by_nobody_else(realm: Realm) -> None:
+    assert realm.there.decode(realm.here.encode(b"key", os.getuid())) == (os.getuid(), b"key")
+    with pytest.raises(Permanent):
+        realm.there.decode(realm.here.encode(b"key", os.getuid() + 1))

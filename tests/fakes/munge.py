@@ -12,6 +12,8 @@ class FakeMunged:
 
     up: bool = True
     made: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    readers: dict[str, int] = field(default_factory=dict)
+    """Of those credentials that only one user can read."""
     numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
 
@@ -22,9 +24,11 @@ class FakeMunge:
     munged: FakeMunged = field(default_factory=FakeMunged)
     uid: int = 0
 
-    def encode(self, payload: bytes) -> str:
+    def encode(self, payload: bytes, reader: int | None = None) -> str:
         self._need_munged()
         credential = f"MUNGE:{next(self.munged.numbers)}:"
+        if reader is not None:
+            self.munged.readers[credential] = reader
         self.munged.made[credential] = (self.uid, payload)
         return credential
 
@@ -32,6 +36,8 @@ class FakeMunge:
         self._need_munged()
         if credential not in self.munged.made:
             raise Permanent("munge decode: forged, or replayed")
+        if self.munged.readers.get(credential, self.uid) != self.uid:
+            raise Permanent("munge decode: for another user")
         return self.munged.made.pop(credential)
 
     def _need_munged(self) -> None:

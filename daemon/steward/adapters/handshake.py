@@ -85,11 +85,11 @@ async def accept_agent(
         await _send(writer, {"t": "challenge", "nonce": nonce})
         frame = await _expect(reader, "hello")
         agent_nonce = _nonce(frame)
-        await sealer.verify(frame.get("cred"), digest(frame, Role.AGENT, nonce))
+        reader_uid = await sealer.verify(frame.get("cred"), digest(frame, Role.AGENT, nonce))
         hello = _hello_of(frame)
         await first(hello)
         key = secrets.token_bytes(_KEY_BYTES) if frame.get("beats") == _BEATS else b""
-        welcome = {**_terms_frame(terms), **({"key": await sealer.credential(key)} if key else {})}
+        welcome = {**_terms_frame(terms), **({"key": await sealer.credential(key, reader_uid)} if key else {})}
         await _send(writer, await _proved(sealer, welcome, Role.HEAD, agent_nonce))
     return Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce, key=key), hello
 
@@ -108,7 +108,7 @@ async def greet_head(
         frame = await _expect(reader, "welcome")
         await sealer.verify(frame.get("cred"), digest(frame, Role.HEAD, nonce))
         terms = _terms_of(frame)
-        key = await sealer.carried(text(frame, "key", 4096)) if "key" in frame else b""
+        key = (await sealer.carried(text(frame, "key", 4096)))[1] if "key" in frame else b""
         seals = Seals(sealer, Role.AGENT, head_nonce=head_nonce, agent_nonce=nonce, key=key)
         channel = Channel(reader, writer, seals, late_after_s=terms.late_after_s)
         for opted in older:

@@ -9,6 +9,7 @@ from steward.ports import MungePort, Permanent, Retryable
 
 _LIBRARY = "libmunge.so.2"
 _OPTION_SOCKET = 8
+_OPTION_READER = 9
 _RETRYABLE = frozenset({1, 5, 6, 7})
 """Internal error, out of memory, socket error, timeout: about munged, not about the credential."""
 
@@ -25,10 +26,13 @@ class Munge:
         self._free.argtypes = [ctypes.c_void_p]
         self._free.restype = None
 
-    def encode(self, payload: bytes) -> str:
+    def encode(self, payload: bytes, reader: int | None = None) -> str:
         """A credential of this process's uid over `payload`. Raises Retryable when munged does not answer."""
         credential = ctypes.c_void_p()
         with self._context() as context:
+            if reader is not None:
+                code = self._lib.munge_ctx_set(context, ctypes.c_int(_OPTION_READER), ctypes.c_uint32(reader))
+                self._check(code, context, "name the reader")
             code = self._lib.munge_encode(ctypes.byref(credential), context, payload, len(payload))
             self._check(code, context, "encode")
         try:
@@ -82,10 +86,10 @@ class ToldMunge:
         self._munge = munge
         self._no_answer = no_answer
 
-    def encode(self, payload: bytes) -> str:
+    def encode(self, payload: bytes, reader: int | None = None) -> str:
         """As the other's."""
         with self._telling():
-            return self._munge.encode(payload)
+            return self._munge.encode(payload, reader)
 
     def decode(self, credential: str) -> tuple[int, bytes]:
         """As the other's."""

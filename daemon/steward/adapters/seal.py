@@ -46,27 +46,30 @@ class Sealer:
         self._trusted = trusted
         self._threads = threads
 
-    async def credential(self, payload: bytes) -> str:
-        """Raises Retryable when munged does not answer."""
+    async def credential(self, payload: bytes, reader: int | None = None) -> str:
+        """Only `reader` can read it, where one is given. Raises Retryable when munged does not answer."""
         return await self._threads.call(
-            lambda: self._munge.encode(payload), name="munge encode", timeout_s=MUNGE_TIMEOUT_S
+            lambda: self._munge.encode(payload, reader), name="munge encode", timeout_s=MUNGE_TIMEOUT_S
         )
 
-    async def verify(self, credential: object, payload: bytes) -> None:
-        """Raises Permanent unless a trusted user made `credential` over `payload`; Retryable without munged."""
+    async def verify(self, credential: object, payload: bytes) -> int:
+        """The trusted user who made `credential` over `payload`. Raises Permanent when none did; Retryable without
+        munged."""
         if not isinstance(credential, str):
             raise Permanent("a frame without a credential")
-        if await self.carried(credential) != payload:
+        uid, carried = await self.carried(credential)
+        if carried != payload:
             raise Permanent("a credential that was made for something else")
+        return uid
 
-    async def carried(self, credential: str) -> bytes:
-        """What a trusted user put into it, which only the cluster's hosts can read. Raises as `verify` does."""
+    async def carried(self, credential: str) -> tuple[int, bytes]:
+        """A trusted user, and what he put into it. Raises as `verify` does."""
         uid, carried = await self._threads.call(
             lambda: self._munge.decode(credential), name="munge decode", timeout_s=MUNGE_TIMEOUT_S
         )
         if uid not in self._trusted:
             raise Permanent(f"a credential of uid {uid}; only {sorted(self._trusted)} may speak here")
-        return carried
+        return uid, carried
 
 
 class Beats:

@@ -73,3 +73,14 @@ def test_an_agent_hangs_up_on_who_answers_for_the_head() -> None:
                 await both.agent.receive()
 
     asyncio.run(story())
+
+
+def test_the_key_can_be_read_by_the_agents_user_only() -> None:
+    """Any user of the cluster can read any other credential."""
+
+    async def story() -> None:
+        async with a_hub() as bench:
+            await bench.connect()
+            assert list(bench.munged.readers.values()) == [0]
+
+    asyncio.run(story())
