@@ -118,8 +118,8 @@ static const struct {
 	{"max", _is_thousand},	     {"stalls", _is_some},
 	{"age", _is_a_days_seconds}, {"backoff", _is_switch},
 	{"codes", _is_code_list},    {"timeout", _is_switch},
-	{"hang", _is_hang},	     {"stacks", _is_signal},
-	{"checkpoint", _is_path},
+	{"requeue", _is_switch},     {"hang", _is_hang},
+	{"stacks", _is_signal},	     {"checkpoint", _is_path},
 };
 
 #define OPTION_COUNT (sizeof(options) / sizeof(options[0]))

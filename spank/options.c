@@ -28,7 +28,7 @@ static struct spank_option auto_resume = {
 	.usage = "resume the job after a node fault: 0 never, 1 when a fault "
 		 "is found, any:N up to N times after any failure; then "
 		 ",max=N ,stalls=N ,age=SECONDS ,backoff=0|1 ,codes=C:C "
-		 ",timeout=0|1 ,hang=0|1|SECONDS ,stacks=SIGNAL "
+		 ",timeout=0|1 ,requeue=0|1 ,hang=0|1|SECONDS ,stacks=SIGNAL "
 		 ",checkpoint=PATH",
 	.has_arg = 1,
 	.cb = _on_option,

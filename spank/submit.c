@@ -1,12 +1,14 @@
 #include "submit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "facts.h"
 #include "options.h"
 #include "report.h"
+#include "requeue.h"
 
 /* What Slurm names the option when it hands it to the node by environment. */
 #define SPANK_VARIABLE "_SLURM_SPANK_OPTION_steward_auto_resume"
@@ -49,12 +51,35 @@ static int _publish(spank_t spank, const struct resume_mode *mode)
 	return 0;
 }
 
+/* --no-requeue is the user's word, unless he says otherwise in the option
+ * itself. The option as Slurm hands it on says so too. */
+static void _keep_in_place(spank_t spank, struct resume_mode *mode)
+{
+	char text[RESUME_TEXT_MAX];
+	int len =
+		snprintf(text, sizeof(text), "%s,requeue=0", resume_text(mode));
+
+	if (strstr(resume_text(mode), ",requeue=") || len < 0 ||
+	    (size_t) len >= sizeof(text) || !resume_parse(text, mode, NULL))
+		return;
+	if (setenv(SPANK_VARIABLE, text, 1) ||
+	    spank_job_control_setenv(spank, SPANK_VARIABLE, text, 1) !=
+		    ESPANK_SUCCESS)
+		slurm_error("steward: cannot hand on %s", text);
+	slurm_info("steward: --no-requeue: steps run again in place, the job "
+		   "is not requeued; --auto-resume=...,requeue=1 says "
+		   "otherwise");
+}
+
 int submit_allocator(spank_t spank)
 {
 	struct resume_mode mode;
 
-	if (options_given(&mode))
+	if (options_given(&mode)) {
+		if (mode.kind != RESUME_OFF && requeue_is_refused())
+			_keep_in_place(spank, &mode);
 		return _publish(spank, &mode);
+	}
 	_unset(SUBMIT_ENV_MODE);
 	return 0;
 }

@@ -5,6 +5,7 @@
  * The plugin's arguments come from FAKE_PLUGSTACK, one word each. What srun's
  * "task" does is told by the words after the options; see _task_word().
  */
+#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -218,7 +219,7 @@ static int _run_allocator(int ac, char **av)
 
 	fake.context = S_CTX_ALLOCATOR;
 	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
-	_give_options(ac, av);
+	optind = _give_options(ac, av);
 	rc = slurm_spank_init_post_opt(fake_handle(), plugin_arg_count,
 				       plugin_args);
 	told = fake_env_get(&fake.control_env, SUBMIT_ENV_MODE);

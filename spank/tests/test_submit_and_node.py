@@ -24,6 +24,36 @@ class Submission(ShimTest):
     def test_the_mode_reaches_the_job_and_the_controllers_scripts(self) -> None:
         assert self.submit("--auto-resume=any:3") == "mode=any:3 control=any:3 inherited=-"
 
+    def requeue_of(self, *argv: str, **env: str) -> str:
+        """What becomes of `1` on the way, and of the option as Slurm hands it on."""
+        told = self.submit("--auto-resume=1", *argv, **env)
+        mode = told.splitlines()[-1].split()[0].removeprefix("mode=")
+        assert told.endswith(f"mode={mode} control={mode} inherited=-"), told
+        return mode.removeprefix("1").removeprefix(",")
+
+    def test_who_says_no_requeue_himself_is_not_requeued(self) -> None:
+        script = self.folder / "train.sh"
+        script.write_text("#!/bin/bash\n#SBATCH -N2 --no-requeue  # --requeue\n\ntrue\n#SBATCH --requeue\n")
+        plain = self.folder / "plain.sh"
+        plain.write_text("#!/bin/bash\n# --no-requeue\necho\n#SBATCH --no-requeue\n")
+        unsaid, no = "", "requeue=0"
+        for argv, env, becomes in (
+            (["--no-requeue"], {}, no),
+            (["--requeue", "--no-req"], {}, no),
+            ([str(script)], {}, no),
+            ([], {"SBATCH_NO_REQUEUE": "1"}, no),
+            (["--no-requeue", "--requeue", str(script)], {}, unsaid),
+            (["--requeue=expedite"], {"SBATCH_NO_REQUEUE": "1"}, unsaid),
+            ([str(plain), "--no-requeue"], {}, unsaid),
+            (["--no-kill", str(self.folder / "none.sh")], {}, unsaid),
+        ):
+            with self.subTest(argv=argv, **env):
+                assert self.requeue_of(*argv, **env) == becomes
+
+    def test_the_option_itself_overrules_no_requeue(self) -> None:
+        assert "mode=1,requeue=1 " in self.submit("--auto-resume=1,requeue=1", "--no-requeue")
+        assert "mode=0 " in self.submit("--auto-resume=0", "--no-requeue")
+
     def test_a_bad_value_refuses_the_submission(self) -> None:
         for command in ("sbatch", "salloc", "srun"):
             status, output, _ = self.run_slurm(command, "--auto-resume=maybe")

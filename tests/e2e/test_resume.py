@@ -173,18 +173,24 @@ def test_an_array_task_is_resumed_alone(story: Story) -> None:
     story.wait_case(victim, "closed", since=hurt_at)
 
 
-def test_a_job_with_no_requeue_comes_back_when_it_opted_in(story: Story) -> None:
+def test_no_requeue_is_the_users_word_unless_the_option_overrules_it(story: Story) -> None:
     task = task_script(story)
-    script = story.script("train.sh", f"srun bash {task}\n")
-    job = story.submit(script, "--auto-resume=1", "--no-requeue", "-N1", "-n1")
+    script = story.script("train.sh", f"#SBATCH --no-requeue\nsrun bash {task}\n")
+    job = story.submit(script, "--auto-resume=1,requeue=1", "-N1", "-n1")
     story.wait("the task runs", lambda: len(started(story)) == 1)
     story.wait("requeue is on", lambda: story.job(job).fields.get("Requeue") == "1")
     victim = started(story)[0]
+    stays = story.submit(script, "--auto-resume=1", "-N1", "-n1", f"-w{victim}")
+    story.wait("both tasks run", lambda: len(started(story)) == 2)
+    story.wait("its wish is known", lambda: "It is not requeued" in story.explain(f"{stays}"))
     hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
-    story.wait("it runs again", lambda: len(started(story, restart=1)) == 1)
+    story.wait("the first runs again", lambda: len(started(story, restart=1)) == 1)
     (story.dir / "go").touch()
     assert story.wait_end(job).state == "COMPLETED"
+    assert story.wait_end(stays).state == "NODE_FAIL"
+    story.wait("it is told why", lambda: "[resume.no_requeue]" in story.explain(f"{stays}"))
     story.wait_case(victim, "closed", since=hurt_at)
+    assert story.job(stays).restarts == 0
 
 
 def test_a_job_whose_node_had_no_agent_when_it_began_comes_back_all_the_same(story: Story) -> None:

@@ -106,6 +106,8 @@ class Observed:
     slurm: Freshness = Freshness.FRESH
     nodes: Mapping[NodeName, Node] = field(default_factory=_empty)
     jobs: Mapping[JobId, Job] = field(default_factory=_empty)
+    job_requeue: bool | None = None
+    """Whether the site's jobs may be requeued whose users said nothing (JobRequeue); None: not known."""
     unread: Mapping[JobId, str] = field(default_factory=_empty)
     """Running batch jobs of which Slurm's own record cannot be read, and why: nobody knows what they asked for."""
     partitions: Mapping[str, Partition] = field(default_factory=_empty)

@@ -90,6 +90,8 @@ class JobMemory:
     restarts: int = 0
     resumes: int = 0
     unproven: int = 0
+    no_requeue: bool = False
+    """Slurm had it with Requeue=0 when it was first seen, though the site's jobs may be requeued: somebody's word."""
     by_default: bool = False
     """It did not ask itself: the site's default opted it in."""
     excluded: frozenset[NodeName] = frozenset()
@@ -120,6 +122,11 @@ class JobMemory:
     """Hot spares that were let out for it."""
     ended: float | None = None
     end_text: str = ""
+
+    @property
+    def stays_in_place(self) -> bool:
+        """Its user does not want it requeued: only its steps run again. What the option says stands above Slurm's."""
+        return self.no_requeue if self.mode.requeue is None else not self.mode.requeue
 
     @property
     def last_attempt(self) -> Attempt | None:

@@ -8,7 +8,7 @@ from typing import Any
 MAX_TEXT = 400
 USAGE = (
     "use 0, 1 or any:N with N from 1 to 1000, then ,max=N ,stalls=N ,age=SECONDS ,backoff=0|1 ,codes=C:C ,timeout=0|1 "
-    ",hang=0|1|SECONDS ,stacks=SIGNAL ,checkpoint=PATH"
+    ",requeue=0|1 ,hang=0|1|SECONDS ,stacks=SIGNAL ,checkpoint=PATH"
 )
 
 _MODE = re.compile(r"^(?:(?P<evidence>[01])|any:(?P<any>[1-9][0-9]{0,3}))\Z")
@@ -36,6 +36,8 @@ class ResumeMode:
     """Exit codes that mean: do not try again."""
     timeout: bool | None = None
     """Whether it goes on after its time limit."""
+    requeue: bool | None = None
+    """Whether it may be requeued, or only its steps run again in place."""
     hang: bool | None = None
     hang_s: float | None = None
     """So long without progress is a hang; None: learnt."""
@@ -124,6 +126,7 @@ _READ: Mapping[str, Callable[[str], dict[str, Any] | None]] = {
     "backoff": _number("backoff", 0, 1, bool),
     "codes": _codes,
     "timeout": _number("timeout", 0, 1, bool),
+    "requeue": _number("requeue", 0, 1, bool),
     "hang": _hang,
     "stacks": _stacks,
     "checkpoint": _checkpoint,

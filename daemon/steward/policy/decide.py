@@ -180,6 +180,13 @@ RULES: tuple[Rule, ...] = (
         final=True,
     ),
     Rule(
+        name="resume.no_requeue",
+        when=lambda f: f.stays_in_place,
+        decision=STOP,
+        text="it was submitted with --no-requeue (requeue=1 says otherwise)",
+        final=True,
+    ),
+    Rule(
         name=TIMED_OUT,
         when=_is_over(JobState.TIMEOUT),
         decision=REQUEUE,

@@ -20,10 +20,14 @@ _DID = {
     Decision.STOP: "not resumed",
 }
 
+_IN_PLACE = "It is not requeued, its steps run again in place: it said --no-requeue or requeue=0 (not requeue=1)."
+
 
 def resume_lines(mem: JobMemory, draft: Draft, *, private: bool) -> list[str]:
     """What it asked for and has left, and each ruling with its evidence; `private`: and with what the job printed."""
     lines = [_asked(mem, draft), f"In force: {', '.join(option_words(mem.mode, draft.want.resume))}."]
+    if mem.stays_in_place:
+        lines.append(_IN_PLACE)
     lines.extend(_step(mem, draft))
     if mem.saved is not None:
         lines.append(_progress(mem, mem.saved, draft))

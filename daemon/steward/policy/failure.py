@@ -72,6 +72,8 @@ class Failure:
     unproven: int = 0
     stalls: int = 0
     is_batch: bool = True
+    stays_in_place: bool = False
+    """Its user does not want it requeued."""
     may_retry: bool = False
     """A retry in place has what it needs: its input, its host, and a try before that was no flop."""
     short: bool = False
@@ -187,6 +189,7 @@ def _failure(
         unproven=mem.unproven,
         stalls=stalls(mem),
         is_batch=job.is_batch,
+        stays_in_place=mem.stays_in_place,
         may_retry=may_retry,
         short=is_short_without(blamed(found), job, mem, draft),
     )

@@ -93,6 +93,7 @@ def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft,
         opted_at=draft.now,
         restarts=restarts,
         excluded_by_user=job.excluded,
+        no_requeue=not job.requeue and draft.seen.job_requeue is True,
         by_default=by_default,
     )
     how = f"the site's default for it is {mode.text}" if by_default else f"--auto-resume={mode.text}"
@@ -149,7 +150,7 @@ def _count_unseen(job: Job, draft: Draft) -> None:
 
 def _follow_running(job: Job, draft: Draft) -> None:
     _note_run(job, draft)
-    if not job.requeue and job.is_batch:
+    if not job.requeue and job.is_batch and not draft.jobs[job.id].stays_in_place:
         why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
     signal_before_limit(job, draft.jobs[job.id], draft)
@@ -170,7 +171,7 @@ def _note_run(job: Job, draft: Draft) -> None:
     parts = nodes_of_parts(job, draft) | (mem.parts if same_run else frozenset())
     excised = mem.excised | (nodes - job.nodes)
     followed = replace(mem, nodes=nodes, parts=parts, excised=excised, restarts=job.restarts, started=job.started)
-    followed = replace(followed, ended=None, end_text="")
+    followed = replace(followed, ended=None, end_text="", no_requeue=mem.no_requeue and not job.requeue)
     if followed != draft.jobs[job.id]:
         draft.jobs[job.id] = followed
     for node in sorted(nodes - job.nodes):

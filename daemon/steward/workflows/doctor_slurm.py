@@ -50,7 +50,7 @@ def _min_job_age(config: Mapping[str, str]) -> Line:
 def _requeue(config: Mapping[str, str]) -> Line:
     if config.get("JobRequeue", "1") == "1":
         return ok(_TOPIC, "JobRequeue=1: jobs may be requeued")
-    return ok(_TOPIC, "JobRequeue=0: Steward switches requeue on, for jobs with --auto-resume only")
+    return ok(_TOPIC, "JobRequeue=0: Steward switches requeue on for jobs with --auto-resume and without --no-requeue")
 
 
 def _requeue_exit(config: Mapping[str, str]) -> Line:

@@ -37,6 +37,7 @@ class Patience:
     provider: float = 15.0
     provider_busy: float = 1.0
     partitions: float = 5.0
+    settings: float = 60.0
     reservations: float = 60.0
     reservations_busy: float = 1.0
 
@@ -61,6 +62,7 @@ class Observer:
         self._patience = patience or Patience()
         self._news = threading.Condition()
         pool = workers or Pool(6, "look")
+        self._requeues = Look("JobRequeue", submissions.requeues, pool, clock, lambda: None) if submissions else None
         self._submitted = Submitted(submissions, workers=pool, clock=clock, ring=bell.ring) if submissions else None
         self._nodes: Look[Mapping[NodeName, Node]] = Look("Slurm's nodes", slurm.nodes, pool, clock, self._came)
         self._jobs: Look[Mapping[JobId, Job]] = Look("Slurm's jobs", slurm.jobs, pool, clock, self._came)
@@ -123,6 +125,7 @@ class Observer:
             slurm=slurm,
             nodes=self._nodes.last.value if self._nodes.last else MappingProxyType({}),
             jobs=jobs,
+            job_requeue=self._job_requeue(),
             unread=unread,
             partitions=partitions.value if partitions else MappingProxyType({}),
             partitions_at=partitions.began if partitions else 0.0,
@@ -137,6 +140,14 @@ class Observer:
             opted_in=(*opted, *submitted),
             failures=failures,
         )
+
+    def _job_requeue(self) -> bool | None:
+        look = self._requeues
+        if look is None:
+            return None
+        if not look.fresh(self._clock.now() - self._patience.settings):
+            look.start()
+        return look.last.value if look.last else None
 
     def _heed_the_clock(self) -> float:
         """Times that are in the future now are of before the clock was set back: nothing would be new enough for them

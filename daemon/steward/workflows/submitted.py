@@ -27,6 +27,9 @@ class Submissions(Protocol):
         """The `--auto-resume=` of a batch job; None: it was submitted without. Raises Retryable when that cannot be
         read."""
 
+    def requeues(self) -> bool:
+        """Whether jobs may be requeued whose users said nothing (JobRequeue). Raises Retryable."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:

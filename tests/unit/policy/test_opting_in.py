@@ -1,13 +1,24 @@
 """Only jobs whose own user asked for it are touched."""
 
+import pytest
+
 from steward.model.action import AllowRequeue, AnswerAsk, DownNode
 from steward.model.ask import Answer, AskKind
+from steward.model.ids import JobId
+from steward.model.job import JobState
 from steward.model.resume_mode import ResumeMode
-from tests.builders.picture import Picture, a_cluster
+from steward.policy.explain import explain_job
+from tests.builders.picture import ON, Picture, a_cluster, names
+
+J = JobId(7)
 
 
 def answers(picture: Picture) -> list[Answer]:
     return [a.answer for a in picture.plan().actions if isinstance(a, AnswerAsk)]
+
+
+def explained(picture: Picture) -> str:
+    return "\n".join(explain_job(J, picture.seen, picture.want, picture.memory, picture.now))
 
 
 def test_another_users_word_about_a_job_is_worth_nothing() -> None:
@@ -37,6 +48,38 @@ def test_requeue_is_switched_on_for_a_job_that_opted_in() -> None:
     picture = a_cluster().job(requeue=False).opted_in()
     assert [type(a) for a in picture.plan().actions] == [AllowRequeue]
     assert picture.then(30).plan().actions == ()
+
+
+NO, YES = ResumeMode.parse("1,requeue=0"), ResumeMode.parse("1,requeue=1")
+
+
+@pytest.mark.parametrize(
+    ("mode", "sites", "allowed"),
+    [(ON, True, False), (ON, False, True), (ON, None, True), (NO, False, False), (YES, True, True)],
+)
+def test_requeue_stays_off_where_the_user_said_so_and_not_only_the_site(
+    mode: ResumeMode, sites: bool | None, allowed: bool
+) -> None:
+    picture = a_cluster().job(requeue=False).opted_in(mode=mode).see(job_requeue=sites)
+    assert [type(a) for a in picture.plan().actions] == ([AllowRequeue] if allowed else [])
+    assert ("It is not requeued" in explained(picture.then())) is not allowed
+    lost = picture.then().see(job_requeue=True).change_job(requeue=allowed).lost("n2").then().marked("n2")
+    over = lost.change_job(state=JobState.NODE_FAIL, ended=lost.now, requeue=allowed).then()
+    (attempt,) = over.memory.jobs[J].attempts
+    assert attempt.why.rule == ("resume.late" if allowed else "resume.no_requeue")
+
+
+def test_who_switches_requeue_on_in_slurm_has_the_last_word() -> None:
+    picture = a_cluster().job(requeue=False).opted_in().see(job_requeue=True).then()
+    assert picture.memory.jobs[J].stays_in_place
+    assert not picture.change_job(requeue=True).then().memory.jobs[J].stays_in_place
+
+
+def test_a_step_of_a_job_that_is_not_requeued_runs_again_in_its_place() -> None:
+    picture = a_cluster().job(requeue=False).opted_in(mode=NO).then(600).lost("n2").then().marked("n2")
+    asked = picture.change_job(nodes=names("n1", "n3")).ask(mode=NO).then(4).checked("n1", "n3")
+    (answer,) = [a for a in asked.plan().actions if isinstance(a, AnswerAsk)]
+    assert answer.answer is Answer.RETRY
 
 
 def test_requeue_is_not_switched_on_for_a_job_that_did_not_opt_in() -> None:

@@ -30,6 +30,9 @@ class Records:
             raise Retryable(self.fails)
         return ResumeMode.parse(self.modes[job.id]) if job.id in self.modes else None
 
+    def requeues(self) -> bool:
+        return True
+
     def submit(self, call: Callable[[], None]) -> None:
         self.calls.append(call)
 

@@ -40,6 +40,10 @@ class SubmittedJobs:
             self._place = None  # slurmctld may have another folder by now
             raise Retryable(f"cannot read slurmctld's record of job {job.id}: {error.strerror}: {path}") from error
 
+    def requeues(self) -> bool:
+        """Whether jobs may be requeued whose users said nothing (JobRequeue). Raises Retryable."""
+        return self._config().get("JobRequeue", "1") != "0"
+
     def _folder(self) -> Path:
         place = self._place
         if place is None:
