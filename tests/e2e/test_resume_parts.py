@@ -49,3 +49,23 @@ while [ $restart = 0 ] && [ ! -e {site.dir}/die ]; do sleep 0.05; done
     site.wait_state(job, "COMPLETED")
     (decided,) = [e["text"] for e in site.events("job.decided") if e["job"] == job]
     assert "n2" in decided
+
+
+def test_a_batch_host_that_dies_brings_the_other_part_back_with_it(site: Story) -> None:
+    """Slurm requeues the part that lost its node and leaves the other one where it is."""
+    task = site.script(
+        "task.sh",
+        f"""echo "$SLURMD_NODENAME ${{SLURM_RESTART_COUNT:-0}}" >>{site.dir}/started
+[ ${{SLURM_RESTART_COUNT:-0}} != 0 ] || sleep 600
+""",
+    )
+    script = site.script("parts.sh", f"srun --het-group=0,1 bash {task}\n")
+    job = site.submit(script, "--auto-resume=1", "-N1", ":", "-N1")
+    site.wait("both parts run", lambda: len(ran_on(site, 0)) == 2, 30.0)
+
+    first = site.bed.run(["squeue", "--noheader", f"--jobs={job}", "--format=%i %B"]).text.splitlines()
+    site.hurt(FaultKind.KILL_NODE, next(line.split()[1] for line in first if line.startswith(f"{job}+0 ")))
+
+    site.wait("both parts run again", lambda: len(ran_on(site, 1)) == 2, REPAIR_S)
+    site.wait_state(job, "COMPLETED")
+    assert len(site.events("job.parts")) == 1

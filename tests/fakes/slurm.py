@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from steward.adapters.slurm import partition_lines, rules
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, other_parts
 from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition, PartitionState
@@ -69,7 +69,7 @@ class FakeSlurm(FakeDeepJobs):
     def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
         found = rules.found(self.jobs(), job)
         rules.is_the_run(found, restart)
-        rules.may_requeue(found)
+        rules.may_requeue(found, other_parts(found, self.jobs()))
         rules.spelled(found)
         if not found.requeue:
             raise Permanent(f"Requested operation is presently disabled for job {job}")

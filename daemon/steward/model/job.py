@@ -1,5 +1,6 @@
 """A Slurm job as it was read."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -94,6 +95,12 @@ class Job:
         return self.reason in PEOPLES_HOLDS or bool(self.flags & {"REQUEUE_HOLD", "SPECIAL_EXIT"})
 
     @property
+    def is_left_over(self) -> bool:
+        """Of a run that is over for its other parts: not put back into the queue with them, and nobody's wish."""
+        theirs = (JobState.PENDING, JobState.CANCELLED, JobState.COMPLETED, JobState.UNKNOWN)
+        return self.state not in theirs and not self.is_completing
+
+    @property
     def is_completing(self) -> bool:
         return "COMPLETING" in self.flags
 
@@ -115,3 +122,10 @@ class Job:
     @property
     def is_pending(self) -> bool:
         return self.state is JobState.PENDING
+
+
+def other_parts(job: Job, jobs: Mapping[JobId, Job]) -> tuple[Job, ...]:
+    """Of a heterogeneous job; none of any other."""
+    if job.het_job_id is None:
+        return ()
+    return tuple(jobs[id] for id in sorted(jobs) if jobs[id].het_job_id == job.het_job_id and id != job.id)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from steward.model.case import Case, Step
 from steward.model.health import Scope, Severity
 from steward.model.ids import NodeName
-from steward.model.job import Job
+from steward.model.job import Job, other_parts
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.exclude import told_again_until
@@ -147,10 +147,7 @@ def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft)
 
 def nodes_of_parts(job: Job, draft: Draft) -> frozenset[NodeName]:
     """Those of the other parts of a heterogeneous job."""
-    if job.het_job_id is None:
-        return frozenset()
-    others = (j for j in draft.seen.jobs.values() if j.het_job_id == job.het_job_id and j.id != job.id)
-    return frozenset(node for other in others for node in other.nodes)
+    return frozenset(node for other in other_parts(job, draft.seen.jobs) for node in other.nodes)
 
 
 def held_by(job: Job, draft: Draft) -> frozenset[NodeName]:

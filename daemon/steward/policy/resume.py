@@ -16,6 +16,7 @@ from steward.policy.draft import Draft
 from steward.policy.evidence import Evidence, nodes_of_parts, taken_out_key
 from steward.policy.failure import BY_MACHINE, Kind, told
 from steward.policy.nudge import nudge, slurms_requeue
+from steward.policy.parts import waits_for_parts
 from steward.policy.progress import note_saved
 from steward.policy.resume_default import default_for
 from steward.policy.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
@@ -210,7 +211,7 @@ def _follow_pending(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     if mem.pending_from is None and (mem.nodes or job.restarts > mem.restarts):
         _note_requeue(job, mem, draft)
-    if draft.jobs[job.id].pending_from is not None:
+    if draft.jobs[job.id].pending_from is not None and not waits_for_parts(job, draft):
         nudge(job, draft)
 
 

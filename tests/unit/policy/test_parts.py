@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from steward.model.action import Action, AnswerAsk, CheckNow, DownNode, NudgeJob, RequeueJob
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId
@@ -121,3 +123,27 @@ def test_a_step_of_another_part_is_told_who_asks_for_it() -> None:
     (stop,) = of(running().ask(AskKind.STEP, id=8, node="n3"), AnswerAsk)
     assert isinstance(stop, AnswerAsk)
     assert (stop.answer, stop.why.text) == (Answer.STOP, "the script of job 7 asks for its parts")
+
+
+def left_behind(**part: Any) -> Picture:
+    """Slurm requeued the leader, whose node it lost; the other part is as `part` says."""
+    return running().lost("n1").then().marked("n1").requeued(7).change_job(8, **part)
+
+
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.FAILED, JobState.NODE_FAIL])
+def test_a_part_that_slurm_left_in_the_last_run_goes_back_into_the_queue_before_the_job_begins(state: JobState) -> None:
+    picture = left_behind(state=state)
+    (requeue,) = of(picture, RequeueJob, NudgeJob)
+    assert isinstance(requeue, RequeueJob)
+    assert (requeue.job, requeue.restart) == (LEADER, 1)
+    assert [e.kind for e in picture.plan().events if "left over of the last run: 8" in e.text] == ["job.parts"]
+    (nudge,) = of(picture.then().requeued(8).then(1.1), RequeueJob, NudgeJob)
+    assert isinstance(nudge, NudgeJob)
+
+
+def test_a_part_that_cleans_up_is_waited_for_and_one_that_was_cancelled_is_its_users_wish() -> None:
+    cleaning = left_behind(state=JobState.UNKNOWN, flags=frozenset({"COMPLETING"}))
+    assert of(cleaning, RequeueJob, NudgeJob) == []
+    assert of(cleaning.then(1.1), RequeueJob, NudgeJob) == []
+    cancelled = left_behind(state=JobState.CANCELLED).then(1.1)
+    assert [type(action) for action in of(cancelled, RequeueJob, NudgeJob)] == [NudgeJob]

@@ -42,7 +42,7 @@ from steward.adapters.slurm.versions import Version
 from steward.adapters.slurm.words import node_list, node_lists, partition, reason
 from steward.model.deep_command import PREFIX
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, other_parts
 from steward.model.mark import Mark
 from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
@@ -124,11 +124,16 @@ class CommandLineSlurm:
         """A job that runs gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 holds
         any update of it for 5 s and then refuses, and a requeued job is not eligible before its first nudge.
 
-        With `incomplete` Slurm itself leaves a job alone that its user cancelled since we looked."""
+        With `incomplete` Slurm itself leaves a job alone that its user cancelled since we looked. A heterogeneous job
+        of which only some parts wait is refused, and the others are requeued."""
         before = self.job(job)
         rules.is_the_run(before, restart)
-        rules.may_requeue(before)
+        rules.may_requeue(before, other_parts(before, self.jobs()) if before.het_job_id else ())
         name = rules.spelled(before)
+        if before.is_pending:
+            with contextlib.suppress(Stale):
+                self._commands.write("requeue", name)
+            return
         self._commands.write("requeue", *(["incomplete"] if before.is_active else []), name)
         if not before.is_active and not before.is_completing:
             self._commands.write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")

@@ -49,10 +49,11 @@ def is_the_run(job: Job, restart: int | None) -> None:
         raise Stale(f"job {job.id} was restarted meanwhile ({job.restarts} times, not {restart}): left alone")
 
 
-def may_requeue(job: Job) -> None:
-    """Raises Stale for a job that waits already, or that its user or its success ended: Slurm would run it again.
-    Raises Retryable while it cleans up and does not show what it will be (22.05): its user may have cancelled it."""
-    if job.is_pending:
+def may_requeue(job: Job, parts: Iterable[Job] = ()) -> None:
+    """Raises Stale for a job that waits already, unless one of its other `parts` is left over, or that its user or its
+    success ended: Slurm would run it again. Raises Retryable while it cleans up and does not show what it will be
+    (22.05): its user may have cancelled it."""
+    if job.is_pending and not any(part.is_left_over for part in parts):
         raise Stale(f"job {job.id} is pending already ({show(job.reason)})")
     if job.state in (JobState.CANCELLED, JobState.COMPLETED):
         raise Stale(f"job {job.id} is {job.state.value}: left alone")
