@@ -103,7 +103,8 @@ class Admission:
     def _why_refused(self, claim: Claim, alive: AgentView | None) -> str:
         """Empty: it is believed."""
         if claim.origin is Origin.ANOTHERS:
-            return f"{claim.place.address} is another node's address"
+            owner = self._origins.other_owner(claim.hello.node, claim.place.address)
+            return f"{claim.place.address} is the address of {owner} (is agent.node_name Slurm's name of that node?)"
         if self._rule is AddressRule.STRICT and claim.origin is Origin.STRANGE:
             return f"neither Slurm nor the provider knows {claim.place.address} as its address"
         if alive is None or self._is_same(claim, alive) or claim.is_restored or self._is_new_machine(claim, alive):

@@ -86,9 +86,13 @@ class Origins:
         known = self._addresses(node)
         if here or address in known:
             return Origin.OWN
-        if any(other != node and self._serves(other) for other in self._owners_of(address)):
+        if self.other_owner(node, address) is not None:
             return Origin.ANOTHERS
         return Origin.STRANGE if known else Origin.UNKNOWN
+
+    def other_owner(self, node: NodeName, address: str) -> NodeName | None:
+        """Another node, in service, that has the address."""
+        return min((other for other in self._owners_of(address) if other != node and self._serves(other)), default=None)
 
     def is_new_machine(self, node: NodeName, instance: InstanceId, than: InstanceId) -> bool:
         """Whether the provider says that `instance` is the node's, and followed `than`."""

@@ -73,6 +73,7 @@ def test_a_node_cannot_speak_as_another_one(nodes: tuple[Node, ...]) -> None:
         assert bench.view("n2").incarnation == hello("n2", "i-2").incarnation
         assert not bench.view("n2").findings
         assert [(event.kind, event.node) for event in bench.events] == [("agent.refused", "n2")]
+        assert f"{HOME} is the address of n1" in bench.events[0].text
 
     tell(story, *nodes)
 
