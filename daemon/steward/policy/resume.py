@@ -143,7 +143,7 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     """Runs that came and ended between two looks: nobody knows why, so each costs a resume."""
     mem = draft.jobs[job.id]
     unseen = job.restarts - mem.restarts - 1
-    if unseen > 0 and not _is_another(job, mem):
+    if unseen > 0 and mem.nodes and not _is_another(job, mem):
         draft.jobs[job.id] = replace(mem, restarts=mem.restarts + unseen, resumes=mem.resumes + unseen)
         text = f"job {job.id} was started again {unseen} times unseen: each is counted as a resume"
         draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)

@@ -131,6 +131,11 @@ def test_runs_that_were_over_between_two_looks_cost_a_resume_each(state: JobStat
     assert memory(after.then(0.1).then(0.1)).resumes == seen.resumes
 
 
+def test_runs_before_the_first_that_the_head_saw_cost_nothing() -> None:
+    picture = a_cluster().job(restarts=4).opted_in().then(1)
+    assert (memory(picture).resumes, memory(picture).restarts) == (0, 4)
+
+
 def test_a_job_cancelled_while_it_waited_for_its_next_run_had_none() -> None:
     picture = ended().then(0.1).requeued().then(0.1)
     over = picture.change_job(state=JobState.CANCELLED, ended=picture.now).plan()
