@@ -9,7 +9,7 @@ from steward.policy.explain_words import ago, until
 from steward.policy.failure import stalls
 from steward.policy.gone import open_silence
 from steward.policy.hang import hang_line
-from steward.policy.nudge import is_left_to_slurm, not_before
+from steward.policy.nudge import is_left_to_slurm, not_before, who_holds
 from steward.policy.options import option_words, options
 from steward.policy.progress import told_of
 
@@ -82,7 +82,7 @@ def silence_lines(job: Job | None, draft: Draft) -> list[str]:
 def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
     """What is done to make it run."""
     if job.is_held:
-        return "somebody holds it: it stays where it is until it is released"
+        return f"it {who_holds(job, draft)}: it stays where it is until it is released"
     if is_left_to_slurm(mem):
         return "it is left to Slurm"
     at = not_before(mem, draft)

@@ -13,6 +13,7 @@ from steward.policy.draft import Draft
 from steward.policy.exclude import exclude_list
 from steward.policy.options import options
 from steward.policy.rulings import remember_excludes
+from steward.policy.suspension import ended_suspended
 
 GROWTH = 1.5
 DEFER_AGAIN_S = 5.0
@@ -64,10 +65,16 @@ def _next_second(at: float) -> float:
     return math.floor(at) + 1.02
 
 
+def who_holds(job: Job, draft: Draft) -> str:
+    if ended_suspended(job, draft.jobs[job.id]):
+        return f"was suspended when its last run ended, for which Slurm holds it ({job.reason})"
+    return f"is held ({job.reason})"
+
+
 def _is_held_by_person(job: Job, draft: Draft) -> bool:
     if not job.is_held:
         return False
-    text = f"job {job.id} is held ({job.reason}): it stays where it is until it is released"
+    text = f"job {job.id} {who_holds(job, draft)}: it stays where it is until it is released"
     draft.tell("job.held", text, once=f"held:{job.id}:{job.restarts}:{job.reason}", job=job.id)
     return True
 

@@ -19,6 +19,8 @@ def note_suspensions(draft: Draft) -> None:
 
 def _suspension(job: Job, mem: JobMemory, draft: Draft) -> Suspension | None:
     known = mem.suspension
+    if not job.is_active:
+        return known
     if known is not None and known.restart != job.restarts:
         known = None
     if job.state is JobState.SUSPENDED:
@@ -27,6 +29,12 @@ def _suspension(job: Job, mem: JobMemory, draft: Draft) -> Suspension | None:
     if known is None or known.since is None:
         return known
     return replace(known, since=None, over=draft.now, total_s=_total_s(known, draft.now))
+
+
+def ended_suspended(job: Job, mem: JobMemory) -> bool:
+    """Whether the run before was suspended when it ended. Slurm holds such a job when it is back in the queue: only
+    what a person suspended (`scontrol suspend`) gets that hold, gang scheduling's and a preemption's does not."""
+    return mem.suspension is not None and mem.suspension.since is not None and mem.suspension.restart < job.restarts
 
 
 def went_on(mem: JobMemory) -> float | None:

@@ -98,7 +98,7 @@ def test_a_persons_hold_is_respected_and_explained(reason: str) -> None:
     held = by_slurm().change_job(reason=reason)
     assert nudges(held) == []
     told = str(explain_job(J, held.seen, held.want, held.plan().memory, held.now))
-    assert "somebody holds it: it stays where it is until it is released" in told
+    assert f"is held ({reason}): it stays where it is until it is released" in told
     assert "nudged" not in told
 
 

@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 
-from steward.model.action import CollectStacks, RequeueJob, SignalJob
+from steward.model.action import CollectStacks, NudgeJob, RequeueJob, SignalJob
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.job_report import Progress
 from steward.model.resume import Attempt, Decision
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
-from tests.builders.picture import Picture, a_cluster, n
+from steward.policy.explain import explain_job
+from tests.builders.picture import Picture, a_cluster, n, names
 
 J7 = JobId(7)
 HOUR_S = 3600.0
@@ -140,3 +141,28 @@ def test_it_gets_no_signal_while_it_is_suspended() -> None:
 def test_a_picture_of_suspended_jobs_changes_nothing_from_turn_to_turn() -> None:
     picture = suspended(a_job()).then(10.0)
     assert picture.plan().memory == picture.memory
+
+
+def held(picture: Picture) -> Picture:
+    """Its node died, and Slurm put it back into the queue."""
+    cleaning = picture.change_job(state=JobState.UNKNOWN, flags=frozenset({"COMPLETING"})).then()
+    return cleaning.requeued(reason="JobHeldAdmin", flags=frozenset()).then().then(1.1)
+
+
+def test_a_job_that_a_person_suspended_stays_held_when_its_node_dies_and_is_told_why() -> None:
+    picture = held(suspended(a_job()).then(10.0))
+    assert not any(isinstance(action, NudgeJob) for action in picture.plan().actions)
+    (told,) = explain_waiting(picture)
+    assert "it was suspended when its last run ended, for which Slurm holds it (JobHeldAdmin)" in told
+    again = picture.change_job(state=JobState.RUNNING, reason="", nodes=names("n2"), started=picture.now).then()
+    assert again.memory.jobs[J7].suspension is None
+
+
+def test_a_job_that_went_on_before_its_node_died_is_held_by_whoever_holds_it() -> None:
+    (told,) = explain_waiting(held(resumed(suspended(a_job()).then(10.0)).then(10.0)))
+    assert "it is held (JobHeldAdmin)" in told
+
+
+def explain_waiting(picture: Picture) -> list[str]:
+    lines = explain_job(J7, picture.seen, picture.want, picture.memory, picture.now)
+    return [line for line in lines if line.startswith("It waits to run again")]
