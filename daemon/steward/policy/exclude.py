@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from steward.model.case import Case
 from steward.model.ids import NodeName
 from steward.model.job import Job
+from steward.model.node import Node
 from steward.model.resume import JobMemory
 from steward.policy.case_facts import HARD
 from steward.policy.company import bad_company
@@ -31,21 +32,30 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     if too_much in draft.noted:
         return user
     ours = culprits(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
-    named = {p for p in job.partition.split(",") if p}
-    usable = {n.name for n in draft.seen.nodes.values() if not named or named & n.partitions}
+    usable = {node.name for node in _may_have(job, draft)}
     return user | ours if len(usable - user - ours) >= _need(job, mem) else user
 
 
 def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:
     """Whether too few nodes that could take the job now are left when it does without `bad`; its own count as free."""
-    named = {p for p in job.partition.split(",") if p}
     mine = job.nodes | mem.nodes
-    usable = [
-        node
-        for node in draft.seen.nodes.values()
-        if node.is_schedulable and (not node.is_busy or node.name in mine) and (not named or named & node.partitions)
-    ]
+    usable = [node for node in _may_have(job, draft) if node.is_schedulable and (not node.is_busy or node.name in mine)]
     return len({node.name for node in usable} - bad - users_own(job, mem)) < _need(job, mem)
+
+
+def _may_have(job: Job, draft: Draft) -> list[Node]:
+    """The nodes of its partitions, and of the reservation that it asked for."""
+    named = {p for p in job.partition.split(",") if p}
+    inside = own_reservation(job, draft)
+    all_nodes = draft.seen.nodes.values() if inside is None else map(draft.seen.nodes.get, sorted(inside))
+    return [node for node in all_nodes if node is not None and (not named or named & node.partitions)]
+
+
+def own_reservation(job: Job, draft: Draft) -> frozenset[NodeName] | None:
+    """The nodes of the reservations that it asked for; None: it asked for none, or Slurm has not shown them yet."""
+    asked = (draft.seen.reservations.get(name) for name in job.reservation.split(","))
+    found = [reservation.nodes for reservation in asked if reservation is not None]
+    return frozenset().union(*found) if found else None
 
 
 def _need(job: Job, mem: JobMemory) -> int:

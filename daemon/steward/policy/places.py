@@ -9,7 +9,7 @@ from steward.model.job import Job
 from steward.model.reservation import Reservation, keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.exclude import culprits, users_own
+from steward.policy.exclude import culprits, own_reservation, users_own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,8 @@ def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
     reserved = _reserved(job, draft)
     own = frozenset(name for name in mem.nodes - lost - reserved if not _is_taken(name, job, draft))
     fits = draft.overview.idle_of(job.partition).difference(users_own(job, mem), blamed, going)
+    if (inside := own_reservation(job, draft)) is not None:
+        fits &= inside
     hot = frozenset(node for each in draft.seen.reservations.values() if each.hot_group for node in each.nodes & fits)
     return Places(
         need=max(1, job.node_count, len(mem.nodes)),
@@ -72,13 +74,13 @@ def _is_taken(name: NodeName, job: Job, draft: Draft) -> bool:
 
 
 def _reserved(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Nodes that a reservation has before the job would be over, its own one with us not counted."""
+    """Nodes that a reservation has before the job would be over, its own one, and its own one with us, not counted."""
     until = draft.now + job.time_limit_s if job.time_limit_s is not None else None
-    mine = keep_name(job.id)
+    mine = {keep_name(job.id), *job.reservation.split(",")}
     return frozenset(
         node
         for each in draft.seen.reservations.values()
-        if each.name != mine and _is_in_the_way(each, until, draft.now)
+        if each.name not in mine and _is_in_the_way(each, until, draft.now)
         for node in each.nodes
     )
 

@@ -102,6 +102,13 @@ def test_a_resumed_job_that_lacks_a_node_gets_a_hot_spare_and_is_nudged_after() 
     assert "job.hot_spare" in [event.kind for event in picture.plan().events]
 
 
+def test_none_is_let_out_for_a_job_in_a_reservation_that_has_none_of_them() -> None:
+    picture = lacks_n2(kept(a_site(3, nodes=6), "n4", "n5", "n6")).change_job(reservation="team")
+    team = Reservation(name="team", nodes=names("n1", "n2", "n3"), ends=T0 + 9999)
+    picture = picture.see(reservations={**picture.seen.reservations, "team": team})
+    assert picture.plan().memory.jobs[J].lent is None
+
+
 def test_no_more_of_them_are_let_out_than_the_job_lacks() -> None:
     assert hot_nodes(lacks_n2(kept(a_site(2, nodes=5), "n4", "n5"))) == [{"n5"}]
 

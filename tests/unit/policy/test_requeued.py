@@ -11,8 +11,9 @@ from steward.model.case import Step
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
+from steward.model.reservation import Reservation
 from steward.policy.explain import explain_job
-from tests.builders.picture import Picture, a_cluster, names
+from tests.builders.picture import T0, Picture, a_cluster, names
 
 J = JobId(7)
 
@@ -171,6 +172,15 @@ def test_a_run_that_ends_early_on_such_a_node_may_have_been_ended_by_mistake_and
 def test_a_job_that_needs_every_other_node_is_not_made_impossible() -> None:
     (nudge,) = nudges(by_slurm(count=3))
     assert nudge.exclude == frozenset()
+
+
+def test_a_job_that_needs_every_node_of_its_reservation_is_not_made_impossible() -> None:
+    team = Reservation(name="team", nodes=names("n1", "n2", "n3"), ends=T0 + 9999)
+    job = by_slurm().see(reservations={"team": team}).change_job(reservation="team")
+    (nudge,) = nudges(job)
+    assert nudge.exclude == frozenset()
+    (nudge,) = nudges(job.see(reservations={"team": replace(team, nodes=names("n1", "n2", "n3", "n4"))}))
+    assert nudge.exclude == names("n2")
 
 
 def test_excludes_that_slurm_cannot_meet_are_taken_back_and_stay_so() -> None:
