@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PROGRAMS = ("slurmctld", "slurmd", "scontrol", "sbatch", "munged")
+from tests.contract.installed import search_path, version
+
 PARTITIONS = "partitions.conf"
 """Included by slurm.conf."""
 _NOTHING = "# No partition.\n"
 _IDLE = {"idle", "planned"}
 _READY_S = 30.0
-_USUAL = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(kw_only=True)
@@ -153,26 +153,6 @@ class Cluster:
                 "no other partition is left", lambda: set(self.run("sinfo", "-h", "-a", "-o", "%R").split()) == {"main"}
             )
         self.run("scontrol", "update", "partitionname=main", "state=up", "maxtime=infinite")
-
-
-def search_path(root: Path = Path("/")) -> str:
-    """Where Slurm's programs are looked for. A Slurm of this machine may lie in a folder of its own: then all of its
-    programs come from where slurmctld is."""
-    own = shutil.which("slurmctld", path=f"{os.environ.get('PATH', '')}:{_USUAL}") if root == Path("/") else None
-    beside = [str(Path(own).parents[1] / folder) for folder in ("sbin", "bin")] if own else []
-    return os.pathsep.join(dict.fromkeys([*beside, *_USUAL.split(os.pathsep)]))
-
-
-def missing(root: Path = Path("/")) -> list[str]:
-    """Programs that are needed and not installed."""
-    where = os.pathsep.join(str(root / each.lstrip("/")) for each in search_path(root).split(os.pathsep))
-    return [name for name in PROGRAMS if shutil.which(name, path=where) is None]
-
-
-def version(root: Path = Path("/")) -> str:
-    prefix = () if root == Path("/") else ("chroot", str(root))
-    out = subprocess.run([*prefix, "slurmctld", "-V"], capture_output=True, text=True, timeout=10, check=True).stdout
-    return out.split()[-1]
 
 
 @contextlib.contextmanager

@@ -16,7 +16,8 @@ from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.native import PyslurmSlurm
 from steward.ports import SlurmPort
-from tests.contract.cluster import PARTITIONS, Cluster, missing, running
+from tests.contract.cluster import PARTITIONS, Cluster, running
+from tests.contract.installed import missing
 from tests.contract.slurm_worlds import FakeWorld, RealWorld, SlurmWorld
 from tests.fakes.slurm import FakeSlurm
 

@@ -15,7 +15,8 @@ from steward.checks.past import Past
 from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName
 from steward.ports import Retryable
-from tests.contract.cluster import Cluster, missing, running
+from tests.contract.cluster import Cluster, running
+from tests.contract.installed import missing
 
 NODE = NodeName("n1")
 

@@ -17,7 +17,8 @@ from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.clouds import PowerProvider as Settings
 from steward.ports import Permanent, ProviderPort, Retryable
-from tests.contract.cluster import Cluster, _free_ports, missing, running
+from tests.contract.cluster import Cluster, _free_ports, running
+from tests.contract.installed import missing
 from tests.contract.provider import OTHER, SLOT, ProviderContract
 
 BOTH = pytest.mark.parametrize("up", ["shown", "hidden"], indirect=True)

@@ -17,8 +17,9 @@ import sys
 from pathlib import Path
 
 from steward.adapters.slurm import versions
-from tests.contract.cluster import Cluster, missing, running
-from tests.contract.cluster import version as version_under
+from tests.contract.cluster import Cluster, running
+from tests.contract.installed import missing
+from tests.contract.installed import version as version_under
 
 HERE = Path(__file__).parent
 NODES = ("n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8")
