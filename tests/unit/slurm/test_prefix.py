@@ -9,7 +9,7 @@ import pytest
 
 from steward.adapters.process import run
 from steward.adapters.slurm import reservations
-from tests.contract import cluster
+from tests.contract import installed
 
 SPANK = Path(__file__).resolve().parents[3] / "spank"
 HEADERS = Path("/usr/include/slurm")
@@ -47,8 +47,8 @@ def test_contract_tests_take_all_programs_from_where_slurmctld_is(
     for name in ("sbin/slurmctld", "sbin/slurmd", "bin/scontrol", "bin/sbatch"):
         a_program(tmp_path / name, "")
     monkeypatch.setenv("PATH", f"{tmp_path}/sbin:/usr/bin:/bin")
-    assert cluster.search_path().split(os.pathsep)[:2] == [f"{tmp_path}/sbin", f"{tmp_path}/bin"]
-    assert not {"slurmctld", "slurmd", "scontrol", "sbatch"} & set(cluster.missing())
+    assert installed.search_path().split(os.pathsep)[:2] == [f"{tmp_path}/sbin", f"{tmp_path}/bin"]
+    assert not {"slurmctld", "slurmd", "scontrol", "sbatch"} & set(installed.missing())
 
 
 @pytest.mark.skipif(
