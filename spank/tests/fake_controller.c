@@ -17,7 +17,7 @@ struct hostlist {
 };
 
 /* A pointer to it, under the one name or the other. */
-typedef typeof(slurm_hostlist_create(NULL)) list_t;
+typedef typeof(slurm_hostlist_create(NULL)) names_t;
 
 struct message;
 void slurm_msg_t_init(struct message *message);
@@ -29,9 +29,9 @@ int slurm_send_recv_controller_rc_msg(struct message *message, int *answer,
 #define TYPE_AT 200
 #define SIZE	376
 
-list_t slurm_hostlist_create(const char *text)
+names_t slurm_hostlist_create(const char *text)
 {
-	list_t list = calloc(1, sizeof(*list));
+	names_t list = calloc(1, sizeof(*list));
 
 	if (!list)
 		abort();
@@ -39,44 +39,22 @@ list_t slurm_hostlist_create(const char *text)
 	return list;
 }
 
-char *slurm_hostlist_shift(list_t list)
+char *slurm_hostlist_shift(names_t list)
 {
 	char *name = strsep(&list->rest, ",");
 
 	return name ? strdup(name) : NULL;
 }
 
-int slurm_hostlist_find(list_t list, const char *name)
+int slurm_hostlist_find(names_t list, const char *name)
 {
 	return strstr(list->text, name) ? 0 : -1;
 }
 
-void slurm_hostlist_destroy(list_t list)
+void slurm_hostlist_destroy(names_t list)
 {
 	free(list->text);
 	free(list);
-}
-
-int slurm_allocation_lookup(uint32_t job,
-			    resource_allocation_response_msg_t **answer)
-{
-	static resource_allocation_response_msg_t allocation;
-
-	allocation.node_list = getenv("FAKE_LEFT");
-	if (!allocation.node_list || job != 12)
-		return SLURM_ERROR;
-	if (!strcmp(allocation.node_list, "hang"))
-		sleep(60);
-	if (!strcmp(allocation.node_list, "crash"))
-		raise(SIGKILL);
-	*answer = &allocation;
-	return SLURM_SUCCESS;
-}
-
-void slurm_free_resource_allocation_response_msg(
-	resource_allocation_response_msg_t *answer)
-{
-	(void) answer;
 }
 
 slurm_step_layout_t *slurm_job_step_layout_get(slurm_step_id_t *step_id)
@@ -124,6 +102,28 @@ void slurm_free_job_info_msg(job_info_msg_t *found)
 }
 
 #if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 11, 0)
+
+int slurm_allocation_lookup(uint32_t job,
+			    resource_allocation_response_msg_t **answer)
+{
+	static resource_allocation_response_msg_t allocation;
+
+	allocation.node_list = getenv("FAKE_LEFT");
+	if (!allocation.node_list || job != 12)
+		return SLURM_ERROR;
+	if (!strcmp(allocation.node_list, "hang"))
+		sleep(60);
+	if (!strcmp(allocation.node_list, "crash"))
+		raise(SIGKILL);
+	*answer = &allocation;
+	return SLURM_SUCCESS;
+}
+
+void slurm_free_resource_allocation_response_msg(
+	resource_allocation_response_msg_t *answer)
+{
+	(void) answer;
+}
 
 static char batch_nodes[] = "n3", sound_nodes[] = "n1,n2",
 	    lost_nodes[] = "n2,n3,n1";
