@@ -65,9 +65,8 @@ class SlurmPort(Protocol):
         `Action:Replace`, which we left in place). Reads them just before. Raises Stale otherwise: all or none."""
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
-        """Requeue. `exclude` is the whole exclude list (never a required list) of a job that had ended; one that still
-        ran cannot be changed while Slurm cleans it up and gets its list from `nudge`. Raises Stale when it is pending
-        or gone, or has another restart count than `restart`."""
+        """Requeue. `exclude` is the whole exclude list of a job that had ended; one that still ran cannot be changed
+        and gets its list from `nudge`. Raises Stale when it is pending, gone or in another run than `restart`."""
 
     def nudge(
         self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
@@ -240,16 +239,17 @@ class AgentPort(Protocol):
         """Pass it on to the agents of its nodes that are connected; its effect is that they leave COMPLETING."""
 
     def collect_stacks(self, order: CollectStacks) -> None:
-        """Pass it on to the agents of its nodes that are connected; that a node's part is kept comes with the views
-        (`AgentView.bundles`). Raises Permanent for an order that no agent would take."""
+        """Pass it on as `let_go`; that a node's part is kept comes with the views (`bundles`). Raises Permanent for an
+        order that no agent would take."""
 
     def mend(self, order: MendNode) -> None:
-        """Raises Stale when the node's agent is not connected, Permanent for an order that no agent would take. How it
-        ended comes with the views (`AgentView.mend`)."""
+        """Raises Stale when its agent is not connected, else as `collect_stacks`. How it ended is `AgentView.mend`."""
 
     def set_up(self, order: SetUpNode) -> None:
-        """Have its agent run the lifecycle scripts, once per token and boot; `views()` shows how it goes. Raises Stale
-        when the agent is not connected."""
+        """Have its agent run the lifecycle scripts, once per token and boot. Raises Stale as `mend` does."""
+
+    def have_looked_at(self, node: NodeName, address: str, port: int, peers: frozenset[NodeName]) -> None:
+        """Have the agents of `peers` look at a node's slurmd port, too; what they find appears as `AgentView.peers`."""
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         """Keep what the second witness found; it appears in `views()` and rings the bell."""

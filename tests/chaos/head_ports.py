@@ -73,6 +73,9 @@ class AgentsOfWorld:
     def set_up(self, order: SetUpNode) -> None:
         self._tell(lambda: self.world.apply(order))
 
+    def have_looked_at(self, node: NodeName, address: str, port: int, peers: frozenset[NodeName]) -> None:
+        self.world.machines.peers_look(node, peers, self.world.now)
+
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         """The world kept it when it was looked at."""
 

@@ -29,6 +29,7 @@ class FakeAgents:
     set_ups: list[SetUpNode] = field(default_factory=list)
     mends: list[MendNode] = field(default_factory=list)
     seen: dict[NodeName, WitnessSeen] = field(default_factory=dict)
+    looked_at_by: dict[NodeName, tuple[str, int, frozenset[NodeName]]] = field(default_factory=dict)
     table: dict[NodeName, AgentView] = field(default_factory=dict)
     began: float = 0.0
 
@@ -67,6 +68,9 @@ class FakeAgents:
         if order.node in self.table and not self.table[order.node].connected:
             raise Stale(f"the agent of {order.node} is not connected")
         self.set_ups.append(order)
+
+    def have_looked_at(self, node: NodeName, address: str, port: int, peers: frozenset[NodeName]) -> None:
+        self.looked_at_by[node] = (address, port, peers)
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         self.seen[node] = seen

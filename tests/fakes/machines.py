@@ -10,8 +10,8 @@ from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.mend import MendReport
-from steward.model.observed import AgentView, Witness, WitnessSeen
-from tests.fakes.machine import Machine
+from steward.model.observed import AgentView, PeerWord, Witness, WitnessSeen
+from tests.fakes.machine import REGISTER_S, Machine
 
 BOOT_S = 3.0
 LATE_S = 1.75
@@ -214,6 +214,18 @@ class Machines:
             result = Witness.ALIVE if machine.slurmd_speaks(now) else Witness.REFUSED
         view = self.views.get(node) or AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
         self.views[node] = replace(view, witness=WitnessSeen(result=result, at=now))
+
+    def peers_look(self, node: NodeName, peers: Iterable[NodeName], now: float) -> None:
+        """Agents of other nodes look, too: what is cut off is cut off from the head and Slurm's controller alone."""
+        machine, view = self.of(node), self.views.get(node)
+        answers = machine is not None and machine.is_up(now) and machine.slurmd and now >= machine.ready_at + REGISTER_S
+        result = Witness.ALIVE if answers else Witness.SILENT
+        for peer in peers:
+            at = self.of(peer)
+            if view is not None and at is not None and at.agent_speaks(now):
+                others = tuple(word for word in view.peers if word.by != peer)
+                view = replace(view, peers=(*others, PeerWord(by=peer, result=result, at=now)))
+                self.views[node] = view
 
     def check_now(self, node: NodeName, now: float) -> None:
         machine = self.of(node)

@@ -149,6 +149,7 @@ class World(Cluster):
                 self.slurm.let_go(action.job, told, action.before, self.now)
             case ProbeNode():
                 self.machines.look(action.node, self.now)
+                self.machines.peers_look(action.node, action.peers, self.now)
             case SetFeature():
                 self.slurm.set_feature(action.nodes, action.prefix, action.word)
 

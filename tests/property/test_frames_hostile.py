@@ -111,6 +111,8 @@ SAMPLES: dict[str, Any] = {
     },
     "answer": {"t": "answer", "id": "n1-1", "answer": "retry", "exclude": ["n2"]},
     "let_go": {"t": "let_go", "job": 7, "restart": 0, "before": 1.0, "why": "lost"},
+    "look": {"t": "look", "node": "n2", "address": "10.0.0.2", "port": 6818},
+    "looked": {"t": "looked", "node": "n2", "result": "silent"},
     "mend": {"t": "mend", "rung": "restart_service", "target": "munge.service", "token": "t-1"},
     "mended": {"t": "mended", "token": "t-1", "error": "", "at": 1.0},
     "measure": MEASURE,

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from steward.adapters.job_messages import facts_of
 from steward.adapters.mend_messages import MendOrder, mend_of
 from steward.adapters.messages import LetGoOrder, answer_of, let_go_of, number, text
+from steward.adapters.peer_messages import LookOrder, look_of
 from steward.adapters.stacks_messages import StacksOrder, stacks_of
 from steward.adapters.wire import Frame, Malformed
 from steward.agent.desk import Desk
@@ -84,6 +85,11 @@ class Stacks(Protocol):
         """Begin to find out what a job's tasks are doing; never blocks."""
 
 
+class PeerLook(Protocol):
+    def obey(self, order: LookOrder) -> None:
+        """Begin to look at another node's slurmd; never blocks."""
+
+
 class Agent:
     """A Listener of the link, and the one that runs everything."""
 
@@ -100,6 +106,7 @@ class Agent:
         setups: Setups,
         deep: DeepReports,
         mending: Mending,
+        peers: PeerLook,
         notifier: Notifier,
     ) -> None:
         self._link = link
@@ -112,6 +119,7 @@ class Agent:
         self._setups = setups
         self._deep = deep
         self._mending = mending
+        self._peers = peers
         self._notifier = notifier
 
     def greetings(self) -> tuple[Frame, ...]:
@@ -130,6 +138,8 @@ class Agent:
                 self._letting_go.obey(let_go_of(frame))
             case "stacks":
                 self._stacks.obey(stacks_of(frame))
+            case "look":
+                self._peers.obey(look_of(frame))
             case "mend":
                 self._mending.obey(mend_of(frame))
             case "set_up":

@@ -24,6 +24,7 @@ from steward.adapters.setup_dir import Here
 from steward.adapters.setup_start import Starter
 from steward.adapters.stepds import Stepds
 from steward.adapters.wire import Channel
+from steward.adapters.witness import PortWitness
 from steward.agent.agent import Agent
 from steward.agent.briefing import Briefing
 from steward.agent.catalogue import SiteCatalogue, built_in
@@ -43,6 +44,7 @@ from steward.agent.mend import AfterMend, Mending
 from steward.agent.munge_care import MungeCare
 from steward.agent.opted import OptedBook
 from steward.agent.past import Past
+from steward.agent.peer_look import PeerLook
 from steward.agent.reception import Reception
 from steward.agent.senses import Senses
 from steward.agent.setup import Setups
@@ -68,6 +70,7 @@ _LOOK_THREADS = 4
 _STACKS_THREADS = 2
 _OUTPUT_THREADS = 4
 _FOLDER_THREADS = 4
+_PEER_THREADS = 4
 
 
 async def run_agent(config: AgentConfig, *, node: str) -> None:
@@ -104,6 +107,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         setups=_setups(config, name, who, link, clock),
         deep=deep,
         mending=mending,
+        peers=PeerLook(PortWitness().look, head=link, threads=Threads(_PEER_THREADS)),
         notifier=_notifier(),
     )
     verdict = VerdictDesk(findings=senses.findings, mode=mode_of(config.checks))

@@ -9,6 +9,7 @@ from steward.adapters.deep_messages import deep_of
 from steward.adapters.job_messages import exits_of, facts_frame, facts_wanted_of
 from steward.adapters.mend_messages import mended_of
 from steward.adapters.messages import answer_frame, opted_list, report_of, text
+from steward.adapters.peer_messages import looked_of
 from steward.adapters.progress_messages import progress_of
 from steward.adapters.setup_messages import LogChunk, setup_log_of, setup_of
 from steward.adapters.stacks_messages import BundlePiece, bundle_of
@@ -19,6 +20,7 @@ from steward.head.waiting import Asks, Opted
 from steward.model.ask import Answer, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts
+from steward.model.observed import PeerWord
 from steward.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -59,6 +61,10 @@ class Hearing:
             case "deep":
                 report = replace(deep_of(frame, link.node), at=self._clock.now())
                 self._ring_if(self._roster.deep_is(link.node, report))
+            case "looked":
+                node, result = looked_of(frame)
+                word = PeerWord(by=link.node, result=result, at=self._clock.now())
+                self._ring_if(self._roster.peer_saw(node, word))
             case "setup_log":
                 self._keep.log(link.node, setup_log_of(frame))
             case _:

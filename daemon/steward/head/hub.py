@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from steward.adapters.handshake import Hello, Terms, accept_agent
 from steward.adapters.mend_messages import mend_frame
 from steward.adapters.messages import answer_frame, check_now_frame, let_go_frame
+from steward.adapters.peer_messages import LookOrder, look_frame
 from steward.adapters.seal import Sealer
 from steward.adapters.setup_messages import LogChunk, set_up_frames
 from steward.adapters.stacks_messages import BundlePiece, stacks_frame
@@ -157,6 +158,10 @@ class Hub:
 
     def mend(self, order: MendNode) -> None:
         self._to_one(order.node, mend_frame(order))
+
+    def have_looked_at(self, node: NodeName, address: str, port: int, peers: frozenset[NodeName]) -> None:
+        frame = look_frame(LookOrder(node=node, address=address, port=port))
+        self._in_loop(lambda: self._send_all(peers, frame))
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
         self._roster.saw(node, seen)

@@ -11,12 +11,13 @@ from steward.model.health import Finding, Incarnation, Report
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress, TaskExit
 from steward.model.mend import MendReport
-from steward.model.observed import AgentDetail, AgentView, WitnessSeen
+from steward.model.observed import AgentDetail, AgentView, PeerWord, WitnessSeen
 from steward.model.setup import SetupReport
 
 _SUPERSEDED_KEPT = 8
 _DEEP_KEPT = 4
 _BUNDLES_KEPT = 8
+_PEERS_KEPT = 8
 _EXITS_KEPT = 64
 
 
@@ -176,6 +177,16 @@ class Roster:
             if view is None:
                 view = AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
             self._views[node] = replace(view, witness=seen)
+
+    def peer_saw(self, node: NodeName, word: PeerWord) -> bool:
+        """What another node's agent found; whether the node is known."""
+        with self._lock:
+            view = self._views.get(node)
+            if view is None:
+                return False
+            others = tuple(one for one in view.peers if one.by != word.by)
+            self._views[node] = replace(view, peers=(*others, word)[-_PEERS_KEPT:])
+            return True
 
     def _supersede(self, node: NodeName, old: Incarnation) -> None:
         kept = self._superseded.setdefault(node, OrderedDict())

@@ -45,6 +45,16 @@ class WitnessSeen:
     at: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerWord:
+    """What the agent of another node found when it was asked to look at a silent node's slurmd port; `at` is when the
+    head heard of it."""
+
+    by: NodeName
+    result: Witness
+    at: float
+
+
 def _empty() -> Mapping[Any, Any]:
     return MappingProxyType({})
 
@@ -61,6 +71,8 @@ class AgentView:
     lost_at: float | None = None
     lost_why: str = ""
     witness: WitnessSeen | None = None
+    peers: tuple[PeerWord, ...] = ()
+    """What agents of other nodes said of it, one word each, the last ones."""
     findings: tuple[Finding, ...] = ()
     """What is bad, unknown or an event; quiet results are in `passed` and `skipped`."""
     passed: frozenset[str] = frozenset()

@@ -41,10 +41,10 @@ class Draft:
         self.companies: dict[tuple[int, float], Mapping[NodeName, Sequence[Job]]] = {}
         """What `bad_company` found, by what it was asked."""
         self.reach: tuple[int, int] | None = None
-        """What `reach` found."""
-        self.paused, self.looked = memory.paused, memory.looked
-        self.breakers_reset, self.breaker_resets = memory.breakers_reset, memory.breaker_resets
-        self.trials, self.next_case = dict(memory.trials), memory.next_case
+        self.heard: tuple[NodeName, ...] | None = None
+        """What `reach` and `peers_of` found."""
+        self.paused, self.looked, self.breakers_reset = memory.paused, memory.looked, memory.breakers_reset
+        self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, dict(memory.trials), memory.next_case
         self.cases = dict(memory.cases)
         self.jobs, self.ledger = dict(memory.jobs), dict(memory.ledger)
         self.incidents, self.breakers = dict(memory.incidents), dict(memory.breakers)

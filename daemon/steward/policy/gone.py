@@ -1,19 +1,23 @@
 """Whether a node whose agent is silent is gone whatever may be wrong with us.
 
 Where many fall silent at once it may be the head that is cut off. Then only somebody else's word stands against a node:
-the provider's, or Slurm's own. For the sake of jobs that are to be brought back the head's own look stands, too, where
-it reaches most of the nodes.
+the provider's, or Slurm's own. For the sake of jobs that are to be brought back looks at the node's slurmd stand, too:
+those of agents that are heard, or the head's own where it reaches most of the nodes.
 """
 
 from steward.model.ids import JobId, NodeName
 from steward.model.memory import Incident
 from steward.model.node import Node
-from steward.model.observed import AgentView, Witness
+from steward.model.observed import AgentView, PeerWord, Witness
 from steward.policy.absence import is_away_on_purpose
 from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
 from steward.policy.verdict import Standing, machine_of, missed_since, standing
 
+PEERS = 3
+"""Agents that are asked about a silent node."""
+AGREE = 2
+"""So many must find it gone: one that lies, or is cut off itself, is not enough."""
 SEEN_ALIVE_S = 60.0
 """So long after a look at its port a slurmd that answered counts as reached."""
 
@@ -26,7 +30,7 @@ def open_silence(draft: Draft) -> Incident | None:
 
 def gone(node: Node, draft: Draft) -> str:
     """Who says that a lost node is gone; empty while nobody does."""
-    return gone_by_word(node, draft) or _gone_by_our_look(node, draft)
+    return gone_by_word(node, draft) or _gone_by_looks(node, draft)
 
 
 def gone_by_word(node: Node, draft: Draft) -> str:
@@ -52,12 +56,42 @@ def _by_slurm(node: Node, draft: Draft) -> str:
     return "Slurm has it DOWN" if is_slurms and reach(draft)[0] and _is_calm(0.0, draft) else ""
 
 
-def _gone_by_our_look(node: Node, draft: Draft) -> str:
-    """It did not answer for a while and has a job that is to be brought back; a node without one can wait."""
+def _gone_by_looks(node: Node, draft: Draft) -> str:
+    """It did not answer for a while and has a job that is to be brought back; a node without one can wait. Where an
+    agent that is heard reaches it, it is the head that is cut off from it."""
     since = draft.noted.get(_unanswered_key(node.name))
     if since is None or standing(node, draft).standing is not Standing.LOST or not has_jobs(node.name, draft):
         return ""
-    return most_are_reached(draft) if _is_calm(since, draft) else ""
+    words = _words_of_peers(node.name, draft)
+    if any(word.result is Witness.ALIVE for word in words) or not _is_calm(since, draft):
+        return ""
+    if len(words) >= AGREE:
+        return f"its slurmd does not answer {' nor '.join(sorted(word.by for word in words))} either, which are heard"
+    return most_are_reached(draft)
+
+
+def _words_of_peers(node: NodeName, draft: Draft) -> list[PeerWord]:
+    """What agents that are heard said since the node was lost, and lately."""
+    view = draft.seen.agents.get(node)
+    lost_at = view.lost_at if view is not None and view.lost_at is not None else 0.0
+    since = max(lost_at, draft.now - SEEN_ALIVE_S)
+    return [word for word in (view.peers if view is not None else ()) if word.at > since and _hears(word.by, draft)]
+
+
+def peers_of(node: NodeName, draft: Draft) -> frozenset[NodeName]:
+    """Agents that can be asked about a node: a few of those that are heard, far from each other, others for each."""
+    if draft.heard is None:
+        draft.heard = tuple(sorted(name for name in draft.seen.agents if _hears(name, draft)))
+    count = len(draft.heard)
+    first = sum(map(ord, node))
+    return frozenset(
+        draft.heard[(first + place * max(1, count // PEERS)) % count] for place in range(min(PEERS, count))
+    )
+
+
+def _hears(name: NodeName, draft: Draft) -> bool:
+    view = draft.seen.agents.get(name)
+    return name in draft.seen.nodes and view is not None and view.connected and not view.late
 
 
 def note_unanswered(draft: Draft) -> None:

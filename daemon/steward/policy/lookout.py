@@ -10,7 +10,7 @@ from steward.policy.admin import near_miss
 from steward.policy.draft import Draft
 from steward.policy.evidence import note_lost
 from steward.policy.forgotten import give_back_again
-from steward.policy.gone import held_nodes, most_are_reached, open_silence
+from steward.policy.gone import AGREE, has_jobs, held_nodes, most_are_reached, open_silence, peers_of
 from steward.policy.slot_cases import is_between
 from steward.policy.verdict import Standing, standing
 
@@ -18,6 +18,8 @@ LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
 """A look at a late one is in time for when its silence becomes a loss."""
 PROBE_OFTEN_S = 60.0
 """After this long without its agent a node is looked at ten times less often."""
+LOOKS_AT_ONCE = 256
+"""Nodes about which agents are asked while half or more are silent: thousands would keep the head from all else."""
 
 
 def note_foreign(draft: Draft) -> None:
@@ -57,8 +59,9 @@ def probe_silent(draft: Draft) -> None:
 
 def _asked_about(draft: Draft) -> set[NodeName]:
     asked = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)}
-    for quiet in filter(None, (_quiet_nodes(id, draft) for id in draft.jobs)):
-        asked |= set(quiet) if most_are_reached(draft) else {min(quiet)}
+    for quiet in filter(None, (_quiet_nodes(id, draft) for id in sorted(draft.jobs))):
+        by_peers = len(asked) + len(quiet) <= LOOKS_AT_ONCE and len(peers_of(min(quiet), draft)) >= AGREE
+        asked |= set(quiet) if by_peers or most_are_reached(draft) else {min(quiet)}
     return asked
 
 
@@ -87,7 +90,14 @@ def _probe(node: Node, draft: Draft) -> None:
         return
     since = verdict.since if verdict.since is not None else draft.now
     every = draft.want.repair.witness_fresh_s * (1 if draft.now - since < PROBE_OFTEN_S else 10)
-    draft.wish(ProbeNode(key=Key(f"probe:{node.name}"), why=verdict.why, node=node.name), every)
+    peers = peers_of(node.name, draft) if _needs_peers(node.name, draft) else frozenset()
+    draft.wish(ProbeNode(key=Key(f"probe:{node.name}"), why=verdict.why, node=node.name, peers=peers), every)
+
+
+def _needs_peers(node: NodeName, draft: Draft) -> bool:
+    """It fell silent with many, and what is known of it decides on a job."""
+    incident = open_silence(draft)
+    return incident is not None and node in incident.nodes and has_jobs(node, draft)
 
 
 def remember_agents(draft: Draft) -> None:

@@ -107,6 +107,8 @@ def _text(what: str, draft: Draft) -> str:
         until = f"{reached}: silent ones with jobs to bring back are taken out after a while, the others when Slurm"
         until += " or the provider says that they are gone"
     else:
-        until = f"{reached}, too few to tell who is cut off: a silent one is taken out when Slurm or the provider says"
-        until += " that it is gone"
+        until = (
+            f"{reached}, too few to tell who is cut off: a silent one is taken out when Slurm, the provider or agents"
+        )
+        until += " that are heard say that it is gone"
     return f"{what}; {until}"

@@ -251,7 +251,9 @@ class Applier:
                 node = seen.nodes.get(action.node)
                 if node is None:
                     raise Stale(f"{action.node} is not a node of Slurm any more")
-                self._ports.agents.saw(action.node, self._ports.witness.look(node.address or node.name, node.port))
+                address = node.address or node.name
+                self._ports.agents.have_looked_at(action.node, address, node.port, action.peers)
+                self._ports.agents.saw(action.node, self._ports.witness.look(address, node.port))
             case LaunchInstance():
                 self._provider().launch(action.slot, action.token)
             case TerminateInstance():

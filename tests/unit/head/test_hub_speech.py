@@ -8,13 +8,14 @@ import pytest
 
 from steward.adapters.ask_messages import ask_frame
 from steward.adapters.messages import answer_of, let_go_of, opted_frame, report_frame, withdraw_frame
+from steward.adapters.peer_messages import LookOrder, look_of, looked_frame
 from steward.adapters.seal import times
 from steward.adapters.wire import Frame, pack
 from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.observed import Witness, WitnessSeen
+from steward.model.observed import PeerWord, Witness, WitnessSeen
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.ports import Stale
@@ -106,6 +107,24 @@ def test_the_order_to_let_go_reaches_the_agents_it_names() -> None:
 def an_order(*nodes: NodeName) -> LetGo:
     why = Why(rule="test", text="n2 died")
     return LetGo(key=Key("letgo:7:2"), why=why, job=JobId(7), nodes=frozenset(nodes), restart=2, before=1000.5)
+
+
+def test_an_agent_is_asked_about_another_node_and_its_word_is_kept_with_that_nodes_view() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            n9 = NodeName("n9")
+            bench.hub.saw(n9, WitnessSeen(result=Witness.SILENT, at=1.0))
+            bench.hub.have_looked_at(n9, "10.0.0.9", 6818, frozenset({N1, NodeName("n8")}))
+            assert look_of(await channel.receive()) == LookOrder(node=n9, address="10.0.0.9", port=6818)
+            await channel.send(looked_frame(n9, Witness.REFUSED))
+            await channel.send(looked_frame(NodeName("nobody"), Witness.ALIVE))
+            await bench.until("its word is kept", lambda: bench.hub.views()[n9].peers)
+            assert bench.hub.views()[n9].peers == (PeerWord(by=N1, result=Witness.REFUSED, at=bench.clock.at),)
+            assert "nobody" not in bench.hub.views()
+
+    asyncio.run(story())
 
 
 def test_an_ask_waits_until_it_is_answered() -> None:

@@ -145,10 +145,10 @@ def test_a_crowd_is_those_that_are_within_any_window() -> None:
     assert crowded(times, 10, 2) == names("n0", "n1", "n2", "n3", "n4")
 
 
-def test_while_many_are_away_one_node_of_each_job_that_may_be_resumed_is_looked_at() -> None:
+def test_while_nobody_is_heard_one_node_of_each_job_that_may_be_resumed_is_looked_at() -> None:
     """Whether it was really gone speaks for the job later; a look at each of thousands would cost too much."""
     picture = a_cluster(8).job(on=("n1", "n2", "n3")).opted_in().then(60)
-    for name in ("n2", "n3", "n5", "n6"):
+    for name in (f"n{i}" for i in range(1, 9)):
         picture = picture.agent(name, connected=False, lost_at=picture.now, lost_why="silent")
     looked_at = [a.node for a in picture.then(0.1).then(5).plan().actions if isinstance(a, ProbeNode)]
-    assert looked_at == ["n2"]
+    assert looked_at == ["n1"]

@@ -11,8 +11,9 @@ from steward.model.health import Advice
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
-from steward.model.observed import Witness
+from steward.model.observed import PeerWord, Witness
 from steward.policy.explain import explain_job, explain_node
+from steward.policy.gone import PEERS, SEEN_ALIVE_S
 from tests.builders.picture import Picture, a_cluster, changed, n, names
 
 GRACE_S = 16.0
@@ -120,7 +121,57 @@ def test_all_silent_nodes_of_a_job_are_looked_at_where_that_may_bring_it_back() 
     few = with_job(silent(3), "n1", "n2", "n5").after(4.0)
     assert [a.node for a in few.plan().actions if isinstance(a, ProbeNode)] == ["n1", "n2"]
     half = with_job(silent(4), "n1", "n2", "n5").after(4.0)
-    assert [a.node for a in half.plan().actions if isinstance(a, ProbeNode)] == ["n1"]
+    assert [a.node for a in half.plan().actions if isinstance(a, ProbeNode)] == ["n1", "n2"]
+    everybody = with_job(silent(8), "n1", "n2", "n5").after(4.0)
+    assert [(a.node, a.peers) for a in everybody.plan().actions if isinstance(a, ProbeNode)] == [("n1", frozenset())]
+
+
+def peers_say(picture: Picture, node: str, **words: Witness) -> Picture:
+    told = tuple(PeerWord(by=n(by), result=result, at=picture.now) for by, result in words.items())
+    return picture.agent(node, peers=told)
+
+
+def test_agents_that_are_heard_are_asked_about_the_silent_nodes_of_a_job() -> None:
+    half = with_job(silent(4), "n1", "n2", "n5").after(4.0)
+    asked = {a.node: a.peers for a in half.plan().actions if isinstance(a, ProbeNode)}
+    assert all(len(peers) == PEERS and peers <= names("n5", "n6", "n7", "n8") for peers in asked.values())
+    alone = with_job(silent(1), "n1").after(4.0)
+    assert [a.peers for a in alone.plan().actions if isinstance(a, ProbeNode)] == [frozenset()]
+
+
+NO, YES = Witness.SILENT, Witness.ALIVE
+
+
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        ({"n5": NO, "n6": NO}, ["n1"]),
+        ({"n5": NO, "n6": Witness.REFUSED, "n7": NO}, ["n1"]),
+        ({"n5": NO}, []),
+        ({"n5": NO, "n6": NO, "n7": YES}, []),
+        ({"n5": NO, "n2": NO, "n3": NO}, []),
+    ],
+    ids=["two", "three", "one alone", "one reaches it", "silent ones say nothing"],
+)
+def test_where_half_are_silent_agents_that_cannot_reach_a_node_either_decide(
+    words: dict[str, Witness], out: list[str]
+) -> None:
+    picture = looked_at(with_job(silent(4), "n1", "n5").after(1.0), "n1").then(GRACE_S)
+    assert touched(peers_say(looked_at(picture, "n1"), "n1", **words)) == out
+
+
+def test_a_node_that_only_the_head_does_not_reach_is_let_be_though_the_head_reaches_most() -> None:
+    picture = looked_at(with_job(silent(3), "n1", "n5").after(5.0), "n1").then(GRACE_S)
+    assert touched(peers_say(looked_at(picture, "n1"), "n1", n6=YES)) == []
+    assert touched(looked_at(picture, "n1")) == ["n1"]
+
+
+def test_what_agents_said_before_the_loss_or_long_ago_counts_no_more() -> None:
+    picture = looked_at(with_job(silent(4), "n1", "n5").after(1.0), "n1").then(GRACE_S)
+    old = peers_say(picture, "n1", n5=NO, n6=NO).then(SEEN_ALIVE_S + 1.0)
+    assert touched(looked_at(old, "n1")) == []
+    before = peers_say(a_cluster(8).then(), "n1", n5=NO, n6=NO).after(1.0).agent_lost("n1", "n2", "n3", "n4").then()
+    assert touched(looked_at(with_job(looked_at(before, "n1"), "n1", "n5").then(GRACE_S), "n1")) == []
 
 
 def test_a_node_that_is_lost_later_is_looked_at_and_judged_on_its_own() -> None:
@@ -193,5 +244,5 @@ def test_people_are_told_what_is_waited_for() -> None:
     job = "\n".join(explain_job(next(iter(seen.jobs)), seen, want, memory, now))
     node = "\n".join(explain_node(n("n2"), seen, want, memory, now))
     assert "n1 fell silent together with others: 4 of 8 agents went silent at once; 4 of 8 nodes are reached" in job
-    assert "a silent one is taken out when Slurm or the provider says that it is gone" in node
+    assert "a silent one is taken out when Slurm, the provider or agents that are heard say that it is gone" in node
     assert "many nodes fell silent at once, and nobody else says that this one is gone" in node

@@ -225,10 +225,10 @@ def test_a_refused_launch_is_recorded_with_the_providers_words() -> None:
 
 def test_what_a_witness_saw_reaches_the_agents_views() -> None:
     bench = Bench()
-    bench.apply(ProbeNode(key=Key("probe:n1"), why=WHY, node=N1))
+    bench.apply(ProbeNode(key=Key("probe:n1"), why=WHY, node=N1, peers=frozenset({N2})))
     until("the bell rang", lambda: "bell" in bench.rings)
-    assert bench.witness.looks == [("127.0.0.1", 6818)]
-    assert bench.agents.seen[N1].result is Witness.REFUSED
+    assert bench.agents.looked_at_by == {N1: ("127.0.0.1", 6818, frozenset({N2}))}
+    assert (bench.witness.looks, bench.agents.seen[N1].result) == ([("127.0.0.1", 6818)], Witness.REFUSED)
 
 
 def test_machines_are_rebooted_and_terminated_by_the_provider() -> None:

@@ -45,9 +45,10 @@ class CheckNow(BaseAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeNode(BaseAction):
-    """Second witness: look whether a live slurmd is behind the node's port."""
+    """Second witness: look whether a live slurmd is behind the node's port; the agents of `peers` look, too."""
 
     node: NodeName
+    peers: frozenset[NodeName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,58 @@
+"""An agent looks at another node's slurmd when the head asks for it, and tells what it found."""
+
+import asyncio
+import threading
+from dataclasses import dataclass, field
+
+from steward.adapters.offload import Threads
+from steward.adapters.peer_messages import LookOrder, looked_of
+from steward.agent.peer_look import AT_ONCE, PeerLook
+from steward.model.ids import NodeName
+from steward.model.observed import Witness, WitnessSeen
+from tests.fakes.agent_parts import FakeHead
+
+
+@dataclass
+class FakeEyes:
+    """`gate` holds up every look until it is set."""
+
+    finds: Witness = Witness.SILENT
+    looks: list[tuple[str, int]] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+
+    def look(self, address: str, port: int) -> WitnessSeen:
+        self.looks.append((address, port))
+        self.gate.wait(5.0)
+        return WitnessSeen(result=self.finds, at=1.0)
+
+
+def an_order(number: int = 2) -> LookOrder:
+    return LookOrder(node=NodeName(f"n{number}"), address=f"10.0.0.{number}", port=6818)
+
+
+def told(eyes: FakeEyes, *orders: LookOrder) -> list[tuple[NodeName, Witness]]:
+    """What the head heard when these orders came one upon the other."""
+    head = FakeHead()
+
+    async def story() -> None:
+        peers = PeerLook(eyes.look, head=head, threads=Threads(AT_ONCE + 1))
+        for order in orders:
+            peers.obey(order)
+        eyes.gate.set()
+        async with asyncio.timeout(10):
+            await peers.rest()
+
+    asyncio.run(story())
+    return [looked_of(frame) for frame in head.told]
+
+
+def test_what_was_found_is_told_of_the_node_that_was_asked_about() -> None:
+    eyes = FakeEyes(Witness.ALIVE)
+    assert told(eyes, an_order()) == [("n2", Witness.ALIVE)]
+    assert eyes.looks == [("10.0.0.2", 6818)]
+
+
+def test_a_node_that_is_looked_at_just_now_is_not_looked_at_twice_and_many_at_once_not_at_all() -> None:
+    assert told(FakeEyes(), an_order(), an_order()) == [("n2", Witness.SILENT)]
+    many = [an_order(number) for number in range(AT_ONCE + 4)]
+    assert len(told(FakeEyes(), *many)) == AT_ONCE
