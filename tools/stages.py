@@ -1,4 +1,4 @@
-"""Runs the stages of `make test` and `make test-all` one after the other, each with a time limit, and closes with one summary.
+"""Runs the stages of `make test`, `make test-all`: each with a time limit, one summary at the end.
 
 usage: python3 tools/stages.py NAME:MINUTES ...       each NAME is a target of the Makefile
        NAME:MINUTES+NAME:MINUTES                      these run beside each other
