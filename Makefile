@@ -9,6 +9,7 @@ SCRIPTS = $(shell git ls-files | grep -v '[.]md$$' | xargs -r grep -lIE '^\#!.*[
 RESULTS := $(if $(STEWARD_RESULTS),$(STEWARD_RESULTS),$(CURDIR)/.results)
 JUNIT = --junitxml=$(RESULTS)/$@.xml
 MAIN := --stories main
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
 AGAIN := -p tests.e2e.flaky --reruns 1
 E2E := $(PYTEST) tests/e2e $(AGAIN)
 UNIT := $(PYTEST) -n 2 --dist worksteal tests/unit tests/property tests/architecture tests/chaos
@@ -60,14 +61,14 @@ unit-all:       ## all of them
 	$(UNIT) $(JUNIT) $(ARGS)
 
 contract:       ## each port's promises, held by its fake and by the real thing
-	$(PYTEST) -n 2 --dist loadfile tests/contract $(JUNIT) $(ARGS)
+	$(PYTEST) $(TWO) tests/contract $(JUNIT) $(ARGS)
 
 e2e-main: shim  ## the main stories on the local test bed, two clusters at a time
-	$(E2E) -n 2 --dist loadgroup --backend local $(MAIN) $(JUNIT) $(ARGS)
+	$(E2E) $(TWO) --backend local $(MAIN) $(JUNIT) $(ARGS)
 
 e2e-local: shim ## all end-to-end tests of the local test bed, two clusters at a time
 	@tools/setup torch
-	$(E2E) -n 2 --dist loadgroup --backend local $(JUNIT) $(ARGS)
+	$(E2E) $(TWO) --backend local $(JUNIT) $(ARGS)
 
 images:         ## what machines of the docker test bed are made from, for each Slurm (minutes the first time)
 	docker/engine.sh run sh -ec 'for version in $(SLURM) $(NEWER_SLURMS); do docker/build $$version; done'

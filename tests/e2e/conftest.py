@@ -1,7 +1,7 @@
 """The clusters of the end-to-end tests, one up at a time, put back in order before each test.
 
 What they are made of, their Slurm and so on are options (tests/conftest.py). A failed test's report ends with the
-cluster's logs. With `-n 2 --dist loadgroup` two clusters are up, each with its own stories.
+cluster's logs. With several processes (`TWO` in the Makefile) each has its own cluster, and a file is told in one.
 """
 
 import re
@@ -163,11 +163,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     here = [item for item in items if not item.path.is_relative_to(HERE) or is_told(config, item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(here)])
     items[:] = sorted(here, key=which_bed)
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(
-                pytest.mark.xdist_group(BEDS[number - 1] if (number := which_bed(item)) else item.path.stem)
-            )
 
 
 def is_told(config: pytest.Config, item: pytest.Item) -> bool:
