@@ -10,11 +10,12 @@ import pytest
 from tests.fakes.until import until
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from types import SimpleNamespace
 from steward.testbed.ending import stoppable, take_down
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a script starts with `&` ignores it from the beginning
 here = Path(sys.argv[1])
 
 def down():
