@@ -3,13 +3,12 @@ until here."""
 
 from dataclasses import dataclass
 
-from steward.adapters.messages import text
+from steward.adapters.messages import MAX_NAME, text, word
 from steward.adapters.wire import Frame, Malformed
 from steward.model.ids import NodeName
 from steward.model.observed import Witness
 from steward.model.text import shown
 
-_MAX_NAME = 64
 _MAX_ADDRESS = 255
 
 
@@ -40,11 +39,8 @@ def looked_frame(node: NodeName, result: Witness) -> Frame:
 
 def looked_of(frame: Frame) -> tuple[NodeName, Witness]:
     """Raises Malformed."""
-    try:
-        return _node(frame), Witness(frame.get("result"))
-    except ValueError:
-        raise Malformed(f"result={shown(frame.get('result'))} is nothing that a look finds") from None
+    return _node(frame), word(Witness, frame, "result")
 
 
 def _node(frame: Frame) -> NodeName:
-    return NodeName(text(frame, "node", _MAX_NAME))
+    return NodeName(text(frame, "node", MAX_NAME))

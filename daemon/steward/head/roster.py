@@ -83,7 +83,7 @@ class Roster:
             if before is None or before.incarnation is None:
                 return None
             self._supersede(node, before.incarnation)
-            return before if before.connected and not before.late else None
+            return before if before.is_heard else None
 
     def heard(self, node: NodeName, at: float, skew_s: float | None) -> None:
         """It was last heard at `at`, and is not late."""

@@ -98,6 +98,11 @@ class AgentView:
     address: str = ""
     """Where its connection comes from."""
 
+    @property
+    def is_heard(self) -> bool:
+        """It is connected, and no heartbeat is overdue."""
+        return self.connected and not self.late
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDetail:

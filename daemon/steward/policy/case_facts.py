@@ -152,8 +152,7 @@ def _heard_again(scene: Scene) -> bool:
     is_out = is_untouched and case.rung is Advice.REPLACE and case.marked is not None
     if not (case.gone and is_out) or case.old is None or view is None or view.incarnation is None:
         return False
-    is_heard = view.connected and not view.late
-    return is_heard and view.incarnation.instance == case.old.instance and not quarantine(case, scene.draft)
+    return view.is_heard and view.incarnation.instance == case.old.instance and not quarantine(case, scene.draft)
 
 
 def _ready(scene: Scene) -> bool:

@@ -91,7 +91,7 @@ def peers_of(node: NodeName, draft: Draft) -> frozenset[NodeName]:
 
 def _hears(name: NodeName, draft: Draft) -> bool:
     view = draft.seen.agents.get(name)
-    return name in draft.seen.nodes and view is not None and view.connected and not view.late
+    return name in draft.seen.nodes and view is not None and view.is_heard
 
 
 def note_unanswered(draft: Draft) -> None:

@@ -101,7 +101,7 @@ def _over(mem: JobMemory, job: Job | None, draft: Draft) -> None:
 def _is_heard(job: Job, draft: Draft) -> bool:
     """All its nodes: each could speak against a standstill."""
     views = [draft.seen.agents.get(node) for node in job.nodes]
-    return bool(views) and all(view is not None and view.connected and not view.late for view in views)
+    return bool(views) and all(view is not None and view.is_heard for view in views)
 
 
 def _standstill(job: Job, mem: JobMemory, draft: Draft) -> _Still | None:

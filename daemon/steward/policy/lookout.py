@@ -67,7 +67,7 @@ def _asked_about(draft: Draft) -> set[NodeName]:
 
 def _is_quiet(name: NodeName, draft: Draft) -> bool:
     view = draft.seen.agents.get(name)
-    return view is None or not view.connected or view.late
+    return view is None or not view.is_heard
 
 
 def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:

@@ -93,7 +93,7 @@ def _note_who_is_back(draft: Draft) -> None:
     """Before anybody is judged: where one is heard again, the others have a while to follow."""
     incident = open_silence(draft)
     views = (draft.seen.agents.get(node) for node in (incident.waits if incident is not None else ()))
-    if incident is not None and any(view is not None and view.connected and not view.late for view in views):
+    if incident is not None and any(view is not None and view.is_heard for view in views):
         draft.incidents[AGENTS] = replace(incident, back=draft.now)
 
 
