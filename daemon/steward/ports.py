@@ -4,7 +4,7 @@ Errors: `Retryable` (try again later, nothing is known to have happened), `Perma
 `Stale` (the thing is not what we thought: look again before acting). An adapter raises nothing else on purpose.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,16 +43,17 @@ class Stale(PortError):
 
 
 class SlurmPort(Protocol):
-    """Slurm as Steward needs it. Reads are whole pictures; writes are batched and read back by the next picture."""
+    """Slurm as Steward needs it. Reads tell of all, or of just what is named; writes are batched."""
 
     def describe(self) -> str:
         """Which adapter and which Slurm this is, for `steward doctor`: one line."""
 
-    def nodes(self) -> Mapping[NodeName, Node]:
-        """Every node. Raises Retryable when slurmctld does not answer or the answer cannot be read."""
+    def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
+        """Every node, or those of `only` that Slurm has. Raises Retryable when no answer comes or can be read."""
 
-    def jobs(self) -> Mapping[JobId, Job]:
-        """Every job slurmctld still holds (MinJobAge). Raises Retryable as above; an empty answer is a real one."""
+    def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
+        """Every job slurmctld still holds (MinJobAge), or those of `only` that it holds and each that has one of the
+        nodes `on` and is not over. Raises Retryable as above; an empty answer is a real one."""
 
     def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         """Drain with `mark` as reason; never overwrites a reason that is not ours (raises Stale)."""
@@ -211,8 +212,7 @@ class MessengerPort(Protocol):
     """How a channel of notifications sends. Slow: called in the channel's own thread."""
 
     def send(self, message: Message) -> None:
-        """Raises Retryable when it may not have arrived, Permanent when it is not wanted there. No error quotes a URL
-        or a secret."""
+        """Raises Retryable when it may not have arrived, Permanent when it is not wanted. No error quotes a secret."""
 
 
 class AgentPort(Protocol):

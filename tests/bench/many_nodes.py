@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -42,14 +42,14 @@ class CountedSlurm(FakeSlurm):
     template: dict[str, Any] = field(default_factory=lambda: json.loads(_RECORDING.read_text())["nodes"][0])
     rendered: dict[NodeName, tuple[Node, str]] = field(default_factory=dict)
 
-    def nodes(self) -> Mapping[NodeName, Node]:
+    def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
         with self._command("read nodes"):
-            texts = [self._text(node) for node in FakeSlurm.nodes(self).values()]
+            texts = [self._text(node) for node in FakeSlurm.nodes(self, only).values()]
         return records.nodes('{"nodes": [' + ",".join(texts) + "]}")
 
-    def jobs(self) -> Mapping[JobId, Job]:
+    def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
         with self._command("read jobs"):
-            return FakeSlurm.jobs(self)
+            return FakeSlurm.jobs(self, only, on=on)
 
     def partitions(self) -> Mapping[str, Partition]:
         with self._command("read partitions"):

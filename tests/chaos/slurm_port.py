@@ -1,10 +1,10 @@
 """SlurmPort on the simulated cluster, behind a `scontrol` and a controller that can be broken."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from steward.adapters.slurm import rules
+from steward.adapters.slurm import narrow, rules
 from steward.model.action import (
     ExtendLimit,
     ForgetNode,
@@ -45,11 +45,11 @@ class SlurmOfWorld:
     def describe(self) -> str:
         return "a simulated Slurm"
 
-    def nodes(self) -> Mapping[NodeName, Node]:
-        return self._read(lambda: self.world.slurm.shown_nodes(self.world.now))
+    def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
+        return self._read(lambda: narrow.of_nodes(self.world.slurm.shown_nodes(self.world.now), only))
 
-    def jobs(self) -> Mapping[JobId, Job]:
-        return self._read(lambda: self.world.slurm.shown(self.world.now))
+    def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
+        return self._read(lambda: narrow.of_jobs(self.world.slurm.shown(self.world.now), only, on))
 
     def partitions(self) -> Mapping[str, Partition]:
         return self._read(self._partitions)

@@ -152,7 +152,7 @@ class Cluster:
             self.wait(
                 "no other partition is left", lambda: set(self.run("sinfo", "-h", "-a", "-o", "%R").split()) == {"main"}
             )
-        self.run("scontrol", "update", "partitionname=main", "state=up", "maxtime=infinite")
+        self.run("scontrol", "update", "partitionname=main", "state=up", "maxtime=infinite", "hidden=no")
 
 
 @contextlib.contextmanager

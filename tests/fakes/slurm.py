@@ -3,10 +3,10 @@
 What Steward does is SlurmPort; what an admin, a user or a fault does are methods of the cluster behind it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from steward.adapters.slurm import partition_lines, rules
+from steward.adapters.slurm import narrow, partition_lines, rules
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, other_parts
 from steward.model.mark import Mark
@@ -40,13 +40,13 @@ class FakeSlurm(FakeDeepJobs):
     def describe(self) -> str:
         return "a fake Slurm"
 
-    def nodes(self) -> Mapping[NodeName, Node]:
+    def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
         self._answer()
-        return self.shown_nodes()
+        return narrow.of_nodes(self.shown_nodes(), only)
 
-    def jobs(self) -> Mapping[JobId, Job]:
+    def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
         self._answer()
-        return dict(self.job_table)
+        return narrow.of_jobs(dict(self.job_table), only, on)
 
     def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         wanted = sorted(set(nodes))

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from steward.adapters.clock import SystemClock
@@ -29,11 +29,11 @@ class SlowSlurm(FakeSlurm):
     reads: int = 0
     comes_back: threading.Event = field(default_factory=threading.Event)
 
-    def nodes(self) -> Mapping[NodeName, Node]:
+    def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
         self.reads += 1
         if self.hangs:
             self.comes_back.wait(10.0)
-        return super().nodes()
+        return super().nodes(only)
 
 
 class Inline:

@@ -32,10 +32,10 @@ import math
 import os
 import pwd
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from steward.adapters.process import show
-from steward.adapters.slurm import partition_file, partitions, records, reservations, rules, words
+from steward.adapters.slurm import narrow, partition_file, partitions, records, reservations, rules, words
 from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.versions import Version
@@ -86,14 +86,14 @@ class CommandLineSlurm:
     def version(self) -> Version:
         return self._commands.version()
 
-    def nodes(self) -> Mapping[NodeName, Node]:
+    def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
         found = records.nodes(self._commands.look(*self.version().read_nodes))
         if not found and _NO_NODES not in self._commands.read("scontrol", "--all", "show", "nodes"):
             raise Retryable("Slurm's answer has no node in it: not believed")
-        return found
+        return narrow.of_nodes(found, only)
 
-    def jobs(self) -> Mapping[JobId, Job]:
-        return records.jobs(self._commands.look(*self.version().read_jobs))
+    def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
+        return narrow.of_jobs(records.jobs(self._commands.look(*self.version().read_jobs)), only, on)
 
     def job(self, job: JobId) -> Job:
         """This one alone where that can be asked for: a write need not wait until thousands are read. Raises Stale when

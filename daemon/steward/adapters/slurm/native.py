@@ -8,7 +8,7 @@ own id would requeue all of its tasks.
 import multiprocessing
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.process import show
-from steward.adapters.slurm import native_reader
+from steward.adapters.slurm import narrow, native_reader
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
@@ -50,20 +50,21 @@ class PyslurmSlurm:
     def describe(self) -> str:
         return f"pyslurm reads, the commands of Slurm {self._commands.version().text} write"
 
-    def nodes(self) -> Mapping[NodeName, Node]:
+    def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
         found: list[Node] = self._node_reader.ask("nodes")
         if not found:
-            return self._commands.nodes()
+            return self._commands.nodes(only)
         if any((node.name, node.address) not in self._ports for node in found):
             self._ports = {(node.name, node.address): node.port for node in self._commands.nodes().values()}
-        return {node.name: _with_port(node, self._ports.get((node.name, node.address), 0)) for node in found}
+        table = {node.name: _with_port(node, self._ports.get((node.name, node.address), 0)) for node in found}
+        return narrow.of_nodes(table, only)
 
-    def jobs(self) -> Mapping[JobId, Job]:
+    def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
         """By the commands where jobs may be expedited: pyslurm does not tell of it."""
         if self._expediting.is_on():
-            return self._commands.jobs()
+            return self._commands.jobs(only, on=on)
         found: list[Job] = self._job_reader.ask("jobs")
-        return {job.id: job for job in found}
+        return narrow.of_jobs({job.id: job for job in found}, only, on)
 
     def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         self._commands.drain(nodes, mark)

@@ -1,0 +1,106 @@
+"""What every SlurmPort promises about looks at just some nodes and jobs, on the fake and on real Slurm."""
+
+import pytest
+
+from steward.model.ids import JobId, NodeName
+from steward.model.mark import Mark
+from steward.ports import Retryable
+from tests.contract.slurm_worlds import RealWorld, SlurmWorld
+
+MARK = Mark(check="xid", action="drain", id="c1")
+N1, N2, N3, N9 = (NodeName(name) for name in ("n1", "n2", "n3", "n9"))
+GONE = JobId(99999)
+
+
+def test_just_the_named_nodes_are_told_of_as_the_whole_look_tells_of_them(slurm_world: SlurmWorld) -> None:
+    slurm_world.port.drain([N2], MARK)
+    every = slurm_world.port.nodes()
+
+    assert slurm_world.port.nodes([N3, N2, N2]) == {N2: every[N2], N3: every[N3]}
+    assert slurm_world.port.nodes({N1}) == {N1: every[N1]}
+
+
+def test_a_node_that_slurm_does_not_have_is_left_out(slurm_world: SlurmWorld) -> None:
+    every = slurm_world.port.nodes()
+
+    assert slurm_world.port.nodes([N1, N9]) == {N1: every[N1]}
+    assert slurm_world.port.nodes([N9]) == {}
+
+
+def test_what_nobody_asked_for_is_not_told(slurm_world: SlurmWorld) -> None:
+    slurm_world.running(slurm_world.submit())
+
+    assert slurm_world.port.nodes([]) == {}
+    assert slurm_world.port.jobs([]) == {}
+
+
+def test_just_the_named_jobs_are_told_of_as_the_whole_look_tells_of_them(slurm_world: SlurmWorld) -> None:
+    one, other = slurm_world.submit(on="n1"), slurm_world.submit(hold=True)
+    slurm_world.submit(on="n2")
+    slurm_world.running(one)
+    every = slurm_world.port.jobs()
+
+    assert slurm_world.port.jobs([one]) == {one: every[one]}
+    assert slurm_world.port.jobs([other, one, one]) == {one: every[one], other: every[other]}
+
+
+def test_a_job_that_slurm_does_not_hold_is_left_out(slurm_world: SlurmWorld) -> None:
+    job = slurm_world.running(slurm_world.submit()).id
+
+    assert set(slurm_world.port.jobs([job, GONE])) == {job}
+    assert slurm_world.port.jobs([GONE]) == {}
+
+
+@pytest.mark.parametrize("name", ["x JobState=FAILED", "a\nJobId=77 JobState=FAILED", "\x1f\x01|;'\"\\", "a\tb=c  "])
+def test_a_hostile_name_is_only_a_name(slurm_world: SlurmWorld, name: str) -> None:
+    job = slurm_world.running(slurm_world.submit(name=name, on="n1")).id
+
+    assert slurm_world.port.jobs([job]) == slurm_world.port.jobs([], on=[N1]) == {job: slurm_world.port.jobs()[job]}
+    assert slurm_world.port.jobs([job])[job].name == name
+
+
+def test_the_jobs_that_have_one_of_the_nodes_are_told_of_besides(slurm_world: SlurmWorld) -> None:
+    here, there = slurm_world.submit(on="n1"), slurm_world.submit(on="n2")
+    waiting, ended = slurm_world.submit(hold=True), slurm_world.submit(on="n3")
+    for job in (here, there, ended):
+        slurm_world.running(job)
+    slurm_world.finish(ended, 0)
+    slurm_world.wait("it ended", lambda: slurm_world.job(ended).is_over)
+
+    assert set(slurm_world.port.jobs([], on=[N1])) == {here}
+    assert set(slurm_world.port.jobs([waiting], on=[N2])) == {waiting, there}
+    assert set(slurm_world.port.jobs([ended], on=[N1, N2, N9])) == {here, there, ended}
+    assert slurm_world.port.jobs([], on=[N3]) == slurm_world.port.jobs([], on=[N9]) == {}
+
+
+def test_an_array_s_tasks_are_told_of_one_by_one(slurm_world: SlurmWorld) -> None:
+    tasks = slurm_world.submit_array(2)
+    every = slurm_world.port.jobs()
+
+    assert slurm_world.port.jobs([tasks[1]]) == {tasks[1]: every[tasks[1]]}
+    assert slurm_world.port.jobs([tasks[2]]) == {tasks[2]: every[tasks[2]]}
+    assert set(slurm_world.port.jobs(list(tasks.values()))) == set(tasks.values())
+
+
+def test_what_is_in_a_hidden_partition_is_told_of(slurm_world: SlurmWorld) -> None:
+    job = slurm_world.running(slurm_world.submit(on="n1")).id
+    if isinstance(slurm_world, RealWorld):  # the fake has no hidden ones
+        slurm_world.cluster.run("scontrol", "update", "partitionname=main", "hidden=yes")
+    nodes, jobs = slurm_world.port.nodes(), slurm_world.port.jobs()
+
+    assert set(nodes) == {N1, N2, N3}
+    assert slurm_world.port.nodes([N1]) == {N1: nodes[N1]}
+    assert slurm_world.port.jobs([job]) == slurm_world.port.jobs([], on=[N1]) == {job: jobs[job]}
+
+
+def test_no_answer_is_not_an_answer_without_records(slurm_world: SlurmWorld) -> None:
+    slurm_world.break_off()
+    try:
+        with pytest.raises(Retryable):
+            slurm_world.port.jobs([GONE])
+        with pytest.raises(Retryable):
+            slurm_world.port.jobs([], on=[N1])
+        with pytest.raises(Retryable):
+            slurm_world.port.nodes([N1])
+    finally:
+        slurm_world.mend()
