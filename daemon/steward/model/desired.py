@@ -8,6 +8,7 @@ from types import MappingProxyType
 from steward.model.deep import DeepKind
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
+from steward.model.quota_policy import QuotaPolicy
 from steward.model.resume_mode import SiteDefault
 
 FINAL_CODE = 93
@@ -284,6 +285,7 @@ class Desired:
     capacity: CapacityPolicy = field(default_factory=CapacityPolicy)
     deep: DeepPolicy = field(default_factory=DeepPolicy)
     health: HealthPolicy = field(default_factory=HealthPolicy)
+    quota: QuotaPolicy = field(default_factory=QuotaPolicy)
     slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """check id -> off | report | drain."""

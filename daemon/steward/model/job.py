@@ -79,6 +79,18 @@ class Job:
     expedited: bool = False
     """Submitted with `--requeue=expedite` (Slurm 25.11): Slurm starts it again before every other job, and keeps its
     nodes for it."""
+    requested: str = ""
+    """Resources as Slurm writes them (TRES): `cpu=48,mem=96G,node=1,billing=48,gres/gpu:l4=2`."""
+    allocated: str = ""
+    """The same of what a running job has."""
+    comment: str = ""
+    """Its user's own."""
+    most_nodes: int = 0
+    """It takes up to so many (`-N 1-4`); 0: as many as `node_count`."""
+    node_sizes: str = ""
+    """The only counts that it takes (`-N 1,2,4`), as Slurm writes them; empty: any of its range."""
+    waiting_tasks: int = 1
+    """How many tasks of an array its record stands for."""
 
     @property
     def is_part(self) -> bool:

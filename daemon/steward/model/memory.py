@@ -12,6 +12,7 @@ from steward.model.health import Incarnation
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.ledger import Run
 from steward.model.partition import Gate
+from steward.model.quota import ComputeQuota, QuotaJob, SchedulerConfig, Wrote
 from steward.model.remedy import Mishap, Remedy
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotRecord
@@ -105,6 +106,13 @@ class Memory:
     """Deep checks by id: open ones and those of late."""
     baselines: Mapping[str, Baseline] = field(default_factory=_none)
     """`<check>:<profile>` -> what is usual there."""
+    quotas: Mapping[str, ComputeQuota] = field(default_factory=_none)
+    """By id."""
+    scheduler: SchedulerConfig | None = None
+    """How teams share; None: the defaults."""
+    quota_jobs: Mapping[JobId, QuotaJob] = field(default_factory=_none)
+    quota_writes: Mapping[str, Wrote] = field(default_factory=_none)
+    """`<qos or account>/<field>` -> what we wrote there."""
     client_tokens: Mapping[str, ClientToken] = field(default_factory=_none)
     paused: bool = False
     next_case: int = 1

@@ -6,6 +6,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from steward.model.accounting import Accounting
 from steward.model.ask import Ask, OptedIn
 from steward.model.deep import DeepReport
 from steward.model.health import Finding, Incarnation
@@ -145,3 +146,5 @@ class Observed:
     """Outcome of the last try of an action that failed: key -> error text (launch refused, scontrol error)."""
     done: frozenset[str] = frozenset()
     """Keys of backups and restores whose last try ended well, within the same time as `failures`."""
+    accounting: Accounting | None = None
+    """Accounts, limits and QOS; None: nobody looked, as memory has no quota."""

@@ -24,6 +24,7 @@ from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.deep_runs import DeepRuns
 from steward.policy.overview import Overview
+from steward.policy.quota.book import QuotaBook
 from steward.policy.slot_of import slot_of
 from steward.policy.trust import hushed
 
@@ -45,30 +46,28 @@ class Draft:
         """What `reach` and `peers_of` found."""
         self.paused, self.looked, self.breakers_reset = memory.paused, memory.looked, memory.breakers_reset
         self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, dict(memory.trials), memory.next_case
-        self.cases = dict(memory.cases)
+        self.cases, self.groups = dict(memory.cases), dict(memory.groups)
         self.jobs, self.ledger = dict(memory.jobs), dict(memory.ledger)
         self.incidents, self.breakers = dict(memory.incidents), dict(memory.breakers)
         self.asked, self.noted = dict(memory.asked), dict(memory.noted)
         self.history, self.agents = dict(memory.history), dict(memory.agents)
         self.remedies, self.mishaps = dict(memory.remedies), dict(memory.mishaps)
         self.served, self.cluster = dict(memory.served), memory.cluster
-        self.groups = dict(memory.groups)
         self.records = dict(memory.slots)
         """The slots of API groups; `slots` are the nodes we may repair."""
         self.gates, self.operations = dict(memory.gates), dict(memory.operations)
-        self.client_tokens = dict(memory.client_tokens)
+        self.client_tokens, self.baselines = dict(memory.client_tokens), dict(memory.baselines)
+        self.quota = QuotaBook(memory)
         self.deeps = dict(memory.deeps)
         """Read only: `runs` changes them."""
         self.runs = DeepRuns(self.deeps)
-        self.baselines = dict(memory.baselines)
         self.launching = sum(1 for record in self.records.values() if record.step is SlotStep.LAUNCH)
         self._members: defaultdict[str, dict[NodeName, None]] | None = None
         self._sizes: Counter[str] | None = None
         self._slots: dict[NodeName, Slot] | None = None
         self._cases_of: defaultdict[NodeName, dict[CaseId, None]] | None = None
         self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
-        self._actions: list[Action] = []
-        self._events: list[Event] = []
+        self._actions, self._events = list[Action](), list[Event]()
         self._wake: float | None = None
         self._by_node: dict[NodeName, list[Instance]] | None = None
 
@@ -296,5 +295,6 @@ class Draft:
             client_tokens=MappingProxyType(self.client_tokens),
             deeps=MappingProxyType(self.deeps),
             baselines=MappingProxyType(self.baselines),
+            **self.quota.stored(),
         )
         return Plan(actions=stops_last(self._actions), memory=memory, events=tuple(self._events), wake_at=self._wake)

@@ -1,0 +1,99 @@
+"""What Slurm's accounting (slurmctld's copy of it: assoc_mgr) says of accounts, limits and QOS, as it was read.
+
+Names of resources are Slurm's (TRES): `cpu`, `mem` (MiB), `node`, `gres/gpu`, `gres/gpu:l4`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+Tres = Mapping[str, int]
+
+
+def _none() -> Mapping[str, int]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What this Slurm can do for quotas, by its version and its configuration."""
+
+    version: tuple[int, int] = (0, 0)
+    marks: bool = False
+    """`min_exempt_priority` is set (23.02+): a running job with a higher priority is never preempted."""
+    qos_lists: bool = False
+    """A job may have several QOS, tried in order (24.11+)."""
+    preempts: bool = False
+    """`PreemptType=preempt/qos` with REQUEUE, and the version reads Preempt lists as we need them: Slurm itself makes
+    room for an owner. Otherwise we signal, wait and requeue."""
+    exempt_priority: int = 0
+    """The value of `min_exempt_priority`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Qos:
+    """One QOS. `limits` are GrpTRES, without those that are not set; `used` is what counts against them now."""
+
+    name: str
+    description: str = ""
+    priority: int = 0
+    limits: Tres = field(default_factory=_none)
+    used: Tres = field(default_factory=_none)
+    preempts: frozenset[str] = frozenset()
+    """Names of the QOS whose jobs give way to its own (Preempt)."""
+    preempt_mode: str = ""
+    grace_s: int = 0
+    flags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Association:
+    """Of an account (`user` empty) or of a user in it, on this cluster. `limits` and `used` as in Qos."""
+
+    account: str
+    user: str = ""
+    parent: str = ""
+    partition: str = ""
+    limits: Tres = field(default_factory=_none)
+    used: Tres = field(default_factory=_none)
+    qos: frozenset[str] = frozenset()
+    """Which QOS its jobs may have."""
+    default_qos: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    name: str
+    description: str = ""
+    organization: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounting:
+    """The whole picture. None in its place (`Observed.accounting`): nobody looked, the site has no quota.
+
+    `at` is when slurmctld was asked (Unix s). `reachable`: slurmdbd answers, so that limits can be changed;
+    otherwise they stay as they are. `trouble` is why the picture cannot be used, empty when it can.
+    """
+
+    at: float = 0.0
+    cluster: str = ""
+    reachable: bool = True
+    trouble: str = ""
+    enforce: frozenset[str] = frozenset()
+    """Words of AccountingStorageEnforce, in lower case."""
+    tracked: frozenset[str] = frozenset()
+    """TRES that are counted (AccountingStorageTRES), Slurm's own four among them."""
+    can: Capabilities = Capabilities()
+    accounts: Mapping[str, Account] = field(default_factory=lambda: MappingProxyType({}))
+    associations: tuple[Association, ...] = ()
+    qos: Mapping[str, Qos] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def enforces_limits(self) -> bool:
+        """Slurm holds jobs to their QOS and to its limits."""
+        return {"limits", "qos"} <= self.enforce
+
+    def of_account(self, account: str) -> Association | None:
+        """The account's own association."""
+        return next((a for a in self.associations if a.account == account and not a.user and not a.partition), None)

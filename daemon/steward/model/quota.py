@@ -1,0 +1,198 @@
+"""Quotas of teams and how they share: as they are wanted through the API. Kept in memory, changed by orders only.
+
+A team is a Slurm account. What a quota is worth in numbers comes from machine types (`policy/quota/fill_in.py`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import NewType
+
+Resource = NewType("Resource", str)
+"""`TYPE/KIND`: what of which machine type, for example `ml.p5.48xlarge/gpu`. Kinds: `gpu` (whole accelerators), `cpu`
+(logical CPUs), `mem` (MiB), and a MIG profile as Slurm types it (`gpu:1g.10gb`)."""
+
+GPU, CPU, MEM = "gpu", "cpu", "mem"
+
+
+def resource(machine_type: str, kind: str) -> Resource:
+    return Resource(f"{machine_type}/{kind}")
+
+
+def machine_type_of(name: Resource) -> str:
+    return name.rpartition("/")[0]
+
+
+def kind_of(name: Resource) -> str:
+    return name.rpartition("/")[2]
+
+
+class QuotaStatus(Enum):
+    """The API's own words (SchedulerResourceStatus)."""
+
+    CREATING = "Creating"
+    CREATE_FAILED = "CreateFailed"
+    CREATE_ROLLBACK_FAILED = "CreateRollbackFailed"
+    CREATED = "Created"
+    UPDATING = "Updating"
+    UPDATE_FAILED = "UpdateFailed"
+    UPDATE_ROLLBACK_FAILED = "UpdateRollbackFailed"
+    UPDATED = "Updated"
+    DELETING = "Deleting"
+    DELETE_FAILED = "DeleteFailed"
+    DELETE_ROLLBACK_FAILED = "DeleteRollbackFailed"
+    DELETED = "Deleted"
+
+
+class Strategy(Enum):
+    """Whether a team's idle share is lent, and whether the team may borrow. DONT_LEND does neither."""
+
+    DONT_LEND = "DontLend"
+    LEND = "Lend"
+    LEND_AND_BORROW = "LendAndBorrow"
+
+    @property
+    def lends(self) -> bool:
+        return self is not Strategy.DONT_LEND
+
+    @property
+    def borrows(self) -> bool:
+        return self is Strategy.LEND_AND_BORROW
+
+
+class PreemptTeamTasks(Enum):
+    """Whether a team's job may push out jobs of its own team that have a lower priority class."""
+
+    LOWER_PRIORITY = "LowerPriority"
+    NEVER = "Never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Of one machine type, as it was asked for; None: not said, filled in. `partition` is (MIG profile as Slurm types
+    it, count)."""
+
+    machine_type: str
+    count: int | None = None
+    accelerators: int | None = None
+    vcpu: float | None = None
+    memory_gib: float | None = None
+    partition: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeQuota:
+    """What a team owns of the cluster and how it shares. `id` is the key in `Memory.quotas`.
+
+    `borrow_percent` is of the team's own quota, for each resource, rounded down; `borrow_absolute` takes its place for
+    the machine types that it names. A disabled quota limits nothing and owns nothing.
+    """
+
+    id: str
+    name: str
+    team: str
+    shares: tuple[Share, ...]
+    strategy: Strategy = Strategy.LEND_AND_BORROW
+    borrow_percent: int = 50
+    borrow_absolute: tuple[Share, ...] = ()
+    weight: int = 0
+    preempt: PreemptTeamTasks = PreemptTeamTasks.LOWER_PRIORITY
+    enabled: bool = True
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    version: int = 1
+    status: QuotaStatus = QuotaStatus.CREATING
+    failure: str = ""
+    """Why it is not in force (FailureReason)."""
+    created: float = 0.0
+    created_by: str = ""
+    modified: float = 0.0
+    modified_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityClass:
+    """A job is of a class when its QOS list or its `--comment` says so (docs/quotas.md); weight 0 (lowest) to 100."""
+
+    name: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerConfig:
+    """How teams share: one for the cluster. Without one the defaults of this class count."""
+
+    id: str = ""
+    name: str = ""
+    classes: tuple[PriorityClass, ...] = ()
+    fair_share: bool = True
+    """False: first come, first served among those who borrow."""
+    idle_sharing: bool = False
+    """What no team owns may be borrowed, too."""
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    version: int = 1
+    status: QuotaStatus = QuotaStatus.CREATING
+    failure: str = ""
+    created: float = 0.0
+    created_by: str = ""
+    modified: float = 0.0
+    modified_by: str = ""
+
+
+class Reclaimed(Enum):
+    """Why a job had to give way, in the words of the event and of `explain`."""
+
+    RECLAIM = "reclaim"
+    """Its team had borrowed, and the owner wants it back."""
+    IN_TEAM = "in_team"
+    """A job of its own team has a higher priority class."""
+    PRIORITY = "priority"
+    """It was borrowed, and a job of another team that may borrow has a higher priority class."""
+    REBALANCE = "rebalance"
+    """Its team had borrowed more than its fair share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eviction:
+    """One run of a job that gave way. `restart` is that run's restart count; `by_job` 0: not one job's doing.
+
+    `done`: the run is over. `text` is the one sentence for its owner.
+    """
+
+    at: float
+    restart: int
+    cause: Reclaimed
+    by_team: str
+    by_job: int
+    text: str
+    due: float = 0.0
+    """When its grace ends (Unix s)."""
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaJob:
+    """What the quota book remembers of a job: nothing that Slurm knows. `told` is the line that its user reads."""
+
+    team: str
+    evictions: tuple[Eviction, ...] = ()
+    """Oldest first, the last ones."""
+    count: int = 0
+    """All of them: what an eviction costs doubles the time until the next one."""
+    marked: int | None = None
+    """The priority that we gave the running job so that Slurm's preemption spares it, and that must go again."""
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrote:
+    """What we wrote last into a field of Slurm's accounting, and what stood there before: any other value there is a
+    person's, who is obeyed and told of. `since` (Unix s): such a value was seen."""
+
+    value: str
+    before: str = ""
+    at: float = 0.0
+    foreign: str | None = None
+    since: float | None = None
