@@ -1,5 +1,6 @@
 """What only the local bed promises: processes of this machine that leave nothing behind."""
 
+import getpass
 import os
 import signal
 import tempfile
@@ -12,9 +13,10 @@ import pytest
 from steward.adapters import proc
 from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
-from steward.testbed.bed import Backend, Bed, BedError, BedSpec
+from steward.testbed.bed import Bed, BedError, BedSpec
 from steward.testbed.beds import make
 from steward.testbed.faults import FaultKind, fault
+from steward.testbed.wait import wait_until
 
 MakeBed = Callable[..., Bed]
 
@@ -24,9 +26,9 @@ def up() -> Iterator[MakeBed]:
     """Brings up plain local beds of two nodes, each taken down at the end."""
     with ExitStack() as at_end:
 
-        def bring_up(slurm: str = "", spares: int = 0) -> Bed:
+        def bring_up(slurm: str = "", spares: int = 0, accounting: bool = False) -> Bed:
             place = Path(tempfile.mkdtemp(prefix="steward-e2e-", dir="/tmp"))
-            spec = BedSpec(dir=place, backend=Backend.LOCAL, nodes=2, spares=spares, slurm=slurm, steward=False)
+            spec = BedSpec(dir=place, nodes=2, spares=spares, slurm=slurm, steward=False, accounting=accounting)
             bed = make(spec)
             at_end.callback(bed.down)
             bed.up(print)
@@ -65,6 +67,24 @@ def test_down_finds_daemons_whose_machine_lost_its_first_process(up: MakeBed) ->
     proc.send(machine.init, signal.SIGKILL)
     bed.down()
     assert users_of(bed.spec.dir) == []
+
+
+def test_a_bed_with_accounting_enforces_limits_and_goes_away_whole(up: MakeBed) -> None:
+    bed = up(accounting=True)
+    assert set(bed.status().services) == {"munged", "mariadbd", "slurmdbd", "slurmctld"}
+    bed.run(["sacctmgr", "-i", "add", "qos", "none", "GrpTRES=gres/gpu=0"])
+    bed.run(["sacctmgr", "-i", "modify", "user", getpass.getuser(), "set", "qos+=none"])
+    held = bed.run(["sbatch", "--parsable", "--qos=none", "--gres=gpu:1", "--wrap", "sleep 1000"]).text.strip()
+    free = bed.run(["sbatch", "--parsable", "--gres=gpu:1", "--wrap", "sleep 1000"]).text.strip()
+    wait_until("one job runs", lambda: reason(bed, free) == "None", 30)
+    wait_until("one job waits for its limit", lambda: reason(bed, held) == "QOSGrpGRES", 30)
+    bed.down()
+    assert users_of(bed.spec.dir) == []
+    assert not bed.spec.dir.exists()
+
+
+def reason(bed: Bed, job: str) -> str:
+    return bed.run(["squeue", "-h", "-j", job, "-o", "%r"]).text.strip()
 
 
 def test_two_beds_side_by_side_do_not_see_each_other(up: MakeBed) -> None:

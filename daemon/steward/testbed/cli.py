@@ -62,6 +62,10 @@ def testbed() -> None:
 @click.option("--fixed", is_flag=True, help="Machines are fixed, the spares stand in (provider static, local backend).")
 @click.option("--groups", is_flag=True, help="Nodes come with groups made through the API: n1..nN for `workers`.")
 @click.option("--gpus", type=click.IntRange(0, 8), default=0, show_default=True, help="Pretended NVIDIA GPUs per node.")
+@click.option("--accounting", is_flag=True, help="Accounts, QOS and limits: slurmdbd, and Slurm enforces them.")
+@click.option(
+    "--hardware", default="", metavar="WORDS", help="What a node has, as in slurm.conf: 'CPUs=48 Gres=gpu:l4:4'."
+)
 @click.option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Further settings, values as JSON.")
 @click.option("--dir", "directory", type=_PLACE, help="Default: a new one.")
 @_one_line_errors
@@ -75,6 +79,8 @@ def up(
     fixed: bool,
     groups: bool,
     gpus: int,
+    accounting: bool,
+    hardware: str,
     settings: tuple[str, ...],
     directory: Path | None,
 ) -> None:
@@ -91,6 +97,8 @@ def up(
         fixed=fixed,
         groups=groups,
         gpus=gpus,
+        accounting=accounting,
+        hardware=hardware,
         settings=over,
     )
     bed = beds.make(spec)

@@ -11,7 +11,7 @@ from steward.adapters.providers.docker import DockerProvider, instance_id
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.ports import PortError
-from steward.testbed import docker_setup
+from steward.testbed import accounting, docker_setup
 from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say
 from steward.testbed.docker_engine import engine, remove_all
 from steward.testbed.docker_faults import DockerFaults
@@ -26,6 +26,7 @@ _TIMED_OUT = 124
 _GRACE_S = 10.0
 _AT_ONCE = 4
 _CLEAN_S = 60.0
+_USERS = ("root", "alice", "bob")
 
 
 class DockerBed:
@@ -60,6 +61,8 @@ class DockerBed:
                 plan = docker_setup.prepare(client, self._layout, self._given, say)
                 say(f"Slurm {plan.slurm} in {self._layout.root}")
                 docker_setup.start_head(client, self._layout, plan)
+            if plan.spec.accounting:
+                accounting.let_in(self, _USERS)
             if not plan.spec.groups:
                 self._launch_nodes(plan)
                 say(f"{len(self._names)} nodes started")

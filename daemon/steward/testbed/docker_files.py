@@ -7,16 +7,16 @@ head runs this module once, with the plan in its environment.
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
 from steward.adapters.process import run
-from steward.testbed import fake_gpus, slurm_versions
+from steward.testbed import accounting, fake_gpus, slurm_versions
 from steward.testbed.bed import Backend, BedSpec
 from steward.testbed.layout import PARTITIONS
-from steward.testbed.slurm_conf import GPUS, NO_PARTITIONS, for_groups, memory_mb
+from steward.testbed.slurm_conf import CPUS, NO_PARTITIONS, for_groups, gres_conf, hardware, memory_mb
 from steward.testbed.steward_toml import FOR_GROUPS, FOR_TESTS, groups, merge, render
 
 MOUNT = Path("/bed")
@@ -28,7 +28,6 @@ _WRITTEN = "written"
 """Below the mount: what the head writes for Slurm."""
 _HEAD_HOST = 2
 _FIRST_NODE_HOST = 11
-_CPUS = 8
 _CGROUP1 = Path("/run/cgroup1")
 
 
@@ -83,7 +82,7 @@ def write_files(plan: Plan, root: Path) -> None:
         (root / _WRITTEN).chmod(0o777)  # SlurmUser, of whom the host knows nothing, replaces the file
         (root / _WRITTEN / PARTITIONS).write_text(NO_PARTITIONS)
     (etc / "node-has").write_text(f"{_has(plan)}\n")
-    (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File=/dev/bed-gpu[0-{GPUS - 1}]\n")
+    (etc / "gres.conf").write_text(gres_conf(plan.spec, "/dev/bed-gpu"))
     (etc / "cgroup.conf").write_text(_cgroup_conf(plan))
     shim = "optional /opt/steward/lib/steward.so socket=/run/steward/agent.sock\n"
     (etc / "plugstack.conf").write_text(shim if plan.spec.steward else "")
@@ -107,7 +106,7 @@ def _slurm_conf(plan: Plan) -> str:
     if plan.spec.groups:
         return "\n".join([*_controller(plan), *for_groups(f"{MOUNT}/{_WRITTEN}/{PARTITIONS}"), ""])
     spares = ",".join(plan.spec.spare_names)
-    options = f"MaxTime=INFINITE State=UP DefMemPerCPU={memory_mb() // _CPUS // 4}"
+    options = f"MaxTime=INFINITE State=UP DefMemPerCPU={memory_mb() // CPUS // 4}"
     lines = [
         *_controller(plan),
         *(_node(plan, name, address) for name, address in plan.hosts.items() if name != "head"),
@@ -123,8 +122,15 @@ def _controller(plan: Plan) -> list[str]:
         f"SlurmctldHost=head({plan.hosts['head']})",
         plan.spec.slurm_conf,
         *(_CONTAIN if plan.spec.contain else _FREE),
-        *(_ACCOUNTING if plan.accounting else ("JobAcctGatherType=jobacct_gather/none",)),
+        *_accounting(plan),
     ]
+
+
+def _accounting(plan: Plan) -> Iterable[str]:
+    if not plan.accounting:
+        return ["AccountingStorageTRES=gres/gpu", "JobAcctGatherType=jobacct_gather/none"]
+    gather = "JobAcctGatherType=jobacct_gather/linux"
+    return [*accounting.slurm_conf(plan.spec, host="head"), gather] if plan.spec.accounting else _ACCOUNTING
 
 
 def _node(plan: Plan, name: str, address: str) -> str:
@@ -134,8 +140,7 @@ def _node(plan: Plan, name: str, address: str) -> str:
 def _has(plan: Plan) -> str:
     """What a node has, for slurm.conf and for one that registers by itself."""
     # A node that is to bind tasks to cores must have those that are there.
-    cpus = os.cpu_count() if plan.spec.contain else _CPUS
-    return f"CPUs={cpus} RealMemory={memory_mb()} Gres=gpu:{GPUS}"
+    return hardware(plan.spec, cpus=(os.cpu_count() or CPUS) if plan.spec.contain else CPUS)
 
 
 def _cgroup_conf(plan: Plan) -> str:
@@ -215,7 +220,6 @@ _CONTROLLER = (
     "SelectType=select/cons_tres",
     "SelectTypeParameters=CR_Core_Memory",
     "GresTypes=gpu",
-    "AccountingStorageTRES=gres/gpu",
     "ReturnToService=2",
     "MpiDefault=none",
     "MailProg=/bin/true",
@@ -225,6 +229,7 @@ _CONTROLLER = (
 _FREE = ("ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none")
 _CONTAIN = ("ProctrackType=proctrack/cgroup", "TaskPlugin=task/cgroup,task/affinity", "PrologFlags=Alloc,Contain")
 _ACCOUNTING = (
+    "AccountingStorageTRES=gres/gpu",
     "AccountingStorageType=accounting_storage/slurmdbd",
     "AccountingStorageHost=head",
     "JobAcctGatherType=jobacct_gather/linux",

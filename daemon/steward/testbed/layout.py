@@ -47,6 +47,15 @@ class Layout(BedPaths):
         return self.root / "run" / "munge.sock"
 
     @property
+    def database(self) -> Path:
+        """Of slurmdbd; absent in a bed without accounting."""
+        return self.root / "private" / "database"
+
+    @property
+    def database_socket(self) -> Path:
+        return self.root / "private" / "database.sock"
+
+    @property
     def agent_socket(self) -> Path:
         return self.root / "run" / "agent-%n.sock"
 

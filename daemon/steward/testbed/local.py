@@ -1,5 +1,6 @@
 """The local bed: real slurmctld, slurmds and munged as processes of this machine, below one directory."""
 
+import getpass
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,11 +9,11 @@ from steward.adapters.process import Completed, Failed, run
 from steward.adapters.providers.local import LocalProvider
 from steward.model.instance import Slot
 from steward.ports import PortError
-from steward.testbed import local_setup, strays
+from steward.testbed import accounting, local_setup, strays
 from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say
 from steward.testbed.faults import SHAPES, Fault
 from steward.testbed.layout import Layout
-from steward.testbed.local_controller import SERVICES, Controller
+from steward.testbed.local_controller import Controller, services_of
 from steward.testbed.local_faults import LocalFaults
 from steward.testbed.local_setup import Manifest, slurm_env, steward_env
 from steward.testbed.local_symptoms import faults_in_force, names_of, power
@@ -71,13 +72,12 @@ class LocalBed:
 
     def status(self) -> BedStatus:
         manifest = self._manifest
-        services = [name for name in SERVICES if manifest.spec.steward or name != "stewardd"]
         return BedStatus(
             dir=self._layout.root,
             backend=manifest.spec.backend,
             slurm=manifest.slurm,
             nodes=self._nodes(manifest),
-            services={name: self._controller.running(name) is not None for name in services},
+            services={name: self._controller.running(name) is not None for name in services_of(manifest.spec)},
             faults=tuple(str(fault) for fault in self._in_force()),
             env=self.env,
         )
@@ -115,12 +115,16 @@ class LocalBed:
         spec = manifest.spec
         # The head first: an agent that finds it at once need not try again.
         self._controller.start_munged()
+        if spec.accounting:
+            self._controller.start_accounting((LOOPBACK, manifest.slurmdbd))
         services = {"slurmctld": (LOOPBACK, manifest.slurmctld)}
         self._controller.start(services | ({"stewardd": (LOOPBACK, manifest.http)} if spec.steward else {}))
         for group, names in (("main", spec.node_names), ("spare", spec.spare_names)):
             for name in () if spec.groups else names:
                 self._provider.launch(Slot(node=name, group=group), f"bed-{name}")
         say("controller and nodes are started")
+        if spec.accounting:
+            accounting.let_in(self, [getpass.getuser()])
         await_ready(self)
         say("every node is idle" + (", every agent connected" if spec.steward else ""))
 

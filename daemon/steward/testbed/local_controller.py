@@ -12,14 +12,24 @@ from steward.adapters import proc
 from steward.adapters.proc import Process
 from steward.adapters.providers import local_machine
 from steward.adapters.providers.local_machine import Machine, Program, own_environment
-from steward.testbed.bed import BedError
+from steward.testbed import accounting
+from steward.testbed.accounting import DATABASE, SLURMDBD
+from steward.testbed.bed import BedError, BedSpec
 from steward.testbed.layout import Layout
 from steward.testbed.local_setup import find_program, slurm_env
 from steward.testbed.wait import NotInTime, wait_until
 
 _READY_S = 10.0
 Address = tuple[str, int]
-SERVICES = ("munged", "slurmctld", "stewardd")
+SERVICES = ("munged", DATABASE, SLURMDBD, "slurmctld", "stewardd")
+
+_OWN_LOG = ("slurmctld", SLURMDBD)
+
+
+def services_of(spec: BedSpec) -> list[str]:
+    """Those of SERVICES that such a bed has."""
+    absent = {*(() if spec.steward else ("stewardd",)), *(() if spec.accounting else (DATABASE, SLURMDBD))}
+    return [name for name in SERVICES if name not in absent]
 
 
 class Controller:
@@ -42,6 +52,16 @@ class Controller:
         options = [f"--{name}={value}" for name, value in flags.items()]
         self._start("munged", [find_program("munged"), "--foreground", "--force", *options], {})
         self._await("munged", f"answers on {layout.munge_socket}", lambda: _accepts_unix(layout.munge_socket))
+
+    def start_accounting(self, where: Address) -> None:
+        """The database and slurmdbd, which is to listen at `where`; returns when it does."""
+        layout, mariadbd = self._layout, find_program(DATABASE)
+        accounting.install_database(mariadbd, layout)
+        self._start(DATABASE, accounting.database_argv(mariadbd, layout), {})
+        self._await(DATABASE, f"answers on {layout.database_socket}", lambda: _accepts_unix(layout.database_socket))
+        env = {**slurm_env(layout), "MYSQL_UNIX_PORT": str(layout.database_socket)}
+        self._start(SLURMDBD, [find_program(SLURMDBD), "-D"], env)
+        self._await(SLURMDBD, f"listens on {where[0]}:{where[1]}", partial(_accepts, where))
 
     def start(self, services: Mapping[str, Address]) -> None:
         """Start slurmctld and stewardd, those of them that are named; returns when each listens on its address."""
@@ -116,7 +136,7 @@ class Controller:
             name=name,
             argv=tuple(argv),
             env=own_environment(env),
-            log=self._layout.output(name) if name == "slurmctld" else self._layout.log(name),
+            log=self._layout.output(name) if name in _OWN_LOG else self._layout.log(name),
         )
         # Machines that stewardd launches are no part of it: they must outlive it.
         local_machine.power_on(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from steward.adapters.process import run
-from steward.testbed import fake_gpus, slurm_versions
+from steward.testbed import accounting, fake_gpus, slurm_versions
 from steward.testbed.bed import Backend, BedError, BedSpec
 from steward.testbed.free_ports import free_ports
 from steward.testbed.layout import LONGEST_DIR, Layout
@@ -21,18 +21,20 @@ from steward.testbed.slurm_versions import SlurmVersion
 from steward.testbed.steward_toml import local_toml
 
 _SBIN = "/usr/sbin:/sbin:/usr/local/sbin"
-_PACKAGES = "on Debian: apt-get install slurm-wlm munge"
+_PACKAGES = "on Debian: apt-get install slurm-wlm munge, and slurmdbd mariadb-server-core for --accounting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a later command must know of a bed; lies in its directory from the start. The last three are ports."""
+    """What a later command must know of a bed; lies in its directory from the start. The last four are ports; that
+    of slurmdbd is 0 without accounting."""
 
     spec: BedSpec
     slurm: str
     slurmctld: int
     listen: int
     http: int
+    slurmdbd: int = 0
 
     def save(self, layout: Layout) -> None:
         entry = asdict(self)
@@ -54,8 +56,15 @@ def prepare(layout: Layout, spec: BedSpec) -> Manifest:
     if not str(version).startswith(spec.slurm):
         raise BedError(f"Slurm {spec.slurm} was asked for, this machine has {version}; use --backend docker for others")
     nodes = [*spec.node_names, *spec.spare_names]
-    controller, listen, http, *node_ports = free_ports(3 + len(nodes))
-    manifest = Manifest(spec=spec, slurm=str(version), slurmctld=controller, listen=listen, http=http)
+    controller, listen, http, slurmdbd, *node_ports = free_ports(4 + len(nodes))
+    manifest = Manifest(
+        spec=spec,
+        slurm=str(version),
+        slurmctld=controller,
+        listen=listen,
+        http=http,
+        slurmdbd=slurmdbd if spec.accounting else 0,
+    )
     layout.root.mkdir(parents=True, exist_ok=True)
     layout.root.chmod(0o755)
     manifest.save(layout)
@@ -65,10 +74,13 @@ def prepare(layout: Layout, spec: BedSpec) -> Manifest:
         spec=spec,
         version=version,
         controller_port=controller,
+        slurmdbd_port=manifest.slurmdbd,
         node_ports=tuple(node_ports),
         shim=shim,
     )
     write_slurm_conf(layout, plan)
+    if spec.accounting:
+        accounting.write_slurmdbd_conf(layout, slurmdbd)
     if spec.gpus:
         fake_gpus.lay_out(layout.gpus, spec.gpus)
     layout.steward_toml.write_text(local_toml(layout, spec, listen=listen, http=http))

@@ -2,10 +2,12 @@
 
 import getpass
 import os
+import re
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from steward.testbed import accounting
 from steward.testbed.bed import BedError, BedSpec
 from steward.testbed.layout import PARTITIONS, Layout
 from steward.testbed.slurm_versions import SlurmVersion, cgroup_conf
@@ -13,8 +15,9 @@ from steward.testbed.slurm_versions import SlurmVersion, cgroup_conf
 GPUS = 8
 LOOPBACK = "127.0.0.1"
 NO_PARTITIONS = "# Written by Steward; no partition yet.\n"
-_CPUS = 8
+CPUS = 8
 _MEMORY_MB = 4096
+_GPUS = re.compile(r"\bGres=gpu:(?:(?P<kind>[A-Za-z0-9_.-]+):)?(?P<count>[1-8])\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,7 @@ class SlurmPlan:
     spec: BedSpec
     version: SlurmVersion
     controller_port: int
+    slurmdbd_port: int
     node_ports: tuple[int, ...]
     shim: Path | None
 
@@ -34,7 +38,7 @@ def write_slurm_conf(layout: Layout, plan: SlurmPlan) -> None:
     if plan.spec.groups:
         layout.partitions.write_text(NO_PARTITIONS)
     (etc / "cgroup.conf").write_text(cgroup_conf(plan.version))
-    (etc / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File={layout.gpu_devices}/gpu[0-{GPUS - 1}]\n")
+    (etc / "gres.conf").write_text(gres_conf(plan.spec, f"{layout.gpu_devices}/gpu"))
     shim = "" if plan.shim is None else f"optional {plan.shim} socket={layout.agent_socket}\n"
     (etc / "plugstack.conf").write_text(shim)
     _make_gpus(layout)
@@ -51,6 +55,7 @@ def _slurm_conf(layout: Layout, plan: SlurmPlan) -> str:
     return "\n".join(
         [
             *_controller(layout, plan),
+            *accounting.slurm_conf(spec, host=LOOPBACK, port=plan.slurmdbd_port, munge_socket=layout.munge_socket),
             spec.slurm_conf,
             *_nodes(plan),
             *(for_groups(PARTITIONS) if spec.groups else _partitions(spec)),
@@ -112,14 +117,13 @@ def _nodes(plan: SlurmPlan) -> list[str]:
     host = socket.gethostname()
     names = [*plan.spec.node_names, *plan.spec.spare_names]
     return [
-        f"NodeName={name} NodeHostname={host} NodeAddr={LOOPBACK} Port={port}"
-        f" CPUs={_CPUS} RealMemory={memory_mb()} Gres=gpu:{GPUS} State=UNKNOWN"
+        f"NodeName={name} NodeHostname={host} NodeAddr={LOOPBACK} Port={port} {hardware(plan.spec)} State=UNKNOWN"
         for name, port in zip(names, plan.node_ports, strict=True)
     ]
 
 
 def _partitions(spec: BedSpec) -> list[str]:
-    options = f"MaxTime=INFINITE State=UP DefMemPerCPU={memory_mb() // _CPUS // 4}"
+    options = f"MaxTime=INFINITE State=UP DefMemPerCPU={memory_mb() // CPUS // 4}"
     main = (*spec.node_names, *spec.spare_names) if spec.fixed else spec.node_names
     lines = [f"PartitionName=main Nodes={','.join(main)} Default=YES {options}"]
     if spec.spare_names and not spec.fixed:
@@ -130,6 +134,20 @@ def _partitions(spec: BedSpec) -> list[str]:
 def for_groups(include: str) -> list[str]:
     """Nodes may register that are not named here; every partition but an empty one is Steward's to write."""
     return ["MaxNodeCount=64", "TreeWidth=65533", "PartitionName=main Default=YES State=UP", f"include {include}"]
+
+
+def hardware(spec: BedSpec, cpus: int = CPUS) -> str:
+    """What a node has, for slurm.conf and for one that registers by itself."""
+    return spec.hardware or f"CPUs={cpus} RealMemory={memory_mb()} Gres=gpu:{GPUS}"
+
+
+def gres_conf(spec: BedSpec, device: str) -> str:
+    """The GPUs of a node; their device files are `device` with a number."""
+    found = _GPUS.search(hardware(spec))
+    if found is None:
+        return "AutoDetect=off\n"
+    kind = f" Type={found['kind']}" if found["kind"] else ""
+    return f"AutoDetect=off\nName=gpu{kind} File={device}[0-{int(found['count']) - 1}]\n"
 
 
 def memory_mb() -> int:

@@ -10,7 +10,7 @@ from steward.adapters import proc
 from steward.adapters.proc import Process
 from steward.ports import Retryable
 
-_DAEMONS = ("slurmd", "slurmstepd", "slurmctld", "munged")
+_DAEMONS = ("slurmd", "slurmstepd", "slurmctld", "munged", "mariadbd")
 _GONE_S = 5.0
 
 

@@ -84,6 +84,14 @@ def test_with_contain_slurm_finds_the_hosts_controllers_where_bed_init_put_them(
     assert "CgroupMountpoint" not in text(tmp_path, replace(made, cgroup1=False), "cgroup.conf")
 
 
+def test_limits_are_in_force_only_where_they_were_asked_for(tmp_path: Path) -> None:
+    made = plan(tmp_path)
+    assert "AccountingStorageEnforce" not in text(tmp_path, made, "slurm.conf")
+    conf = text(tmp_path, replace(made, spec=replace(made.spec, accounting=True)), "slurm.conf")
+    assert "AccountingStorageEnforce=associations,limits,qos\n" in conf
+    assert conf.count("AccountingStorageTRES=") == conf.count("AccountingStorageHost=head\n") == 1
+
+
 def test_the_cluster_key_is_for_root_alone(tmp_path: Path) -> None:
     write_files(plan(tmp_path), tmp_path)
     assert (tmp_path / "etc" / "munge.key").stat().st_mode & 0o777 == 0o400
