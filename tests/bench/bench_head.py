@@ -23,10 +23,11 @@ from steward.api.source import Source
 from steward.model.desired import Desired
 from steward.model.settings.parse import parse
 from steward.policy.plan import plan
-from steward.workflows.apply import Applier, Ports
+from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Cycle, Parts, Sweeps
+from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.snapshot import Snapshot

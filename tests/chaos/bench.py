@@ -18,10 +18,11 @@ from steward.model.partition import Partition
 from steward.model.plan import Plan
 from steward.policy.plan import plan
 from steward.ports import Retryable, StorePort
-from steward.workflows.apply import Applier, Ports
+from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
 from steward.workflows.commands import Command, Commands
 from steward.workflows.cycle import Cycle, Parts, Planner, Sweeps
+from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from tests.chaos.disk import Disk

@@ -37,10 +37,11 @@ from steward.model.settings import Settings
 from steward.policy.plan import plan
 from steward.policy.resume_facts import resume_facts
 from steward.ports import Notifier, ProviderPort, StorePort
-from steward.workflows.apply import Applier, Ports
+from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Cycle, Parts, Sweeps
+from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer, Patience

@@ -9,7 +9,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import assert_never
 
@@ -25,8 +24,6 @@ from steward.model.action import (
     DrainNode,
     ExtendLimit,
     ForgetNode,
-    FreeNodes,
-    KeepNodes,
     LaunchInstance,
     LetGo,
     LookAtAlarms,
@@ -34,16 +31,13 @@ from steward.model.action import (
     NudgeJob,
     ProbeNode,
     RebootInstance,
-    ReleaseNodes,
     RequeueJob,
-    ReserveNodes,
     ReturnNode,
     SetFeature,
     SetGate,
     SetNice,
     SetUpNode,
     SignalJob,
-    SubmitDeep,
     TerminateInstance,
     WritePartitions,
 )
@@ -51,21 +45,12 @@ from steward.model.ask import Answer
 from steward.model.ids import Key
 from steward.model.observed import Observed
 from steward.model.outcome import ERROR, REFUSED, RETRY, STALE, recorded
-from steward.ports import (
-    AgentPort,
-    Permanent,
-    PortError,
-    ProviderPort,
-    Retryable,
-    SitePort,
-    SlurmPort,
-    Stale,
-    WitnessPort,
-)
+from steward.ports import Permanent, PortError, ProviderPort, Retryable, Stale
 from steward.workflows.batch import Batch, batches, nodes_of
+from steward.workflows.effects import EffectAction, Ports, take_effect
 from steward.workflows.journal import Journal
 from steward.workflows.pool import Pool, Workers
-from steward.workflows.promises import DeepAction, JobAction, KeepAction, Promises, SlurmAction
+from steward.workflows.promises import AccountAction, JobAction, Promises, SlurmAction
 from steward.workflows.subject import kind_of
 
 log = logging.getLogger(__name__)
@@ -77,17 +62,6 @@ else waits for a comment or a limit."""
 _SLOW_AT_ONCE = 8
 _ONE_OF_THEM = (STALE, REFUSED)
 """Slurm took none of a batch because of one or some of it: they are found by halves."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """Where actions go. No provider: no group of the settings has one."""
-
-    slurm: SlurmPort
-    provider: ProviderPort | None
-    agents: AgentPort
-    witness: WitnessPort
-    site: SitePort
 
 
 class Applier:
@@ -167,9 +141,11 @@ class Applier:
                 finally:
                     self._changed()
 
-    def _do_in_slurm(self, first: SlurmAction, batch: Batch) -> None:
+    def _do_in_slurm(self, first: SlurmAction | EffectAction, batch: Batch) -> None:
         slurm = self._ports.slurm
         match first:
+            case _ if isinstance(first, EffectAction):
+                take_effect(self._ports, first)
             case DrainNode():
                 slurm.drain(nodes_of(batch), first.mark)
             case DownNode():
@@ -184,26 +160,8 @@ class Applier:
                 slurm.set_gate(first.partition, open=first.open)
             case WritePartitions():
                 slurm.write_partitions(first.text)
-            case ReserveNodes() | SubmitDeep() | ReleaseNodes() | KeepNodes() | FreeNodes():
-                self._do_in_reservation(first)
             case _:
                 self._do_to_job(first)
-
-    def _do_in_reservation(self, first: DeepAction | KeepAction) -> None:
-        slurm = self._ports.slurm
-        match first:
-            case KeepNodes():
-                slurm.keep_nodes(first.name, first.nodes, first.seconds)
-            case FreeNodes():
-                slurm.free_nodes(first.name)
-            case ReserveNodes():
-                slurm.reserve(first.name, first.nodes, first.seconds)
-            case SubmitDeep():
-                slurm.submit_deep(first.name, first.nodes, first.argv, seconds=first.seconds, output=first.output)
-            case ReleaseNodes():
-                slurm.release(first.name)
-            case _:
-                assert_never(first)
 
     def _do_to_job(self, first: JobAction) -> None:
         slurm = self._ports.slurm
@@ -291,7 +249,7 @@ class Applier:
         """What is written down of each: of a Slurm command with the word for its outcome."""
         for action in batch:
             self._journal.told(action, outcome, error)
-        return [(a, recorded(outcome, error) if isinstance(a, SlurmAction) else error) for a in batch]
+        return [(a, recorded(outcome, error) if isinstance(a, SlurmAction | AccountAction) else error) for a in batch]
 
 
 def _word(error: PortError) -> str:

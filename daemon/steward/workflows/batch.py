@@ -6,11 +6,13 @@ from steward.model.action import (
     Action,
     AllowRequeue,
     AnswerAsk,
+    CancelJob,
     CheckNow,
     CollectStacks,
     CommentJob,
     DownNode,
     DrainNode,
+    DropQos,
     ExtendLimit,
     ForgetNode,
     FreeNodes,
@@ -18,6 +20,8 @@ from steward.model.action import (
     LaunchInstance,
     LetGo,
     LookAtAlarms,
+    MarkJob,
+    MoveJob,
     NudgeJob,
     ReleaseNodes,
     RequeueJob,
@@ -26,6 +30,9 @@ from steward.model.action import (
     SetFeature,
     SetGate,
     SetNice,
+    SetNodeCount,
+    SetQos,
+    SetTeam,
     SignalJob,
     SubmitDeep,
     WritePartitions,
@@ -83,6 +90,8 @@ def _nodes(action: Action) -> frozenset[NodeName] | None:
         case RequeueJob() | NudgeJob() | AllowRequeue() | LetGo() | AnswerAsk() | SetGate() | WritePartitions():
             return None
         case ReleaseNodes() | FreeNodes() | SetNice() | ExtendLimit():
+            return None
+        case SetQos() | DropQos() | SetTeam() | MoveJob() | MarkJob() | SetNodeCount() | CancelJob():
             return None
         case SignalJob() | LookAtAlarms() | CommentJob() | CollectStacks():
             return frozenset()

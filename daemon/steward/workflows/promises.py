@@ -4,13 +4,17 @@ from steward.model.action import (
     Action,
     AllowRequeue,
     AnswerAsk,
+    CancelJob,
     CommentJob,
     DownNode,
     DrainNode,
+    DropQos,
     ExtendLimit,
     ForgetNode,
     FreeNodes,
     KeepNodes,
+    MarkJob,
+    MoveJob,
     NudgeJob,
     ReleaseNodes,
     RequeueJob,
@@ -19,6 +23,9 @@ from steward.model.action import (
     SetFeature,
     SetGate,
     SetNice,
+    SetNodeCount,
+    SetQos,
+    SetTeam,
     SignalJob,
     SubmitDeep,
     WritePartitions,
@@ -32,7 +39,9 @@ JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob | CommentJob | Exte
 KeepAction = KeepNodes | FreeNodes
 DeepAction = ReserveNodes | SubmitDeep | ReleaseNodes
 NodeAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetFeature
-SlurmAction = NodeAction | SetGate | WritePartitions | DeepAction | KeepAction | JobAction
+QueueAction = MoveJob | MarkJob | SetNodeCount | CancelJob
+AccountAction = SetQos | DropQos | SetTeam
+SlurmAction = NodeAction | SetGate | WritePartitions | DeepAction | KeepAction | JobAction | QueueAction
 _TOO_SLOW_S = 5.0
 
 
@@ -42,12 +51,14 @@ class Promises:
     def __init__(self) -> None:
         self._jobs: set[JobId] = set()
         self._nodes: set[NodeName] = set()
-        self._slurm_hangs = False
+        self._slurm_hangs = self._accounting_hangs = False
 
     def refusal(self, action: Action) -> str:
         """Why `action` must not be tried now; empty when it may."""
         if self._slurm_hangs and isinstance(action, SlurmAction):
             return "the Slurm command before it did not come back"
+        if self._accounting_hangs and isinstance(action, AccountAction):
+            return "the change of limits before it did not come back"
         if isinstance(action, AnswerAsk) and action.answer is not Answer.STOP and self._is_broken(action):
             return "what the answer promises could not be done"
         return ""
@@ -65,3 +76,5 @@ class Promises:
                 self._nodes.add(action.node)
             if isinstance(action, SlurmAction) and took_s > _TOO_SLOW_S:
                 self._slurm_hangs = True
+            if isinstance(action, AccountAction) and took_s > _TOO_SLOW_S:
+                self._accounting_hangs = True

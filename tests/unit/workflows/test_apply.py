@@ -30,7 +30,8 @@ from steward.model.observed import Observed, Witness
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.ports import Permanent, Retryable
-from steward.workflows.apply import Applier, Ports
+from steward.workflows.apply import Applier
+from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeProvider, FakeSite, FakeStore, FakeWitness

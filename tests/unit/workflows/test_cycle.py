@@ -16,10 +16,11 @@ from steward.model.memory import Breaker, Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.ports import Retryable
-from steward.workflows.apply import Applier, Ports
+from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands, Pause, ResumeActions
 from steward.workflows.cycle import Cycle, Parts, Sweeps, dry_run
+from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.snapshot import Snapshot

@@ -39,17 +39,28 @@ from steward.model.action.places import (
     SubmitDeep,
     WritePartitions,
 )
+from steward.model.action.quota import (
+    CancelJob,
+    DropQos,
+    MarkJob,
+    MoveJob,
+    SetNodeCount,
+    SetQos,
+    SetTeam,
+)
 
 __all__ = [
     "Action",
     "AllowRequeue",
     "AnswerAsk",
     "BackUpNode",
+    "CancelJob",
     "CheckNow",
     "CollectStacks",
     "CommentJob",
     "DownNode",
     "DrainNode",
+    "DropQos",
     "ExtendLimit",
     "ForgetNode",
     "FreeNodes",
@@ -57,7 +68,9 @@ __all__ = [
     "LaunchInstance",
     "LetGo",
     "LookAtAlarms",
+    "MarkJob",
     "MendNode",
+    "MoveJob",
     "NudgeJob",
     "ProbeNode",
     "RebootInstance",
@@ -68,6 +81,9 @@ __all__ = [
     "SetFeature",
     "SetGate",
     "SetNice",
+    "SetNodeCount",
+    "SetQos",
+    "SetTeam",
     "SetUpNode",
     "SignalJob",
     "SubmitDeep",
@@ -107,4 +123,11 @@ Action = (
     | ReserveNodes
     | SubmitDeep
     | ReleaseNodes
+    | SetQos
+    | DropQos
+    | SetTeam
+    | MoveJob
+    | MarkJob
+    | SetNodeCount
+    | CancelJob
 )

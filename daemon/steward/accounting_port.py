@@ -1,0 +1,39 @@
+"""The door to Slurm's accounting: accounts, QOS and limits, and what quotas have done to jobs.
+
+Errors are those of `steward.ports`. Only what carries our mark is changed: QOS named `stw-...`, the limits of accounts
+that a quota names, jobs of theirs. A person's own accounts, QOS and limits stay.
+"""
+
+from typing import Protocol
+
+from steward.model.accounting import Accounting
+from steward.model.action.quota import CancelJob, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+
+
+class AccountingPort(Protocol):
+    """Slurm's accounting as quotas need it. Reads are whole pictures; what a write changed is in the next one."""
+
+    def picture(self) -> Accounting:
+        """Everything, from slurmctld's own copy. Raises Retryable when it cannot be read. With `reachable` False
+        slurmdbd does not answer, and no limit can be changed."""
+
+    def set_qos(self, action: SetQos) -> None:
+        """Raises Permanent for a QOS that is not ours, Retryable while slurmdbd does not answer."""
+
+    def drop_qos(self, action: DropQos) -> None:
+        """Gone already is success. Raises Permanent for a QOS that is not ours, Stale while one is used."""
+
+    def set_team(self, action: SetTeam) -> None:
+        """Raises Stale when there is no such account, Permanent for the root account, Retryable as `set_qos`."""
+
+    def move_job(self, action: MoveJob) -> None:
+        """Raises Stale when the job does not wait, Permanent for a QOS that its user may not have."""
+
+    def mark_job(self, action: MarkJob) -> None:
+        """Raises Stale when the job is over or in another run."""
+
+    def set_node_count(self, action: SetNodeCount) -> None:
+        """Raises Stale when the job does not wait."""
+
+    def cancel_job(self, action: CancelJob) -> None:
+        """Raises Stale when the job is over or in another run."""
