@@ -39,8 +39,7 @@ from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import until
 
 WHY = Why(rule="test", text="a test wants it")
-N1, N2 = NodeName("n1"), NodeName("n2")
-J7 = JobId(7)
+N1, N2, J7 = NodeName("n1"), NodeName("n2"), JobId(7)
 
 
 def mark(case: str = "c1") -> Mark:

@@ -51,5 +51,5 @@ def test_where_slurm_has_no_accounting_a_limit_is_refused_in_words() -> None:
 
 def test_limits_and_moves_keep_their_order() -> None:
     move = MoveJob(key=Key("move:7"), why=WHY, job=JobId(7), qos=("stw-red-b",))
-    actions = [set_qos("stw-red-g"), move, set_qos("stw-red-b")]
+    actions: list[Action] = [set_qos("stw-red-g"), move, set_qos("stw-red-b")]
     assert batches(actions) == [(action,) for action in actions]
