@@ -1,0 +1,273 @@
+"""Who may run now, who takes something back from whom, and who has to wait for what. Pure: units in, rulings out."""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from steward.model.ids import JobId
+from steward.model.quota import PreemptTeamTasks, Reclaimed, Resource
+from steward.policy.quota import pick
+from steward.policy.quota.pick import Room
+from steward.policy.quota.requests import Amounts, Unit
+
+
+class Standing(Enum):
+    OWN = "own"
+    """Its team's quota covers it: it runs when nodes are free."""
+    BORROWED = "borrowed"
+    """It may run with what others lend."""
+    WAITS = "waits"
+    """For quota: of its team, or of those who lend."""
+    NEVER = "never"
+    """It asks for more than its team may ever have, or for nothing that the cluster has."""
+    BACKS_OFF = "backs off"
+    """It gave way before, and may borrow again only later."""
+    BEHIND = "behind"
+    """Its team's jobs start in order, and an earlier one waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """On one waiting unit. `amounts` is what one of it uses where it may run, `granted` how many of it may, `borrowed`
+    how many of these with what others lend. `nodes` is the node count that it may have (0: as it asked). `short` is
+    what it lacks, `until` when it may borrow again."""
+
+    unit: Unit
+    standing: Standing
+    amounts: Amounts = field(default_factory=dict)
+    granted: int = 0
+    borrowed: int = 0
+    nodes: int = 0
+    short: Mapping[Resource, int] = field(default_factory=dict)
+    until: float | None = None
+
+    @property
+    def may_run(self) -> bool:
+        return self.granted > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yielding:
+    """A running unit has to give way to a waiting one. `short` is what that one lacked; ranks are those of their teams
+    before it."""
+
+    unit: Unit
+    to: Unit
+    cause: Reclaimed
+    short: Mapping[Resource, int]
+    rank: tuple[float, float]
+    rank_to: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What of the site's wishes the order depends on. `not_before` is until when a job may not borrow again."""
+
+    fair_share: bool = True
+    in_team: Mapping[str, PreemptTeamTasks] = field(default_factory=dict)
+    strict: frozenset[str] = frozenset()
+    borrow_priority: int | None = None
+    rebalance_before: float | None = None
+    """Jobs that started before this may give way to a fairer share; None: none may now."""
+    not_before: Mapping[JobId, float] = field(default_factory=dict)
+
+
+class Decider:
+    """One turn. `rulings` has every waiting unit, `yielding` who gives way."""
+
+    def __init__(self, room: Room, rules: Rules) -> None:
+        self._room, self._ledger, self._rules = room, room.ledger, rules
+        self.rulings: dict[JobId, Ruling] = {}
+        self.yielding: list[Yielding] = []
+        self._blocked: set[tuple[str, int]] = set()
+        """(team, its request) that did not fit in this pass: there is only less later in it."""
+        self._in_vain: set[tuple[str, int, int]] = set()
+        self._sizes: dict[tuple[int, int, int], Amounts] = {}
+
+    def decide(self, waiting: Iterable[Unit]) -> None:
+        """Those that own quotas cover first, then those that borrow, then those that push out others."""
+        queue = sorted(waiting, key=_turn)
+        rest = [unit for unit in self._owners(queue) if not self._ruled_out(unit)]
+        self._borrowers(rest)
+        for unit in queue:
+            if self.rulings[unit.id].standing is Standing.WAITS:
+                self._push_out(unit)
+
+    def _ruled_out(self, unit: Unit) -> bool:
+        """It can never run; of sizes and machine types the smallest request counts."""
+        beyond = [self._ledger.over_limit(unit.team, each) for each in unit.options]
+        if all(beyond):
+            self._rule(unit, Standing.NEVER, short=beyond[0] if beyond else {})
+        return all(beyond)
+
+    def _owners(self, queue: Sequence[Unit]) -> list[Unit]:
+        """Those left over. Of a team whose jobs start in order, all behind the first that its quota does not cover."""
+        rest: list[Unit] = []
+        stopped: set[str] = set()
+        for unit in queue:
+            if unit.team in stopped or not self._give_own(unit):
+                rest.append(unit)
+                if unit.team in self._rules.strict:
+                    stopped.add(unit.team)
+        return rest
+
+    def _give_own(self, unit: Unit) -> bool:
+        """All of it, with what it takes to get it back from borrowers. False: something of it is left."""
+        ledger, granted = self._ledger, 0
+        for amounts in unit.options:
+            if (unit.team, id(amounts)) in self._blocked:
+                continue
+            size, asked = self._size(unit, amounts, lambda a: ledger.is_entitled(unit.team, a))
+            while granted < unit.count and ledger.is_entitled(unit.team, asked):
+                if not ledger.fits(unit.team, asked):
+                    self._reclaim(unit, asked)
+                ledger.take(unit.team, asked)
+                granted += 1
+            if granted:
+                self._rule(unit, Standing.OWN, amounts=asked, granted=granted, nodes=size)
+                return granted == unit.count
+            self._blocked.add((unit.team, id(amounts)))
+        return False
+
+    def _reclaim(self, unit: Unit, asked: Amounts) -> None:
+        """Where nobody can give way, nodes are lacking, not quota: it waits for them."""
+        short, ranks = self._ledger.shortage(unit.team, asked), self._ranks()
+        self._yield(pick.take_back(self._room, unit.team, asked) or (), unit, Reclaimed.RECLAIM, short, ranks)
+
+    def _borrowers(self, rest: Sequence[Unit]) -> None:
+        """Team by team in the order of shares, each with its next job."""
+        self._blocked.clear()
+        queues: defaultdict[str, list[Unit]] = defaultdict(list)
+        for unit in reversed(rest):
+            queues[unit.team].append(unit)
+        heap = [self._key(queue[-1]) for queue in queues.values()]
+        heapq.heapify(heap)
+        while heap:
+            team = heapq.heappop(heap)[-1]
+            queue = queues[team]
+            unit = queue.pop()
+            if not self._lend(unit) and team in self._rules.strict:
+                for behind in queue:
+                    self._rule(behind, Standing.BEHIND)
+                continue
+            if queue:
+                heapq.heappush(heap, self._key(queue[-1]))
+
+    def _key(self, unit: Unit) -> tuple[tuple[float, float], int, float, int, str]:
+        fair = self._rules.fair_share and unit.options
+        rank = self._ledger.rank(unit.team, unit.options[0]) if fair else (0.0, 0.0)
+        return rank, -unit.weight, unit.since, unit.id, unit.team
+
+    def _lend(self, unit: Unit) -> bool:
+        """As many of it as fit. True: all."""
+        ledger, before = self._ledger, self.rulings.get(unit.id)
+        if before is not None:  # tasks of an array that the quota does not cover go on as one machine type's
+            granted = self._grant(unit, before.amounts, unit.count - before.granted)
+            self.rulings[unit.id] = replace(before, granted=before.granted + granted, borrowed=granted)
+            return before.granted + granted == unit.count
+        until = self._rules.not_before.get(unit.id)
+        if until is not None:
+            self._rule(unit, Standing.BACKS_OFF, until=until)
+            return False
+        for amounts in unit.options:
+            if (unit.team, id(amounts)) in self._blocked:
+                continue
+            size, asked = self._size(unit, amounts, lambda a: ledger.fits(unit.team, a))
+            if granted := self._grant(unit, asked, unit.count):
+                self._rule(unit, Standing.BORROWED, amounts=asked, granted=granted, borrowed=granted, nodes=size)
+                return granted == unit.count
+            self._blocked.add((unit.team, id(amounts)))
+        self._rule(unit, Standing.WAITS, short=self._least_short(unit))
+        return False
+
+    def _grant(self, unit: Unit, asked: Amounts, most: int) -> int:
+        granted = 0
+        while granted < most and self._ledger.fits(unit.team, asked):
+            self._ledger.take(unit.team, asked)
+            granted += 1
+        return granted
+
+    def _size(self, unit: Unit, amounts: Amounts, suits: Callable[[Amounts], bool]) -> tuple[int, Amounts]:
+        """The largest node count of it that suits and fits, else the smallest; 0 where it takes just one."""
+        for size in reversed(unit.sizes):
+            asked = self._scaled(unit, amounts, size)
+            if suits(asked) and self._ledger.fits(unit.team, asked):
+                return size, asked
+        return (unit.sizes[0], amounts) if unit.sizes else (0, amounts)
+
+    def _scaled(self, unit: Unit, amounts: Amounts, size: int) -> Amounts:
+        key = id(amounts), unit.sizes[0], size
+        if key not in self._sizes:
+            self._sizes[key] = {name: amount * size // unit.sizes[0] for name, amount in amounts.items()}
+        return self._sizes[key]
+
+    def _least_short(self, unit: Unit) -> Mapping[Resource, int]:
+        """On the machine type where it lacks the fewest things."""
+        return min((self._ledger.shortage(unit.team, each) for each in unit.options), key=len, default={})
+
+    def _rule(self, unit: Unit, standing: Standing, **found: Any) -> None:
+        self.rulings[unit.id] = Ruling(unit=unit, standing=standing, **found)
+
+    def _push_out(self, unit: Unit) -> None:
+        """Jobs of lower classes, or of teams that borrowed more, where that is wanted."""
+        for amounts in unit.options:
+            key = unit.team, id(amounts), unit.weight
+            if key not in self._in_vain:
+                self._in_vain.add(key)
+                if any(self._pushed(unit, amounts, cause, found) for cause, found in self._ways(unit, amounts)):
+                    self._in_vain.discard(key)
+                    return
+
+    def _ways(self, unit: Unit, asked: Amounts) -> Iterator[tuple[Reclaimed, Callable[[], list[Unit] | None]]]:
+        room, rules = self._room, self._rules
+        in_team = rules.in_team.get(unit.team) is PreemptTeamTasks.LOWER_PRIORITY
+        if in_team and room.has_lower(unit.team, unit.weight):
+            yield Reclaimed.IN_TEAM, lambda: pick.make_way(room, unit.team, asked, unit.weight)
+        below = rules.borrow_priority
+        if below is not None:
+            yield Reclaimed.PRIORITY, lambda: pick.outrank(room, unit.team, asked, unit.weight, below)
+        started = rules.rebalance_before
+        if started is not None and not self.yielding:
+            yield Reclaimed.REBALANCE, lambda: pick.even_out(room, unit.team, asked, started)
+
+    def _pushed(self, unit: Unit, asked: Amounts, cause: Reclaimed, find: Callable[[], list[Unit] | None]) -> bool:
+        short, ranks = self._ledger.shortage(unit.team, asked), self._ranks()
+        found = find()
+        if not found:
+            return False
+        self._yield(found, unit, cause, short, ranks)
+        standing = Standing.OWN if self._ledger.is_entitled(unit.team, asked) else Standing.BORROWED
+        self._ledger.take(unit.team, asked)
+        self._rule(
+            unit,
+            standing,
+            amounts=asked,
+            granted=1,
+            borrowed=int(standing is Standing.BORROWED),
+            nodes=unit.sizes[0] if unit.sizes else 0,
+        )
+        return True
+
+    def _ranks(self) -> dict[str, tuple[float, float]]:
+        return {team: self._ledger.rank(team) for team in self._ledger.accounts}
+
+    def _yield(
+        self,
+        victims: Iterable[Unit],
+        to: Unit,
+        cause: Reclaimed,
+        short: Mapping[Resource, int],
+        ranks: Mapping[str, tuple[float, float]],
+    ) -> None:
+        self.yielding += [
+            Yielding(unit=each, to=to, cause=cause, short=short, rank=ranks[each.team], rank_to=ranks[to.team])
+            for each in victims
+        ]
+
+
+def _turn(unit: Unit) -> tuple[int, float, int]:
+    """The highest class first, then the oldest."""
+    return -unit.weight, unit.since, unit.id

@@ -1,0 +1,120 @@
+"""What a quota is worth in numbers: what was asked for, and what is filled in from the machine type.
+
+One rule: `Count` is all of so many machines. Otherwise the largest share of one machine that was asked for (of its
+accelerators, its CPUs or its memory) gives the CPUs and the memory that were not; accelerators are never filled in.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from types import MappingProxyType
+
+from steward.model.desired import MachineType
+from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, Share, resource
+
+_MIB_PER_GIB = 1024
+_SLICES = 7
+"""Compute slices of one accelerator: a MIG profile `2g.10gb` has two of them."""
+_PROFILE = re.compile(r"^(\d+)g\.\d+gb")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owned:
+    """Of one team. `nominal` is what it owns, `lends` how much of that others may use, `may_borrow` how much it may
+    have beyond. `counted` are the resources that limit it; the others are only shown."""
+
+    nominal: Mapping[Resource, int]
+    lends: Mapping[Resource, int]
+    may_borrow: Mapping[Resource, int]
+    counted: frozenset[Resource]
+    warnings: tuple[str, ...] = ()
+
+
+def owned(quota: ComputeQuota, types: Mapping[str, MachineType], *, count_filled: bool = False) -> Owned:
+    """A machine type that nobody described has just what was asked for."""
+    nominal: dict[Resource, int] = {}
+    counted: set[Resource] = set()
+    for share in quota.shares:
+        machine = types.get(share.machine_type, MachineType(name=share.machine_type))
+        values = filled(share, machine)
+        for kind, amount in values.items():
+            name = resource(share.machine_type, kind)
+            nominal[name] = nominal.get(name, 0) + amount
+        kinds = values if count_filled else asked_kinds(share, machine)
+        counted |= {resource(share.machine_type, kind) for kind in kinds}
+    borrow = _may_borrow(quota, nominal, types)
+    return Owned(
+        nominal=MappingProxyType(nominal),
+        lends=MappingProxyType(dict(nominal) if quota.strategy.lends else dict.fromkeys(nominal, 0)),
+        may_borrow=MappingProxyType(borrow),
+        counted=frozenset(counted),
+        warnings=tuple(_warnings(quota, nominal, borrow, counted)),
+    )
+
+
+def filled(share: Share, machine: MachineType) -> dict[str, int]:
+    """kind -> amount (CPUs, MiB, accelerators), rounded down; kinds that the machine does not have are left out."""
+    found: dict[str, int] = {}
+    if share.count is not None:
+        found = {GPU: machine.gpus * share.count, CPU: machine.cpus * share.count, MEM: machine.memory_mb * share.count}
+    else:
+        ratio = max(_ratios(share, machine), default=Fraction(0))
+        found = {GPU: 0, CPU: floor(ratio * machine.cpus), MEM: floor(ratio * machine.memory_mb)}
+    found |= {kind: amount for kind, amount in _said(share).items() if amount is not None}
+    return {kind: amount for kind, amount in found.items() if amount or kind in asked_kinds(share, machine)}
+
+
+def asked_kinds(share: Share, machine: MachineType) -> frozenset[str]:
+    """Those that were asked for, and the one that decides: accelerators where the machine has some, else CPUs."""
+    named = {kind for kind, amount in _said(share).items() if amount is not None}
+    has_gpus = bool(machine.gpus or share.accelerators)
+    return frozenset(named | {GPU if has_gpus else CPU})
+
+
+def _said(share: Share) -> dict[str, int | None]:
+    said: dict[str, int | None] = {
+        GPU: share.accelerators,
+        CPU: None if share.vcpu is None else floor(share.vcpu),
+        MEM: None if share.memory_gib is None else floor(Fraction(share.memory_gib) * _MIB_PER_GIB),
+    }
+    if share.partition is not None:
+        profile, count = share.partition
+        said[f"{GPU}:{profile}"] = count
+    return said
+
+
+def _ratios(share: Share, machine: MachineType) -> Iterable[Fraction]:
+    """Of each that was asked for to what one machine has."""
+    if share.accelerators is not None and machine.gpus:
+        yield Fraction(share.accelerators, machine.gpus)
+    if share.vcpu is not None and machine.cpus:
+        yield Fraction(share.vcpu) / machine.cpus
+    if share.memory_gib is not None and machine.memory_mb:
+        yield Fraction(share.memory_gib) * _MIB_PER_GIB / machine.memory_mb
+    if share.partition is not None and machine.gpus and (match := _PROFILE.match(share.partition[0])):
+        yield Fraction(int(match[1]) * share.partition[1], _SLICES * machine.gpus)
+
+
+def _may_borrow(
+    quota: ComputeQuota, nominal: Mapping[Resource, int], types: Mapping[str, MachineType]
+) -> dict[Resource, int]:
+    if not quota.strategy.borrows:
+        return dict.fromkeys(nominal, 0)
+    limits = {name: amount * quota.borrow_percent // 100 for name, amount in nominal.items()}
+    for share in quota.borrow_absolute:
+        machine = types.get(share.machine_type, MachineType(name=share.machine_type))
+        for kind, amount in filled(share, machine).items():
+            limits[resource(share.machine_type, kind)] = amount
+    return limits
+
+
+def _warnings(
+    quota: ComputeQuota, nominal: Mapping[Resource, int], borrow: Mapping[Resource, int], counted: set[Resource]
+) -> Iterable[str]:
+    if not (quota.strategy.borrows and quota.borrow_percent):
+        return
+    for name in sorted(counted):
+        if nominal.get(name) and not borrow.get(name):
+            yield f"{quota.borrow_percent} % of {nominal[name]} {name} is 0: {quota.team} can never borrow it"

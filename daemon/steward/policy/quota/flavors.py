@@ -1,0 +1,133 @@
+"""Which machine type each node is of, what the nodes that take jobs have, and how Slurm calls it (TRES)."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from steward.model.desired import MachineType
+from steward.model.ids import NodeName
+from steward.model.node import Node, NodeBase
+from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, resource
+from steward.policy.draft import Draft
+
+_GRES = re.compile(r"(?:^|,)gpu(?::(?P<type>[A-Za-z0-9_.-]+?))?:(?P<count>\d+)(?=$|,|\()")
+PROFILE = re.compile(r"^(?:mig-)?\d+g\.\d+gb")
+_READY = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
+_UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024, "P": 1024**3}
+
+
+class Gpus(NamedTuple):
+    """One entry of a node's Gres; `type` is empty where it has none."""
+
+    type: str
+    amount: int
+
+
+@lru_cache(maxsize=4096)
+def gpus_of(gres: str) -> tuple[Gpus, ...]:
+    """The accelerators in a Gres text: `gpu:l4:4(S:0-1),shard:8`."""
+    return tuple(Gpus(match["type"] or "", int(match["count"])) for match in _GRES.finditer(gres))
+
+
+@lru_cache(maxsize=16384)
+def parse_tres(text: str) -> Mapping[str, int]:
+    """`cpu=48,mem=96G,gres/gpu:l4=2` as numbers (memory in MiB); what cannot be read is left out."""
+    found: dict[str, int] = {}
+    for word in text.split(","):
+        name, _, amount = word.partition("=")
+        unit = _UNITS.get(amount[-1:], 0) if amount[-1:].isalpha() else 1
+        try:
+            found[name] = int(float(amount[:-1] if amount[-1:].isalpha() else amount) * unit)
+        except (ValueError, OverflowError):
+            continue
+    return MappingProxyType(found)
+
+
+class Flavors:
+    """Of one picture. `type_of` has the nodes that are of a known machine type, `usable` those of them that take jobs.
+
+    Nodes under repair and hot spares are nobody's. A node that Slurm powered down takes jobs: it is powered up for
+    them.
+    """
+
+    def __init__(self, draft: Draft, quotas: Mapping[str, ComputeQuota]) -> None:
+        self._draft = draft
+        self._types = draft.want.capacity.types
+        named = {share.machine_type for quota in quotas.values() for share in quota.shares}
+        described = {name for name, each in self._types.items() if each.features or each.gres}
+        self.named = frozenset(named)
+        self._order = sorted(named | described, key=lambda name: (name not in named, name))
+        self._known: dict[tuple[frozenset[str], str], str] = {}
+        self._of_partitions: dict[str, tuple[str, ...]] = {}
+        self.type_of = {name: found for name, node in draft.seen.nodes.items() if (found := self._type(name, node))}
+        hot = frozenset(n for each in draft.seen.reservations.values() if each.hot_group for n in each.nodes)
+        self.usable = frozenset(n for n in self.type_of if n not in hot and takes_jobs(draft.seen.nodes[n]))
+        self.capacity, self.words = self._counted()
+
+    def _type(self, name: NodeName, node: Node) -> str:
+        record = self._draft.records.get(name)
+        group = self._draft.groups.get(record.group) if record is not None else None
+        if group is not None and group.types:
+            return group.types[0]
+        key = node.features, node.gres
+        if key not in self._known:
+            self._known[key] = next((each for each in self._order if self._fits(each, node)), "")
+        return self._known[key]
+
+    def _fits(self, name: str, node: Node) -> bool:
+        """By the type's own features and Gres; one that has neither by a feature with its name."""
+        each = self._types.get(name, MachineType(name=name))
+        if name in node.features or name.removeprefix("ml.") in node.features:
+            return True
+        if not (each.features or each.gres):
+            return False
+        return each.features <= node.features and (not each.gres or gpus_of(each.gres) == gpus_of(node.gres))
+
+    def _counted(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]]]:
+        """What there is of each resource, and how Slurm calls each machine type's accelerators."""
+        sums: defaultdict[Resource, int] = defaultdict(int)
+        words: defaultdict[str, set[str]] = defaultdict(set)
+        shapes: defaultdict[tuple[str, str, int, int, bool], int] = defaultdict(int)
+        for name, kind in self.type_of.items():
+            node = self._draft.seen.nodes[name]
+            shapes[kind, node.gres, node.cpus, node.memory_mb, name in self.usable] += 1
+        for (kind, gres, cpus, memory_mb, is_usable), count in shapes.items():
+            words[kind] |= {each.type for each in gpus_of(gres)}
+            for unit, amount in self._of_node(kind, gres, cpus, memory_mb).items():
+                sums[resource(kind, unit)] += amount * count * is_usable
+        return sums, {kind: frozenset(found) for kind, found in words.items()}
+
+    def _of_node(self, kind: str, gres: str, cpus: int, memory_mb: int) -> dict[str, int]:
+        found = {CPU: cpus, MEM: memory_mb, GPU: 0}
+        for each in gpus_of(gres):
+            unit = f"{GPU}:{each.type}" if PROFILE.match(each.type) else GPU
+            found[unit] = found.get(unit, 0) + each.amount
+        if not gres and kind in self._types:
+            found[GPU] = self._types[kind].gpus
+        return found
+
+    def has_gpus(self, kind: str) -> bool:
+        """Its accelerators decide, not its CPUs."""
+        return bool(self.capacity.get(resource(kind, GPU))) or bool(kind in self._types and self._types[kind].gpus)
+
+    def gpu_words(self, kind: str) -> frozenset[str]:
+        """The types by which Slurm knows its whole accelerators; `l4` of `gres/gpu:l4`."""
+        found = self.words.get(kind) or frozenset(
+            each.type for each in gpus_of(self._types[kind].gres if kind in self._types else "")
+        )
+        return frozenset(word for word in found if word and not PROFILE.match(word))
+
+    def types_of(self, partitions: str) -> tuple[str, ...]:
+        """The machine types on which jobs of these partitions may run, sorted."""
+        if partitions not in self._of_partitions:
+            nodes = self._draft.overview.nodes_of(partitions)
+            self._of_partitions[partitions] = tuple(sorted({self.type_of[n] for n in nodes if n in self.type_of}))
+        return self._of_partitions[partitions]
+
+
+def takes_jobs(node: Node) -> bool:
+    """Slurm would start a job on it, now or when those on it have ended or it is powered up."""
+    return node.base in _READY and not node.is_drain and (node.responding or not node.is_powered)

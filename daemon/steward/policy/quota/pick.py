@@ -1,0 +1,156 @@
+"""Who gives way: from whom what was borrowed is taken back, and which of a team's own jobs make room for another.
+
+Jobs are taken one by one until there is room; then those that turn out not to be needed are put back. When it does not
+come to that, nobody is taken.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from steward.model.ids import JobId
+from steward.model.quota import Resource
+from steward.policy.quota.ledger import Ledger
+from steward.policy.quota.requests import Amounts, Unit
+
+
+class Room:
+    """The running units of each team and the ledger that they stand in; those taken are out of both.
+
+    `spared` gave way already in this plan or may not be asked again yet.
+    """
+
+    def __init__(
+        self, ledger: Ledger, running: Mapping[str, list[Unit]], *, guaranteed: Callable[[Unit], bool]
+    ) -> None:
+        self.ledger = ledger
+        self._running, self._guaranteed = running, guaranteed
+        self._excess: dict[str, list[Unit]] = {}
+        self._lowest = {team: min((u.weight for u in units), default=0) for team, units in running.items()}
+        self.gone: set[JobId] = set()
+
+    def excess(self, team: str) -> list[Unit]:
+        """Jobs beyond the team's quota, who goes first first. Its quota covers its guaranteed jobs, then those of the
+        highest class, then the oldest; a job that fits only in part is beyond."""
+        if team not in self._excess:
+            nominal = self.ledger.accounts[team].owned.nominal
+            covered: dict[Resource, int] = {}
+            beyond: list[Unit] = []
+            order = sorted(
+                self._running.get(team, ()), key=lambda u: (not self._guaranteed(u), -u.weight, u.since, u.id)
+            )
+            for unit in order:
+                needs = self.ledger.counted(team, unit.options[0])
+                if all(covered.get(name, 0) + amount <= nominal.get(name, 0) for name, amount in needs.items()):
+                    for name, amount in needs.items():
+                        covered[name] = covered.get(name, 0) + amount
+                else:
+                    beyond.append(unit)
+            self._excess[team] = sorted(beyond, key=_goes_first)
+        return self._excess[team]
+
+    def has_lower(self, team: str, weight: int) -> bool:
+        """Some job of the team runs in a lower class."""
+        return self._lowest.get(team, weight) < weight
+
+    def own_lower(self, team: str, weight: int) -> list[Unit]:
+        """The team's own running jobs below a class, who goes first first."""
+        return sorted((u for u in self._running.get(team, ()) if u.weight < weight), key=_goes_first)
+
+    def take(self, unit: Unit) -> None:
+        self.gone.add(unit.id)
+        self.ledger.take(unit.team, unit.options[0], -1)
+
+    def put_back(self, unit: Unit) -> None:
+        self.gone.discard(unit.id)
+        self.ledger.take(unit.team, unit.options[0])
+
+
+def _goes_first(unit: Unit) -> tuple[int, float, int, int]:
+    """The lowest class, then the newest, then the smallest."""
+    return unit.weight, -unit.since, unit.nodes, -unit.id
+
+
+def take_back(room: Room, team: str, wanted: Amounts) -> list[Unit] | None:
+    """For a job that its team's quota covers: from the team with the highest share on what is lacking, again and
+    again."""
+    return _make_room(room, team, wanted, lambda short: _borrowed(room, team, short))
+
+
+def make_way(room: Room, team: str, wanted: Amounts, weight: int) -> list[Unit] | None:
+    """Within the team, from jobs of a lower class; what it borrows does not grow."""
+    before = dict(room.ledger.accounts[team].use)
+    own = room.own_lower(team, weight)
+    found = _make_room(room, team, wanted, lambda short: (u for u in own if _helps(room, u, short)))
+    if found is not None and _borrows_more(room, team, wanted, before):
+        for unit in found:
+            room.put_back(unit)
+        return None
+    return found
+
+
+def outrank(room: Room, team: str, wanted: Amounts, weight: int, below: int) -> list[Unit] | None:
+    """For a job that would borrow: from what other teams borrowed, jobs of lower classes than its own and `below`."""
+
+    def candidates(short: Mapping[Resource, int]) -> Iterator[Unit]:
+        return (unit for unit in _borrowed(room, team, short) if unit.weight < min(weight, below))
+
+    return _make_room(room, team, wanted, candidates)
+
+
+def even_out(room: Room, team: str, wanted: Amounts, started_before: float) -> list[Unit] | None:
+    """For a job that would borrow: one job of a team that has borrowed more than its team will have."""
+    after = room.ledger.rank(team, wanted)
+
+    def candidates(short: Mapping[Resource, int]) -> Iterator[Unit]:
+        for unit in _borrowed(room, team, short):
+            if room.ledger.rank(unit.team) > after and unit.since <= started_before and not room.gone:
+                yield unit
+
+    return _make_room(room, team, wanted, candidates)
+
+
+def _make_room(
+    room: Room, team: str, wanted: Amounts, candidates: Callable[[Mapping[Resource, int]], Iterable[Unit]]
+) -> list[Unit] | None:
+    """The ones taken, out of the ledger; None: there is no room that way, and nobody is."""
+    taken: list[Unit] = []
+    while short := room.ledger.shortage(team, wanted):
+        found = next((unit for unit in candidates(short) if unit.id not in room.gone), None)
+        if found is None:
+            for unit in taken:
+                room.put_back(unit)
+            return None
+        room.take(found)
+        taken.append(found)
+    for unit in taken[::-1]:
+        room.put_back(unit)
+        if not room.ledger.fits(team, wanted):
+            room.take(unit)
+    return [unit for unit in taken if unit.id in room.gone]
+
+
+def _borrowed(room: Room, team: str, short: Mapping[Resource, int]) -> Iterator[Unit]:
+    """Jobs that other teams run beyond their quotas on what is lacking."""
+    ledger = room.ledger
+    others = [other for other in ledger.accounts if other != team and ledger.borrows(other, short)]
+    for other in sorted(others, key=lambda each: (ledger.rank(each), each), reverse=True):
+        account = ledger.accounts[other]
+        names = [name for name in short if account.borrowed(name)]
+        for unit in room.excess(other):
+            needs = ledger.counted(other, unit.options[0])
+            if unit.id not in room.gone and any(needs.get(name) for name in names):
+                yield unit
+
+
+def _helps(room: Room, unit: Unit, short: Mapping[Resource, int]) -> bool:
+    needs = room.ledger.counted(unit.team, unit.options[0])
+    return unit.id not in room.gone and any(needs.get(name) for name in short)
+
+
+def _borrows_more(room: Room, team: str, wanted: Amounts, before: Mapping[Resource, int]) -> bool:
+    account, needs = room.ledger.accounts[team], room.ledger.counted(team, wanted)
+    for name in account.use.keys() | needs.keys():
+        nominal = account.owned.nominal.get(name, 0)
+        after = account.use.get(name, 0) + needs.get(name, 0)
+        if max(0, after - nominal) > max(0, before.get(name, 0) - nominal):
+            return True
+    return False

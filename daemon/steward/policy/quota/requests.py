@@ -1,0 +1,205 @@
+"""What jobs ask for and have, as quotas count it: a unit is a job, a heterogeneous job or waiting tasks of an array."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from steward.model.ids import JobId
+from steward.model.job import Job
+from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, resource
+from steward.policy.draft import Draft
+from steward.policy.quota.flavors import PROFILE, Flavors, parse_tres
+
+CLASS_WORD = "priority-class="
+_CLASS = re.compile(r"(?:^|[\s,;])priority-class=([a-z0-9][-a-z0-9]{0,39})(?=$|[\s,;])")
+_READY = ("None", "Resources", "Priority", "QOS", "Assoc", "ReqNodeNotAvail", "Reservation", "JobArrayTaskLimit")
+"""Slurm's reasons of jobs that would run if nodes and limits allowed it."""
+_GRES, _TYPED = "gres/gpu", "gres/gpu:"
+
+Amounts = Mapping[Resource, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What is admitted, and gives way, as a whole.
+
+    `options` is what it uses: one for a running job, for a waiting one one for each machine type on which it may run.
+    `count` is how many of the same it stands for (tasks of an array), `sizes` the node counts that it takes, the
+    smallest first; `options` are of the smallest. `since` is when it was submitted, or started (Unix s). `weight` is
+    its priority class's; a job without a class is below all.
+    """
+
+    id: JobId
+    jobs: tuple[Job, ...]
+    team: str
+    options: tuple[Amounts, ...]
+    weight: int = -1
+    count: int = 1
+    sizes: tuple[int, ...] = ()
+    since: float = 0.0
+
+    @property
+    def qos(self) -> tuple[str, ...]:
+        """In the order in which Slurm tries them."""
+        return tuple(self.jobs[0].qos.split(",")) if self.jobs[0].qos else ()
+
+    @property
+    def nodes(self) -> int:
+        return sum(max(job.node_count, len(job.nodes)) for job in self.jobs)
+
+
+class Requests:
+    """Turns jobs into units. Equal requests are worked out once."""
+
+    def __init__(self, draft: Draft, flavors: Flavors, scheduler: SchedulerConfig) -> None:
+        self._draft, self._flavors = draft, flavors
+        self._weights = {each.name: each.weight for each in scheduler.classes}
+        self._asked: dict[tuple[str, str], tuple[Amounts, ...]] = {}
+        self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
+
+    def units(self, jobs: Iterable[Job]) -> Iterator[Unit]:
+        """Of these; the parts of a heterogeneous job are one. In the order of their ids."""
+        parts: dict[JobId, list[Job]] = {}
+        for job in sorted(jobs, key=lambda each: each.id):
+            parts.setdefault(job.het_job_id or job.id, []).append(job)
+        for id, found in parts.items():
+            yield self._unit(id, tuple(found))
+
+    def _unit(self, id: JobId, jobs: tuple[Job, ...]) -> Unit:
+        first = jobs[0]
+        is_here = holds_nodes(first)
+        options = (self.used(jobs),) if is_here else self._options(jobs)
+        return Unit(
+            id=id,
+            jobs=jobs,
+            team=first.account,
+            options=options,
+            weight=self.weight(first),
+            count=1 if is_here or len(jobs) > 1 else max(first.waiting_tasks, 1),
+            sizes=() if is_here or len(jobs) > 1 else sizes(first),
+            since=(first.started if is_here else first.submitted) or 0.0,
+        )
+
+    def weight(self, job: Job) -> int:
+        """Of its priority class; -1: none that the cluster knows."""
+        match = _CLASS.search(job.comment) if CLASS_WORD in job.comment else None
+        return self._weights.get(match[1], -1) if match else -1
+
+    def used(self, jobs: Iterable[Job]) -> Amounts:
+        """What running jobs have, by the machine types of their nodes."""
+        found: list[Amounts] = []
+        for job in jobs:
+            count = len(job.nodes)
+            kinds = frozenset(self._flavors.type_of.get(node, "") for node in job.nodes)
+            key = job.allocated or job.requested, kinds, count if len(kinds) > 1 else 0
+            if key not in self._had or len(kinds) > 1:
+                self._had[key] = self._split(parse_tres(key[0]), job)
+            found.append(self._had[key])
+        return _sum(found)
+
+    def _split(self, tres: Mapping[str, int], job: Job) -> Amounts:
+        """Over the machine types of its nodes, by their number; accelerators over those that have some."""
+        of: dict[str, int] = {}
+        for node in job.nodes:
+            kind = self._flavors.type_of.get(node, "")
+            of[kind] = of.get(kind, 0) + 1
+        with_gpus = {kind: n for kind, n in of.items() if kind and self._flavors.has_gpus(kind)} or of
+        found: dict[Resource, int] = {}
+        for unit, amount in _kinds(tres).items():
+            among = with_gpus if unit.startswith(GPU) else of
+            for kind, part in _parts(amount, among).items():
+                if kind and part:
+                    found[resource(kind, unit)] = part
+        return found
+
+    def _options(self, jobs: tuple[Job, ...]) -> tuple[Amounts, ...]:
+        each = [self._asks(job) for job in jobs]
+        if len(each) == 1:
+            return each[0]
+        return (_sum([options[0] for options in each if options]),) if all(each) else ()
+
+    def _asks(self, job: Job) -> tuple[Amounts, ...]:
+        key = job.requested, job.partition
+        if key not in self._asked:
+            tres = parse_tres(job.requested)
+            kinds = _kinds(tres)
+            typed = [name.removeprefix(_TYPED) for name in tres if name.startswith(_TYPED)]
+            wants_gpus = any(kind.startswith(GPU) and amount for kind, amount in kinds.items())
+            self._asked[key] = tuple(
+                {resource(each, kind): amount for kind, amount in kinds.items() if amount}
+                for each in self._flavors.types_of(job.partition)
+                if self._may_run_on(each, typed, wants_gpus=wants_gpus)
+            )
+        return self._asked[key]
+
+    def _may_run_on(self, kind: str, typed: list[str], *, wants_gpus: bool) -> bool:
+        if not wants_gpus:
+            return True
+        whole = [name for name in typed if not PROFILE.match(name)]
+        mig = [resource(kind, f"{GPU}:{name}") for name in typed if PROFILE.match(name)]
+        if any(name not in self._flavors.capacity for name in mig):
+            return False
+        return bool(mig) or (self._flavors.has_gpus(kind) and set(whole) <= (self._flavors.gpu_words(kind) or {*whole}))
+
+
+def sizes(job: Job) -> tuple[int, ...]:
+    """Node counts that a waiting job takes, the smallest first; empty: just its own."""
+    if job.node_sizes:
+        found = {n for word in job.node_sizes.split(",") for n in _range(word)}
+        return tuple(sorted(found)) if len(found) > 1 else ()
+    return tuple(range(job.node_count, job.most_nodes + 1)) if job.most_nodes > job.node_count > 0 else ()
+
+
+def _range(word: str) -> Iterable[int]:
+    """`4`, `2-8`, `1-15:4`."""
+    span, _, step = word.partition(":")
+    least, _, most = span.partition("-")
+    numbers = [each for each in (least, most, step) if each]
+    if not all(each.isascii() and each.isdigit() for each in numbers) or not least:
+        return ()
+    return range(int(least), min(int(most or least), 100_000) + 1, max(int(step or 1), 1))
+
+
+def holds_nodes(job: Job) -> bool:
+    """It runs, or cleans up."""
+    return job.is_active or job.is_completing
+
+
+def is_ready(job: Job, now: float) -> bool:
+    """It would run if nodes and limits allowed it: no hold, no time, no other job in its way."""
+    return (
+        job.is_pending
+        and not job.is_completing
+        and (job.eligible or 0.0) <= now
+        and (not job.reason or job.reason.startswith(_READY))
+    )
+
+
+def _kinds(tres: Mapping[str, int]) -> dict[str, int]:
+    """By our own words: a MIG slice is no whole accelerator."""
+    mig = {n.removeprefix(_TYPED): a for n, a in tres.items() if n.startswith(_TYPED) and PROFILE.match(n[9:])}
+    typed = sum(amount for name, amount in tres.items() if name.startswith(_TYPED)) - sum(mig.values())
+    whole = max(typed, tres.get(_GRES, 0) - sum(mig.values()))
+    found = {GPU: whole, CPU: tres.get(CPU, 0), MEM: tres.get(MEM, 0)}
+    return found | {f"{GPU}:{name}": amount for name, amount in mig.items()}
+
+
+def _parts(amount: int, among: Mapping[str, int]) -> dict[str, int]:
+    """An amount over machine types by weight; what is left of the division goes to the first."""
+    total = sum(among.values())
+    if not total:
+        return {}
+    found = {kind: amount * weight // total for kind, weight in sorted(among.items())}
+    first = next(iter(found))
+    found[first] += amount - sum(found.values())
+    return found
+
+
+def _sum(many: list[Amounts]) -> Amounts:
+    if len(many) == 1:
+        return many[0]
+    found: dict[Resource, int] = {}
+    for each in many:
+        for name, amount in each.items():
+            found[name] = found.get(name, 0) + amount
+    return found
