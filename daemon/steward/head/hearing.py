@@ -19,7 +19,7 @@ from steward.head.roster import Roster
 from steward.head.waiting import Asks, Opted
 from steward.model.ask import Answer, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
-from steward.model.job_report import ResumeFacts
+from steward.model.job_report import ResumeFacts, TaskExit
 from steward.model.observed import PeerWord
 from steward.ports import Clock
 
@@ -85,7 +85,7 @@ class Hearing:
             case "bundle":
                 self._keep_piece(link.node, bundle_of(frame))
             case "exits":
-                self._ring_if(self._roster.exited(link.node, exits_of(frame, link.node, self._clock.now())))
+                self._exited(link.node, exits_of(frame, link.node, self._clock.now()))
             case "facts?":
                 job = facts_wanted_of(frame)
                 link.send(facts_frame(job, self._facts(job)))
@@ -105,6 +105,11 @@ class Hearing:
             )
             link.send(answer_frame(ask.id, Answer.STOP, frozenset()))
         self._ring()
+
+    def _exited(self, node: NodeName, exits: tuple[TaskExit, ...]) -> None:
+        """Only who decides on an ask reads them: while none waits, they take no time from the one that comes."""
+        is_news = self._roster.exited(node, exits)
+        self._ring_if(is_news and any(self._asks.waits_for(exit.job) for exit in exits))
 
     def _keep_piece(self, node: NodeName, piece: BundlePiece) -> None:
         self._keep.bundle(node, piece)

@@ -36,6 +36,11 @@ class Asks(Generic[L]):
         with self._lock:
             return tuple(ask for ask, _ in self._asks.values())
 
+    def waits_for(self, job: JobId) -> bool:
+        """Whether a shim of this job waits."""
+        with self._lock:
+            return any(ask.job == job for ask, _ in self._asks.values())
+
     def add(self, ask: Ask, link: L) -> bool:
         """False when the node, or the user there, has too many already, or another node asks by that id; the same id
         again moves to the node's new connection."""

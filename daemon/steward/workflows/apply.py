@@ -90,7 +90,7 @@ class Applier:
     def apply(self, actions: Sequence[Action], seen: Observed, alive: Callable[[], None]) -> None:
         """Do all of it; never raises for a port's failure. After a Slurm command that hung, no other is tried.
 
-        How it went is written down at the end, in one transaction: after a crash before that all of it is done again.
+        How it went is written down later, when nobody waits: after a crash before that all of it is done again.
         """
         kept, ended = Promises(), list[tuple[Action, str]]()
         waiting = deque(batches(actions))
@@ -114,7 +114,7 @@ class Applier:
                 ended += self._tell(batch, outcome, error)
                 kept.note(batch, outcome, self._monotonic() - began)
             alive()
-        self._journal.record(ended)
+        self._journal.keep(ended)
 
     def _do(self, batch: Batch) -> None:
         first = batch[0]

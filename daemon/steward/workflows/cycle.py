@@ -27,6 +27,7 @@ from steward.workflows.commands import Commands
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.promises import SlurmAction
+from steward.workflows.rest import Rest
 from steward.workflows.set_back import SetBacks, earlier, last_stamp
 from steward.workflows.snapshot import Phases, Snapshot
 
@@ -34,8 +35,8 @@ log = logging.getLogger(__name__)
 
 Planner = Callable[[Observed, Desired, Memory, float], Plan]
 
-_REST_SHARE = 0.25
-_REST_MIN_S, _REST_MAX_S = 0.01, 0.3
+_TIDY_S = 0.2
+"""After so long without a bell the outcomes of what was done are written down."""
 _AFTER_FAILURE_S = 1.0
 _SOON_S, _SOONEST_S = 0.05, 0.02
 _SILENCE_S = 300.0
@@ -89,16 +90,32 @@ class Cycle:
     def run(self) -> None:
         """Until `stop`."""
         rung: float | None = time.monotonic()
+        rest = Rest()
         while not self._stopping.is_set():
             began = time.monotonic()
-            wait_s = self.turn(rung)
+            wait_s = self._guarded_turn(rung)
             self._parts.notifier.alive(self._status())
-            rest = min(max(_REST_MIN_S, _REST_SHARE * (time.monotonic() - began)), _REST_MAX_S)
-            self._stopping.wait(rest)
-            rung = self._parts.bell.wait(wait_s - rest)
+            rest_s = rest.after(began, time.monotonic())
+            self._stopping.wait(rest_s)
+            rung = self._wait(wait_s - rest_s)
+        self._parts.journal.flush()
+
+    def _wait(self, wait_s: float) -> float | None:
+        """For the bell. Nobody waits for the outcomes of what was done: they are written down when it is quiet."""
+        rung = self._parts.bell.wait(min(wait_s, _TIDY_S))
+        if rung is not None or wait_s <= _TIDY_S:
+            return rung
+        self._parts.journal.flush()
+        return self._parts.bell.wait(wait_s - _TIDY_S)
 
     def turn(self, rung: float | None = None) -> float:
-        """One turn; seconds until the next one is due without a bell. `rung` is when the bell rang (monotonic)."""
+        """One turn, with its outcomes written down; seconds until the next one is due without a bell."""
+        wait_s = self._guarded_turn(rung)
+        self._parts.journal.flush()
+        return wait_s
+
+    def _guarded_turn(self, rung: float | None) -> float:
+        """`rung` is when the bell rang (monotonic)."""
         try:
             snapshot = self._turn(rung)
         except PortError as error:

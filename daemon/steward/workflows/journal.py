@@ -1,12 +1,15 @@
 """Intent before act: what is to be done is written down first, and how it went afterwards. Every line says why."""
 
 import logging
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from steward.model.action import Action, BackUpNode
 from steward.model.events import Event, Level
+from steward.model.ids import Key
 from steward.model.memory import Memory
 from steward.ports import Clock, StorePort
 from steward.workflows.subject import action_fields, event_fields, kind_of
@@ -14,15 +17,23 @@ from steward.workflows.subject import action_fields, event_fields, kind_of
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+_LATER_S = 1.0
 
 _LEVELS = {Level.INFO: logging.INFO, Level.WARNING: logging.WARNING, Level.ERROR: logging.ERROR}
 
 
 class Journal:
-    """The store, with logs. `counted` is told of each outcome: kind of action, outcome (`done`, `stale`, ...)."""
+    """The store, with logs. `counted` is told of each outcome: kind of action, outcome (`done`, `stale`, ...).
+
+    What is written down later is on disk within `_LATER_S` and a turn: what was done shortly before a crash is done
+    once more, as after a crash between an act and its outcome.
+    """
 
     def __init__(self, store: StorePort, clock: Clock, counted: Callable[[str, str], None]) -> None:
         self._store, self._clock, self._counted = store, clock, counted
+        self._lock = threading.Lock()
+        self._later: dict[Key, Action] = {}
+        self._later_since = 0.0
         self._failures = _Kept(lambda: MappingProxyType(dict(store.failures())))
         self._done = _Kept(lambda: store.done(BackUpNode.__name__))
 
@@ -40,6 +51,8 @@ class Journal:
 
     def begin(self, memory: Memory, actions: Sequence[Action], events: Sequence[Event]) -> None:
         """Memory, intents and events in one transaction. Raises Retryable, and then nothing may be done."""
+        if self._must_flush(actions):
+            self.flush()
         self._store.commit(memory, actions, events)
         for event in events:
             log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
@@ -52,9 +65,36 @@ class Journal:
             log.info("%s; why: %s", kind_of(action), action.why, extra=action_fields(action))
         self._counted(kind_of(action), kind)
 
+    def keep(self, ended: Sequence[tuple[Action, str]]) -> None:
+        """How intents ended: written down at once where the next plan may need it, else by the next `flush`, so that
+        nobody waits for the disk."""
+        if any(error or isinstance(action, BackUpNode) or self._may_have_failed(action) for action, error in ended):
+            self.record(ended)
+            return
+        with self._lock:
+            self._later_since = self._later_since if self._later else time.monotonic()
+            self._later |= {action.key: action for action, _ in ended}
+
+    def _may_have_failed(self, action: Action) -> bool:
+        """A failure that is known, or not read yet, is to be seen no more."""
+        return action.key in self._failures.known(MappingProxyType({action.key: ""}))
+
+    def _must_flush(self, actions: Sequence[Action]) -> bool:
+        """An outcome goes to the newest intent of its key: it is written down before there is a newer one."""
+        with self._lock:
+            is_late = bool(self._later) and time.monotonic() > self._later_since + _LATER_S
+            return is_late or any(action.key in self._later for action in actions)
+
+    def flush(self) -> None:
+        """Write down what was kept for later."""
+        self.record(())
+
     def record(self, ended: Sequence[tuple[Action, str]]) -> None:
-        """Write down, all at once, how intents ended (the error, or empty). A store that fails is logged: the intents
-        are then repeated."""
+        """Write down, all at once, how intents ended (the error, or empty), and what was kept for later. A store that
+        fails is logged: the intents are then repeated."""
+        with self._lock:
+            later, self._later = self._later, {}
+        ended = [*((action, "") for action in later.values()), *ended]
         if not ended:
             return
         try:
@@ -73,6 +113,11 @@ class _Kept(Generic[T]):
         self._read = read
         self._value: T | None = None
         self.is_stale = True
+
+    def known(self, otherwise: T) -> T:
+        """Without reading; `otherwise` while nothing is known, or not for sure."""
+        value = self._value
+        return otherwise if self.is_stale or value is None else value
 
     def value(self) -> T:
         """Raises what `read` raises; the next call reads again then."""

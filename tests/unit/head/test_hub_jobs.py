@@ -2,14 +2,29 @@
 
 import asyncio
 
+from steward.adapters.ask_messages import ask_frame
 from steward.adapters.job_messages import exits_frame, facts_of, facts_wanted_frame
-from steward.model.ids import JobId, NodeName
+from steward.model.ask import Ask, AskKind
+from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts, TaskExit
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from tests.fakes.hub_bench import a_hub, hello
 
 DEFAULT = SiteDefault(partition="gpu", mode=ResumeMode.parse("1,max=3"))
 FACTS = ResumeFacts(uid=1000, resumes=2, reason="n3 died")
+AN_ASK = Ask(
+    id=AskId("a-1"),
+    kind=AskKind.STEP,
+    job=JobId(7),
+    step="0",
+    node=NodeName("n1"),
+    uid=1000,
+    mode=ResumeMode.parse("1"),
+    attempt=1,
+    restart=0,
+    status=9,
+    at=100.0,
+)
 
 
 def an_exit(task: int) -> TaskExit:
@@ -21,12 +36,28 @@ def test_failed_tasks_are_in_the_view_with_times_of_the_heads_clock() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            rings = bench.rings
             await channel.send(exits_frame((an_exit(1),), now=103.0))
             await bench.until("it is seen", lambda: bench.view().exits)
             (seen,) = bench.view().exits
             assert (seen.task, seen.status, seen.at) == (1, 9, bench.clock.at - 3.0)
-            assert bench.rings > rings
+
+    asyncio.run(story())
+
+
+def test_failed_tasks_wake_the_cycle_only_while_a_shim_of_their_job_waits() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            rings = bench.rings
+            await channel.send(exits_frame((an_exit(1),), now=103.0))
+            await bench.until("it is seen", lambda: bench.view().exits)
+            assert bench.rings == rings
+            await channel.send(ask_frame(AN_ASK))
+            await bench.until("it is asked", lambda: bench.hub.asks())
+            rings = bench.rings
+            await channel.send(exits_frame((an_exit(2),), now=103.0))
+            await bench.until("the cycle is woken", lambda: bench.rings > rings)
 
     asyncio.run(story())
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from steward.model.action import BackUpNode
-from steward.model.ids import InstanceId, Key, NodeName
+from steward.model.action import BackUpNode, DrainNode
+from steward.model.ids import CaseId, InstanceId, Key, NodeName
+from steward.model.mark import Mark
 from steward.model.memory import Memory
 from steward.model.why import Why
 from steward.ports import Retryable
@@ -80,3 +81,42 @@ def test_what_a_store_could_not_tell_is_read_again(bench: Bench, read: Callable[
         read(bench.journal)
     bench.store.broken = ""
     assert read(bench.journal)
+
+
+def a_drain(name: str) -> DrainNode:
+    mark = Mark(check="agent", action="replace", id=CaseId("c1"))
+    return DrainNode(key=Key(f"drain:{name}"), why=Why(rule="r", text="t"), node=NodeName(name), mark=mark)
+
+
+def test_what_was_done_well_is_written_down_when_nobody_waits(bench: Bench) -> None:
+    bench.journal.failures()
+    bench.journal.begin(Memory(), [a_drain("n1")], ())
+    bench.journal.keep([(a_drain("n1"), "")])
+    assert bench.store.journal[-1].outcome is None
+    bench.journal.flush()
+    assert bench.store.journal[-1].outcome is not None
+
+
+def test_what_failed_is_known_to_the_next_plan_and_takes_along_what_was_kept(bench: Bench) -> None:
+    bench.journal.failures()
+    bench.journal.begin(Memory(), [a_drain("n1"), a_drain("n2")], ())
+    bench.journal.keep([(a_drain("n1"), "")])
+    bench.journal.keep([(a_drain("n2"), "no answer")])
+    assert bench.journal.failures() == {"drain:n2": "no answer"}
+    assert all(entry.outcome is not None for entry in bench.store.journal)
+
+
+def test_a_try_that_succeeds_after_one_that_failed_is_known_to_the_next_plan(bench: Bench) -> None:
+    for error in ("no answer", ""):
+        bench.journal.failures()
+        bench.journal.begin(Memory(), [a_drain("n1")], ())
+        bench.journal.keep([(a_drain("n1"), error)])
+    assert bench.journal.failures() == {}
+
+
+def test_an_outcome_is_written_to_its_own_intent_when_the_same_wish_comes_again(bench: Bench) -> None:
+    bench.journal.failures()
+    bench.journal.begin(Memory(), [a_drain("n1")], ())
+    bench.journal.keep([(a_drain("n1"), "")])
+    bench.journal.begin(Memory(), [a_drain("n1")], ())
+    assert [entry.outcome is None for entry in bench.store.journal] == [False, True]
