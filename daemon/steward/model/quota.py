@@ -156,25 +156,25 @@ class Reclaimed(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """One run of a job that gave way. `restart` is that run's restart count; `by_job` 0: not one job's doing.
+    """One run of a job that gives way. `restart` is that run's restart count; `to_job` waits for it, of team `to_team`.
 
-    `done`: the run is over. `text` is the one sentence for its owner.
+    `due` is when its grace ends (Unix s) and we end it; None: Slurm's own preemption is left to do it. `over` is when
+    the run was. `text` is the one sentence for its owner.
     """
 
     at: float
     restart: int
     cause: Reclaimed
-    by_team: str
-    by_job: int
+    to_team: str
+    to_job: int
     text: str
-    due: float = 0.0
-    """When its grace ends (Unix s)."""
-    done: bool = False
+    due: float | None = None
+    over: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaJob:
-    """What the quota book remembers of a job: nothing that Slurm knows. `told` is the line that its user reads."""
+    """What the quota book remembers of a job: nothing that Slurm knows."""
 
     team: str
     evictions: tuple[Eviction, ...] = ()
@@ -183,7 +183,11 @@ class QuotaJob:
     """All of them: what an eviction costs doubles the time until the next one."""
     marked: int | None = None
     """The priority that we gave the running job so that Slurm's preemption spares it, and that must go again."""
-    told: str = ""
+
+    @property
+    def yielding(self) -> Eviction | None:
+        """The one that is not over yet."""
+        return self.evictions[-1] if self.evictions and self.evictions[-1].over is None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,11 @@ class QuotaPolicy:
     grace_s: float = 60.0
     """From the signal to a job that has to give way to its end."""
     patience_s: float = 15.0
-    """How long Slurm's own preemption may take to begin before we make room ourselves."""
+    """How long after the grace Slurm's own preemption may take before we make room ourselves."""
     backoff_s: float = 60.0
-    """The second eviction of a job comes no sooner than this after it ran again, doubled by each later one ..."""
+    """A job that gave way twice borrows again only after this long, doubled by each later time ..."""
     backoff_most_s: float = 3600.0
-    """... up to this. An owner's reclaim never waits for it while another job can give way."""
+    """... up to this. What its team's quota covers never waits for it."""
     rebalance: bool = False
     """Whether a team that borrowed more than its fair share gives way to one that borrowed less."""
     rebalance_after_s: float = 600.0
@@ -30,5 +30,3 @@ class QuotaPolicy:
     """Teams whose jobs start in order: a job that must wait holds up those behind it (StrictFIFO)."""
     edits: int = 20
     """Writes to Slurm's accounting in one turn at most; the rest waits for the next."""
-    hold_fraction: float = 0.05
-    """A limit is not written anew for a smaller change than this, unless a job waits for it."""

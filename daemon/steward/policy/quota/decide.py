@@ -87,14 +87,27 @@ class Decider:
         self._in_vain: set[tuple[str, int, int]] = set()
         self._sizes: dict[tuple[int, int, int], Amounts] = {}
 
-    def decide(self, waiting: Iterable[Unit]) -> None:
-        """Those that own quotas cover first, then those that borrow, then those that push out others."""
+    def decide(self, waiting: Iterable[Unit], kept: Iterable[Unit] = ()) -> None:
+        """Those that own quotas cover first, then those that borrow, then those that push out others. Nodes are kept
+        for the units `kept`: they have what they ask for before all."""
+        for unit in kept:
+            self._keep(unit)
         queue = sorted(waiting, key=_turn)
         rest = [unit for unit in self._owners(queue) if not self._ruled_out(unit)]
         self._borrowers(rest)
         for unit in queue:
             if self.rulings[unit.id].standing is Standing.WAITS:
                 self._push_out(unit)
+
+    def _keep(self, unit: Unit) -> None:
+        if not unit.options:
+            self._rule(unit, Standing.NEVER)
+            return
+        amounts = unit.options[0]
+        is_own = self._ledger.is_entitled(unit.team, amounts)
+        self._ledger.take(unit.team, amounts)
+        standing = Standing.OWN if is_own else Standing.BORROWED
+        self._rule(unit, standing, amounts=amounts, granted=1, borrowed=int(not is_own))
 
     def _ruled_out(self, unit: Unit) -> bool:
         """It can never run; of sizes and machine types the smallest request counts."""

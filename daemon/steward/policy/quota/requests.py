@@ -23,10 +23,10 @@ Amounts = Mapping[Resource, int]
 class Unit:
     """What is admitted, and gives way, as a whole.
 
-    `options` is what it uses: one for a running job, for a waiting one one for each machine type on which it may run.
-    `count` is how many of the same it stands for (tasks of an array), `sizes` the node counts that it takes, the
-    smallest first; `options` are of the smallest. `since` is when it was submitted, or started (Unix s). `weight` is
-    its priority class's; a job without a class is below all.
+    `team` is empty for one of no team. `options` is what it uses: one for a running job, for a waiting one one for each
+    machine type on which it may run. `count` is how many of the same it stands for (tasks of an array), `sizes` the
+    node counts that it takes, the smallest first; `options` are of the smallest. `since` is when it was submitted, or
+    started (Unix s). `weight` is its priority class's; a job without a class is below all.
     """
 
     id: JobId
@@ -52,27 +52,27 @@ class Requests:
     """Turns jobs into units. Equal requests are worked out once."""
 
     def __init__(self, draft: Draft, flavors: Flavors, scheduler: SchedulerConfig) -> None:
-        self._draft, self._flavors = draft, flavors
+        self._draft, self.flavors = draft, flavors
         self._weights = {each.name: each.weight for each in scheduler.classes}
         self._asked: dict[tuple[str, str], tuple[Amounts, ...]] = {}
         self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
 
-    def units(self, jobs: Iterable[Job]) -> Iterator[Unit]:
-        """Of these; the parts of a heterogeneous job are one. In the order of their ids."""
+    def units(self, jobs: Iterable[Job], teams: Mapping[str, str]) -> Iterator[Unit]:
+        """Of these; the parts of a heterogeneous job are one. In the order of their ids. `teams` are by account."""
         parts: dict[JobId, list[Job]] = {}
         for job in sorted(jobs, key=lambda each: each.id):
             parts.setdefault(job.het_job_id or job.id, []).append(job)
         for id, found in parts.items():
-            yield self._unit(id, tuple(found))
+            yield self._unit(id, tuple(found), teams.get(found[0].account, ""))
 
-    def _unit(self, id: JobId, jobs: tuple[Job, ...]) -> Unit:
+    def _unit(self, id: JobId, jobs: tuple[Job, ...], team: str) -> Unit:
         first = jobs[0]
         is_here = holds_nodes(first)
         options = (self.used(jobs),) if is_here else self._options(jobs)
         return Unit(
             id=id,
             jobs=jobs,
-            team=first.account,
+            team=team,
             options=options,
             weight=self.weight(first),
             count=1 if is_here or len(jobs) > 1 else max(first.waiting_tasks, 1),
@@ -90,7 +90,7 @@ class Requests:
         found: list[Amounts] = []
         for job in jobs:
             count = len(job.nodes)
-            kinds = frozenset(self._flavors.type_of.get(node, "") for node in job.nodes)
+            kinds = frozenset(self.flavors.type_of.get(node, "") for node in job.nodes)
             key = job.allocated or job.requested, kinds, count if len(kinds) > 1 else 0
             if key not in self._had or len(kinds) > 1:
                 self._had[key] = self._split(parse_tres(key[0]), job)
@@ -101,9 +101,9 @@ class Requests:
         """Over the machine types of its nodes, by their number; accelerators over those that have some."""
         of: dict[str, int] = {}
         for node in job.nodes:
-            kind = self._flavors.type_of.get(node, "")
+            kind = self.flavors.type_of.get(node, "")
             of[kind] = of.get(kind, 0) + 1
-        with_gpus = {kind: n for kind, n in of.items() if kind and self._flavors.has_gpus(kind)} or of
+        with_gpus = {kind: n for kind, n in of.items() if kind and self.flavors.has_gpus(kind)} or of
         found: dict[Resource, int] = {}
         for unit, amount in _kinds(tres).items():
             among = with_gpus if unit.startswith(GPU) else of
@@ -127,7 +127,7 @@ class Requests:
             wants_gpus = any(kind.startswith(GPU) and amount for kind, amount in kinds.items())
             self._asked[key] = tuple(
                 {resource(each, kind): amount for kind, amount in kinds.items() if amount}
-                for each in self._flavors.types_of(job.partition)
+                for each in self.flavors.types_of(job.partition)
                 if self._may_run_on(each, typed, wants_gpus=wants_gpus)
             )
         return self._asked[key]
@@ -137,9 +137,9 @@ class Requests:
             return True
         whole = [name for name in typed if not PROFILE.match(name)]
         mig = [resource(kind, f"{GPU}:{name}") for name in typed if PROFILE.match(name)]
-        if any(name not in self._flavors.capacity for name in mig):
+        if any(name not in self.flavors.capacity for name in mig):
             return False
-        return bool(mig) or (self._flavors.has_gpus(kind) and set(whole) <= (self._flavors.gpu_words(kind) or {*whole}))
+        return bool(mig) or (self.flavors.has_gpus(kind) and set(whole) <= (self.flavors.gpu_words(kind) or {*whole}))
 
 
 def sizes(job: Job) -> tuple[int, ...]:

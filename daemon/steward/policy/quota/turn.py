@@ -1,0 +1,190 @@
+"""One look at who owns, uses and wants what, and the rulings on it: the same for the plan, the tables and `explain`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from steward.model.ids import JobId
+from steward.model.job import Job
+from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, SchedulerConfig, resource
+from steward.policy.draft import Draft
+from steward.policy.quota.decide import Decider, Rules, Ruling, Yielding
+from steward.policy.quota.fill_in import owned
+from steward.policy.quota.flavors import Flavors
+from steward.policy.quota.ledger import Account, Ledger
+from steward.policy.quota.names import borrowed_qos, guaranteed_qos
+from steward.policy.quota.pick import Room
+from steward.policy.quota.requests import Requests, Unit, holds_nodes, is_ready
+
+_GOING = (QuotaStatus.DELETING, QuotaStatus.DELETED)
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """`running` has each team's units, those that give way already among them (`going`)."""
+
+    quotas: Mapping[str, ComputeQuota]
+    """By team: those in force."""
+    flavors: Flavors
+    ledger: Ledger
+    room: Room
+    running: Mapping[str, list[Unit]]
+    going: frozenset[JobId]
+    rulings: Mapping[JobId, Ruling]
+    yielding: tuple[Yielding, ...]
+    teams: Mapping[str, str]
+    """Account -> its team, for accounts below a team's."""
+
+
+def in_force(draft: Draft) -> dict[str, ComputeQuota]:
+    """The quotas that limit somebody, by team."""
+    all_of = (draft.quota.quotas[id] for id in sorted(draft.quota.quotas))
+    return {quota.team: quota for quota in all_of if quota.enabled and quota.status not in _GOING}
+
+
+def take_turn(draft: Draft) -> Turn | None:
+    """None where no quota is in force, or Slurm's accounting was not read."""
+    quotas, picture = in_force(draft), draft.seen.accounting
+    if not quotas or picture is None or picture.trouble:
+        return None
+    scheduler = draft.quota.scheduler or SchedulerConfig()
+    flavors = Flavors(draft, quotas)
+    requests = Requests(draft, flavors, scheduler)
+    teams = _teams(draft, quotas)
+    ledger = _ledger(draft, quotas, flavors, idle_sharing=scheduler.idle_sharing)
+    running, going = _use(draft, ledger, requests, teams)
+    room = Room(ledger, _staying(running, going), guaranteed=is_guaranteed)
+    decider = Decider(room, _rules(draft, quotas, fair_share=scheduler.fair_share))
+    waiting = [job for job in draft.seen.jobs.values() if job.account in teams and is_ready(job, draft.now)]
+    units = list(requests.units(waiting, teams))
+    kept = [unit for unit in units if _is_kept(unit, draft)]
+    decider.decide([unit for unit in units if unit not in kept] if kept else units, kept)
+    return Turn(
+        quotas=quotas,
+        flavors=flavors,
+        ledger=ledger,
+        room=room,
+        running=running,
+        going=going,
+        rulings=decider.rulings,
+        yielding=tuple(decider.yielding),
+        teams=teams,
+    )
+
+
+def is_guaranteed(unit: Unit) -> bool:
+    """Slurm counts it as covered by its team's quota."""
+    return unit.qos[:1] == (guaranteed_qos(unit.team),)
+
+
+def is_borrowed(unit: Unit) -> bool:
+    return unit.qos[:1] == (borrowed_qos(unit.team),)
+
+
+def not_before(id: JobId, draft: Draft) -> float | None:
+    """Until when a job that gave way again and again may not borrow."""
+    memory = draft.quota.jobs.get(id)
+    if memory is None or memory.count < 2:
+        return None
+    rules = draft.want.quota
+    wait = min(rules.backoff_s * 2.0 ** min(memory.count - 2, 32), rules.backoff_most_s)
+    last = memory.evictions[-1]
+    until = (last.over or last.at) + wait
+    return until if until > draft.now else None
+
+
+def _teams(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> dict[str, str]:
+    """Accounts below a team's are the team's, but where they are a team of their own."""
+    picture = draft.seen.accounting
+    parents = {a.account: a.parent for a in picture.associations if not a.user} if picture else {}
+    found = {team: team for team in quotas}
+    for account in parents:
+        path, at = list[str](), account
+        while at and at not in found and len(path) < 64:
+            path.append(at)
+            at = parents.get(at, "")
+        if at in found:
+            found |= dict.fromkeys(path, found[at])
+    return found
+
+
+def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, *, idle_sharing: bool) -> Ledger:
+    types, rules = draft.want.capacity.types, draft.want.quota
+    accounts = {
+        team: Account(team=team, owned=owned(quota, types, count_filled=rules.count_filled), weight=quota.weight)
+        for team, quota in quotas.items()
+    }
+    kinds = flavors.named | set(flavors.type_of.values())
+    decides = [resource(kind, GPU if flavors.has_gpus(kind) else CPU) for kind in sorted(kinds)]
+    present = set(flavors.type_of.values())
+    capacity = {name: amount for name, amount in flavors.capacity.items() if name.rpartition("/")[0] in present}
+    return Ledger(accounts, capacity, decides=decides, idle_sharing=idle_sharing)
+
+
+def _use(
+    draft: Draft, ledger: Ledger, requests: Requests, teams: Mapping[str, str]
+) -> tuple[dict[str, list[Unit]], frozenset[JobId]]:
+    """Enter what runs. What gives way already counts as gone: the one that it makes room for has the room."""
+    running: dict[str, list[Unit]] = {}
+    going: set[JobId] = set()
+    usable = requests.flavors.usable
+    for unit in requests.units((job for job in draft.seen.jobs.values() if holds_nodes(job)), teams):
+        amounts = unit.options[0]
+        if not unit.team:
+            ledger.hold(amounts)
+        else:
+            running.setdefault(unit.team, []).append(unit)
+            if _gives_way(unit, draft):
+                going.add(unit.id)
+                continue
+            ledger.take(unit.team, amounts)
+        for job in unit.jobs:
+            if away := job.nodes - usable:
+                part = {name: amount * len(away) // len(job.nodes) for name, amount in requests.used((job,)).items()}
+                ledger.hold(part, -1)
+    return running, frozenset(going)
+
+
+def _gives_way(unit: Unit, draft: Draft) -> bool:
+    memory = draft.quota.jobs.get(unit.id)
+    return memory is not None and memory.yielding is not None and memory.yielding.restart == unit.jobs[0].restarts
+
+
+def _staying(running: Mapping[str, list[Unit]], going: frozenset[JobId]) -> dict[str, list[Unit]]:
+    if not going:
+        return dict(running)
+    return {team: [unit for unit in units if unit.id not in going] for team, units in running.items()}
+
+
+def _is_kept(unit: Unit, draft: Draft) -> bool:
+    """Sound nodes of its lost run are kept for it: they are in use by its team."""
+    memory = draft.jobs.get(unit.id)
+    return memory is not None and memory.kept is not None and memory.kept.freed is None
+
+
+def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], *, fair_share: bool) -> Rules:
+    rules = draft.want.quota
+    waits = {id: until for id in draft.quota.jobs if (until := not_before(id, draft)) is not None}
+    for until in waits.values():
+        draft.wake(until)
+    return Rules(
+        fair_share=fair_share,
+        in_team={team: quota.preempt for team, quota in quotas.items()},
+        strict=rules.strict,
+        borrow_priority=rules.borrow_priority,
+        rebalance_before=_rebalance_before(draft),
+        not_before=waits,
+    )
+
+
+def _rebalance_before(draft: Draft) -> float | None:
+    rules = draft.want.quota
+    if not rules.rebalance:
+        return None
+    all_of = (each for memory in draft.quota.jobs.values() for each in memory.evictions)
+    last = max((each.at for each in all_of if each.cause is Reclaimed.REBALANCE), default=0.0)
+    return draft.now - rules.rebalance_after_s if draft.now >= last + rules.rebalance_after_s else None
+
+
+def jobs_of(turn: Turn, draft: Draft) -> list[Job]:
+    """Those that quotas are about."""
+    return [job for job in draft.seen.jobs.values() if job.account in turn.teams]
