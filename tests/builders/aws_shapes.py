@@ -30,6 +30,9 @@ _BY_NAME: dict[str, Values] = {
     "EksClusterArn": _TAIL.map("arn:aws:eks:us-east-1:000000000000:cluster/{}".format),
     "RoleArn": _TAIL.map("arn:aws:iam::000000000000:role/{}".format),
     "AlarmName": st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=30),
+    "EntityDescription": st.text(st.characters(categories=["L", "M", "Z", "S", "N", "P"]), max_size=30),
+    "EntityName": st.from_regex(r"[a-zA-Z0-9](-?[a-zA-Z0-9]){0,20}", fullmatch=True),
+    "ClusterArn": st.integers(0, 10**12 - 1).map("arn:aws:sagemaker:steward-1:000000000000:cluster/{:012d}".format),
     "NextToken": st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30),
 }
 
@@ -56,6 +59,8 @@ def valid(shape: Shape) -> Values:
             return _text(shape)
         case "integer":
             return st.integers(shape.metadata.get("min", -(2**31)), shape.metadata.get("max", 2**31 - 1))
+        case "float":
+            return st.floats(shape.metadata.get("min"), shape.metadata.get("max"), allow_nan=False)
         case "boolean":
             return st.booleans()
         case "timestamp":
@@ -160,6 +165,12 @@ def _wrong(shape: Shape, value: Any) -> Iterator[tuple[str, Any]]:
             yield "a boolean", True
             yield "too small", -(2**31) - 1 if least is None else least - 1
             yield "too large", 2**31 if most is None else most + 1
+        case "float":
+            yield "a boolean", True
+            if least is not None:
+                yield "too small", least - 0.5
+            if most is not None:
+                yield "too large", most * 2.0
         case "timestamp":
             yield "before 1970", -1
         case "string":

@@ -1,7 +1,9 @@
 """The operations as the endpoint calls them: input read by the model, answers rendered by it; no network."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from steward.api.json11.render import render
 from steward.api.json11.validate import read
 from steward.api.operations import handlers
 from steward.model.access import Caller
+from steward.model.desired import MachineType
 from steward.model.memory import Memory
 from tests.builders.api_cluster import ApiPicture
 from tests.fakes.api_bench import ApiBench
@@ -47,7 +50,9 @@ class Operations:
         return refused.value.code.value, refused.value.message
 
 
-def operations_on(picture: ApiPicture) -> Operations:
+def operations_on(picture: ApiPicture, types: Mapping[str, MachineType] = MappingProxyType({})) -> Operations:
+    """`types` are the machine types that the head knows."""
     bench = ApiBench()
+    bench.want = replace(bench.want, capacity=replace(bench.want.capacity, types=types))
     bench.show_groups(picture)
     return Operations(bench)

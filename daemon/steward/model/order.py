@@ -10,6 +10,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from steward.model.group import BatchSize, Role
+from steward.model.quota_order import QuotaOrder
 from steward.model.setup import Lifecycle
 
 
@@ -154,6 +155,7 @@ Order = (
     | StartHealthCheck
     | CheckDeep
     | ChangeTags
+    | QuotaOrder
 )
 
 
@@ -196,3 +198,7 @@ class Answer:
     runs: tuple[str, ...] = ()
     """Ids of deep checks that were begun."""
     tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    made: str = ""
+    """Id of a quota or of a scheduler configuration."""
+    version: int = 0
+    """Its version after a change."""

@@ -191,3 +191,31 @@ def test_what_is_not_plain_json_is_refused(body: bytes, why: str) -> None:
 
 def test_an_empty_body_is_an_empty_object() -> None:
     assert document.parse(b"") == {}
+
+
+def quota(team: str) -> dict[str, Any]:
+    arn = "arn:aws:sagemaker:steward-1:000000000000:cluster/abcdef012345"
+    return read(
+        "CreateComputeQuota", Name="q", ClusterArn=arn, ComputeQuotaConfig={}, ComputeQuotaTarget={"TeamName": team}
+    )
+
+
+@pytest.mark.parametrize("team", ["physics", "a", "a-b", "team_1", "dept.lab", "7"])
+def test_a_team_may_be_called_like_any_slurm_account(team: str) -> None:
+    assert quota(team)["ComputeQuotaTarget"] == {"TeamName": team}
+
+
+@pytest.mark.parametrize(
+    "team", ["", "-rf", "a-", "A", "a b", "a;id", "a\nb", "a,b", "a=b", "été", "$(id)", "a/b", "a" * 41]
+)
+def test_a_team_that_no_account_is_called_like_is_refused(team: str) -> None:
+    with pytest.raises(ApiError, match=r"'computeQuotaTarget\.teamName'"):
+        quota(team)
+
+
+def test_a_long_name_that_is_wrong_at_its_end_is_refused_at_once() -> None:
+    """The model's own pattern would take hours: it nests two repetitions."""
+    started = time.process_time()
+    with pytest.raises(ApiError):
+        quota("a" * 39 + "!")
+    assert time.process_time() - started < 1

@@ -24,6 +24,19 @@ OVERRIDES: Mapping[str, Override] = MappingProxyType(
             put={"min": 1, "max": 64, "pattern": "[A-Za-z0-9][A-Za-z0-9._-]*"},
             why="a site declares its own machine types; whether one exists is the operation's check",
         ),
+        "ClusterSchedulerPriorityClassName": Override(
+            put={"max": 40, "pattern": "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"},
+            why="the model's own pattern takes exponential time on a name that does not match; this is its language",
+        ),
+        "ComputeQuotaTargetTeamName": Override(
+            put={"max": 40, "pattern": "[a-z0-9](?:[-_.a-z0-9]*[a-z0-9])?"},
+            why="the same; and a team is a Slurm account, whose name may have underscores and dots",
+        ),
+        "MIGProfileType": Override(
+            drop=frozenset({"enum"}),
+            put={"min": 1, "max": 40, "pattern": "[a-z0-9][a-z0-9.+_-]*"},
+            why="a part of a GPU is a GRES type of the site's own (`gpu:1g.10gb`); `doctor` tests whether there is one",
+        ),
         "S3Uri": Override(
             put={"pattern": "(https|s3)://([^/]+)/?(.*)|file:///.+"},
             why="a site's lifecycle scripts may lie on a file system that its nodes share",

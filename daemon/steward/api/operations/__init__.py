@@ -10,7 +10,9 @@ from steward.api.operations.cluster import Clusters
 from steward.api.operations.events import Events
 from steward.api.operations.health import Health
 from steward.api.operations.nodes import Nodes
+from steward.api.operations.quotas import Quotas
 from steward.api.operations.scalings import Scalings
+from steward.api.operations.schedulers import Schedulers
 from steward.api.operations.software import Software
 from steward.api.operations.tags import Tags
 from steward.api.source import Source
@@ -22,6 +24,7 @@ def handlers(source: Source) -> Mapping[str, Handler]:
     """One for each operation that is served."""
     clusters, nodes, batches, events = Clusters(source), Nodes(source), Batches(source), Events(source)
     scalings, tags = Scalings(source), Tags(source)
+    quotas, schedulers = Quotas(source), Schedulers(source)
     return MappingProxyType(
         {
             "AddTags": tags.add,
@@ -30,19 +33,29 @@ def handlers(source: Source) -> Mapping[str, Handler]:
             "BatchRebootClusterNodes": batches.reboot,
             "BatchReplaceClusterNodes": batches.replace,
             "CreateCluster": clusters.create,
+            "CreateClusterSchedulerConfig": schedulers.create,
+            "CreateComputeQuota": quotas.create,
             "DeleteCluster": clusters.delete,
+            "DeleteClusterSchedulerConfig": schedulers.delete,
+            "DeleteComputeQuota": quotas.delete,
             "DeleteTags": tags.delete,
             "DescribeCluster": clusters.describe,
             "DescribeClusterEvent": events.describe_event,
             "DescribeClusterNode": nodes.describe_node,
             "DescribeClusterOperation": scalings.describe_operation,
+            "DescribeClusterSchedulerConfig": schedulers.describe,
+            "DescribeComputeQuota": quotas.describe,
             "ListClusterEvents": events.list_events,
             "ListClusterNodes": nodes.list_nodes,
             "ListClusterOperations": scalings.list_operations,
+            "ListClusterSchedulerConfigs": schedulers.list_schedulers,
             "ListClusters": clusters.list_clusters,
+            "ListComputeQuotas": quotas.list_quotas,
             "ListTags": tags.list_tags,
             "StartClusterHealthCheck": Health(source).start,
             "UpdateCluster": clusters.update,
+            "UpdateClusterSchedulerConfig": schedulers.update,
             "UpdateClusterSoftware": Software(source).update,
+            "UpdateComputeQuota": quotas.update,
         }
     )

@@ -23,6 +23,7 @@ from steward.policy.orders.deep import check_deep
 from steward.policy.orders.delete import delete
 from steward.policy.orders.desk import Desk
 from steward.policy.orders.health import start_health_check
+from steward.policy.orders.quotas import change_quotas
 from steward.policy.orders.software import update_software
 from steward.policy.orders.tags import change_tags
 from steward.policy.orders.touch import touch
@@ -55,3 +56,5 @@ def _answer(order: Order, desk: Desk) -> Answer:
             return check_deep(order, desk)
         case ChangeTags():
             return change_tags(order, desk)
+        case _:
+            return change_quotas(order, desk)

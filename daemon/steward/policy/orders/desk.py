@@ -37,6 +37,7 @@ class Desk:
         self.cases = dict(memory.cases)
         self.next_case = memory.next_case
         self.deeps = dict(memory.deeps)
+        self.quotas, self.scheduler = dict(memory.quotas), memory.scheduler
         self._events: list[Event] = []
 
     @property
@@ -66,9 +67,10 @@ class Desk:
         level: Level = Level.INFO,
         node: NodeName | None = None,
         case: CaseId | None = None,
+        team: str = "",
     ) -> None:
-        """Write an event; `data` says whose order it was and which group it is about."""
-        said = (("group", group), ("operation", operation), ("who", self.who))
+        """Write an event; `data` says whose order it was and which group or team it is about."""
+        said = (("group", group), ("operation", operation), ("team", team), ("who", self.who))
         data = tuple((key, value) for key, value in said if value)
         self._events.append(Event(at=self.now, kind=kind, text=text, level=level, node=node, case=case, data=data))
 
@@ -123,6 +125,8 @@ class Desk:
             cases=MappingProxyType(self.cases),
             next_case=self.next_case,
             deeps=MappingProxyType(self.deeps),
+            quotas=MappingProxyType(self.quotas),
+            scheduler=self.scheduler,
         )
 
     def carried(self, answer: Answer) -> Carried:

@@ -24,6 +24,10 @@ def limit(text: str) -> Refusal:
     return Refusal(RefusalKind.LIMIT, text)
 
 
+def not_found(text: str) -> Refusal:
+    return Refusal(RefusalKind.NOT_FOUND, text)
+
+
 def check_repeated(names: Iterable[str], what: str) -> None:
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:

@@ -1,0 +1,186 @@
+"""CreateComputeQuota, UpdateComputeQuota, DeleteComputeQuota: what a team owns. Slurm follows with the next turns."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from steward.model.arn import slurm_cluster_arns
+from steward.model.desired import MachineType
+from steward.model.events import Level
+from steward.model.order import Answer
+from steward.model.quota import ComputeQuota, QuotaStatus, Share
+from steward.model.quota_order import CreateQuota, DeleteQuota, QuotaWish, UpdateQuota
+from steward.model.team_name import why_no_team
+from steward.model.text import printable
+from steward.policy.orders.desk import Desk
+from steward.policy.orders.refuse import conflict, invalid, limit, not_found
+from steward.policy.orders.tags import check_tags
+
+MOST_QUOTAS = 500
+"""Each has two QOS, and every waiting job is tried with each of its QOS."""
+_RESOURCES, _ABSOLUTE = "ComputeQuotaResources", "AbsoluteBorrowLimits"
+
+
+def create_quota(order: CreateQuota, desk: Desk) -> Answer:
+    """Raises Refusal where the name or the team has one already, or a resource is none that this site can give."""
+    check_cluster(order.cluster, desk)
+    check_tags(order.tags)
+    return Answer(made=make(order.name, order.wish, desk, tags=order.tags).id)
+
+
+def update_quota(order: UpdateQuota, desk: Desk) -> Answer:
+    """What is not said stays. The answer has the new version."""
+    quota = quota_of(order.id, desk)
+    check_version(quota, order.version, f"Quota {quota.name}")
+    return Answer(made=quota.id, version=change(quota, order.wish, desk).version)
+
+
+def delete_quota(order: DeleteQuota, desk: Desk) -> Answer:
+    """Its limits leave Slurm with the next turns; jobs that run go on, and those that wait need no quota any more."""
+    quota = quota_of(order.id, desk)
+    drop(quota, desk)
+    return Answer(made=quota.id)
+
+
+def make(name: str, wish: QuotaWish, desk: Desk, *, tags: Any = MappingProxyType({})) -> ComputeQuota:
+    """A new one, with defaults for what is not said."""
+    team = wish.team or ""
+    _check_name(name, team, desk)
+    made = ComputeQuota(
+        id=new_id("quota", name, desk.now),
+        name=name,
+        team=team,
+        shares=(),
+        tags=MappingProxyType(dict(tags)),
+        created=desk.now,
+        created_by=desk.who,
+        modified=desk.now,
+        modified_by=desk.who,
+    )
+    made = replace(made, **_said(wish))
+    _check(made, desk)
+    desk.quotas[made.id] = made
+    desk.tell("quota.created", f"{desk.who} created quota {name} of team {team}", team=team)
+    return made
+
+
+def change(quota: ComputeQuota, wish: QuotaWish, desk: Desk) -> ComputeQuota:
+    """The next version of it."""
+    if quota.status is QuotaStatus.DELETING:
+        raise conflict(f"Quota {quota.name} is being deleted.")
+    if wish.team not in (None, quota.team):
+        raise invalid(f"Quota {quota.name} is of team {quota.team}: delete it and create one for another team.")
+    changed = replace(
+        quota,
+        **_said(wish),
+        version=quota.version + 1,
+        status=QuotaStatus.UPDATING,
+        failure="",
+        modified=desk.now,
+        modified_by=desk.who,
+    )
+    _check(changed, desk)
+    desk.quotas[quota.id] = changed
+    text = f"{desk.who} changed quota {quota.name} of team {quota.team} (version {changed.version})"
+    desk.tell("quota.changed", text, team=quota.team)
+    return changed
+
+
+def drop(quota: ComputeQuota, desk: Desk) -> None:
+    """Once more is no error: it is on its way already."""
+    if quota.status is QuotaStatus.DELETING:
+        return
+    gone = replace(quota, status=QuotaStatus.DELETING, failure="", modified=desk.now, modified_by=desk.who)
+    desk.quotas[quota.id] = gone
+    text = f"{desk.who} deleted quota {quota.name} of team {quota.team}: its limits leave Slurm, its jobs go on"
+    desk.tell("quota.deleted", text, team=quota.team, level=Level.WARNING)
+
+
+def quota_of(id: str, desk: Desk) -> ComputeQuota:
+    """Raises Refusal where there is none of this id."""
+    if id not in desk.quotas:
+        raise not_found(f"Compute quota {id} not found.")
+    return desk.quotas[id]
+
+
+def check_cluster(arn: str, desk: Desk) -> None:
+    """Quotas are of the Slurm cluster that this head looks after, with or without groups of the API."""
+    if arn not in slurm_cluster_arns(desk.cluster, desk.rules):
+        raise not_found(f"Cluster {arn} not found; this head's is {slurm_cluster_arns(desk.cluster, desk.rules)[0]}.")
+
+
+def check_version(present: Any, target: int, what: str) -> None:
+    if target != present.version:
+        raise conflict(f"{what} is at version {present.version}, not {target}: read it again, then change it.")
+
+
+def new_id(kind: str, name: str, created: float) -> str:
+    """12 of a-z0-9, as in ARNs."""
+    return hashlib.sha256(f"{kind}:{name}:{created:.6f}".encode()).hexdigest()[:12]
+
+
+def _said(wish: QuotaWish) -> dict[str, Any]:
+    names = ("team", "weight", "shares", "strategy", "borrow_percent", "borrow_absolute", "preempt", "enabled")
+    given = {name: getattr(wish, name) for name in (*names, "description")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _check_name(name: str, team: str, desk: Desk) -> None:
+    if why := why_no_team(team):
+        raise invalid(f"TeamName {printable(team, 40)!r} cannot be used: {why}.")
+    for other in desk.quotas.values():
+        going = " and is being deleted: wait until it is gone" if other.status is QuotaStatus.DELETING else ""
+        if other.name == name:
+            raise conflict(f"Quota {name} exists already (id {other.id}){going}.")
+        if other.team == team:
+            raise conflict(f"Team {team} has quota {other.name} already (id {other.id}){going}.")
+    if len(desk.quotas) >= MOST_QUOTAS:
+        raise limit(f"{len(desk.quotas)} compute quotas; a cluster has at most {MOST_QUOTAS}.")
+
+
+def _check(quota: ComputeQuota, desk: Desk) -> None:
+    _check_shares(quota.shares, _RESOURCES, desk)
+    _check_shares(quota.borrow_absolute, _ABSOLUTE, desk)
+    if quota.borrow_absolute and not quota.strategy.borrows:
+        raise invalid(f"{_ABSOLUTE}: with Strategy {quota.strategy.value} the team borrows nothing; leave them out.")
+
+
+def _check_shares(shares: Sequence[Share], where: str, desk: Desk) -> None:
+    check_once(((share.machine_type, share.partition[0] if share.partition else "") for share in shares), where)
+    for number, share in enumerate(shares, 1):
+        _check_share(share, f"{where}.{number}.member ({share.machine_type})", desk)
+
+
+def check_once(keys: Iterable[tuple[str, str]], where: str) -> None:
+    """A machine type comes once, and once more for each MIG profile."""
+    seen: set[tuple[str, str]] = set()
+    for key in keys:
+        if key in seen:
+            raise invalid(f"{where} names {' with '.join(filter(None, key))} more than once.")
+        seen.add(key)
+
+
+def _check_share(share: Share, place: str, desk: Desk) -> None:
+    known = desk.rules.types.get(share.machine_type)
+    if known is None:
+        raise invalid(f"{place}: this machine type is not known; add it to [[machine_types]] in steward.toml.")
+    single = (share.accelerators, share.vcpu, share.memory_gib, share.partition)
+    if share.count is None and all(value is None for value in single):
+        raise invalid(f"{place}: give Count, Accelerators, VCpu, MemoryInGiB or AcceleratorPartition.")
+    if share.count is not None and any(value is not None for value in single):
+        raise invalid(f"{place}: Count is whole machines; give it alone, or Accelerators, VCpu and MemoryInGiB.")
+    _check_figures(share, known, place)
+
+
+def _check_figures(share: Share, known: MachineType, place: str) -> None:
+    """A share can only be filled in from what is known of a machine."""
+    if share.accelerators and not known.gpus:
+        raise invalid(f"{place}: it has no accelerators; give VCpu or MemoryInGiB.")
+    if share.partition is not None and share.partition[1] and not known.gpus:
+        raise invalid(f"{place}: it has no accelerators that could have partitions.")
+    if not known.cpus or not known.memory_mb:
+        raise invalid(
+            f"{place}: its CPUs and memory are not known; add it to [[machine_types]] with cpus and memory_mb."
+        )

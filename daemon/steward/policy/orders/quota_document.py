@@ -1,0 +1,68 @@
+"""A document of quotas applied as a whole: what differs is made, changed or (with prune) deleted, all or nothing."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields, replace
+
+from steward.model.order import Answer
+from steward.model.quota import ComputeQuota, QuotaStatus, SchedulerConfig
+from steward.model.quota_order import ApplyQuotas, QuotaWish, SchedulerWish
+from steward.policy.orders import quota, scheduler
+from steward.policy.orders.desk import Desk
+from steward.policy.orders.refuse import check_repeated, conflict, invalid
+
+
+def apply_quotas(order: ApplyQuotas, desk: Desk) -> Answer:
+    """Raises Refusal where one part of it cannot be, or somebody changed a quota since its writer looked."""
+    if order.based_on not in ("", fingerprint(desk.quotas, desk.scheduler)):
+        raise conflict("Somebody changed the quotas since this was shown: look at the difference again.")
+    check_repeated((name for name, _ in order.quotas), "ComputeQuotas")
+    if order.scheduler is not None:
+        _scheduler(*order.scheduler, desk)
+    wanted = dict(order.quotas)
+    present = {each.name: each for each in desk.quotas.values()}
+    for name in sorted(present.keys() - wanted.keys()) if order.prune else ():
+        quota.drop(present[name], desk)
+    for name, wish in wanted.items():
+        _quota(name, wish, present.get(name), desk)
+    return Answer()
+
+
+def fingerprint(quotas: Mapping[str, ComputeQuota], present: SchedulerConfig | None) -> str:
+    """Of everything that people decide of quotas."""
+    words = [f"{each.id}:{each.version}:{each.status is QuotaStatus.DELETING}" for each in quotas.values()]
+    if present is not None:
+        words.append(f"{present.id}:{present.version}")
+    return hashlib.sha256(" ".join(sorted(words)).encode()).hexdigest()[:16]
+
+
+def _quota(name: str, wish: QuotaWish, present: ComputeQuota | None, desk: Desk) -> None:
+    """A document says everything: what it leaves out is the default."""
+    if present is None:
+        quota.make(name, wish, desk)
+        return
+    if wish.team not in (None, present.team):
+        raise invalid(f"Quota {name} is of team {present.team}: give the quota of {wish.team} another name.")
+    whole = _filled(wish, ComputeQuota(id="", name=name, team=present.team, shares=()))
+    same = all(getattr(present, one.name) == getattr(whole, one.name) for one in fields(QuotaWish))
+    if not same or present.status is QuotaStatus.DELETING:
+        quota.change(present, whole, desk)
+
+
+def _filled(wish: QuotaWish, default: ComputeQuota) -> QuotaWish:
+    said = {one.name: getattr(wish, one.name) for one in fields(QuotaWish)}
+    return replace(wish, **{name: getattr(default, name) for name, value in said.items() if value is None})
+
+
+def _scheduler(name: str, wish: SchedulerWish, desk: Desk) -> None:
+    present = desk.scheduler
+    if present is None:
+        scheduler.make(name, wish, desk)
+        return
+    if present.name != name:
+        raise invalid(f"The cluster's scheduler configuration is called {present.name}: call it so in the document.")
+    default = SchedulerConfig()
+    said = {one.name: getattr(wish, one.name) for one in fields(SchedulerWish)}
+    whole = replace(wish, **{key: getattr(default, key) for key, value in said.items() if value is None})
+    if any(getattr(present, one.name) != getattr(whole, one.name) for one in fields(SchedulerWish)):
+        scheduler.change(present, whole, desk)
