@@ -19,7 +19,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo demo test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
-  e2e-machines e2e-docker e2e-versions bench bench-capacity docs fresh clean
+  e2e-machines e2e-docker e2e-versions bench bench-scale bench-capacity docs fresh clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -87,6 +87,9 @@ e2e-versions: shim ## the main job on the newer Slurms, docker test bed
 
 bench: setup shim ## recovery times against plain Slurm; ARGS="--runs N --json FILE"
 	$(BIN)/python -m tests.bench.recovery $(ARGS)
+
+bench-scale: setup shim ## what the size of a site costs: ARGS="--nodes N,N --jobs N,N --runs N --json FILE"
+	$(BIN)/python -m tests.bench.scale --phases $(ARGS)
 
 bench-capacity: setup ## 1,000 simulated nodes, then 2,000, then 100; ARGS="--first N --most N --last N --json FILE"
 	$(BIN)/python -m tests.bench.capacity $(ARGS)

@@ -116,8 +116,8 @@ def starts(story: Story, attempt: int) -> list[tuple[str, float]]:
     return [(line[0].split(":")[1], float(line[-1])) for line in words]
 
 
-def tasks_of_attempt(story: Story, attempt: int) -> float:
-    story.wait("all tasks run again", lambda: len(starts(story, attempt)) == 4, _BACK_S)
+def tasks_of_attempt(story: Story, attempt: int, deadline_s: float = _BACK_S) -> float:
+    story.wait("all tasks run again", lambda: len(starts(story, attempt)) == 4, deadline_s)
     return max(at for _, at in starts(story, attempt))
 
 

@@ -130,7 +130,7 @@ class Story:
     def tell(self) -> str:
         """What a person would look at when a sentence did not become true."""
         queue = self.bed.run(["squeue", "--all", "-o", "%i %T %r %N %E"], check=False).text
-        nodes = self.bed.run(["sinfo", "-N", "-o", "%N %T %E"], check=False).text
+        nodes = self.bed.run(["sinfo", "-o", "%N %T %E"], check=False).text
         output = "\n".join(self.lines("out")[-15:])
         return f"\n{queue}\n{nodes}\n{output}\n{self._head_view()}"
 

@@ -46,6 +46,7 @@ class BedSpec:
     `gpus`: so many pretended NVIDIA GPUs on every node, with faults on command.
     `accounting`: slurmdbd holds accounts, QOS and limits, and Slurm enforces them; QOS preempt.
     `hardware`: what slurm.conf says each node has, such as `CPUs=48 RealMemory=196608 Gres=gpu:l4:4` (empty: little).
+    `silent`: so many more nodes far1..farN that are only in slurm.conf: DOWN, in the partition `far`, with no machine.
     `fixed`: machines are fixed (provider `static`), spares of the default partition; the local backend only.
     `groups`: nothing runs yet but the controller; nodes are for groups made through the API. n1..nN are the pool
     `workers`, whose partition Steward writes itself; any other group's nodes are named after it.
@@ -63,6 +64,7 @@ class BedSpec:
     gpus: int = 0
     accounting: bool = False
     hardware: str = ""
+    silent: int = 0
     slurm_conf: str = ""
     settings: Overrides = field(default_factory=dict)
 
@@ -73,6 +75,11 @@ class BedSpec:
     @property
     def spare_names(self) -> tuple[NodeName, ...]:
         return tuple(NodeName(f"s{number}") for number in range(1, self.spares + 1))
+
+    @property
+    def silent_names(self) -> str:
+        """As Slurm writes a list of nodes."""
+        return f"far[1-{self.silent}]" if self.silent else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

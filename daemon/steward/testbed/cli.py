@@ -66,6 +66,7 @@ def testbed() -> None:
 @click.option(
     "--hardware", default="", metavar="WORDS", help="What a node has, as in slurm.conf: 'CPUs=48 Gres=gpu:l4:4'."
 )
+@click.option("--silent", type=click.IntRange(0, 60000), default=0, help="More nodes far1..farN, only in slurm.conf.")
 @click.option("--set", "settings", multiple=True, metavar="SECTION.KEY=VALUE", help="Further settings, values as JSON.")
 @click.option("--dir", "directory", type=_PLACE, help="Default: a new one.")
 @_one_line_errors
@@ -81,6 +82,7 @@ def up(
     gpus: int,
     accounting: bool,
     hardware: str,
+    silent: int,
     settings: tuple[str, ...],
     directory: Path | None,
 ) -> None:
@@ -99,6 +101,7 @@ def up(
         gpus=gpus,
         accounting=accounting,
         hardware=hardware,
+        silent=silent,
         settings=over,
     )
     bed = beds.make(spec)

@@ -19,7 +19,7 @@ from steward.testbed.docker_files import HTTP_PORT, MOUNT, Plan
 from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_symptoms import faults_in_force, is_active, machines, names_of, power
 from steward.testbed.faults import SHAPES, Fault
-from steward.testbed.ready import await_ready, node_states
+from steward.testbed.ready import await_ready, call_silent_nodes, node_states
 from steward.testbed.wait import NotInTime
 
 _TIMED_OUT = 124
@@ -66,6 +66,7 @@ class DockerBed:
             if not plan.spec.groups:
                 self._launch_nodes(plan)
                 say(f"{len(self._names)} nodes started")
+            call_silent_nodes(self)
             await_ready(self)
             say("every node is idle")
         except (PortError, NotInTime) as error:

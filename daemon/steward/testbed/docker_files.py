@@ -16,7 +16,7 @@ from steward.adapters.process import run
 from steward.testbed import accounting, fake_gpus, slurm_versions
 from steward.testbed.bed import Backend, BedSpec
 from steward.testbed.layout import PARTITIONS
-from steward.testbed.slurm_conf import CPUS, NO_PARTITIONS, for_groups, gres_conf, hardware, memory_mb
+from steward.testbed.slurm_conf import CPUS, NO_PARTITIONS, for_groups, gres_conf, hardware, memory_mb, silent_nodes
 from steward.testbed.steward_toml import FOR_GROUPS, FOR_TESTS, groups, merge, render
 
 MOUNT = Path("/bed")
@@ -112,6 +112,7 @@ def _slurm_conf(plan: Plan) -> str:
         *(_node(plan, name, address) for name, address in plan.hosts.items() if name != "head"),
         f"PartitionName=main Nodes={','.join(plan.spec.node_names)} Default=YES {options}",
         *([f"PartitionName=spare Nodes={spares} Default=NO {options}"] if spares else []),
+        *silent_nodes(plan.spec),
     ]
     return "\n".join([*lines, ""])
 

@@ -18,7 +18,7 @@ from steward.testbed.local_faults import LocalFaults
 from steward.testbed.local_setup import Manifest, slurm_env, steward_env
 from steward.testbed.local_symptoms import faults_in_force, names_of, power
 from steward.testbed.local_user import as_user
-from steward.testbed.ready import await_ready, node_states
+from steward.testbed.ready import await_ready, call_silent_nodes, node_states
 from steward.testbed.slurm_conf import LOOPBACK
 
 
@@ -125,6 +125,7 @@ class LocalBed:
         say("controller and nodes are started")
         if spec.accounting:
             accounting.let_in(self, [getpass.getuser()])
+        call_silent_nodes(self)
         await_ready(self)
         say("every node is idle" + (", every agent connected" if spec.steward else ""))
 

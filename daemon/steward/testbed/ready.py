@@ -17,12 +17,21 @@ _AT_REST = ("fine", "suspect", "report-only", "unwatched")
 
 
 def node_states(bed: Bed) -> Mapping[NodeName, str]:
-    """Slurm's word for each node, such as "idle", "mixed", "down*" or "drained". Raises Failed without an answer.
+    """Slurm's word for each node that has a machine, such as "idle", "mixed", "down*" or "drained". Raises Failed
+    without an answer.
 
     `planned` is idle: what backfill had in mind for a node whose job is gone stands until its next pass, 30 s later.
     """
-    lines = bed.run(["sinfo", "--noheader", "--Node", "--format=%N %T"], timeout_s=10).text.splitlines()
+    which = ["--nodes", ",".join(_names(bed))] if bed.spec.silent else []
+    lines = bed.run(["sinfo", "--noheader", "--Node", "--format=%N %T", *which], timeout_s=10).text.splitlines()
     return {NodeName(name): "idle" if state == "planned" else state for name, state in (line.split() for line in lines)}
+
+
+def call_silent_nodes(bed: Bed) -> None:
+    """The nodes that are only in slurm.conf become nodes, which are DOWN."""
+    if bed.spec.silent:
+        change = [f"nodename={bed.spec.silent_names}", "state=down", "reason=bed"]
+        bed.run(["scontrol", "update", *change], timeout_s=_NODES_S)
 
 
 def await_ready(bed: Bed) -> None:
@@ -64,7 +73,8 @@ def open_cases(bed: Bed) -> list[str]:
 def accused(bed: Bed) -> list[str]:
     """ "n3 is degraded" for each node that the head sees out of service, or will take out."""
     said = {node["name"]: node["verdict"] for node in ask_head(bed, "/v1/nodes")}
-    return [f"{name} is {word}" for name, word in said.items() if word not in _AT_REST]
+    silent = set() if not bed.spec.silent else said.keys() - set(_names(bed))
+    return [f"{name} is {word}" for name, word in said.items() if word not in _AT_REST and name not in silent]
 
 
 def ask_head(bed: Bed, path: str) -> Any:

@@ -17,6 +17,7 @@ from steward.testbed.free_ports import free_ports
 from steward.testbed.layout import Layout
 from steward.testbed.local_setup import Manifest, load
 from steward.testbed.site_check import CHECK, remove_failing_check, write_failing_check
+from steward.testbed.slurm_conf import silent_nodes
 from steward.testbed.steward_toml import local_toml
 
 
@@ -107,3 +108,11 @@ def test_a_broken_scontrol_breaks_the_reading_commands_too_until_it_is_mended(tm
     mend_scontrol(tmp_path)
     assert how_broken(tmp_path) is None
     assert not list(tmp_path.iterdir())
+
+
+def test_nodes_without_a_machine_are_future_ones_of_a_partition_of_their_own(tmp_path: Path) -> None:
+    first, second = silent_nodes(BedSpec(dir=tmp_path, silent=300))
+    assert first.startswith("NodeName=far[1-300] ")
+    assert first.endswith("State=FUTURE")
+    assert second.startswith("PartitionName=far Nodes=far[1-300] Default=NO ")
+    assert silent_nodes(BedSpec(dir=tmp_path)) == []

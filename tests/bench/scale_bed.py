@@ -1,0 +1,170 @@
+"""A cluster of a given size for the scale bench: its nodes, its jobs, and what the head costs.
+
+Six nodes are real, with slurmd and agent; the others are in slurm.conf and DOWN. Of the jobs in Slurm's queue three in
+five are held, the others have ended.
+"""
+
+import os
+import re
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.model.ids import NodeName
+from steward.model.mark import Mark
+from steward.testbed.bed import Backend, Bed, BedError, BedSpec
+from steward.testbed.ready import ask_head, open_cases
+from steward.testbed.wait import wait_until_empty
+
+REAL = 6
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+_MANY = {"MaxJobCount": 60_000, "MaxArraySize": 50_001, "MinJobAge": 86_400}
+"""Jobs that ended stay: the size is the same from the first run to the last."""
+_ENDED_SHARE = 0.4
+_RPC = re.compile(r"^\s+(?P<name>[A-Z_0-9]+)\s+\(\s*\d+\) count:(?P<count>\d+)")
+_NOT_OF_HEAD = ("REQUEST_STATS_INFO", "MESSAGE_", "REQUEST_STEP_COMPLETE", "REQUEST_COMPLETE_")
+_DRAINED = 750
+_LOOKS = 5
+_SETTLE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quiet:
+    """What the head costs while nothing happens. `idle_percent` of one core and `rss_mib` are of the head and all that
+    it started; `rpcs` are calls to slurmctld a second, by their kind."""
+
+    idle_percent: float
+    rss_mib: float
+    rpcs: Mapping[str, float]
+
+    @property
+    def rpcs_per_s(self) -> float:
+        return sum(self.rpcs.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Process:
+    """One line of /proc/PID/stat. `ticks` are its own and those of its children that have ended."""
+
+    pid: int
+    parent: int
+    ticks: int
+    rss_mib: float
+
+
+def spec_of(
+    nodes: int, directory: Path, *, backend: str, slurm: str, settings: Mapping[str, Mapping[str, object]]
+) -> BedSpec:
+    return BedSpec(
+        dir=directory,
+        backend=Backend(backend),
+        nodes=REAL,
+        silent=max(0, nodes - REAL),
+        slurm=slurm,
+        slurm_conf="".join(f"{key}={value}\n" for key, value in _MANY.items()),
+        settings=settings,
+    )
+
+
+def fill(bed: Bed, jobs: int) -> None:
+    """So many more jobs, each with a record of its own: Slurm splits the tasks of an array when some of them change."""
+    if jobs <= 0:
+        return
+    where = "far" if bed.spec.silent else "main"
+    array = ["--hold", f"--partition={where}", f"--array=1-{jobs}", "--output=/dev/null", "--chdir=/tmp"]
+    job = bed.run(["sbatch", "--parsable", "-N1", *array, "--wrap=sleep 1"]).text.strip()
+    bed.run(["scontrol", "update", f"jobid={job}_[1-{max(1, jobs - 1)}]", "nice=1"], timeout_s=120)
+    bed.run(["scancel", f"{job}_[1-{max(1, int(jobs * _ENDED_SHARE))}]"], timeout_s=120)
+
+
+def watch_quiet(bed: Bed, seconds: float) -> Quiet:
+    """Once nothing is going on."""
+    wait_until_empty("no repair is under way", lambda: open_cases(bed), 60.0, every_s=0.5)
+    time.sleep(_SETTLE_S)
+    head = _head(bed)
+    before, calls, began = _below(_processes(bed), head), _calls(bed), time.monotonic()
+    rss: list[float] = []
+    while (left := began + seconds - time.monotonic()) > 0:
+        time.sleep(min(2.0, left))
+        rss.append(sum(one.rss_mib for one in _below(_processes(bed), head).values()))
+    after, took, ended = _below(_processes(bed), head), time.monotonic() - began, _calls(bed)
+    # Of a child that ended meanwhile the parent's sum has all: what it had at the start is taken off.
+    ticks = sum(one.ticks for one in after.values()) - sum(one.ticks for one in before.values())
+    made = {name: (many - calls.get(name, 0)) / took for name, many in ended.items()}
+    return Quiet(
+        idle_percent=100 * ticks / _TICKS / took,
+        rss_mib=statistics.median(rss),
+        rpcs={name: rate for name, rate in made.items() if rate > 0 and not name.startswith(_NOT_OF_HEAD)},
+    )
+
+
+def status_s(bed: Bed) -> list[float]:
+    """What `steward status` takes, from the shell and back."""
+    return [_timed(lambda: bed.run(["steward", "status"])) for _ in range(_LOOKS)]
+
+
+def page_s(bed: Bed, path: str) -> list[float]:
+    return [_timed(lambda: ask_head(bed, path)) for _ in range(_LOOKS)]
+
+
+def drain_s(bed: Bed) -> float | None:
+    """What the head's own adapter takes to drain 750 nodes. None: the bed has no so many, or not on this machine."""
+    if bed.spec.silent < _DRAINED or bed.spec.backend is not Backend.LOCAL:
+        return None
+    slurm = CommandLineSlurm(conf=bed.env["SLURM_CONF"], timeout_s=60.0)
+    nodes = [NodeName(f"far{number}") for number in range(1, _DRAINED + 1)]
+    mark = Mark(check="bench", action="drain", id="scale")
+    slurm.version()
+    update = ["scontrol", "update", f"nodename=far[1-{_DRAINED}]"]
+    bed.run([*update, "state=idle"], timeout_s=60)
+    took = _timed(lambda: slurm.drain(nodes, mark))
+    bed.run([*update, "state=down", "reason=bed"], timeout_s=60)
+    return took
+
+
+def _timed(what: Callable[[], object]) -> float:
+    began = time.monotonic()
+    what()
+    return time.monotonic() - began
+
+
+def _head(bed: Bed) -> int:
+    """Its pid on the controller."""
+    told = bed.run(["sh", "-c", 'for p in /proc/[0-9]*; do echo "${p#/proc/} $(tr "\\0" " " <$p/cmdline)"; done']).text
+    config = bed.env.get("STEWARD_CONFIG", "") if bed.spec.backend is Backend.LOCAL else ""
+    for line in told.splitlines():
+        pid, _, argv = line.partition(" ")
+        if ("steward.head" in argv or "/stewardd" in argv) and config in argv and "for p in" not in argv:
+            return int(pid)
+    raise BedError("stewardd does not run: see its log in the bed's directory")
+
+
+def _processes(bed: Bed) -> list[_Process]:
+    told = bed.run(["sh", "-c", "cat /proc/[0-9]*/stat 2>/dev/null || true"]).text
+    return [_process(line) for line in told.splitlines() if ")" in line]
+
+
+def _process(line: str) -> _Process:
+    fields = line.rpartition(")")[2].split()
+    ticks = sum(int(fields[at]) for at in (11, 12, 13, 14))
+    pid, parent = int(line.split(" ", 1)[0]), int(fields[1])
+    return _Process(pid=pid, parent=parent, ticks=ticks, rss_mib=int(fields[21]) * _PAGE_MIB)
+
+
+def _below(every: Sequence[_Process], head: int) -> dict[int, _Process]:
+    """The head and what it started."""
+    found = {one.pid: one for one in every if one.pid == head}
+    size = 0
+    while len(found) > size:
+        size = len(found)
+        found |= {one.pid: one for one in every if one.parent in found}
+    return found
+
+
+def _calls(bed: Bed) -> dict[str, int]:
+    told = bed.run(["sdiag"]).text
+    return {found["name"]: int(found["count"]) for line in told.splitlines() if (found := _RPC.match(line))}
