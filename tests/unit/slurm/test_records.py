@@ -97,3 +97,26 @@ def test_a_job_submitted_for_an_expedited_requeue_is_known_by_its_flag(flags: li
     jobs = whole("jobs")
     jobs["jobs"][0]["flags"] = flags
     assert next(iter(records.jobs(json.dumps(jobs)).values())).expedited is expedited
+
+
+def test_what_a_job_asks_for_and_has_is_read_as_slurm_writes_it() -> None:
+    answer = whole("jobs")
+    answer["jobs"][0] |= {
+        "tres_req_str": "cpu=2,gres/gpu=8",
+        "tres_alloc_str": "cpu=4,gres/gpu=8",
+        "max_nodes": {"set": True, "infinite": False, "number": 4},
+        "job_size_str": ["1", "2", "4"],
+        "comment": "priority-class=high",
+    }
+    job = next(iter(records.jobs(json.dumps(answer)).values()))
+    assert (job.requested, job.allocated) == ("cpu=2,gres/gpu=8", "cpu=4,gres/gpu=8")
+    assert (job.most_nodes, job.node_sizes, job.comment) == (4, "1,2,4", "priority-class=high")
+
+
+@pytest.mark.parametrize(
+    ("text", "tasks"), [("", 1), ("7", 1), ("0-9%2", 10), ("1,3-5,20-30:5", 7), ("1-3,...", 3), ("x-y", 1)]
+)
+def test_a_record_stands_for_the_tasks_of_an_array_that_wait(text: str, tasks: int) -> None:
+    answer = whole("jobs")
+    answer["jobs"][0]["array_task_string"] = text
+    assert next(iter(records.jobs(json.dumps(answer)).values())).waiting_tasks == tasks

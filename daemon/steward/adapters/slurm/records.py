@@ -5,8 +5,9 @@ An answer that cannot be read raises Retryable as a whole: no node and no job is
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from steward.adapters.process import show
 from steward.adapters.slurm.answer import read_records
@@ -35,6 +36,7 @@ _HIDDEN_BASE = {
 OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}
 """Before its end a job's `end_time` is only what its time limit foresees."""
 _CORE_DUMPED = 0x80
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([1-9][0-9]{0,8}))?")
 _EXTRA = ("comment", "extra", "version", "slurmd_version", "hostname", "instance_id", "operating_system")
 
 
@@ -153,7 +155,35 @@ def _job(record: Json) -> Job:
         nice=_signed(_number(record["nice"]) or 0),
         submit_host=_text(record.get("allocating_node")),
         expedited="EXPEDITED_REQUEUE" in _words(record.get("flags")),
+        **_asked_for(record),
     )
+
+
+class _AskedFor(TypedDict):
+    requested: str
+    allocated: str
+    comment: str
+    most_nodes: int
+    node_sizes: str
+    waiting_tasks: int
+
+
+def _asked_for(record: Json) -> _AskedFor:
+    """What quotas are about."""
+    return {
+        "requested": _text(record.get("tres_req_str")),
+        "allocated": _text(record.get("tres_alloc_str")),
+        "comment": _text(record.get("comment")),
+        "most_nodes": _number(record.get("max_nodes")) or 0,
+        "node_sizes": ",".join(_list(record.get("job_size_str"))),
+        "waiting_tasks": _tasks(_text(record.get("array_task_string"))),
+    }
+
+
+def _tasks(text: str) -> int:
+    """How many tasks `0-9%2` or `1,5-9:2` are; at least 1. Slurm shortens a long list (`1-3,...`)."""
+    ranges = [_RANGE.fullmatch(each) for each in text.partition("%")[0].split(",")]
+    return max(1, sum((int(r[2] or r[1]) - int(r[1])) // int(r[3] or 1) + 1 for r in ranges if r))
 
 
 def hold_reason(word: str, description: str) -> str:

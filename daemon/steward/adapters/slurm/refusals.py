@@ -26,6 +26,9 @@ _TABLE: tuple[tuple[str, type[PortError]], ...] = (
     (r"Resource temporarily unavailable|Temporarily unable", Retryable),
     (r"Zero Bytes were transmitted", Retryable),
     (r"MUNGE|[Aa]uthentication|credential", Retryable),
+    # sacctmgr's
+    (r"Job\(s\) active, cancel job|have these as their Default QOS|You gave a bad qos", Stale),
+    (r"no TRES known by type|Unknown (option|condition)|Invalid (qos|value)|You must be a (super|coord)", Permanent),
     (r"Requested operation is presently disabled", Permanent),
     (r"Access/permission denied|Invalid user id", Permanent),
     (r"You must specify a reason|Invalid input|Invalid job array specification", Permanent),

@@ -1,0 +1,242 @@
+"""AccountingPort by `sacctmgr` and `scontrol`.
+
+Tried on real Slurm 22.05.8 unless said:
+
+- slurmctld's own copy (`scontrol show assoc_mgr`) has limits, use and priorities of every QOS, also while slurmdbd is
+  down; descriptions, Preempt lists, and which account may use which QOS are in slurmdbd alone. They change rarely and
+  are read every 10 s and after each change of ours.
+- `modify qos where name=N description=D set ...` changes nothing of a QOS with another description: that it is ours is
+  checked in the database, at the moment of the change. `Nothing modified` (exit status 1) is also what a missing one
+  gets. `add` of one that exists is `Nothing new added` and changes nothing.
+- `modify account where name=A` without `cluster=` changes A on every cluster of the database. `qos+=`, `qos-=`,
+  `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command.
+- A QOS that is some account's default cannot be deleted (`Changes Discarded`); one that jobs have can, and they stay
+  behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
+- An administrator may give a waiting job any QOS, also one that its account may not use: Slurm does not check, so this
+  does. The QOS of a running job cannot be changed (`Job is no longer pending execution`).
+- A priority that was set directly outlasts a requeue; `release` gives a waiting job back to Slurm's own reckoning.
+- An edit takes 45 ms on an idle machine, and is in force in slurmctld at once. slurmdbd dead: `Connection refused`
+  within 20 ms. slurmdbd hanging: sacctmgr waits for ever, so it has a time limit of its own.
+- Names: Slurm takes `a|b` and blanks for an account, `u|v` for a user, and several lines for a description.
+"""
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from steward.adapters.process import Failed
+from steward.adapters.slurm import accounting_text as text
+from steward.adapters.slurm import rules, team_rules
+from steward.adapters.slurm.accounting_text import Tables
+from steward.adapters.slurm.commands import MAX_BYTES, Commands
+from steward.adapters.slurm.team_rules import MARK, ours, plain
+from steward.model.accounting import Accounting
+from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.ids import JobId
+from steward.model.job import Job
+from steward.ports import Retryable, Stale
+
+_NOTHING = re.compile(r"Nothing (modified|deleted|new added)")
+_SLURMDBD_S = 5.0
+_TABLES_S = 10.0
+_CONFIG_S = 60.0
+_EDIT_S = 0.1
+"""Between two edits at least: each takes locks in slurmctld, and makes it look at all jobs."""
+
+
+class SlurmAccounting:
+    """Safe to call from several threads. `jobs` reads some jobs, as SlurmPort.jobs does."""
+
+    def __init__(
+        self,
+        *,
+        conf: str = "",
+        jobs: Callable[[Collection[JobId]], Mapping[JobId, Job]],
+        timeout_s: float = 10.0,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=MAX_BYTES)
+        self._jobs, self._now, self._sleep = jobs, now, sleep
+        self._lock = threading.Lock()
+        self._tables: tuple[float, Tables] | None = None
+        self._before: Tables | None = None
+        self._config: tuple[float, Mapping[str, str]] | None = None
+        self._last_edit = 0.0
+
+    def picture(self) -> Accounting:
+        config = self._settings()
+        cluster = config.get("ClusterName", "")
+        version = self._commands.version().release
+        enforce = text.words_of(config.get("AccountingStorageEnforce", ""))
+        tracked = text.words_of(config.get("AccountingStorageTRES", ""))
+        can = text.capabilities(config, version)
+        if config.get("AccountingStorageType", "") != "accounting_storage/slurmdbd":
+            trouble = "Slurm has no accounting: AccountingStorageType=accounting_storage/slurmdbd is not in slurm.conf"
+            return Accounting(at=self._now(), cluster=cluster, reachable=False, trouble=trouble, can=can)
+        at = self._now()
+        in_force = text.qos_in_force(self._commands.read("scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos"))
+        tables, trouble = self._read_tables(cluster)
+        known = tables is not None
+        tables = tables or Tables()
+        return Accounting(
+            at=at,
+            cluster=cluster,
+            reachable=not trouble,
+            trouble="" if known else trouble,
+            enforce=enforce,
+            tracked=tracked,
+            can=can,
+            accounts=tables.accounts,
+            associations=tables.associations,
+            qos=text.with_details(in_force, tables.qos),
+        )
+
+    def set_qos(self, action: SetQos) -> None:
+        name, caps = ours(action.qos), _caps(action.caps)
+        words = [*caps, *_fields(action)]
+        if words and self._modify("qos", [f"name={name}", f"description={MARK}"], words):
+            return
+        if (described := self._described(name)) is None:
+            new = [*_caps(tuple((tres, limit) for tres, limit in action.caps if limit is not None)), *_fields(action)]
+            self._edit("add", "qos", name, f"description={MARK}", *new)
+        elif described != MARK:
+            raise team_rules.not_ours(name, described)
+
+    def drop_qos(self, action: DropQos) -> None:
+        name = ours(action.qos)
+        in_force = self._commands.read("scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos", f"qos={name}")
+        if jobs := text.jobs_of_qos(in_force, name):
+            raise Stale(f"{jobs} jobs are of QOS {name}: not deleted")
+        tables = Tables.read(self._sacctmgr, self._settings().get("ClusterName", ""))
+        named = [a.account for a in tables.associations if name in a.qos or name == a.default_qos]
+        if named:
+            raise Stale(f"account {named[0]} may still use QOS {name}: not deleted")
+        if not self._edit("delete", "qos", "where", f"name={name}", f"description={MARK}"):
+            described = self._described(name)
+            if described is not None:
+                raise team_rules.not_ours(name, described)
+
+    def set_team(self, action: SetTeam) -> None:
+        account = team_rules.team(action.account)
+        words = _caps(action.caps)
+        for names, sign in ((action.add, "+="), (action.drop, "-=")):
+            if names:
+                words.append(f"qos{sign}{','.join(sorted(map(ours, names)))}")
+        if action.default_qos is not None:
+            words.append(f"defaultqos={plain(action.default_qos) if action.default_qos else -1}")
+        cluster = self._settings().get("ClusterName", "")
+        if words and not self._modify("account", [f"name={account}", f"cluster={cluster}"], words):
+            raise Stale(f"there is no account {account} on this cluster: `steward quota setup --apply` makes it")
+
+    def move_job(self, action: MoveJob) -> None:
+        """Of an array those tasks that wait."""
+        job = self._job(action.job)
+        team_rules.may_move(job, action.qos, self._allowed(job.account))
+        is_rest = job.array_job_id is not None and job.array_task is None
+        with contextlib.suppress(*([Stale] if is_rest else [])):
+            self._commands.write("update", f"jobid={team_rules.spelled(job)}", f"qos={','.join(action.qos)}")
+
+    def mark_job(self, action: MarkJob) -> None:
+        job = self._job(action.job)
+        team_rules.may_mark(job, action.restart)
+        name = rules.spelled(job)
+        if action.priority is not None:
+            self._commands.write("update", f"jobid={name}", f"priority={action.priority}")
+        elif not job.is_held:
+            self._commands.write("release", name)
+
+    def set_node_count(self, action: SetNodeCount) -> None:
+        job = self._job(action.job)
+        team_rules.may_count_nodes(job, action)
+        self._commands.write("update", f"jobid={team_rules.spelled(job)}", f"numnodes={action.least}-{action.most}")
+
+    def cancel_job(self, action: CancelJob) -> None:
+        job = self._job(action.job)
+        team_rules.may_cancel(job, action.restart)
+        self._commands.run("scancel", rules.spelled(job))
+
+    def _job(self, id: JobId) -> Job:
+        return rules.found(self._jobs({id}), id)
+
+    def _allowed(self, account: str) -> frozenset[str]:
+        """QOS that jobs of the account may have."""
+        tables, trouble = self._read_tables(self._settings().get("ClusterName", ""))
+        if tables is None:
+            raise Retryable(trouble)
+        return frozenset().union(*(a.qos for a in tables.associations if a.account == account))
+
+    def _described(self, qos: str) -> str | None:
+        """The description of this QOS; None: there is none of that name."""
+        table = self._sacctmgr("show", "qos", "where", f"name={qos}", f"format={text.QOS_COLUMNS}")
+        rows = text.rows(table, 6)
+        return next((row[-1] for row in rows if row[0] == qos), None)
+
+    def _modify(self, kind: str, where: list[str], words: list[str]) -> bool:
+        return self._edit("modify", kind, "where", *where, "set", *words)
+
+    def _edit(self, *words: str) -> bool:
+        """False: there was nothing to change. Not more than ten a second."""
+        with self._lock:
+            self._sleep(max(0.0, min(_EDIT_S, self._last_edit + _EDIT_S - self._now())))
+            try:
+                self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_SLURMDBD_S)
+            except Failed as failed:
+                done = failed.completed
+                if done is not None and _NOTHING.search(done.text + done.error_text):
+                    return False
+                raise
+            finally:
+                self._last_edit, self._tables = self._now(), None
+        return True
+
+    def _sacctmgr(self, *words: str) -> str:
+        answer = self._commands.run("sacctmgr", "--parsable2", "--noheader", *words, timeout_s=_SLURMDBD_S)
+        if answer.truncated:
+            raise Retryable(f"the answer of `sacctmgr {' '.join(words)}` is too long")
+        return answer.text
+
+    def _read_tables(self, cluster: str) -> tuple[Tables | None, str]:
+        """What slurmdbd says, at most 10 s old; older, with the trouble, where it does not answer."""
+        known = self._tables
+        if known is not None and 0 <= self._now() - known[0] < _TABLES_S:
+            return known[1], ""
+        began = self._now()
+        try:
+            read = Tables.read(self._sacctmgr, cluster)
+        except Retryable as error:
+            return self._before, f"slurmdbd does not answer: {error}"
+        self._before = read
+        if self._last_edit < began:
+            self._tables = (began, read)
+        return read, ""
+
+    def _settings(self) -> Mapping[str, str]:
+        """`scontrol show config`, at most a minute old."""
+        known = self._config
+        if known is not None and 0 <= self._now() - known[0] < _CONFIG_S:
+            return known[1]
+        lines = self._commands.read("scontrol", "show", "config").splitlines()
+        pairs = (line.partition("=") for line in lines if "=" in line)
+        found = {key.strip(): value.strip() for key, _, value in pairs}
+        self._config = (self._now(), found)
+        return found
+
+
+def _caps(caps: Caps) -> list[str]:
+    """One word for all limits, or none."""
+    limits = ",".join(f"{tres}={-1 if limit is None else max(limit, 0)}" for tres, limit in team_rules.limits(caps))
+    return [f"GrpTRES={limits}"] if limits else []
+
+
+def _fields(action: SetQos) -> list[str]:
+    words = [] if action.priority is None else [f"priority={action.priority}"]
+    if action.preempts is not None:
+        words.append(f"preempt={','.join(sorted(map(plain, action.preempts)))}")
+    if action.preempt_mode is not None:
+        words.append(f"preemptmode={plain(action.preempt_mode)}")
+    if action.grace_s is not None:
+        words.append(f"gracetime={max(action.grace_s, 0)}")
+    return words

@@ -1,0 +1,179 @@
+"""What `scontrol show assoc_mgr`, `scontrol show config` and `sacctmgr --parsable2` print, as model values.
+
+Names are hostile: whoever coordinates an account may make others, and Slurm takes `a|b` for a name and lines of text
+for a description. So a row counts only with the right number of columns and plain names, the free text stands last, and
+what is said twice is not believed. A team's name is plain (`[a-z0-9_.-]`): nothing of a team is lost by that.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from steward.adapters.process import show
+from steward.model.accounting import Account, Association, Capabilities, Qos, Tres
+from steward.ports import Retryable
+
+QOS_COLUMNS = "name,preempt,preemptmode,flags,gracetime,description"
+ACCOUNT_COLUMNS = "account,organization,description"
+ASSOCIATION_COLUMNS = "cluster,account,user,partition,parentname,qos,defaultqos,grptres"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,199}")
+_QOS = re.compile(r"QOS=([A-Za-z0-9_][A-Za-z0-9_.+@-]{0,199})\([0-9]+\) ")
+_GRP_TRES = re.compile(r" GrpTRES=(\S*) ")
+_PRIORITY = re.compile(r" Priority=([0-9]+)(?: |$)")
+_SUBMITTED = re.compile(r" GrpSubmitJobs=(?:N|[0-9]+)\(([0-9]+)\) ")
+_COUNT = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=(N|[0-9]+)\(([0-9]+)\)")
+_TRES = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=([0-9]+)([KMGTP]?)")
+_UNITS = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+"""Of memory, in MiB; other resources have no unit."""
+_MARKS, _LISTS = (23, 2), (24, 11)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """What slurmdbd alone tells. `qos` is its table as text."""
+
+    qos: str = ""
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    associations: tuple[Association, ...] = ()
+
+    @classmethod
+    def read(cls, sacctmgr: Callable[..., str], cluster: str) -> "Tables":
+        """`sacctmgr` takes the words of a query and gives its table."""
+        return cls(
+            qos=sacctmgr("show", "qos", f"format={QOS_COLUMNS}"),
+            accounts=accounts(sacctmgr("show", "account", f"format={ACCOUNT_COLUMNS}")),
+            associations=associations(sacctmgr("show", "association", f"format={ASSOCIATION_COLUMNS}"), cluster),
+        )
+
+
+def qos_in_force(text: str) -> dict[str, Qos]:
+    """From `scontrol --oneliner show assoc_mgr flags=qos`: limits, what counts against them, and priority. Raises
+    Retryable when that is not what was printed."""
+    if "QOS Records" not in text and "No QOS currently cached" not in text:
+        raise Retryable(f"cannot read the answer of `scontrol show assoc_mgr`: {show(text)!r}")
+    found: dict[str, Qos] = {}
+    for line in text.splitlines():
+        if (match := _QOS.match(line)) is None:
+            continue
+        limits, used = _counts(line)
+        priority = _PRIORITY.search(line)
+        found[match[1]] = Qos(name=match[1], limits=limits, used=used, priority=int(priority[1]) if priority else 0)
+    return found
+
+
+def jobs_of_qos(text: str, name: str) -> int | None:
+    """How many jobs, waiting ones too, are of this QOS; None: Slurm does not know the QOS."""
+    for line in text.splitlines():
+        match, count = _QOS.match(line), _SUBMITTED.search(line)
+        if match and match[1] == name and count:
+            return int(count[1])
+    return None
+
+
+def with_details(in_force: Mapping[str, Qos], table: str) -> dict[str, Qos]:
+    """The same with what slurmdbd alone tells (`QOS_COLUMNS`)."""
+    found = dict(in_force)
+    for name, preempt, mode, flags, grace, description in rows(table, 6):
+        if name in found:
+            found[name] = replace(
+                in_force[name],
+                preempts=_words(preempt),
+                preempt_mode="" if mode == "cluster" else mode,
+                flags=_words(flags),
+                grace_s=_seconds(grace),
+                description=description,
+            )
+    return found
+
+
+def accounts(table: str) -> dict[str, Account]:
+    """Those with plain names; one that is told of twice is nobody's (`ACCOUNT_COLUMNS`)."""
+    found: dict[str, Account] = {}
+    for name, organization, description in rows(table, 3):
+        if _NAME.fullmatch(name):
+            is_new = name not in found
+            found[name] = Account(
+                name=name,
+                organization=organization if is_new else "",
+                description=description if is_new else "",
+            )
+    return found
+
+
+def associations(table: str, cluster: str) -> tuple[Association, ...]:
+    """Of this cluster, those whose names are all plain (`ASSOCIATION_COLUMNS`)."""
+    found: list[Association] = []
+    for there, account, user, partition, parent, qos, default, limits in rows(table, 8):
+        names = [name for name in (account, user, partition, parent) if name]
+        if "|" not in limits and there == cluster and account and all(_NAME.fullmatch(name) for name in names):
+            found.append(
+                Association(
+                    account=account,
+                    user=user,
+                    partition=partition,
+                    parent=parent,
+                    qos=_words(qos),
+                    default_qos=default,
+                    limits=limits_of(limits),
+                )
+            )
+    return tuple(found)
+
+
+def limits_of(text: str) -> Tres:
+    """`cpu=48,gres/gpu=2,mem=192G`; memory in MiB."""
+    found = {m[1]: int(int(m[2]) * _UNITS[m[3]]) for m in map(_TRES.fullmatch, text.split(",")) if m}
+    return MappingProxyType(found)
+
+
+def capabilities(config: Mapping[str, str], version: tuple[int, int]) -> Capabilities:
+    """`config` as `scontrol show config` prints it."""
+    exempt = re.search(r"(?:^|,)min_exempt_priority=([0-9]+)(?:,|$)", config.get("PreemptParameters", ""))
+    is_by_qos = config.get("PreemptType", "") == "preempt/qos"
+    return Capabilities(
+        version=version,
+        marks=exempt is not None and version >= _MARKS,
+        exempt_priority=int(exempt[1]) if exempt else 0,
+        qos_lists=version >= _LISTS,
+        preempts=is_by_qos and "REQUEUE" in config.get("PreemptMode", "") and version >= _MARKS,
+    )
+
+
+def words_of(value: str) -> frozenset[str]:
+    """A comma list of a setting, in lower case; `(null)` and `none` are empty."""
+    found = {word.strip().lower() for word in value.split(",")}
+    return frozenset(found - {"", "(null)", "none"})
+
+
+def _counts(line: str) -> tuple[Tres, Tres]:
+    """Limits that are set, and use that is not 0."""
+    limits, used = {}, {}
+    tres = _GRP_TRES.search(line)
+    for match in _COUNT.finditer(tres[1] if tres else ""):
+        if match[2] != "N":
+            limits[match[1]] = int(match[2])
+        if match[3] != "0":
+            used[match[1]] = int(match[3])
+    return MappingProxyType(limits), MappingProxyType(used)
+
+
+def rows(table: str, columns: int) -> Iterable[list[str]]:
+    """Rows of so many columns; further bars belong to the last one."""
+    for line in table.split("\n"):
+        row = line.split("|", columns - 1)
+        if len(row) == columns:
+            yield row
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word for word in text.split(",") if word)
+
+
+def _seconds(text: str) -> int:
+    """`1-00:05:30`."""
+    days, _, clock = text.rpartition("-")
+    parts = clock.split(":")
+    if len(parts) != 3 or not all(part.isdigit() for part in (*parts, days or "0")):
+        return 0
+    return ((int(days or 0) * 24 + int(parts[0])) * 60 + int(parts[1])) * 60 + int(parts[2])

@@ -1,0 +1,148 @@
+"""An accounting that keeps state, held to the contract that real Slurm passes. Its jobs are those of a fake Slurm."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from steward.adapters.slurm import rules, team_rules
+from steward.adapters.slurm.accounting_text import limits_of
+from steward.adapters.slurm.team_rules import MARK, ours
+from steward.model.accounting import Account, Accounting, Association, Capabilities, Qos, Tres
+from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.ids import JobId
+from steward.model.job import Job, JobState
+from steward.ports import Retryable, Stale
+from tests.fakes.slurm_cluster import FakeCluster
+
+TRES = frozenset({"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages", "gres/gpu", "gres/gpu:l4"})
+_WEAK = Capabilities(version=(22, 5))
+_NO_DBD = Retryable("slurmdbd does not answer")
+
+
+@dataclass(kw_only=True)
+class FakeAccounting:
+    """AccountingPort. `dbd_up` False: slurmdbd is dead, and slurmctld goes on with what it knows."""
+
+    cluster: FakeCluster
+    can: Capabilities = _WEAK
+    dbd_up: bool = True
+    enforce: frozenset[str] = frozenset({"associations", "limits", "qos"})
+    qos: dict[str, Qos] = field(
+        default_factory=lambda: {"normal": Qos(name="normal", description="Normal QOS default")}
+    )
+    accounts: dict[str, Account] = field(default_factory=dict)
+    teams: dict[str, Association] = field(default_factory=dict)
+    """The accounts' own associations; their users inherit everything."""
+    edits: int = 0
+
+    def add_account(self, name: str) -> None:
+        """By an admin."""
+        self.accounts[name] = Account(name=name, organization=name, description=name)
+        self.teams[name] = Association(account=name, parent="root", qos=frozenset({"normal"}))
+
+    def picture(self) -> Accounting:
+        qos = {name: replace(each, used=self._used(name)) for name, each in self.qos.items()}
+        return Accounting(
+            at=self.cluster.now,
+            cluster="fake",
+            reachable=self.dbd_up,
+            enforce=self.enforce,
+            tracked=TRES,
+            can=self.can,
+            accounts=MappingProxyType(dict(self.accounts)),
+            associations=tuple(self.teams.values()),
+            qos=MappingProxyType(qos),
+        )
+
+    def set_qos(self, action: SetQos) -> None:
+        name, caps = ours(action.qos), team_rules.limits(action.caps)
+        self._edit()
+        there = self.qos.get(name) or Qos(name=name, description=MARK)
+        if there.description != MARK:
+            raise team_rules.not_ours(name, there.description)
+        if unknown := (action.preempts or frozenset()) - self.qos.keys():
+            raise Stale(f"You gave a bad qos {min(unknown)!r}")
+        said = {
+            "priority": action.priority,
+            "preempts": action.preempts,
+            "preempt_mode": action.preempt_mode,
+            "grace_s": action.grace_s,
+        }
+        changes = {key: value for key, value in said.items() if value is not None}
+        self.qos[name] = replace(there, limits=_changed(there.limits, caps), **changes)  # type: ignore[arg-type]
+
+    def drop_qos(self, action: DropQos) -> None:
+        name = ours(action.qos)
+        if any(job.qos == name and not job.is_over for job in self.cluster.job_table.values()):
+            raise Stale(f"jobs are of QOS {name}: not deleted")
+        self._edit()
+        if any(name in team.qos or name == team.default_qos for team in self.teams.values()):
+            raise Stale(f"an account may still use QOS {name}: not deleted")
+        if name in self.qos and self.qos[name].description != MARK:
+            raise team_rules.not_ours(name, self.qos[name].description)
+        self.qos.pop(name, None)
+
+    def set_team(self, action: SetTeam) -> None:
+        account, caps = team_rules.team(action.account), team_rules.limits(action.caps)
+        names = {ours(name) for name in action.add}
+        gone = {ours(name) for name in action.drop}
+        self._edit()
+        if account not in self.teams:
+            raise Stale(f"there is no account {account}")
+        if names - self.qos.keys():
+            raise Stale(f"You gave a bad qos {min(names - self.qos.keys())!r}")
+        team = self.teams[account]
+        default = team.default_qos if action.default_qos is None else action.default_qos
+        self.teams[account] = replace(
+            team, limits=_changed(team.limits, caps), qos=(team.qos | names) - gone, default_qos=default
+        )
+
+    def move_job(self, action: MoveJob) -> None:
+        job = self._job(action.job)
+        team = self.teams.get(job.account)
+        team_rules.may_move(job, action.qos, team.qos if team else ())
+        self._change(job, qos=",".join(action.qos))
+
+    def mark_job(self, action: MarkJob) -> None:
+        job = self._job(action.job)
+        team_rules.may_mark(job, action.restart)
+        if action.priority is not None or not job.is_held:
+            self._change(job, priority=1 if action.priority is None else action.priority)
+
+    def set_node_count(self, action: SetNodeCount) -> None:
+        job = self._job(action.job)
+        team_rules.may_count_nodes(job, action)
+        self._change(job, node_count=action.least, most_nodes=action.most)
+
+    def cancel_job(self, action: CancelJob) -> None:
+        job = self._job(action.job)
+        team_rules.may_cancel(job, action.restart)
+        self._change(job, state=JobState.CANCELLED, ended=self.cluster.now)
+
+    def _job(self, id: JobId) -> Job:
+        return rules.found(self.cluster.job_table, id)
+
+    def _change(self, job: Job, **changes: object) -> None:
+        self.cluster.job_table[job.id] = replace(job, **changes)  # type: ignore[arg-type]
+
+    def _edit(self) -> None:
+        if not self.dbd_up:
+            raise _NO_DBD
+        self.edits += 1
+
+    def _used(self, qos: str) -> Tres:
+        used: dict[str, int] = {}
+        for job in self.cluster.job_table.values():
+            if job.is_active and job.qos == qos:
+                for tres, count in limits_of(job.allocated).items():
+                    used[tres] = used.get(tres, 0) + count
+        return MappingProxyType(used)
+
+
+def _changed(limits: Tres, caps: Caps) -> Mapping[str, int]:
+    changed: dict[str, int] = dict(limits)
+    for tres, limit in caps:
+        changed.pop(tres, None)
+        if limit is not None:
+            changed[tres] = limit
+    return MappingProxyType(changed)
