@@ -13,6 +13,7 @@ from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.seal import Sealer
 from steward.adapters.site_commands import SiteCommands
+from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.choose import choose as choose_slurm
 from steward.adapters.slurm.config import SlurmConfig
@@ -74,6 +75,7 @@ class _Base:
     told: deque[Event]
     munge: Munge
     slurm: Choice
+    accounting: SlurmAccounting
     config: SlurmConfig
     provider: ProviderPort | None
     store: StorePort
@@ -125,6 +127,7 @@ def _base(settings: Settings) -> _Base:
         told=deque(maxlen=_MAX_TOLD),
         munge=Munge(str(settings.cluster.munge_socket or "")),
         slurm=slurm,
+        accounting=SlurmAccounting(conf=str(conf), jobs=slurm.slurm.jobs, timeout_s=limit_s),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
         provider=choose.fleet(settings, slurm.slurm),
         store=choose.store(settings),
@@ -144,6 +147,7 @@ def _parts(base: _Base, hub: Hub) -> Parts:
         bell=base.bell,
         patience=Patience(usual=base.settings.cluster.command_timeout_s + 1.0),
         submissions=SubmittedJobs(base.config.config),
+        accounting=base.accounting,
     )
     journal = Journal(base.store, base.clock, base.metrics.count)
     ports = Ports(
@@ -152,6 +156,7 @@ def _parts(base: _Base, hub: Hub) -> Parts:
         agents=hub,
         witness=PortWitness(now=base.clock.now),
         site=_site(base.settings),
+        accounting=base.accounting,
     )
     return Parts(
         observer=observer,

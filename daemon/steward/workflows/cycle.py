@@ -135,6 +135,7 @@ class Cycle:
             busy=self._is_busy(),
             groups=before.cluster is not None or bool(before.gates) or _has_marked(before),
             reserving=_is_reserving(before, self._parts.clock.now()),
+            quotas=bool(before.quotas),
             failures=parts.journal.failures(),
             alive=self._alive,
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from steward.accounting_port import AccountingPort
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
@@ -18,6 +19,7 @@ from steward.model.observed import AgentView, Freshness, Observed
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
+from steward.workflows.accounts import Accounts
 from steward.workflows.bell import Bell
 from steward.workflows.look import Look
 from steward.workflows.pool import Pool, Workers
@@ -56,6 +58,7 @@ class Observer:
         patience: Patience | None = None,
         workers: Workers | None = None,
         submissions: Submissions | None = None,
+        accounting: AccountingPort | None = None,
     ) -> None:
         """`workers` carry out the reads; threads of our own when none are given."""
         self._agents, self._clock, self._bell = agents, clock, bell
@@ -64,6 +67,8 @@ class Observer:
         pool = workers or Pool(6, "look")
         self._requeues = Look("JobRequeue", submissions.requeues, pool, clock, lambda: None) if submissions else None
         self._submitted = Submitted(submissions, workers=pool, clock=clock, ring=bell.ring) if submissions else None
+        read = accounting.picture if accounting else None
+        self._accounts = Accounts(read, workers=pool, clock=clock, ring=bell.ring) if read else None
         self._nodes: Look[Mapping[NodeName, Node]] = Look("Slurm's nodes", slurm.nodes, pool, clock, self._came)
         self._jobs: Look[Mapping[JobId, Job]] = Look("Slurm's jobs", slurm.jobs, pool, clock, self._came)
         self._partitions: Look[Mapping[str, Partition]] = Look(
@@ -100,11 +105,12 @@ class Observer:
         busy: bool,
         groups: bool,
         reserving: bool = False,
+        quotas: bool = False,
         failures: Mapping[str, str],
         alive: Callable[[], None],
     ) -> Observed:
         """Never raises for a failed look; `alive` is called every now and then while it waits. `groups`: partitions
-        are of interest; `reserving`: reservations of ours are there."""
+        are of interest; `reserving`: reservations of ours are there. `quotas`: teams have some."""
         now = self._heed_the_clock()
         asks = tuple(self._set_backs.in_time(ask, now) for ask in self._agents.asks())
         opted = tuple(self._set_backs.in_time(one, now) for one in self._agents.opted_in())
@@ -136,6 +142,7 @@ class Observer:
             provider=self._provider_freshness(),
             listed_at=instances.began if instances else None,
             instances=instances.value if instances else MappingProxyType({}),
+            accounting=self._accounts.seen(wanted=quotas, changed=self._changed) if self._accounts else None,
             asks=asks,
             opted_in=(*opted, *submitted),
             failures=failures,
