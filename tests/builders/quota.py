@@ -1,8 +1,13 @@
 """Teams that share machines, and what they run and want: for the pure core of quotas."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from steward.model.accounting import Account as AccountRecord
+from steward.model.accounting import Accounting, Association, Capabilities, Qos
+from steward.model.action import Action, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.action.quota import Caps
 from steward.model.desired import MachineType
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
@@ -12,12 +17,16 @@ from steward.policy.quota.fill_in import owned
 from steward.policy.quota.ledger import Account, Ledger
 from steward.policy.quota.pick import Room
 from steward.policy.quota.requests import Unit
+from tests.builders.picture import T0, Picture, a_cluster
 
 G6 = MachineType(name="ml.g6.12xlarge", cpus=48, memory_mb=192 * 1024, gpus=4, gres="gpu:l4:4")
 P5 = MachineType(name="ml.p5.48xlarge", cpus=192, memory_mb=2048 * 1024, gpus=8, gres="gpu:h100:8")
 C5 = MachineType(name="ml.c5.2xlarge", cpus=8, memory_mb=16 * 1024)
 TYPES = {each.name: each for each in (G6, P5, C5)}
 POOL = resource(G6.name, GPU)
+LISTS = Capabilities(version=(24, 11), marks=True, qos_lists=True, preempts=True, exempt_priority=1_000_000)
+MARKS = Capabilities(version=(23, 2), marks=True, preempts=True, exempt_priority=1_000_000)
+WEAK = Capabilities(version=(22, 5))
 
 
 def a_quota(team: str, *shares: Share, gpus: int = 0, **fields: Any) -> ComputeQuota:
@@ -84,3 +93,84 @@ def gpu_site(capacity: int, **teams: tuple[int, Strategy] | int) -> Site:
         unbound = (Share(machine_type=G6.name, accelerators=1000),)
         quotas.append(a_quota(team, gpus=gpus, strategy=strategy, borrow_absolute=unbound, weight=10))
     return Site(quotas, {POOL: capacity})
+
+
+def a_picture(*quotas: ComputeQuota, machines: int = 2, can: Capabilities = LISTS) -> Picture:
+    """`machines` of G6 that are shared by these teams, whose accounts Slurm has; nothing is set up yet."""
+    site = a_cluster(machines)
+    fields: dict[str, Any] = {
+        "gres": G6.gres,
+        "cpus": G6.cpus,
+        "memory_mb": G6.memory_mb,
+        "features": frozenset({G6.name}),
+    }
+    nodes = {name: replace(node, **fields) for name, node in site.seen.nodes.items()}
+    want = replace(site.want, capacity=replace(site.want.capacity, types={**site.want.capacity.types, **TYPES}))
+    memory = replace(site.memory, quotas={quota.id: quota for quota in quotas})
+    seen = replace(site.seen, nodes=nodes, accounting=an_accounting(*(quota.team for quota in quotas), can=can))
+    return replace(site, seen=seen, want=want, memory=memory)
+
+
+def an_accounting(*teams: str, can: Capabilities = LISTS) -> Accounting:
+    return Accounting(
+        at=T0,
+        enforce=frozenset({"associations", "limits", "qos"}),
+        tracked=frozenset({"gres/gpu", "gres/gpu:l4", "gres/gpu:h100"}),
+        can=can,
+        accounts={team: AccountRecord(name=team) for team in teams},
+        associations=tuple(Association(account=team, parent="root") for team in teams),
+        qos={"normal": Qos(name="normal")},
+    )
+
+
+def tres(gpus: int = 0, cpus: int = 0, gib: int = 0, kind: str = "l4") -> str:
+    """As Slurm writes what a job asks for."""
+    words = [f"cpu={cpus or gpus}", f"mem={gib or gpus}G", "node=1", "billing=1"]
+    return ",".join(words + ([f"gres/gpu={gpus}", f"gres/gpu:{kind}={gpus}"] if gpus else []))
+
+
+def written(picture: Picture, actions: Iterable[Action]) -> Picture:
+    """The picture after Slurm's accounting and queue took these actions."""
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    qos, teams, jobs = dict(accounting.qos), list(accounting.associations), dict(picture.seen.jobs)
+    for action in actions:
+        match action:
+            case SetQos():
+                qos[action.qos] = _set_qos(qos.get(action.qos, Qos(name=action.qos)), action)
+            case DropQos():
+                qos.pop(action.qos, None)
+            case SetTeam():
+                teams = [_set_team(each, action) if each.account == action.account else each for each in teams]
+            case MoveJob():
+                jobs[action.job] = replace(jobs[action.job], qos=",".join(action.qos))
+            case MarkJob():
+                jobs[action.job] = replace(jobs[action.job], priority=action.priority or 1)
+            case SetNodeCount():
+                jobs[action.job] = replace(jobs[action.job], node_count=action.most, most_nodes=action.most)
+            case _:
+                pass
+    after = replace(accounting, qos=qos, associations=tuple(teams), at=picture.now)
+    return picture.see(accounting=after, jobs=jobs)
+
+
+def _set_qos(has: Qos, action: SetQos) -> Qos:
+    return replace(
+        has,
+        limits=_limits(has.limits, action.caps),
+        priority=has.priority if action.priority is None else action.priority,
+        preempts=has.preempts if action.preempts is None else action.preempts,
+        preempt_mode=action.preempt_mode or has.preempt_mode,
+        grace_s=has.grace_s if action.grace_s is None else action.grace_s,
+    )
+
+
+def _set_team(has: Association, action: SetTeam) -> Association:
+    default = has.default_qos if action.default_qos is None else action.default_qos
+    names = (has.qos | action.add) - action.drop
+    return replace(has, qos=names, default_qos=default, limits=_limits(has.limits, action.caps))
+
+
+def _limits(has: Mapping[str, int], caps: Caps) -> dict[str, int]:
+    found = {**has, **dict(caps)}
+    return {name: limit for name, limit in found.items() if limit is not None}

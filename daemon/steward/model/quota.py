@@ -192,11 +192,9 @@ class QuotaJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrote:
-    """What we wrote last into a field of Slurm's accounting, and what stood there before: any other value there is a
-    person's, who is obeyed and told of. `since` (Unix s): such a value was seen."""
+    """Of one field of Slurm's accounting: the values that we wrote there and found when we began, the newest first. Any
+    other value is a person's (`foreign`, seen since `since`): it is obeyed and told of."""
 
-    value: str
-    before: str = ""
-    at: float = 0.0
+    values: tuple[str, ...]
     foreign: str | None = None
     since: float | None = None

@@ -29,6 +29,7 @@ from steward.policy.mishaps import note_exclusions
 from steward.policy.operations import finish_operations
 from steward.policy.orphans import settle_orphans
 from steward.policy.prune import prune
+from steward.policy.quota.keep import keep_quotas
 from steward.policy.resume import follow_jobs, remember_jobs
 from steward.policy.rollout import move_rollouts
 from steward.policy.silence import follow_silence
@@ -81,6 +82,7 @@ STEPS = (
     free_decided,
     keep_nodes,
     give_back_time,
+    keep_quotas,
     keep_ledger,
     comment_jobs,
     prune,

@@ -51,12 +51,21 @@ class Ledger:
         self.pool = {name: self.lendable[name] + spare[name] for name in names}
         self.pool_use = dict.fromkeys(names, 0)
         self._counted: dict[tuple[str, int], tuple[Amounts, Amounts]] = {}
+        self._limits: dict[str, frozenset[Resource]] = {}
+
+    def limits(self, team: str) -> frozenset[Resource]:
+        """The resources that limit this team: what it counts, and of machine types that it owns nothing of the one that
+        decides."""
+        if team not in self._limits:
+            owned = self.accounts[team].owned
+            self._limits[team] = owned.counted | (self._decides - owned.nominal.keys())
+        return self._limits[team]
 
     def counted(self, team: str, amounts: Amounts) -> Amounts:
         """What of a request limits this team."""
         key = team, id(amounts)
         if key not in self._counted:
-            limits = self.accounts[team].owned.counted | (self._decides - self.accounts[team].owned.nominal.keys())
+            limits = self.limits(team)
             found = {name: amount for name, amount in amounts.items() if amount and name in limits}
             self._counted[key] = found, amounts  # kept, so that its id stays its own
         return self._counted[key][0]

@@ -1,0 +1,85 @@
+"""A quota that ends: its QOS take no new job, those that wait move on, and when nobody has it any more it goes."""
+
+from collections.abc import Iterator
+
+from steward.model.accounting import Accounting
+from steward.model.action import DropQos, MoveJob, SetTeam
+from steward.model.ids import Key
+from steward.model.quota import ComputeQuota, QuotaStatus
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.quota.edits import edit_key, forget
+from steward.policy.quota.names import borrowed_qos, guaranteed_qos
+
+RETRY_S = 5.0
+_COMMON_QOS = "normal"
+"""Slurm makes it with every database."""
+
+
+def close_ended(draft: Draft, picture: Accounting) -> None:
+    """Every quota that is being deleted, or that somebody disabled."""
+    teams = {quota.team for quota in draft.quota.quotas.values() if not _is_ending(quota)}
+    for quota in [quota for quota in draft.quota.quotas.values() if _is_ending(quota)]:
+        names = {name for name in (guaranteed_qos(quota.team), borrowed_qos(quota.team)) if name in picture.qos}
+        if quota.team in teams:  # another quota of the team took its place
+            names = set()
+        if names and picture.reachable and draft.want.quota.enabled:
+            _close(quota, frozenset(names), picture, draft)
+        if not names and quota.status is QuotaStatus.DELETING:
+            del draft.quota.quotas[quota.id]
+            _forget(quota.team, draft)
+            draft.tell("quota.deleted", f"quota {quota.name} of team {quota.team} is gone")
+
+
+def _is_ending(quota: ComputeQuota) -> bool:
+    return not quota.enabled or quota.status is QuotaStatus.DELETING
+
+
+def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draft: Draft) -> None:
+    why = Why(rule="quota.ends", text=f"quota {quota.name} of team {quota.team} is in force no longer")
+    account = f"account {quota.team}"
+    default = _default_before(account, draft)
+    has = picture.of_account(quota.team)
+    if has is not None and names & (has.qos | {has.default_qos}):
+        ours = {tres for tres in has.limits if f"{account}/cap:{tres}" in draft.quota.writes}
+        before = {tres: _before(f"{account}/cap:{tres}", draft) for tres in ours}
+        action = SetTeam(
+            key=edit_key(account, f"ends {sorted(names & has.qos)}"),
+            why=why,
+            account=quota.team,
+            drop=names & has.qos,
+            caps=tuple(sorted((tres, int(value) if value else None) for tres, value in before.items())),
+            default_qos=default if has.default_qos in names else None,
+        )
+        draft.wish(action, RETRY_S)
+        return
+    in_it = [job for job in draft.seen.jobs.values() if not job.is_over and names & set(job.qos.split(","))]
+    for job in in_it:
+        if job.is_pending and not job.is_completing:
+            key = Key(f"quota:move:{job.id}:{job.restarts}:ends")
+            draft.wish(MoveJob(key=key, why=why, job=job.id, qos=(default or _COMMON_QOS,)), RETRY_S)
+    for name in sorted(names - {name for job in in_it for name in job.qos.split(",")}):
+        draft.wish(DropQos(key=edit_key(name, "ends"), why=why, qos=name), RETRY_S)
+
+
+def _default_before(account: str, draft: Draft) -> str:
+    """The account's default QOS before it had ours; empty: none."""
+    known = draft.quota.writes.get(f"{account}/default_qos")
+    return next((value for value in reversed(known.values) if not value.startswith("stw-")), "") if known else ""
+
+
+def _before(key: str, draft: Draft) -> str:
+    """What stood there when we began; of a limit that we alone ever wrote: none."""
+    values = draft.quota.writes[key].values
+    return values[-1] if len(values) > 1 and not values[-1] else ""
+
+
+def _forget(team: str, draft: Draft) -> None:
+    for owner in (guaranteed_qos(team), borrowed_qos(team), f"account {team}"):
+        forget(owner, draft)
+
+
+def kept_names(draft: Draft) -> Iterator[str]:
+    """The QOS of all quotas in memory."""
+    for quota in draft.quota.quotas.values():
+        yield from (guaranteed_qos(quota.team), borrowed_qos(quota.team))

@@ -1,0 +1,213 @@
+"""From what Slurm's accounting says to what it should say: differences only, lower limits before higher ones.
+
+A value that neither we nor Slurm's defaults put there is a person's: it stays, and is told of once.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from zlib import crc32
+
+from steward.model.accounting import Accounting, Association, Qos
+from steward.model.action import DropQos, SetQos, SetTeam
+from steward.model.events import Level
+from steward.model.ids import Key
+from steward.model.quota import Wrote
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.quota.limits import WantedQos, WantedTeam
+from steward.policy.quota.names import PREFIX
+
+_VALUES_KEPT = 6
+Edit = SetQos | SetTeam | DropQos
+
+
+@dataclass(slots=True, kw_only=True)
+class Edits:
+    """`lower` takes something away, `higher` gives; of these, `urgent` ones are waited for by a job."""
+
+    lower: list[Edit] = field(default_factory=list)
+    urgent: list[Edit] = field(default_factory=list)
+    higher: list[Edit] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return len(self.lower) + len(self.urgent) + len(self.higher)
+
+
+def edits(qos: Iterable[WantedQos], teams: Iterable[WantedTeam], picture: Accounting, draft: Draft) -> Edits:
+    """What has to be written; who wrote what is remembered with it."""
+    found = Edits()
+    for want in qos:
+        _of_qos(want, picture.qos.get(want.name), draft, found)
+    for team in teams:
+        if (has := picture.of_account(team.account)) is not None:
+            _of_team(team, has, draft, found)
+    return found
+
+
+def _of_qos(want: WantedQos, has: Qos | None, draft: Draft, found: Edits) -> None:
+    if has is None:
+        _remember_made(want, draft)
+        found.higher.append(_made(want))
+        return
+    ours = _Fields(want.name, draft)
+    lower, higher = _changed_caps(ours, has.limits, want.caps)
+    if lower:
+        text = f"{want.name} gets less: {_told(lower, has.limits)}"
+        why = Why(rule="quota.lower", text=text)
+        found.lower.append(SetQos(key=edit_key(want.name, text), why=why, qos=want.name, caps=tuple(lower)))
+    rest = _rest(want, has, ours)
+    if higher or rest:
+        words = [_told(higher, has.limits), *(f"{name} {_said(value)}" for name, value in rest.items())]
+        text = f"{want.name} gets {'; '.join(filter(None, words))}"
+        why = Why(rule="quota.higher", text=text)
+        key = edit_key(want.name, f"{text} {sorted(want.preempts)}")
+        more = SetQos(key=key, why=why, qos=want.name, caps=tuple(higher), **rest)
+        (found.urgent if want.urgent and higher else found.higher).append(more)
+
+
+def _made(want: WantedQos) -> SetQos:
+    return SetQos(
+        key=edit_key(want.name, "made"),
+        why=Why(rule="quota.qos", text=f"{want.name} is missing"),
+        qos=want.name,
+        caps=tuple(sorted(want.caps.items())),
+        priority=want.priority,
+        preempts=want.preempts,
+        preempt_mode=want.preempt_mode or None,
+        grace_s=want.grace_s,
+    )
+
+
+def _rest(want: WantedQos, has: Qos, ours: "_Fields") -> dict[str, Any]:
+    """What differs besides its limits, by the field of the action."""
+    found: dict[str, Any] = {}
+    if ours.differs("priority", str(has.priority), str(want.priority)):
+        found["priority"] = want.priority
+    if ours.differs("grace", str(has.grace_s), str(want.grace_s)):
+        found["grace_s"] = want.grace_s
+    if ours.differs("preempt", _joined(has.preempts), _joined(want.preempts)):
+        found["preempts"] = want.preempts
+    if want.preempt_mode and ours.differs("preempt_mode", has.preempt_mode.upper(), want.preempt_mode):
+        found["preempt_mode"] = want.preempt_mode
+    return found
+
+
+def _said(value: object) -> str:
+    return f"{len(value)} QOS" if isinstance(value, frozenset) else str(value)
+
+
+def _of_team(want: WantedTeam, has: Association, draft: Draft, found: Edits) -> None:
+    ours = _Fields(f"account {want.account}", draft)
+    lower, higher = _changed_caps(ours, has.limits, want.caps)
+    missing = want.qos - has.qos
+    drop = frozenset(name for name in has.qos if name.startswith(PREFIX) and name not in want.qos)
+    is_default = not ours.differs("default_qos", has.default_qos, want.default_qos)
+    if not (lower or higher or missing or drop) and is_default:
+        return
+    words = [_told([*lower, *higher], has.limits)]
+    words += [f"QOS {', '.join(sorted(missing))}"] if missing else []
+    words += [f"no longer QOS {', '.join(sorted(drop))}"] if drop else []
+    words += [] if is_default else [f"{want.default_qos} as default"]
+    text = f"account {want.account} gets {'; '.join(filter(None, words))}"
+    found.higher.append(
+        SetTeam(
+            key=edit_key(want.account, text),
+            why=Why(rule="quota.account", text=text),
+            account=want.account,
+            add=missing,
+            drop=drop,
+            caps=(*lower, *higher),
+            default_qos=None if is_default else want.default_qos,
+        )
+    )
+
+
+def _changed_caps(
+    ours: "_Fields", has: Mapping[str, int], want: Mapping[str, int]
+) -> tuple[list[tuple[str, int | None]], list[tuple[str, int | None]]]:
+    """(lower ones, higher ones) of the limits that differ and are ours to change."""
+    lower: list[tuple[str, int | None]] = []
+    higher: list[tuple[str, int | None]] = []
+    for tres in sorted(want.keys() | ours.written(has)):
+        old, new = has.get(tres), want.get(tres)
+        if ours.differs(f"cap:{tres}", _shown(old), _shown(new)):
+            is_less = new is not None and (old is None or new < old)
+            (lower if is_less else higher).append((tres, new))
+    return lower, higher
+
+
+class _Fields:
+    """Of one QOS or account: which of them differ from what is wanted, and whose they are."""
+
+    def __init__(self, owner: str, draft: Draft) -> None:
+        self._owner, self._draft = owner, draft
+
+    def written(self, has: Mapping[str, int]) -> set[str]:
+        """Limits that stand there and that we wrote."""
+        return {tres for tres in has if f"{self._owner}/cap:{tres}" in self._draft.quota.writes}
+
+    def differs(self, name: str, has: str, want: str) -> bool:
+        """It has to be written. Remembers the value that is written."""
+        key, writes = f"{self._owner}/{name}", self._draft.quota.writes
+        known = writes.get(key)
+        if has == want:
+            if known is None:
+                writes[key] = Wrote(values=(want,))
+            elif known.foreign is not None:
+                writes[key] = Wrote(values=_newest(want, *known.values))
+                self._draft.tell("quota.field_back", f"{key} is {want or 'unset'} again, as Steward wants it")
+            return False
+        if known is not None and has not in known.values:
+            self._obey(key, known, has, want)
+            return False
+        if known is None or known.values[0] != want or known.foreign is not None:
+            writes[key] = Wrote(values=_newest(want, *(known.values if known else ()), has))
+        return True
+
+    def _obey(self, key: str, known: Wrote, has: str, want: str) -> None:
+        if known.foreign == has:
+            return
+        self._draft.quota.writes[key] = replace(known, foreign=has, since=self._draft.now)
+        text = (
+            f"{key} is {has or 'unset'} in Slurm: somebody set it by hand, and it stays. Steward would have it be "
+            f"{want or 'unset'}; it takes over again when it is set to {known.values[0] or 'unset'}"
+        )
+        self._draft.tell("quota.by_hand", text, level=Level.WARNING)
+
+
+def _newest(*values: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))[:_VALUES_KEPT]
+
+
+def _remember_made(want: WantedQos, draft: Draft) -> None:
+    """A QOS that is made anew has no past."""
+    forget(want.name, draft)
+    values = {f"cap:{tres}": str(amount) for tres, amount in want.caps.items()}
+    values |= {"priority": str(want.priority), "grace": str(want.grace_s), "preempt": _joined(want.preempts)}
+    for name, value in values.items():
+        draft.quota.writes[f"{want.name}/{name}"] = Wrote(values=(value,))
+
+
+def forget(owner: str, draft: Draft) -> None:
+    """What was written there."""
+    for key in [key for key in draft.quota.writes if key.startswith(f"{owner}/")]:
+        del draft.quota.writes[key]
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ",".join(sorted(names))
+
+
+def _shown(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _told(caps: Iterable[tuple[str, int | None]], has: Mapping[str, int]) -> str:
+    changes = ((tres, _shown(has.get(tres)), _shown(new)) for tres, new in caps)
+    return ", ".join(f"{tres} {old or 'unlimited'} -> {new or 'unlimited'}" for tres, old, new in changes)
+
+
+def edit_key(owner: str, text: str) -> Key:
+    return Key(f"quota:{owner}:{crc32(text.encode()):08x}")

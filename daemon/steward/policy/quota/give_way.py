@@ -1,0 +1,174 @@
+"""Jobs that give way: signalled, given their grace, and put back into the queue; or left to Slurm's own preemption.
+
+Each is remembered from the moment in which it was chosen, so that nobody is asked twice for one demand, and its owner
+can read why.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from steward.model.accounting import Accounting
+from steward.model.action import CancelJob, RequeueJob, SignalJob
+from steward.model.ids import JobId, Key
+from steward.model.job import Job, JobState
+from steward.model.quota import Eviction, QuotaJob, Reclaimed
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.quota.decide import Yielding
+from steward.policy.quota.turn import is_borrowed
+from steward.policy.quota.words import told
+
+RETRY_S = 5.0
+KEPT = 8
+"""Past evictions of one job that are remembered one by one."""
+_DAY_S = 86400.0
+_DEFAULT_SIGNAL = "TERM"
+_ENDED_ON_SIGNAL = (JobState.COMPLETED, JobState.FAILED)
+_RULES = {
+    Reclaimed.RECLAIM: "quota.reclaim",
+    Reclaimed.IN_TEAM: "quota.in_team",
+    Reclaimed.PRIORITY: "quota.priority",
+    Reclaimed.REBALANCE: "quota.rebalance",
+}
+
+
+def follow(draft: Draft) -> None:
+    """Those chosen before: over, called off, overdue, or to be ended now."""
+    for id, memory in list(draft.quota.jobs.items()):
+        job = draft.seen.jobs.get(id)
+        if memory.yielding is not None:
+            _follow(id, memory, memory.yielding, job, draft)
+        elif job is None and _is_old(memory, draft.now):
+            del draft.quota.jobs[id]
+
+
+def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
+    if job is None or job.restarts > eviction.restart or job.is_over or job.is_pending:
+        _is_over(id, memory, eviction, job, draft)
+    elif eviction.due is None and not _is_waited_for(eviction, draft):
+        _change(id, memory, None, draft)
+    elif eviction.due is None:
+        patience = draft.want.quota.grace_s + draft.want.quota.patience_s
+        if draft.now < eviction.at + patience:
+            draft.wake(eviction.at + patience)
+            return
+        late = replace(eviction, due=draft.now + draft.want.quota.grace_s)
+        draft.tell("quota.late", f"job {id}: Slurm did not make it give way in {patience:.0f} s: we do", job=id)
+        _change(id, memory, late, draft)
+        _warn(job, late, draft)
+    elif draft.now >= eviction.due:
+        _end(job, eviction, draft)
+    else:
+        draft.wake(eviction.due)
+
+
+def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
+    """One that ended on our signal is put back all the same, as Slurm's preemption does."""
+    ended_itself = job is not None and job.is_over and job.restarts == eviction.restart
+    if job is not None and ended_itself and eviction.due is not None and job.state in _ENDED_ON_SIGNAL and job.requeue:
+        _requeue(job, eviction, draft)
+        return
+    _change(id, memory, replace(eviction, over=draft.now), draft)
+    draft.tell("quota.gave_way", f"job {id} {eviction.text}", once=f"gave-way:{id}:{eviction.restart}", job=id)
+
+
+def _is_waited_for(eviction: Eviction, draft: Draft) -> bool:
+    """The job that it makes room for is still there, and waits."""
+    to = draft.seen.jobs.get(JobId(eviction.to_job))
+    return to is not None and to.is_pending
+
+
+def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> None:
+    """Those chosen in this turn."""
+    for each in yielding:
+        victim, job = each.unit, each.unit.jobs[0]
+        is_slurms = picture.can.preempts and each.cause is Reclaimed.RECLAIM and is_borrowed(victim)
+        eviction = Eviction(
+            at=draft.now,
+            restart=job.restarts,
+            cause=each.cause,
+            to_team=each.to.team,
+            to_job=each.to.id,
+            text=_text(each, job),
+            due=None if is_slurms else draft.now + draft.want.quota.grace_s,
+        )
+        memory = draft.quota.jobs.get(victim.id) or QuotaJob(team=victim.team)
+        kept = (*memory.evictions, eviction)[-KEPT:]
+        draft.quota.jobs[victim.id] = replace(memory, evictions=kept, count=memory.count + 1)
+        draft.tell("quota.gives_way", f"job {victim.id} {eviction.text}", job=victim.id)
+        if is_slurms:
+            draft.wake(draft.now + draft.want.quota.grace_s + draft.want.quota.patience_s)
+        else:
+            _warn(job, eviction, draft)
+
+
+def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
+    """Its checkpoint signal, and so long to use it."""
+    if eviction.due is not None and eviction.due > draft.now:
+        key = Key(f"quota:signal:{job.id}:{eviction.restart}")
+        draft.wish(SignalJob(key=key, why=_why(eviction), job=job.id, signal=_signal(job, draft)))
+        draft.wake(eviction.due)
+    else:
+        _end(job, eviction, draft)
+
+
+def _end(job: Job, eviction: Eviction, draft: Draft) -> None:
+    if job.requeue or job.id in draft.jobs:
+        _requeue(job, eviction, draft)
+        return
+    key = Key(f"quota:cancel:{job.id}:{eviction.restart}")
+    draft.wish(CancelJob(key=key, why=_why(eviction), job=job.id, restart=eviction.restart), RETRY_S)
+
+
+def _requeue(job: Job, eviction: Eviction, draft: Draft) -> None:
+    key = Key(f"quota:requeue:{job.id}:{eviction.restart}")
+    action = RequeueJob(key=key, why=_why(eviction), job=job.id, restart=eviction.restart, exclude=job.excluded)
+    draft.wish(action, RETRY_S)
+
+
+def _signal(job: Job, draft: Draft) -> str:
+    """The site's checkpoint signal for one that opted in; else what Slurm's preemption sends."""
+    return (draft.want.resume.checkpoint_signal if job.id in draft.jobs else "") or _DEFAULT_SIGNAL
+
+
+def _change(id: JobId, memory: QuotaJob, eviction: Eviction | None, draft: Draft) -> None:
+    """The last eviction becomes this; None: it is called off."""
+    rest = memory.evictions[:-1]
+    if eviction is None:
+        draft.quota.jobs[id] = replace(memory, evictions=rest, count=memory.count - 1)
+    else:
+        draft.quota.jobs[id] = replace(memory, evictions=(*rest, eviction))
+
+
+def _is_old(memory: QuotaJob, now: float) -> bool:
+    return not memory.evictions or now >= (memory.evictions[-1].over or 0.0) + _DAY_S
+
+
+def _why(eviction: Eviction) -> Why:
+    return Why(rule=_RULES[eviction.cause], text=f"it {eviction.text}")
+
+
+def _text(each: Yielding, job: Job) -> str:
+    """After `job 7 `, for its owner: by whom, why, on what, with which shares, and what becomes of it."""
+    team, to = each.unit.team, each.to
+    because = _because(each.cause, team, told(each.short))
+    next_ = "it is put back into the queue" if job.requeue else "it is cancelled, for it may not be requeued"
+    return f"gives way to job {to.id} of team {to.team}{because}{_shares(each)}; {next_}"
+
+
+def _because(cause: Reclaimed, team: str, lacked: str) -> str:
+    match cause:
+        case Reclaimed.RECLAIM:
+            return f", whose quota covers it and lacks {lacked}, of which {team} had borrowed"
+        case Reclaimed.IN_TEAM:
+            return f", its own, which is of a higher priority class and lacks {lacked}"
+        case Reclaimed.PRIORITY:
+            return f", which is of a higher priority class and lacks {lacked}, of which {team} had borrowed"
+        case Reclaimed.REBALANCE:
+            return f", which lacks {lacked} and will have borrowed less than {team}"
+
+
+def _shares(each: Yielding) -> str:
+    if each.cause is Reclaimed.IN_TEAM:
+        return ""
+    return f" (share of {each.unit.team} {each.rank[0]:.3g}, of {each.to.team} {each.rank_to[0]:.3g})"

@@ -1,0 +1,174 @@
+"""What Slurm should hold each team to: the fields of its two QOS and of its account.
+
+`g` is open up to the quota at any time, so that owners get their own back also while Steward is away; `b` has what
+runs in it and what was granted in this turn.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from steward.model.accounting import Accounting
+from steward.model.quota import CPU, GPU, MEM, Resource, kind_of, machine_type_of
+from steward.policy.draft import Draft
+from steward.policy.quota.flavors import PROFILE
+from steward.policy.quota.names import borrowed_qos, guaranteed_qos
+from steward.policy.quota.requests import Unit
+from steward.policy.quota.turn import Turn, is_borrowed, is_guaranteed
+
+GUARANTEED_PRIORITY = 1000
+"""Of `g`; those of `b` are below."""
+_BUILT_IN = frozenset({"cpu", "mem", "node", "billing"})
+
+Caps = Mapping[str, int]
+
+
+def _no_caps() -> Caps:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedQos:
+    """`caps` by TRES. `urgent`: a job waits for it."""
+
+    name: str
+    caps: Caps = field(default_factory=_no_caps)
+    priority: int
+    preempts: frozenset[str] = frozenset()
+    preempt_mode: str = ""
+    grace_s: int = 0
+    urgent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedTeam:
+    account: str
+    qos: frozenset[str]
+    caps: Caps
+    default_qos: str
+
+
+def wanted_qos(turn: Turn, draft: Draft, picture: Accounting) -> list[WantedQos]:
+    """Those of borrowers first: others name them."""
+    lenders = sorted(turn.quotas)
+    borrowers = [team for team in lenders if turn.quotas[team].strategy.borrows]
+    priorities = _priorities(turn, borrowers)
+    used = {team: _Use(turn, team) for team in lenders}
+    granted = _granted(turn)
+    found = []
+    for team in borrowers:
+        more = granted.get(team, {})
+        amounts = {name: used[team].borrowed(name) + more.get(name, 0) for name in turn.ledger.limits(team)}
+        found.append(
+            WantedQos(
+                name=borrowed_qos(team),
+                caps=caps_of(turn, team, picture, amounts),
+                priority=priorities[team],
+                preempt_mode="REQUEUE",
+                grace_s=int(draft.want.quota.grace_s),
+                urgent=bool(more),
+            )
+        )
+    for team in lenders:
+        others = frozenset(borrowed_qos(other) for other in borrowers if other != team)
+        amounts = {name: used[team].open_to_own(name) for name in turn.ledger.limits(team)}
+        found.append(
+            WantedQos(
+                name=guaranteed_qos(team),
+                caps=caps_of(turn, team, picture, amounts),
+                priority=GUARANTEED_PRIORITY,
+                preempts=others if picture.can.preempts else frozenset(),
+            )
+        )
+    return found
+
+
+def wanted_teams(turn: Turn, picture: Accounting) -> Iterator[WantedTeam]:
+    """The hard ceiling holds whatever happens to Steward. An account that is not there is not ours to make."""
+    for team, quota in sorted(turn.quotas.items()):
+        owned = turn.ledger.accounts[team].owned
+        most = {n: owned.nominal.get(n, 0) + owned.may_borrow.get(n, 0) for n in turn.ledger.limits(team)}
+        if team in picture.accounts:
+            yield WantedTeam(
+                account=team,
+                qos=frozenset({guaranteed_qos(team)} | ({borrowed_qos(team)} if quota.strategy.borrows else set())),
+                caps=caps_of(turn, team, picture, most),
+                default_qos=guaranteed_qos(team),
+            )
+
+
+def caps_of(turn: Turn, team: str, picture: Accounting, amounts: Mapping[Resource, int]) -> dict[str, int]:
+    """In Slurm's words. Slurm has no limit of CPUs or memory by machine type: where a team counts them on each of its
+    types, the sum is the limit."""
+    found: dict[str, int] = {}
+    for tres, names in _words(turn, team).items():
+        if tres in _BUILT_IN or tres in picture.tracked:
+            found[tres] = sum(amounts[name] for name in names)
+    return found
+
+
+def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
+    """TRES -> the resources that it counts."""
+    owned = turn.ledger.accounts[team].owned
+    names = sorted(turn.ledger.limits(team))
+    found: dict[str, list[Resource]] = {}
+    for name in names:
+        kind, machine = kind_of(name), machine_type_of(name)
+        if not kind.startswith(GPU):
+            continue
+        found.setdefault("gres/gpu", []).append(name)
+        words = {kind.removeprefix("gpu:")} if kind != GPU else turn.flavors.gpu_words(machine)
+        for word in sorted(words if kind == GPU or PROFILE.match(kind[4:]) else ()):
+            found.setdefault(f"gres/gpu:{word}", []).append(name)
+    own_types = {machine_type_of(name) for name in owned.nominal}
+    for kind in (CPU, MEM):
+        counted = [name for name in names if kind_of(name) == kind]
+        if own_types and own_types <= {machine_type_of(name) for name in counted}:
+            found[kind] = counted
+    return found
+
+
+class _Use:
+    """What a team has in Slurm's own eyes, those that give way among it."""
+
+    def __init__(self, turn: Turn, team: str) -> None:
+        units = turn.running.get(team, [])
+        self._nominal = turn.ledger.accounts[team].owned.nominal
+        self._g = _sum(turn, (u for u in units if is_guaranteed(u)))
+        self._b = _sum(turn, (u for u in units if is_borrowed(u)))
+        self._other = _sum(turn, (u for u in units if not is_guaranteed(u) and not is_borrowed(u)))
+
+    def borrowed(self, name: Resource) -> int:
+        return self._b.get(name, 0)
+
+    def open_to_own(self, name: Resource) -> int:
+        """What of the quota is not used otherwise, and never less than what runs."""
+        rest = self._nominal.get(name, 0) - self._b.get(name, 0) - self._other.get(name, 0)
+        return max(self._g.get(name, 0), rest)
+
+
+def _sum(turn: Turn, units: Iterator[Unit]) -> dict[Resource, int]:
+    found: dict[Resource, int] = {}
+    for unit in units:
+        for name, amount in turn.ledger.counted(unit.team, unit.options[0]).items():
+            found[name] = found.get(name, 0) + amount
+    return found
+
+
+def _granted(turn: Turn) -> dict[str, dict[Resource, int]]:
+    """To waiting jobs of each team that borrow."""
+    found: dict[str, dict[Resource, int]] = {}
+    for ruling in turn.rulings.values():
+        if ruling.borrowed:
+            team = ruling.unit.team
+            sums = found.setdefault(team, {})
+            for name, amount in turn.ledger.counted(team, ruling.amounts).items():
+                sums[name] = sums.get(name, 0) + amount * ruling.borrowed
+    return found
+
+
+def _priorities(turn: Turn, borrowers: list[str]) -> dict[str, int]:
+    """By rank: who borrowed most is served last, and gives way first."""
+    ranks = {team: turn.ledger.rank(team) for team in borrowers}
+    order = sorted((team for team in borrowers if ranks[team] > (0.0, 0.0)), key=lambda t: (ranks[t], t), reverse=True)
+    return dict.fromkeys(borrowers, GUARANTEED_PRIORITY - 1) | {team: at for at, team in enumerate(order)}

@@ -1,0 +1,275 @@
+"""What a plan does for quotas: limits by difference, who borrows, who gives way and how."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from steward.model.accounting import Capabilities
+from steward.model.action import (
+    Action,
+    DropQos,
+    MarkJob,
+    MoveJob,
+    RequeueJob,
+    SetNodeCount,
+    SetQos,
+    SetTeam,
+    SignalJob,
+)
+from steward.model.ids import JobId
+from steward.model.job import JobState
+from steward.model.node import NodeBase
+from steward.model.quota import ComputeQuota, PriorityClass, QuotaStatus, SchedulerConfig, Share, Strategy
+from tests.builders.picture import Picture
+from tests.builders.quota import G6, LISTS, MARKS, WEAK, a_picture, a_quota, tres, written
+
+MINE = (
+    SetQos,
+    SetTeam,
+    DropQos,
+    MoveJob,
+    MarkJob,
+    SetNodeCount,
+    RequeueJob,
+    SignalJob,
+)
+UNBOUND = (Share(machine_type=G6.name, accelerators=100),)
+
+
+def own(team: str, gpus: int, **fields: Any) -> ComputeQuota:
+    return replace(a_quota(team, gpus=gpus, borrow_absolute=UNBOUND, weight=10), **fields)
+
+
+def done(picture: Picture) -> tuple[Picture, list[Action]]:
+    """One turn of the head, and what Slurm is like afterwards."""
+    plan = picture.plan()
+    mine: list[Action] = [action for action in plan.actions if isinstance(action, MINE)]
+    return written(replace(picture, memory=plan.memory), mine).after(1.0), mine
+
+
+def settled(picture: Picture) -> Picture:
+    """Until nothing is left to do."""
+    for _ in range(6):
+        picture, actions = done(picture)
+        if not actions:
+            return picture
+    raise AssertionError(actions)
+
+
+def a_site(can: Capabilities = LISTS, *quotas: ComputeQuota, machines: int = 2) -> Picture:
+    return settled(a_picture(*(quotas or (own("a", 4), own("b", 4))), can=can, machines=machines))
+
+
+def waits(picture: Picture, id: int, team: str, gpus: int, **fields: Any) -> Picture:
+    given: dict[str, Any] = {
+        "qos": f"stw-{team}-g",
+        "reason": "QOSGrpGRES",
+        "submitted": picture.now,
+        "node_count": 1,
+        **fields,
+    }
+    pending = picture.job(id, on=(), state=JobState.PENDING, account=team, requested=tres(gpus), **given)
+    return pending.change_job(id, started=None)
+
+
+def runs(picture: Picture, id: int, team: str, gpus: int, end: str = "g", on: str = "n1", **fields: Any) -> Picture:
+    given: dict[str, Any] = {
+        "qos": f"stw-{team}-{end}",
+        "account": team,
+        "requested": tres(gpus),
+        "allocated": tres(gpus),
+        **fields,
+    }
+    return picture.job(id, on=(on,), **given).node(on, base=NodeBase.MIXED)
+
+
+def caps(picture: Picture, name: str) -> int | None:
+    assert picture.seen.accounting is not None
+    return picture.seen.accounting.qos[name].limits.get("gres/gpu:l4")
+
+
+def test_a_site_without_quotas_sees_nothing_of_them() -> None:
+    picture = runs(a_picture(), 1, "a", 4)
+    assert picture.plan().actions == ()
+
+
+def test_quotas_become_qos_and_a_ceiling_and_then_all_is_quiet() -> None:
+    picture = a_site()
+    assert picture.seen.accounting is not None
+    qos = picture.seen.accounting.qos
+    assert (caps(picture, "stw-a-g"), caps(picture, "stw-a-b")) == (4, 0)
+    assert qos["stw-a-g"].preempts == {"stw-b-b"}
+    assert qos["stw-a-b"].priority < qos["stw-a-g"].priority
+    team = picture.seen.accounting.of_account("a")
+    assert team is not None
+    assert (team.default_qos, team.qos, team.limits["gres/gpu:l4"]) == (
+        "stw-a-g",
+        frozenset({"stw-a-g", "stw-a-b"}),
+        104,
+    )
+    assert {quota.status for quota in picture.memory.quotas.values()} == {QuotaStatus.CREATED}
+
+
+def test_an_account_that_is_missing_is_told_and_not_made() -> None:
+    picture = a_picture(own("a", 4))
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    picture, actions = done(picture.see(accounting=replace(accounting, accounts={}, associations=())))
+    assert not any(isinstance(action, SetTeam) for action in actions)
+    found = picture.memory.quotas["q-a"]
+    assert (found.status, found.failure[:22]) == (QuotaStatus.CREATE_FAILED, "Slurm has no account a")
+
+
+def test_where_slurm_enforces_nothing_nothing_is_half_set_up() -> None:
+    picture = a_picture(own("a", 4))
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    picture, actions = done(picture.see(accounting=replace(accounting, enforce=frozenset({"associations"}))))
+    assert actions == []
+    assert "AccountingStorageEnforce" in picture.memory.quotas["q-a"].failure
+
+
+@pytest.mark.parametrize(("can", "qos"), [(LISTS, ("stw-a-g", "stw-a-b")), (MARKS, ("stw-a-b",)), (WEAK, ("stw-a-b",))])
+def test_a_job_beyond_its_quota_borrows_what_is_idle(can: Capabilities, qos: tuple[str, ...]) -> None:
+    picture = waits(runs(a_site(can), 1, "a", 4), 2, "a", 2)
+    picture, actions = done(picture)
+    assert [action.qos for action in actions if isinstance(action, MoveJob)] == [qos]
+    assert caps(picture, "stw-a-b") == 2
+    assert done(picture)[1] == []
+
+
+def test_what_others_do_not_lend_is_not_borrowed() -> None:
+    site = a_site(LISTS, own("a", 4), own("b", 4, strategy=Strategy.DONT_LEND))
+    picture = waits(runs(site, 1, "a", 4), 2, "a", 2)
+    assert done(picture)[1] == []
+
+
+def test_the_limit_for_borrowing_follows_what_runs() -> None:
+    picture = settled(waits(runs(a_site(), 1, "a", 4), 2, "a", 2))
+    picture = settled(runs(picture, 2, "a", 2, "b", "n2"))
+    assert caps(picture, "stw-a-b") == 2
+    ended = picture.change_job(2, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
+    assert caps(settled(ended), "stw-a-b") == 0
+
+
+def borrowed_and_wanted_back(can: Capabilities) -> Picture:
+    picture = runs(runs(a_site(can), 1, "a", 4), 2, "a", 2, "b", "n2", started=1000.0)
+    picture = settled(runs(picture, 3, "a", 2, "b", "n2", started=2000.0))
+    return waits(picture, 4, "b", 2)
+
+
+def test_slurm_itself_takes_back_what_was_borrowed() -> None:
+    picture, actions = done(borrowed_and_wanted_back(LISTS))
+    assert not any(isinstance(action, RequeueJob | SignalJob) for action in actions)
+    eviction = picture.memory.quota_jobs[JobId(3)].evictions[-1]
+    assert (eviction.to_job, eviction.due) == (4, None)
+    assert "whose quota covers it and lacks 2 GPUs of ml.g6.12xlarge, of which a had borrowed" in eviction.text
+    assert JobId(2) not in picture.memory.quota_jobs
+    assert done(picture)[1] == []
+
+
+def test_without_slurms_preemption_the_newest_is_signalled_and_put_back_after_its_grace() -> None:
+    picture, actions = done(borrowed_and_wanted_back(WEAK))
+    assert [(type(each), getattr(each, "job", None)) for each in actions if not isinstance(each, SetQos)] == [
+        (SignalJob, 3)
+    ]
+    picture, actions = done(picture.after(30))
+    assert actions == []
+    picture, actions = done(picture.after(31))
+    assert [each.job for each in actions if isinstance(each, RequeueJob)] == [3]
+    picture = picture.requeued(3, qos="stw-a-b", eligible=picture.now + 120)
+    picture, _ = done(picture)
+    assert picture.memory.quota_jobs[JobId(3)].yielding is None
+    assert picture.memory.quota_jobs[JobId(3)].count == 1
+    assert JobId(2) not in picture.memory.quota_jobs
+
+
+def test_when_slurm_does_not_preempt_we_make_room() -> None:
+    picture, _ = done(borrowed_and_wanted_back(LISTS))
+    picture, actions = done(picture.after(80))
+    assert [type(each) for each in actions] == [SignalJob]
+
+
+def test_a_reclaim_is_called_off_when_nobody_wants_it_any_more() -> None:
+    picture, _ = done(borrowed_and_wanted_back(LISTS))
+    picture = picture.change_job(4, state=JobState.CANCELLED, ended=picture.now)
+    picture, _ = done(picture)
+    assert JobId(3) not in picture.memory.quota_jobs or not picture.memory.quota_jobs[JobId(3)].evictions
+
+
+def test_a_borrowed_job_that_the_quota_covers_by_now_is_spared() -> None:
+    picture = settled(runs(a_site(), 2, "a", 2, "b"))
+    job = picture.seen.jobs[JobId(2)]
+    assert job.priority > LISTS.exempt_priority
+    borrows = runs(picture, 1, "a", 4, "g", "n2", started=1.0)
+    after = settled(borrows)
+    assert after.seen.jobs[JobId(2)].priority < LISTS.exempt_priority
+    assert JobId(2) not in after.memory.quota_jobs
+
+
+def test_a_mark_goes_when_its_job_waits_again() -> None:
+    picture = settled(runs(a_site(), 2, "a", 2, "b"))
+    picture = picture.requeued(2, requested=tres(2), priority=picture.seen.jobs[JobId(2)].priority)
+    assert settled(picture).seen.jobs[JobId(2)].priority < LISTS.exempt_priority
+
+
+def test_a_higher_class_of_the_same_team_goes_before() -> None:
+    site = a_site()
+    scheduler = SchedulerConfig(classes=(PriorityClass(name="high", weight=90), PriorityClass(name="low", weight=10)))
+    site = replace(site, memory=replace(site.memory, scheduler=scheduler))
+    for id, team, node in ((1, "a", "n1"), (2, "b", "n2")):
+        site = runs(site, id, team, 4, on=node, comment="priority-class=low")
+    picture, actions = done(waits(settled(site), 3, "a", 4, comment="x priority-class=high"))
+    assert [each.job for each in actions if isinstance(each, SignalJob)] == [1]
+    assert picture.memory.quota_jobs[JobId(1)].evictions[-1].cause.value == "in_team"
+
+
+def test_a_limit_that_somebody_set_by_hand_is_obeyed_and_told() -> None:
+    picture = a_site()
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    qos = {**accounting.qos, "stw-a-g": replace(accounting.qos["stw-a-g"], limits={"gres/gpu": 1, "gres/gpu:l4": 1})}
+    plan = picture.see(accounting=replace(accounting, qos=qos)).plan()
+    assert not any(isinstance(action, SetQos) for action in plan.actions)
+    assert {event.kind for event in plan.events} == {"quota.by_hand"}
+
+
+def test_without_slurmdbd_limits_stand_still() -> None:
+    picture = waits(runs(a_site(), 1, "a", 4), 2, "a", 2)
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    plan = picture.see(accounting=replace(accounting, reachable=False)).plan()
+    assert {type(action) for action in plan.actions} <= {MoveJob}
+    assert "quota.frozen" in {event.kind for event in plan.events}
+
+
+def test_a_deleted_quota_is_closed_before_its_qos_go() -> None:
+    picture = waits(runs(a_site(), 1, "a", 2), 2, "a", 4)
+    quotas = {**picture.memory.quotas, "q-a": replace(picture.memory.quotas["q-a"], status=QuotaStatus.DELETING)}
+    picture = settled(replace(picture, memory=replace(picture.memory, quotas=quotas)))
+    assert picture.seen.accounting is not None
+    team = picture.seen.accounting.of_account("a")
+    assert team is not None
+    assert (team.qos, dict(team.limits), team.default_qos) == (frozenset(), {}, "")
+    assert picture.seen.jobs[JobId(2)].qos == "normal"
+    assert "stw-a-g" in picture.seen.accounting.qos
+    picture = settled(picture.change_job(1, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now))
+    assert picture.seen.accounting is not None
+    assert {name for name in picture.seen.accounting.qos if "-a-" in name} == set()
+    assert "q-a" not in picture.memory.quotas
+
+
+def test_a_job_of_several_sizes_gets_the_largest_that_fits() -> None:
+    site = a_site(LISTS, own("a", 8), own("b", 8), machines=4)
+    site = runs(runs(site, 1, "b", 4, on="n1"), 2, "b", 4, on="n2")
+    _, actions = done(waits(site, 3, "a", 4, most_nodes=4))
+    found = [(each.least, each.most) for each in actions if isinstance(each, SetNodeCount)]
+    assert found == [(2, 2)]
+
+
+def test_a_node_that_takes_no_job_is_lent_to_nobody() -> None:
+    picture = waits(a_site(), 1, "b", 2).drained("n2", "somebody's")
+    plan = waits(picture, 2, "a", 4).plan()
+    moved = [action.job for action in plan.actions if isinstance(action, MoveJob)]
+    assert moved == []
