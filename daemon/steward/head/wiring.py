@@ -45,7 +45,8 @@ from steward.workflows.cycle import Cycle, Parts, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.notify import NotifyDesk
-from steward.workflows.observe import Observer, Patience
+from steward.workflows.observe import Observer
+from steward.workflows.records import Patience
 from steward.workflows.snapshot import Snapshot
 
 BUNDLES = "bundles"

@@ -60,7 +60,7 @@ class Node:
     boot_time: float | None = None
     slurmd_started: float | None = None
     responding: bool = True
-    extra: dict[str, str] = field(default_factory=dict, hash=False, compare=False)
+    extra: dict[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def is_down(self) -> bool:

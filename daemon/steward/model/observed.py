@@ -19,10 +19,12 @@ from steward.model.node import Node
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.model.setup import SetupReport
+from steward.model.subject import ReadTimes
 
 
 class Freshness(Enum):
-    """FRESH: read in this cycle. OLD: the look failed, this is the last good one. ABSENT: never seen."""
+    """FRESH: the last sweep is no older than it may be, and what this cycle looked at was read in it. OLD: a look
+    failed, this is the last good one. ABSENT: never seen."""
 
     FRESH = "fresh"
     OLD = "old"
@@ -123,7 +125,11 @@ class Observed:
     at: float
     slurm: Freshness = Freshness.FRESH
     nodes: Mapping[NodeName, Node] = field(default_factory=_empty)
+    node_times: ReadTimes[NodeName] | None = None
+    """When each node was read; None: with this picture."""
     jobs: Mapping[JobId, Job] = field(default_factory=_empty)
+    job_times: ReadTimes[JobId] | None = None
+    """The same for jobs."""
     job_requeue: bool | None = None
     """Whether the site's jobs may be requeued whose users said nothing (JobRequeue); None: not known."""
     unread: Mapping[JobId, str] = field(default_factory=_empty)
@@ -148,3 +154,11 @@ class Observed:
     """Keys of backups and restores whose last try ended well, within the same time as `failures`."""
     accounting: Accounting | None = None
     """Accounts, limits and QOS; None: nobody looked, as memory has no quota."""
+
+    def node_at(self, name: NodeName) -> float:
+        """When this node's record was read, or seen to be gone (Unix s)."""
+        return self.at if self.node_times is None else self.node_times.at(name)
+
+    def job_at(self, id: JobId) -> float:
+        """The same for a job."""
+        return self.at if self.job_times is None else self.job_times.at(id)

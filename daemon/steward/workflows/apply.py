@@ -45,13 +45,14 @@ from steward.model.ask import Answer
 from steward.model.ids import Key
 from steward.model.observed import Observed
 from steward.model.outcome import ERROR, REFUSED, RETRY, STALE, recorded
+from steward.model.subject import Subject
 from steward.ports import Permanent, PortError, ProviderPort, Retryable, Stale
 from steward.workflows.batch import Batch, batches, nodes_of
 from steward.workflows.effects import EffectAction, Ports, take_effect
 from steward.workflows.journal import Journal
 from steward.workflows.pool import Pool, Workers
 from steward.workflows.promises import AccountAction, JobAction, Promises, SlurmAction
-from steward.workflows.subject import kind_of
+from steward.workflows.subject import kind_of, touched_by
 
 log = logging.getLogger(__name__)
 
@@ -65,14 +66,14 @@ _ONE_OF_THEM = (STALE, REFUSED)
 
 
 class Applier:
-    """`apply` is called by the cycle alone; `changed` is told when the world was touched, `listing` of instances."""
+    """`apply` is called by the cycle alone; `changed` is told what was touched in Slurm, `listing` of instances."""
 
     def __init__(
         self,
         ports: Ports,
         journal: Journal,
         *,
-        changed: Callable[[], None],
+        changed: Callable[[Subject | None], None],
         listing: Callable[[], None],
         ring: Callable[[], None],
         workers: Workers | None = None,
@@ -106,7 +107,7 @@ class Applier:
                 kept.note(batch, "not tried", 0.0)
             else:
                 began = self._monotonic()
-                outcome, error = self._try(first, partial(self._do, batch))
+                outcome, error = self._try(first, partial(self._do, batch, seen))
                 if len(batch) > 1 and outcome in _ONE_OF_THEM:
                     middle = len(batch) // 2
                     waiting.extendleft((batch[middle:], batch[:middle]))
@@ -116,9 +117,8 @@ class Applier:
             alive()
         self._journal.keep(ended)
 
-    def _do(self, batch: Batch) -> None:
-        first = batch[0]
-        match first:
+    def _do(self, batch: Batch, seen: Observed) -> None:
+        match first := batch[0]:
             case AnswerAsk():
                 self._ports.agents.answer(first.ask, first.answer, first.exclude)
             case CheckNow():
@@ -139,7 +139,7 @@ class Applier:
                 try:
                     self._do_in_slurm(first, batch)
                 finally:
-                    self._changed()
+                    self._changed(touched_by(batch, seen))
 
     def _do_in_slurm(self, first: SlurmAction | EffectAction, batch: Batch) -> None:
         slurm = self._ports.slurm
@@ -222,7 +222,7 @@ class Applier:
                 self._ports.site.back_up(action.node, action.instance, restore=action.restore)
             case CommentJob() | ExtendLimit():
                 self._do_in_slurm(action, (action,))
-                self._changed()
+                self._changed(touched_by((action,), seen))
             case LookAtAlarms():
                 if firing := self._ports.site.firing(action.alarms):
                     raise Permanent(f"firing: {', '.join(firing)}")

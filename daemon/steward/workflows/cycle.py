@@ -9,8 +9,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
+from steward.model.action import Action
 from steward.model.ask import Answer
 from steward.model.case import Step
 from steward.model.deep import DeepRun
@@ -19,11 +21,12 @@ from steward.model.events import Event
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
-from steward.model.slot import SlotStep
 from steward.ports import AgentPort, Clock, Notifier, PortError
 from steward.workflows.apply import Applier
+from steward.workflows.attention import RESTING
 from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands
+from steward.workflows.confirm import decide
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.promises import SlurmAction
@@ -42,7 +45,6 @@ _SOON_S, _SOONEST_S = 0.05, 0.02
 _SILENCE_S = 300.0
 _SHIM_LIMIT_S = 60.0
 _DEEP_AFTER_S = 60.0
-_RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,23 +138,30 @@ class Cycle:
             groups=before.cluster is not None or bool(before.gates) or _has_marked(before),
             reserving=_is_reserving(before, self._parts.clock.now()),
             quotas=bool(before.quotas),
+            memory=before,
             failures=parts.journal.failures(),
             alive=self._alive,
         )
         seen = replace(seen, done=parts.journal.done())
         marks.append(time.monotonic())
-        memory, ordered = parts.commands.take(self._in_time(before, seen.at), seen, parts.want)
-        plan = parts.plan(seen, parts.want, memory, seen.at)
+        decided = decide(partial(self._think, self._in_time(before, seen.at)), _actions_of, seen, parts.observer)
+        seen, (plan, ordered) = decided.seen, decided.thought
         marks.append(time.monotonic())
         self._commit(before, plan, ordered)
         number = self.latest.number + 1 if self.latest else 1
-        decided = Snapshot(at=seen.at, number=number, seen=seen, before=before, memory=plan.memory, plan=plan)
-        self.latest = decided  # before its orders are answered: who gave one sees it in the next thing he reads
+        snapshot = Snapshot(at=seen.at, number=number, seen=seen, before=before, memory=plan.memory, plan=plan)
+        self.latest = snapshot  # before its orders are answered: who gave one sees it in the next thing he reads
         parts.commands.committed()
         marks.append(time.monotonic())
         parts.applier.apply(plan.actions, seen, self._alive)
         marks.append(time.monotonic())
-        return replace(decided, phases=_phases(marks, rung))
+        return replace(snapshot, phases=_phases(marks, rung))
+
+    def _think(self, before: Memory, seen: Observed) -> tuple[Plan, list[Event]]:
+        """Orders first, then the plan; both are done anew when the picture turns out to be another one."""
+        parts = self._parts
+        memory, ordered = parts.commands.take(before, seen, parts.want)
+        return parts.plan(seen, parts.want, memory, seen.at), ordered
 
     def _remembered(self) -> Memory:
         if self._memory is None:
@@ -211,7 +220,9 @@ class Cycle:
         if any(isinstance(action, SlurmAction) for action in snapshot.plan.actions):
             self._acted = now
         self._acted = min(self._acted, now)  # the clock may have been set back
-        sweep = self._parts.sweeps.busy_s if self._is_busy() else self._parts.sweeps.quiet_s
+        busy = self._is_busy()
+        sweep = self._parts.sweeps.busy_s if busy else self._parts.sweeps.quiet_s
+        sweep = min(sweep, max(self._parts.observer.due_in(busy=busy), _SOONEST_S))
         soon = max(_SOON_S, (now - self._acted) / 2)
         wake = snapshot.plan.wake_at
         return min(sweep, soon, sweep if wake is None else max(wake - now, _SOONEST_S))
@@ -222,7 +233,7 @@ class Cycle:
             return True
         if any(case.is_open and case.step is not Step.HELD for case in memory.cases.values()):
             return True
-        if any(slot.step not in _RESTING for slot in memory.slots.values()):
+        if any(slot.step not in RESTING for slot in memory.slots.values()):
             return True
         if any(run.is_open for run in memory.deeps.values()) or self._is_silence_new(memory):
             return True
@@ -257,6 +268,10 @@ class Cycle:
                 self._parts.agents.answer(ask.id, Answer.STOP, frozenset())
             except PortError as error:
                 log.info("not answered: %s", error)
+
+
+def _actions_of(thought: tuple[Plan, list[Event]]) -> Sequence[Action]:
+    return thought[0].actions
 
 
 def _has_marked(memory: Memory) -> bool:

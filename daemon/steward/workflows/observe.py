@@ -1,51 +1,39 @@
-"""The first half of a cycle: everything that can be known, in one frozen picture.
+"""The first half of a cycle: what is known of the world, in one frozen picture.
 
-A hung Slurm must not hang Steward. Reads run beside the cycle; after their time the picture is OLD and the cycle goes
-on, sooner when a shim waits for its answer. A read that comes in late is used by the next cycle, as long as nothing was
-changed or asked since it began.
+Of Slurm's nodes and jobs those are read now that the turn is about (workflows/attention.py); the others are as the last
+sweep showed them. All else is read beside the cycle.
 """
 
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from steward.accounting_port import AccountingPort
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
-from steward.model.node import Node
+from steward.model.memory import Memory
 from steward.model.observed import AgentView, Freshness, Observed
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
+from steward.model.subject import Subject
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.accounts import Accounts
+from steward.workflows.attention import Known, attention
 from steward.workflows.bell import Bell
+from steward.workflows.confirm import Confirmed
 from steward.workflows.look import Look
 from steward.workflows.pool import Pool, Workers
+from steward.workflows.records import Patience, Records
 from steward.workflows.set_back import SetBacks
 from steward.workflows.submitted import Submissions, Submitted
 
-_POLL_S = 0.2
-_LATE_S = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long a cycle waits for Slurm (`asked`: while a shim waits), and how often a provider is listed. Seconds."""
-
-    usual: float = 11.0
-    asked: float = 2.5
-    provider: float = 15.0
-    provider_busy: float = 1.0
-    partitions: float = 5.0
-    settings: float = 60.0
-    reservations: float = 60.0
-    reservations_busy: float = 1.0
+_THREADS = 8
+_NOTHING = Memory()
 
 
 class Observer:
-    """Takes the picture. One thread calls `observe`; `changed` may be called from any."""
+    """Takes the picture. One thread calls `observe` and `confirm`; `changed` may be called from any."""
 
     def __init__(
         self,
@@ -63,14 +51,19 @@ class Observer:
         """`workers` carry out the reads; threads of our own when none are given."""
         self._agents, self._clock, self._bell = agents, clock, bell
         self._patience = patience or Patience()
-        self._news = threading.Condition()
-        pool = workers or Pool(6, "look")
+        pool = workers or Pool(_THREADS, "look")
         self._requeues = Look("JobRequeue", submissions.requeues, pool, clock, lambda: None) if submissions else None
         self._submitted = Submitted(submissions, workers=pool, clock=clock, ring=bell.ring) if submissions else None
         read = accounting.picture if accounting else None
         self._accounts = Accounts(read, workers=pool, clock=clock, ring=bell.ring) if read else None
-        self._nodes: Look[Mapping[NodeName, Node]] = Look("Slurm's nodes", slurm.nodes, pool, clock, self._came)
-        self._jobs: Look[Mapping[JobId, Job]] = Look("Slurm's jobs", slurm.jobs, pool, clock, self._came)
+        self._records = Records(
+            slurm,
+            pool=pool,
+            clock=clock,
+            patience=self._patience,
+            ring=bell.ring,
+            is_asked=lambda: bool(agents.asks()),
+        )
         self._partitions: Look[Mapping[str, Partition]] = Look(
             "Slurm's partitions", slurm.partitions, pool, clock, self._divided
         )
@@ -85,11 +78,15 @@ class Observer:
         self._told: tuple[Mapping[InstanceId, Instance] | None, bool] = (None, False)
         self._told_partitions: Mapping[str, Partition] | None = None
         self._told_reservations: Mapping[str, Reservation] | None = None
-        self._late = self._observing = False
+        self._alive: Callable[[], None] = lambda: None
+        self._shown: tuple[object, object] = (None, None)
+        """The nodes and jobs of the last picture."""
 
-    def changed(self) -> None:
-        """We did something to the world: what began to be read before this moment is old."""
+    def changed(self, subject: Subject | None) -> None:
+        """We did something to these nodes and jobs (None: nobody knows to which): what began to be read of them, of
+        partitions and reservations before this moment is old."""
         self._changed = self._clock.now()
+        self._records.changed(subject)
 
     def listing_needed(self) -> None:
         """Instances were made or ended: list them again."""
@@ -106,12 +103,15 @@ class Observer:
         groups: bool,
         reserving: bool = False,
         quotas: bool = False,
+        memory: Memory = _NOTHING,
         failures: Mapping[str, str],
         alive: Callable[[], None],
     ) -> Observed:
         """Never raises for a failed look; `alive` is called every now and then while it waits. `groups`: partitions
-        are of interest; `reserving`: reservations of ours are there. `quotas`: teams have some."""
+        are of interest; `reserving`: reservations of ours are there; `quotas`: teams have some; `memory` says what is
+        open."""
         now = self._heed_the_clock()
+        self._alive = alive
         asks = tuple(self._set_backs.in_time(ask, now) for ask in self._agents.asks())
         opted = tuple(self._set_backs.in_time(one, now) for one in self._agents.opted_in())
         self._list_instances(busy)
@@ -120,19 +120,18 @@ class Observer:
         every = self._patience.reservations_busy if reserving else self._patience.reservations
         if not self._reservations.fresh(max(self._clock.now() - every, self._changed if reserving else 0.0)):
             self._reservations.start()
-        slurm = self._read_slurm(max((ask.at for ask in asks), default=0.0), alive)
+        page = self._records.jobs.page
+        known = Known(jobs=page.records, job_at=page.times.at, views=self._views(), asks=asks, opted=opted)
+        about = attention(memory, known, self._clock.now())
+        asked = max((ask.at for ask in asks), default=0.0)
+        slurm = self._records.look(about, asked=asked, anew=self._began_anew(), busy=busy, alive=alive)
         instances = self._instances.last if self._instances else None
         partitions = self._partitions.last
         reservations = self._reservations.last
-        jobs = self._known_jobs()
-        submitted, unread = self._submitted.look(jobs) if self._submitted else ((), MappingProxyType({}))
-        return Observed(
+        seen = Observed(
             at=self._clock.now(),
             slurm=slurm,
-            nodes=self._nodes.last.value if self._nodes.last else MappingProxyType({}),
-            jobs=jobs,
             job_requeue=self._job_requeue(),
-            unread=unread,
             partitions=partitions.value if partitions else MappingProxyType({}),
             partitions_at=partitions.began if partitions else 0.0,
             reservations=reservations.value if reservations else MappingProxyType({}),
@@ -144,9 +143,50 @@ class Observer:
             instances=instances.value if instances else MappingProxyType({}),
             accounting=self._accounts.seen(wanted=quotas, changed=self._changed) if self._accounts else None,
             asks=asks,
-            opted_in=(*opted, *submitted),
+            opted_in=opted,
             failures=failures,
         )
+        seen = self._with_records(seen, slurm)
+        submitted, unread = self._submitted.look(seen.jobs) if self._submitted else ((), MappingProxyType({}))
+        return replace(seen, opted_in=(*opted, *submitted), unread=unread)
+
+    def confirm(self, seen: Observed, subject: Subject) -> Confirmed:
+        """Of what is to be acted on, read what was not read in this turn. See workflows/confirm.py."""
+        slurm = self._records.confirm(subject, self._alive)
+        if slurm is None:
+            return Confirmed(seen=seen, same=True)
+        (nodes, jobs), newer = self._shown, self._with_records(seen, slurm)
+        is_same = nodes is self._shown[0] and jobs is self._shown[1]
+        return Confirmed(seen=newer, same=is_same and slurm is Freshness.FRESH)
+
+    def confirm_all(self, seen: Observed) -> Observed:
+        """Read everything."""
+        return self._with_records(seen, self._records.confirm_all(self._alive))
+
+    def due_in(self, *, busy: bool) -> float:
+        """Seconds until the next sweep is due."""
+        return self._records.due_in(busy=busy)
+
+    def _with_records(self, seen: Observed, slurm: Freshness) -> Observed:
+        """The same picture with what is known of nodes and jobs now."""
+        nodes, jobs = self._records.nodes.page, self._records.jobs.page
+        self._shown = (nodes.records, jobs.records)
+        return replace(
+            seen,
+            at=self._clock.now(),
+            slurm=slurm,
+            nodes=nodes.records,
+            node_times=nodes.times,
+            jobs=self._in_time(jobs.records),
+            job_times=jobs.times,
+        )
+
+    def _began_anew(self) -> float:
+        """When slurmctld surely had begun, as far as the partitions show: it may have forgotten what was swept before.
+        They tell it in whole seconds."""
+        last = self._partitions.last
+        began = max((each.loaded for each in last.value.values()), default=0.0) if last else 0.0
+        return began + 1.0 if began > 0.0 else 0.0
 
     def _job_requeue(self) -> bool | None:
         look = self._requeues
@@ -164,9 +204,8 @@ class Observer:
         self._changed, self._listing_needed = min(self._changed, now), min(self._listing_needed, now)
         return now
 
-    def _known_jobs(self) -> Mapping[JobId, Job]:
+    def _in_time(self, jobs: Mapping[JobId, Job]) -> Mapping[JobId, Job]:
         """No job has begun in the future: Slurm's clock was the wrong one, too."""
-        jobs: Mapping[JobId, Job] = self._jobs.last.value if self._jobs.last else MappingProxyType({})
         if not self._set_backs.by:
             return jobs
         now = self._clock.now()
@@ -177,47 +216,6 @@ class Observer:
         if not self._set_backs.by:
             return views
         return {name: self._set_backs.in_time(view, now) for name, view in views.items()}
-
-    def _read_slurm(self, asked: float, alive: Callable[[], None]) -> Freshness:
-        now = self._clock.now()
-        needed = max(self._changed, asked, now - _LATE_S) if self._late else now
-        self._observing = True
-        try:
-            fresh = self._await_slurm(needed, alive)
-        finally:
-            self._observing = False
-        self._late = any(look.running_since is not None for look in (self._nodes, self._jobs))
-        if fresh:
-            return Freshness.FRESH
-        return Freshness.OLD if self._nodes.last and self._jobs.last else Freshness.ABSENT
-
-    def _await_slurm(self, needed: float, alive: Callable[[], None]) -> bool:
-        """Wait until nodes and jobs were read since `needed`; False when a read failed or patience is over."""
-        begun = self._clock.now()
-        while True:
-            for look in (self._nodes, self._jobs):
-                if not look.fresh(needed) and not look.tried(begun):
-                    look.start()
-            with self._news:
-                if self._nodes.fresh(needed) and self._jobs.fresh(needed):
-                    return True
-                if any(look.tried(needed) and look.failed for look in (self._nodes, self._jobs)):
-                    return False
-                if self._is_patience_over():
-                    return False
-                self._news.wait(_POLL_S)
-            alive()
-
-    def _is_patience_over(self) -> bool:
-        running = [look.running_since for look in (self._nodes, self._jobs) if look.running_since is not None]
-        limit = self._patience.asked if self._agents.asks() else self._patience.usual
-        return bool(running) and self._clock.now() - min(running) >= limit
-
-    def _came(self) -> None:
-        with self._news:
-            self._news.notify_all()
-            if not self._observing:
-                self._bell.ring()
 
     def _list_instances(self, busy: bool) -> None:
         if self._instances is None:

@@ -105,7 +105,7 @@ class Bench:
         self.applier = Applier(
             ports,
             journal,
-            changed=lambda: self.rings.append("changed"),
+            changed=lambda subject: self.rings.append("changed"),
             listing=lambda: self.rings.append("listing"),
             ring=lambda: self.rings.append("bell"),
         )

@@ -12,8 +12,9 @@ from steward.model.node import Node
 from steward.model.observed import AgentView, Freshness, Observed
 from steward.ports import Clock, Retryable
 from steward.workflows.bell import Bell
-from steward.workflows.observe import Observer, Patience
+from steward.workflows.observe import Observer
 from steward.workflows.pool import Workers
+from steward.workflows.records import Patience
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeProvider
 from tests.fakes.slurm import FakeSlurm
@@ -160,7 +161,7 @@ def test_a_late_read_from_before_our_own_action_is_not_used() -> None:
     bench.look()
     bench.slurm.hangs = True
     bench.look()
-    bench.observer.changed()
+    bench.observer.changed(None)
     bench.bell.wait(0.0)
     bench.slurm.hangs = False
     bench.slurm.comes_back.set()

@@ -1,0 +1,150 @@
+"""Which nodes and jobs a turn is about: what is open, who asks, who fell silent. Pure.
+
+A guess that is good enough: what it misses costs one more look when something is to be done about it
+(workflows/confirm.py), or is seen by the next sweep.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from steward.model.ask import Ask, OptedIn
+from steward.model.case import Step
+from steward.model.deep import DeepRun
+from steward.model.deep_command import slurm_name
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.memory import Memory
+from steward.model.observed import AgentView
+from steward.model.resume import JobMemory
+from steward.model.slot import SlotStep
+from steward.model.subject import Subject
+
+RESTING = (SlotStep.SERVING, SlotStep.WAITING)
+"""Slots of which nothing is expected."""
+_WAITS_LONG_S = 60.0
+"""A job that has waited so long since it was last hurried on waits for others: the sweep tells when it runs."""
+_CLEANS_UP_S = 10.0
+"""The nodes of a run that is over are of interest for so long, and longer while Slurm says that they clean up."""
+_JUST_SILENT_S = 1.0
+"""Until the second witness has spoken, but for so long at most, nothing is done about a silent node."""
+_SILENT_S = 60.0
+_MANY_SILENT = 32
+"""More at once are an incident: one cause in common, and the sweep shows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the turn begins with. `job_at` says when a job was last read (Unix s)."""
+
+    jobs: Mapping[JobId, Job]
+    job_at: Callable[[JobId], float]
+    views: Mapping[NodeName, AgentView]
+    asks: tuple[Ask, ...]
+    opted: tuple[OptedIn, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """`asked`: somebody waits for an answer about them. `open`: something is under way. `new`: jobs that were told of
+    and were not read since, with when that was (Unix s). `unseen`: Slurm may have a job whose number nobody knows."""
+
+    asked: Subject
+    open: Subject
+    new: Mapping[JobId, float]
+    unseen: bool
+
+
+def attention(memory: Memory, known: Known, now: float) -> Attention:
+    asked = _with_nodes((ask.job for ask in known.asks), memory, known)
+    silent = _silent(known.views, now)
+    nodes = {case.node for case in memory.cases.values() if case.is_open and case.step is not Step.HELD}
+    nodes |= {case.stand_in for case in memory.cases.values() if case.is_open and case.stand_in is not None}
+    nodes |= {slot.node for slot in memory.slots.values() if slot.step not in RESTING} | silent
+    jobs = {mem.id for mem in memory.jobs.values() if _is_open(mem, now)} | _here(nodes, memory, known.jobs)
+    deeps, unseen = _deep_jobs(memory.deeps.values(), known.jobs)
+    jobs |= _parts(jobs, known.jobs) | deeps
+    for id in jobs:
+        nodes |= _places(id, memory, known.jobs, now)
+    new = {one.job: one.at for one in known.opted if _is_new(one, known)}
+    return Attention(asked=asked, open=Subject(nodes=frozenset(nodes), jobs=frozenset(jobs)), new=new, unseen=unseen)
+
+
+def _with_nodes(ids: Iterable[JobId], memory: Memory, known: Known) -> Subject:
+    """Jobs with all their parts, and every node of their present or last run."""
+    jobs = frozenset(ids)
+    jobs |= _parts(jobs, known.jobs)
+    runs = (known.jobs[id].nodes for id in jobs if id in known.jobs)
+    remembered = (memory.jobs[id].nodes | memory.jobs[id].parts for id in jobs if id in memory.jobs)
+    return Subject(nodes=frozenset().union(*runs, *remembered), jobs=jobs)
+
+
+def _is_open(mem: JobMemory, now: float) -> bool:
+    """Something is being done for the job, or about it."""
+    if mem.ended is not None:
+        return False
+    if mem.pending_from is not None:
+        return now < max(mem.pending_from, mem.last_nudge) + _WAITS_LONG_S
+    is_held = mem.kept is not None and mem.kept.freed is None
+    is_raised = mem.raised is not None and not mem.raised.restored
+    is_still = mem.hang is not None and not mem.hang.is_settled
+    return mem.promised is not None or is_held or is_raised or is_still or mem.lent is not None
+
+
+def _here(nodes: set[NodeName], memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
+    """Jobs that run on these nodes or clean up there, and the runs that are remembered there."""
+    if not nodes:
+        return set()
+    there = {id for id, job in jobs.items() if _is_there(job) and not nodes.isdisjoint(job.nodes)}
+    runs = (mem for mem in memory.jobs.values() if mem.ended is None and mem.pending_from is None)
+    return there | {mem.id for mem in runs if not nodes.isdisjoint(mem.nodes)}
+
+
+def _is_there(job: Job) -> bool:
+    return not job.is_over and not job.is_pending
+
+
+def _parts(ids: Iterable[JobId], jobs: Mapping[JobId, Job]) -> set[JobId]:
+    """The other parts of heterogeneous jobs."""
+    leaders = {job.het_job_id for id in ids if (job := jobs.get(id)) is not None and job.het_job_id is not None}
+    return {id for id, job in jobs.items() if job.het_job_id in leaders} if leaders else set()
+
+
+def _places(id: JobId, memory: Memory, jobs: Mapping[JobId, Job], now: float) -> frozenset[NodeName]:
+    """Nodes of a job that matter now: those that are kept for it, and those on which its last run cleans up."""
+    mem, job = memory.jobs.get(id), jobs.get(id)
+    if mem is None:
+        return frozenset()
+    kept = mem.kept.nodes if mem.kept is not None and mem.kept.freed is None else frozenset[NodeName]()
+    lent = mem.lent.nodes if mem.lent is not None else frozenset[NodeName]()
+    cleans_up = job is not None and job.is_completing
+    is_recent = mem.pending_from is not None and now < mem.pending_from + _CLEANS_UP_S
+    return kept | lent | (mem.nodes | mem.parts if cleans_up or is_recent else frozenset())
+
+
+def _deep_jobs(runs: Iterable[DeepRun], jobs: Mapping[JobId, Job]) -> tuple[set[JobId], bool]:
+    """The jobs of deep checks, and whether one was submitted that no look has shown yet: nobody knows its number."""
+    names = {slurm_name(run.token) for run in runs if run.has_nodes}
+    if not names:
+        return set(), False
+    found = {id: job.partition for id, job in jobs.items() if job.partition in names}
+    return set(found), names != set(found.values())
+
+
+def _silent(views: Mapping[NodeName, AgentView], now: float) -> set[NodeName]:
+    """Nodes whose agent was lost a moment ago and about which something may be done now."""
+    found = {name for name, view in views.items() if not view.is_heard and _is_settling(view, now)}
+    return found if len(found) <= _MANY_SILENT else set()
+
+
+def _is_settling(view: AgentView, now: float) -> bool:
+    since = view.lost_at if view.lost_at is not None else view.last_heard
+    if not since <= now < since + _SILENT_S:
+        return False
+    return now >= since + _JUST_SILENT_S or (view.witness is not None and view.witness.at >= since)
+
+
+def _is_new(one: OptedIn, known: Known) -> bool:
+    """Slurm was not looked at since, and what is known of the job is of before its run."""
+    job = known.jobs.get(one.job)
+    is_known = job is not None and not job.is_pending and job.restarts >= one.restart
+    return not is_known and known.job_at(one.job) < one.at

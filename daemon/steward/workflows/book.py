@@ -1,0 +1,137 @@
+"""Slurm's nodes, or its jobs: read whole by the sweep beside the cycle and in part by narrow looks, kept as one page.
+
+The sweep takes its time by what it costs, so that a large site is not read all day long and a small one is seen as soon
+as ever. One sweep and one narrow look are under way at most; what comes in late is still put into the page.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from steward.ports import Clock
+from steward.workflows.look import Look
+from steward.workflows.page import Page
+from steward.workflows.pool import Workers
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_TRIES = 3
+_COSTS_KEPT = 3
+"""The least of the last costs counts: one sweep that was held up does not make the next ones rare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """From one sweep to the next: `share` of the time may be spent on them, never longer than `most_s` (seconds) unless
+    `least_s` is longer."""
+
+    least_s: float = 5.0
+    most_s: float = 60.0
+    share: float = 0.01
+
+    def every(self, cost_s: float) -> float:
+        return max(self.least_s, min(self.most_s, cost_s / self.share))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted(Generic[K]):
+    """What a turn must know of a book: all as it was at `swept` or later, and single records likewise (Unix s)."""
+
+    swept: float | None = None
+    records: Mapping[K, float] = field(default_factory=dict)
+
+
+class Book(Generic[K, V]):
+    """One thread asks for reads, the pool's threads carry them out; `page` may be read by any."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        sweep: Callable[[], Mapping[K, V]],
+        some: Callable[[Collection[K]], Mapping[K, V]],
+        pool: Workers,
+        clock: Clock,
+        came: Callable[[bool], None],
+    ) -> None:
+        """`came` is called after every read, well or not, with whether a sweep brought news."""
+        self._read_all, self._read_some, self._clock, self._came = sweep, some, clock, came
+        self._lock = threading.Lock()
+        self._keys: frozenset[K] = frozenset()
+        self._costs: deque[float] = deque(maxlen=_COSTS_KEPT)
+        self._news = False
+        self.page: Page[K, V] = Page()
+        self.sweep: Look[None] = Look(f"Slurm's {name}", self._sweep, pool, clock, self._swept)
+        self.narrow: Look[None] = Look(f"some of Slurm's {name}", self._look, pool, clock, lambda: came(False))
+
+    @property
+    def cost_s(self) -> float:
+        """Of a sweep, seconds; 0 before the first."""
+        return min(self._costs, default=0.0)
+
+    def look(self, keys: Collection[K]) -> None:
+        """Begin to read these once more; a narrow look that is under way goes first."""
+        if self.narrow.running_since is None:
+            self._keys = frozenset(keys)
+            self.narrow.start()
+
+    def _sweep(self) -> None:
+        began, started = self._clock.now(), time.monotonic()
+        found = self._read_all()
+        self._costs.append(time.monotonic() - started)
+        with self._lock:
+            before, self.page = self.page, self.page.with_sweep(found, began, self._clock.now())
+            self._news = self.page.records is not before.records
+
+    def _swept(self) -> None:
+        news, self._news = self._news, False
+        self._came(news)
+
+    def _look(self) -> None:
+        keys, began = self._keys, self._clock.now()
+        found = self._read_some(keys)
+        with self._lock:
+            self.page = self.page.with_look(keys, found, began)
+
+
+class Errand(Generic[K, V]):
+    """What one turn wants of a book, and the reads that it begins for that: each at most a few times."""
+
+    def __init__(self, book: Book[K, V], wanted: Wanted[K], clock: Clock) -> None:
+        self._book, self._wanted, self._clock = book, wanted, clock
+        self._begun: dict[str, int] = {}
+
+    @property
+    def running_since(self) -> float | None:
+        """Since when the read that it waits for is under way."""
+        look = self._awaited()
+        return look.running_since if look else None
+
+    def go_on(self) -> bool | None:
+        """True: all is there. False: a read that it began failed. None: it waits for one."""
+        look = self._awaited()
+        if look is None:
+            return True
+        if look.running_since is not None:
+            return None
+        name = "sweep" if look is self._book.sweep else "narrow"
+        tries = self._begun.get(name, 0)
+        if tries and (look.failed or tries == _TRIES):
+            return False
+        self._begun[name] = tries + 1
+        if look is self._book.sweep:
+            look.start()
+        else:
+            self._book.look(self._book.page.stale(self._wanted.records, self._clock.now()))
+        return None
+
+    def _awaited(self) -> Look[None] | None:
+        """The read that is still to be done; None when all is there."""
+        page, now = self._book.page, self._clock.now()
+        if self._wanted.swept is not None and not page.is_swept(self._wanted.swept, now):
+            return self._book.sweep
+        return self._book.narrow if page.stale(self._wanted.records, now) else None

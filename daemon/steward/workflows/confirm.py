@@ -1,0 +1,80 @@
+"""An old picture does nothing destructive, for each record: what an action is about is read before it is decided.
+
+The picture of a turn has records of different ages. When the plan wishes for an action, the nodes and jobs that it is
+about must have been read since the turn began. What was not is read now; where it is another thing than was planned on,
+the plan is made anew. Each round reads what no round before it read, and the last one reads everything.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+from steward.model.action import Action
+from steward.model.observed import Freshness, Observed
+from steward.model.subject import Subject
+from steward.workflows.subject import kind_of, subject_of
+
+log = logging.getLogger(__name__)
+
+ROUNDS = 3
+"""After so many everything is read: a world in which each round finds another action to check does not hold us up."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """`same`: nothing that was read is other than in the picture before."""
+
+    seen: Observed
+    same: bool
+
+
+class Confirmer(Protocol):
+    """Who can read single records once more."""
+
+    def confirm(self, seen: Observed, subject: Subject) -> Confirmed:
+        """The picture with what is read now, only of what was not read in this turn. Never raises: a look that fails
+        makes it an old one."""
+
+    def confirm_all(self, seen: Observed) -> Observed:
+        """The same, of everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided(Generic[T]):
+    """What was thought, and the picture that it was thought about."""
+
+    seen: Observed
+    thought: T
+
+
+def decide(
+    think: Callable[[Observed], T],
+    actions_of: Callable[[T], Sequence[Action]],
+    seen: Observed,
+    reader: Confirmer,
+) -> Decided[T]:
+    """Think until every action is about what was read in this turn. Where that cannot be read the picture is old, and
+    what is thought about an old picture stands: it withholds all that may harm."""
+    for number in range(ROUNDS + 1):
+        thought = think(seen)
+        if seen.slurm is not Freshness.FRESH:
+            return Decided(seen=seen, thought=thought)
+        actions = actions_of(thought)
+        confirmed = reader.confirm(seen, subject_of(actions, seen))
+        if confirmed.same:
+            return Decided(seen=confirmed.seen, thought=thought)
+        seen = reader.confirm_all(confirmed.seen) if number == ROUNDS - 1 else confirmed.seen
+        _tell(actions, seen)
+    seen = replace(seen, slurm=Freshness.OLD)
+    return Decided(seen=seen, thought=think(seen))
+
+
+def _tell(actions: Sequence[Action], seen: Observed) -> None:
+    if seen.slurm is Freshness.FRESH:
+        log.debug("planned anew: what was read last is not as it was planned on")
+    else:
+        kinds = ", ".join(sorted({kind_of(action) for action in actions}))
+        log.warning("withheld until Slurm can be read: %s; what they are about could not be looked at now", kinds)

@@ -1,0 +1,245 @@
+"""Slurm's nodes and jobs for one turn after the other: which are read now, which sweep is due, how fresh it all is.
+
+A hung Slurm must not hang Steward. Reads run beside the cycle; after their time the picture is OLD and the cycle goes
+on, sooner when a shim waits for its answer. A read that comes in late is used by the next turn, as long as what it
+read was not changed, nor asked about, since it began.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.node import Node
+from steward.model.observed import Freshness
+from steward.model.subject import Subject
+from steward.ports import Clock, SlurmPort
+from steward.workflows.attention import Attention
+from steward.workflows.book import Book, Errand, Pace, Wanted
+from steward.workflows.pool import Workers
+
+K = TypeVar("K", bound=Hashable)
+
+_POLL_S = 0.2
+_LATE_S = 5.0
+_FEW, _MANY, _PART = 32, 400, 4
+"""Of so few records any number may be looked at by name; of more at most a quarter, and never so many: beyond that the
+sweep costs less."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a cycle waits for Slurm (`asked`: while a shim waits), and how often a provider is listed. Seconds."""
+
+    usual: float = 11.0
+    asked: float = 2.5
+    provider: float = 15.0
+    provider_busy: float = 1.0
+    partitions: float = 5.0
+    settings: float = 60.0
+    reservations: float = 60.0
+    reservations_busy: float = 1.0
+    sweep: Pace = field(default_factory=Pace)
+    sweep_busy: Pace = field(default_factory=lambda: Pace(least_s=1.0, share=0.05))
+
+
+class Records:
+    """One thread calls `look` and `confirm`; `changed` may be called from any."""
+
+    def __init__(
+        self,
+        slurm: SlurmPort,
+        *,
+        pool: Workers,
+        clock: Clock,
+        patience: Patience,
+        ring: Callable[[], None],
+        is_asked: Callable[[], bool],
+    ) -> None:
+        """`ring` is called for news that no turn waited for; `is_asked` says whether a shim waits."""
+        self._clock, self._patience, self._ring, self._is_asked = clock, patience, ring, is_asked
+        self._news = threading.Condition()
+        self._lock = threading.Lock()
+        make = partial(Book, pool=pool, clock=clock, came=self._came)
+        self.nodes: Book[NodeName, Node] = make("nodes", sweep=slurm.nodes, some=slurm.nodes)
+        self.jobs: Book[JobId, Job] = make("jobs", sweep=slurm.jobs, some=slurm.jobs)
+        self._touched_nodes: dict[NodeName, float] = {}
+        self._touched_jobs: dict[JobId, float] = {}
+        self._all_touched = 0.0
+        self._since = 0.0
+        self._late = self._waiting = False
+
+    @property
+    def _books(self) -> tuple[Book[Any, Any], ...]:
+        return self.nodes, self.jobs
+
+    def changed(self, subject: Subject | None) -> None:
+        """We did something to these (None: nobody knows to which): what began to be read before this moment is old."""
+        now = self._clock.now()
+        with self._lock:
+            if subject is None:
+                self._all_touched = now
+            else:
+                self._touched_nodes |= dict.fromkeys(subject.nodes, now)
+                self._touched_jobs |= dict.fromkeys(subject.jobs, now)
+
+    def look(self, about: Attention, *, asked: float, anew: float, busy: bool, alive: Callable[[], None]) -> Freshness:
+        """Read what the turn is about, and begin the sweep that is due. `asked`: when the last shim asked; `anew`: when
+        slurmctld last began (Unix s)."""
+        now = self._clock.now()
+        self._since = min(now, max(asked, now - _LATE_S)) if self._late else now
+        self._forget_touched(now)
+        pace = self._patience.sweep_busy if busy else self._patience.sweep
+        nodes, jobs = self._wanted(about, anew, now)
+        self._sweep_if_due(self.nodes, nodes, pace, now)
+        self._sweep_if_due(self.jobs, jobs, pace, now)
+        return self._read(nodes, jobs, alive)
+
+    def confirm(self, subject: Subject, alive: Callable[[], None]) -> Freshness | None:
+        """Read those of them that were not read in this turn; None: all were."""
+        now = self._clock.now()
+        stale_nodes = self.nodes.page.stale(self._as_needed(subject.nodes, self._touched_nodes), now)
+        stale_jobs = self.jobs.page.stale(self._as_needed(subject.jobs, self._touched_jobs), now)
+        if not stale_nodes and not stale_jobs:
+            return None
+        nodes = _by_name_or_all(dict.fromkeys(stale_nodes, now), len(self.nodes.page.records), now)
+        jobs = _by_name_or_all(dict.fromkeys(stale_jobs, now), len(self.jobs.page.records), now)
+        return self._read(nodes, jobs, alive)
+
+    def confirm_all(self, alive: Callable[[], None]) -> Freshness:
+        """Read everything."""
+        now = self._clock.now()
+        return self._read(Wanted(swept=now), Wanted(swept=now), alive)
+
+    def due_in(self, *, busy: bool) -> float:
+        """Seconds until the next sweep is due; one that is under way rings by itself."""
+        now, pace = self._clock.now(), self._patience.sweep_busy if busy else self._patience.sweep
+        idle = [book for book in self._books if book.sweep.running_since is None]
+        dues = [book.page.times.swept + pace.every(book.cost_s) - now for book in idle]
+        return max(min(dues, default=pace.least_s), 0.0)
+
+    def _read(self, nodes: Wanted[NodeName], jobs: Wanted[JobId], alive: Callable[[], None]) -> Freshness:
+        errands: list[Errand[Any, Any]] = [
+            Errand(self.nodes, nodes, self._clock),
+            Errand(self.jobs, jobs, self._clock),
+        ]
+        return self._freshness() if self._await(errands, alive) else self._old()
+
+    def _wanted(self, about: Attention, anew: float, now: float) -> tuple[Wanted[NodeName], Wanted[JobId]]:
+        nodes_since, jobs_since = self._whole(self.nodes, anew, now), self._whole(self.jobs, anew, now)
+        recent = now - self._patience.sweep_busy.every(self.jobs.cost_s)
+        if about.unseen:
+            jobs_since = recent if jobs_since is None else max(jobs_since, recent)
+        new = {id: at for id, at in about.new.items() if id not in about.asked.jobs | about.open.jobs}
+        nodes = self._narrowed(self.nodes, about.asked.nodes, about.open.nodes, self._touched_nodes, now)
+        jobs = self._narrowed(self.jobs, about.asked.jobs, about.open.jobs, {**new, **self._touched_jobs}, now)
+        return _also(nodes, nodes_since), _also(jobs, jobs_since)
+
+    def _narrowed(
+        self, book: Book[K, Any], asked: Collection[K], open: Collection[K], at: Mapping[K, float], now: float
+    ) -> Wanted[K]:
+        """By name where they are few; else what is merely open is read no more often than the sweep goes."""
+        urgent = {**at, **self._as_needed(asked, at)}
+        both = {**urgent, **self._as_needed(open, at)}
+        size = len(book.page.records)
+        if len(both) <= _most(size):
+            return Wanted(records=both)
+        recent = now - self._patience.sweep_busy.every(book.cost_s)
+        return _also(_by_name_or_all(urgent, size, max(urgent.values(), default=recent)), recent)
+
+    def _as_needed(self, keys: Collection[K], touched: Mapping[K, float]) -> dict[K, float]:
+        """Since when each must have been read."""
+        return {key: max(self._since, touched.get(key, 0.0)) for key in keys}
+
+    def _whole(self, book: Book[Any, Any], anew: float, now: float) -> float | None:
+        """Since when all of it must have been read: nothing is known of it, the last sweep failed or is too old, all of
+        it may have changed, or slurmctld began anew and may have forgotten."""
+        times = book.page.times
+        if book.sweep.failed or not 0.0 < times.swept <= now or now - times.swept > self._longest(book):
+            return self._since
+        since = max(self._all_touched, anew)
+        return since if times.swept < since <= now else None
+
+    def _longest(self, book: Book[Any, Any]) -> float:
+        """The age of a sweep beyond which it says nothing: one was due, and had its time."""
+        return self._patience.sweep.every(book.cost_s) + self._patience.usual + _LATE_S
+
+    def _sweep_if_due(self, book: Book[K, Any], wanted: Wanted[K], pace: Pace, now: float) -> None:
+        """Beside the cycle, unless the turn itself waits for one."""
+        if wanted.swept is None and not now - pace.every(book.cost_s) < book.page.times.swept <= now:
+            book.sweep.start()
+
+    def _await(self, errands: list[Errand[Any, Any]], alive: Callable[[], None]) -> bool:
+        """Until all came; False when a read failed or patience is over."""
+        self._waiting, self._late = True, False
+        try:
+            while True:
+                states = [errand.go_on() for errand in errands]
+                if False in states:
+                    return False
+                if all(states):
+                    return True
+                if self._waits_too_long(errands):
+                    self._late = True
+                    return False
+                alive()
+        finally:
+            self._waiting = False
+
+    def _waits_too_long(self, errands: list[Errand[Any, Any]]) -> bool:
+        """Wait a little for what is under way."""
+        with self._news:
+            running = [at for errand in errands if (at := errand.running_since) is not None]
+            limit = self._patience.asked if self._is_asked() else self._patience.usual
+            if running and self._clock.now() - min(running) >= limit:
+                return True
+            if running:
+                self._news.wait(_POLL_S)
+        return False
+
+    def _came(self, news: bool) -> None:
+        with self._news:
+            self._news.notify_all()
+            if not self._waiting and (news or self._late):
+                self._ring()
+
+    def _freshness(self) -> Freshness:
+        now = self._clock.now()
+        for book in self._books:
+            if book.sweep.failed or not 0.0 < book.page.times.swept <= now:
+                return self._old()
+        return Freshness.FRESH
+
+    def _old(self) -> Freshness:
+        has_all = all(book.page.times.swept > 0.0 for book in self._books)
+        return Freshness.OLD if has_all else Freshness.ABSENT
+
+    def _forget_touched(self, now: float) -> None:
+        """What was read since is as it is; a time to come is of before the clock was set back."""
+        with self._lock:
+            self._touched_nodes = _still(self._touched_nodes, self.nodes, now)
+            self._touched_jobs = _still(self._touched_jobs, self.jobs, now)
+            self._all_touched = min(self._all_touched, now)
+
+
+def _still(touched: dict[K, float], book: Book[K, Any], now: float) -> dict[K, float]:
+    in_time = {key: min(at, now) for key, at in touched.items()}
+    stale = book.page.stale(in_time, now)
+    return {key: at for key, at in in_time.items() if key in stale}
+
+
+def _most(size: int) -> int:
+    return min(max(_FEW, size // _PART), _MANY)
+
+
+def _by_name_or_all(wanted: Mapping[K, float], size: int, since: float) -> Wanted[K]:
+    return Wanted(records=wanted) if len(wanted) <= _most(size) else Wanted(swept=since)
+
+
+def _also(wanted: Wanted[K], swept: float | None) -> Wanted[K]:
+    """The same, and all of it read since `swept`."""
+    times = [at for at in (wanted.swept, swept) if at is not None]
+    return Wanted(swept=max(times, default=None), records=wanted.records)
