@@ -1,4 +1,5 @@
-"""The picture: fresh when Slurm answers, old when it does not, and never a reason to hang."""
+"""The picture: fresh when Slurm answers, old when it does not, and never a reason to hang. What it is about is read for
+it, all else is as the last sweep showed it."""
 
 import threading
 import time
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from steward.adapters.clock import SystemClock
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState
+from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentView, Freshness, Observed
 from steward.ports import Clock, Retryable
@@ -15,6 +17,7 @@ from steward.workflows.bell import Bell
 from steward.workflows.observe import Observer
 from steward.workflows.pool import Workers
 from steward.workflows.records import Patience
+from tests.builders.picture import a_cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeProvider
 from tests.fakes.slurm import FakeSlurm
@@ -46,6 +49,7 @@ class Inline:
 
 QUICK = Patience(usual=1.0, asked=0.1)
 """For tests in which something hangs."""
+UNDER_REPAIR = a_cluster().failing("n1").failing("n2").then().memory
 
 
 @dataclass
@@ -70,8 +74,10 @@ class Bench:
             workers=self.workers,
         )
 
-    def look(self, *, busy: bool = False, groups: bool = False) -> Observed:
-        return self.observer.observe(busy=busy, groups=groups, failures={}, alive=lambda: None)
+    def look(self, *, busy: bool = False, groups: bool = False, memory: Memory | None = None) -> Observed:
+        """About n1 and n2, which are under repair."""
+        memory = UNDER_REPAIR if memory is None else memory
+        return self.observer.observe(busy=busy, groups=groups, memory=memory, failures={}, alive=lambda: None)
 
 
 def test_a_picture_is_fresh_when_slurm_answers() -> None:
@@ -80,7 +86,7 @@ def test_a_picture_is_fresh_when_slurm_answers() -> None:
     assert set(seen.nodes) == {"n1", "n2"}
 
 
-def test_every_look_reads_anew() -> None:
+def test_every_look_reads_anew_what_it_is_about() -> None:
     bench = Bench()
     bench.look()
     del bench.slurm.node_table[NodeName("n2")]

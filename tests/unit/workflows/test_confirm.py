@@ -1,0 +1,101 @@
+"""Nothing is done on a record that was not read in this turn: what turns out to be another one is decided anew."""
+
+from dataclasses import dataclass, field, replace
+
+from steward.model.action import Action, DrainNode, ProbeNode
+from steward.model.ids import Key, NodeName
+from steward.model.mark import Mark
+from steward.model.node import Node, NodeBase
+from steward.model.observed import Freshness, Observed
+from steward.model.subject import Subject
+from steward.model.why import Why
+from steward.workflows.confirm import ROUNDS, Confirmed, decide
+
+WHY = Why(rule="test", text="a test wants it", evidence=("e",))
+N = [NodeName(f"n{i}") for i in range(9)]
+
+
+def node(name: NodeName, base: NodeBase = NodeBase.IDLE) -> Node:
+    return Node(name=name, base=base)
+
+
+def drain(name: NodeName) -> Action:
+    return DrainNode(key=Key(f"drain:{name}"), why=WHY, node=name, mark=Mark(check="gpu", action="replace", id="c1-0"))
+
+
+SEEN = Observed(at=0.0, nodes={name: node(name) for name in N})
+
+
+@dataclass
+class World:
+    """`truth` differs from the picture; a node is as it is once it was read."""
+
+    truth: dict[NodeName, Node] = field(default_factory=dict)
+    away: bool = False
+    asked: list[frozenset[NodeName]] = field(default_factory=list)
+    read: set[NodeName] = field(default_factory=set)
+
+    def confirm(self, seen: Observed, subject: Subject) -> Confirmed:
+        new = subject.nodes - self.read
+        if not new:
+            return Confirmed(seen=seen, same=True)
+        if self.away:
+            return Confirmed(seen=replace(seen, slurm=Freshness.OLD), same=False)
+        self.asked.append(new)
+        self.read |= new
+        nodes = {**seen.nodes, **{name: self.truth[name] for name in new if name in self.truth}}
+        return Confirmed(seen=replace(seen, nodes=nodes), same=nodes == seen.nodes)
+
+    def confirm_all(self, seen: Observed) -> Observed:
+        self.read |= set(N)
+        self.asked.append(frozenset(N))
+        return replace(seen, nodes={**seen.nodes, **self.truth})
+
+
+def idle_ones(seen: Observed) -> tuple[Action, ...]:
+    """Drain the first idle node."""
+    if seen.slurm is not Freshness.FRESH:
+        return ()
+    first = next((name for name in N if seen.nodes[name].base is NodeBase.IDLE), None)
+    return (drain(first),) if first else ()
+
+
+def decided(world: World) -> tuple[Action, ...]:
+    return decide(idle_ones, lambda actions: actions, SEEN, world).thought
+
+
+def test_what_is_as_it_was_planned_on_is_decided_once() -> None:
+    world = World()
+    assert decided(world) == (drain(N[0]),)
+    assert world.asked == [{N[0]}]
+
+
+def test_what_changed_is_decided_anew() -> None:
+    world = World(truth={N[0]: node(N[0], NodeBase.ALLOCATED)})
+    assert decided(world) == (drain(N[1]),)
+    assert world.asked == [{N[0]}, {N[1]}]
+
+
+def test_what_cannot_be_read_is_withheld() -> None:
+    assert decided(World(away=True)) == ()
+
+
+def test_a_world_that_differs_in_every_round_is_read_as_a_whole() -> None:
+    world = World(truth={name: node(name, NodeBase.ALLOCATED) for name in N[:-1]})
+    assert decided(world) == (drain(N[-1]),)
+    assert len(world.asked) == ROUNDS + 1
+    assert world.asked[-1] == set(N)
+
+
+def test_an_old_picture_is_not_confirmed() -> None:
+    world = World()
+    seen = replace(SEEN, slurm=Freshness.OLD)
+    assert decide(idle_ones, lambda actions: actions, seen, world).thought == ()
+    assert world.asked == []
+
+
+def test_a_look_at_a_node_needs_no_confirmation() -> None:
+    world = World()
+    probe = ProbeNode(key=Key("probe:n0"), why=WHY, node=N[0])
+    decide(lambda seen: (probe,), lambda actions: actions, SEEN, world)
+    assert world.asked == []
