@@ -14,8 +14,6 @@ from itertools import pairwise
 
 from steward.model.action import Action
 from steward.model.ask import Answer
-from steward.model.case import Step
-from steward.model.deep import DeepRun
 from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.memory import Memory
@@ -23,8 +21,8 @@ from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.ports import AgentPort, Clock, Notifier, PortError
 from steward.workflows.apply import Applier
-from steward.workflows.attention import RESTING
 from steward.workflows.bell import Bell
+from steward.workflows.busy import has_marked, is_busy, is_reserving
 from steward.workflows.commands import Commands
 from steward.workflows.confirm import decide
 from steward.workflows.journal import Journal
@@ -42,9 +40,7 @@ _TIDY_S = 0.2
 """After so long without a bell the outcomes of what was done are written down."""
 _AFTER_FAILURE_S = 1.0
 _SOON_S, _SOONEST_S = 0.05, 0.02
-_SILENCE_S = 300.0
 _SHIM_LIMIT_S = 60.0
-_DEEP_AFTER_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +131,8 @@ class Cycle:
         before = self._remembered()
         seen = parts.observer.observe(
             busy=self._is_busy(),
-            groups=before.cluster is not None or bool(before.gates) or _has_marked(before),
-            reserving=_is_reserving(before, self._parts.clock.now()),
+            groups=before.cluster is not None or bool(before.gates) or has_marked(before),
+            reserving=is_reserving(before, parts.clock.now()),
             quotas=bool(before.quotas),
             memory=before,
             failures=parts.journal.failures(),
@@ -228,21 +224,8 @@ class Cycle:
         return min(sweep, soon, sweep if wake is None else max(wake - now, _SOONEST_S))
 
     def _is_busy(self) -> bool:
-        memory = self._memory
-        if self._parts.agents.asks() or memory is None:
-            return True
-        if any(case.is_open and case.step is not Step.HELD for case in memory.cases.values()):
-            return True
-        if any(slot.step not in RESTING for slot in memory.slots.values()):
-            return True
-        if any(run.is_open for run in memory.deeps.values()) or self._is_silence_new(memory):
-            return True
-        return any(job.pending_from is not None for job in memory.jobs.values())
-
-    def _is_silence_new(self, memory: Memory) -> bool:
-        """Many agents fell silent lately: the provider may know why."""
-        since = self._parts.clock.now() - _SILENCE_S
-        return any(one.waits and one.over is None and one.since > since for one in memory.incidents.values())
+        parts, memory = self._parts, self._memory
+        return memory is None or bool(parts.agents.asks()) or is_busy(memory, parts.clock.now())
 
     def _alive(self) -> None:
         self._parts.notifier.alive(self._status())
@@ -272,23 +255,6 @@ class Cycle:
 
 def _actions_of(thought: tuple[Plan, list[Event]]) -> Sequence[Action]:
     return thought[0].actions
-
-
-def _has_marked(memory: Memory) -> bool:
-    """Whether it matters if slurmctld began anew, which is read with the partitions."""
-    return any(case.is_open and case.marked is not None for case in memory.cases.values())
-
-
-def _is_reserving(memory: Memory, now: float) -> bool:
-    """Whether reservations of ours are there, or may be."""
-    return any(_is_of_interest(run, now) for run in memory.deeps.values()) or any(
-        job.kept is not None or job.lent is not None for job in memory.jobs.values()
-    )
-
-
-def _is_of_interest(run: DeepRun, now: float) -> bool:
-    """Its reservation is there, or may still be."""
-    return run.ended is None or now < run.ended + _DEEP_AFTER_S
 
 
 def _phases(marks: list[float], rung: float | None) -> Phases:

@@ -1,0 +1,42 @@
+"""What is open in memory, as far as the head looks more often, or at more, while it is. Pure."""
+
+from steward.model.case import Step
+from steward.model.deep import DeepRun
+from steward.model.memory import Memory
+from steward.workflows.attention import RESTING
+
+_SILENCE_S = 300.0
+_DEEP_AFTER_S = 60.0
+
+
+def is_busy(memory: Memory, now: float) -> bool:
+    """A repair, a slot, a deep check or a job goes on, or many agents fell silent lately."""
+    if any(case.is_open and case.step is not Step.HELD for case in memory.cases.values()):
+        return True
+    if any(slot.step not in RESTING for slot in memory.slots.values()):
+        return True
+    if any(run.is_open for run in memory.deeps.values()) or _is_silence_new(memory, now):
+        return True
+    return any(job.pending_from is not None for job in memory.jobs.values())
+
+
+def _is_silence_new(memory: Memory, now: float) -> bool:
+    """Many agents fell silent lately: the provider may know why."""
+    return any(one.waits and one.over is None and one.since > now - _SILENCE_S for one in memory.incidents.values())
+
+
+def has_marked(memory: Memory) -> bool:
+    """Whether it matters if slurmctld began anew, which is read with the partitions."""
+    return any(case.is_open and case.marked is not None for case in memory.cases.values())
+
+
+def is_reserving(memory: Memory, now: float) -> bool:
+    """Whether reservations of ours are there, or may be."""
+    return any(_is_of_interest(run, now) for run in memory.deeps.values()) or any(
+        job.kept is not None or job.lent is not None for job in memory.jobs.values()
+    )
+
+
+def _is_of_interest(run: DeepRun, now: float) -> bool:
+    """Its reservation is there, or may still be."""
+    return run.ended is None or now < run.ended + _DEEP_AFTER_S
