@@ -1,15 +1,17 @@
 """The head's HTTP API for Python. Answers are the JSON documents of docs/api.md, errors one clear line."""
 
+import http.client
 import json
+import ssl
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-import requests
-
+from steward.model.port_error import PortError
 from steward.model.proof import for_cluster, payload
-from steward.ports import PortError
 
 Json = dict[str, Any]
 
@@ -64,17 +66,14 @@ class EventFilter:
 
 
 class Client:
-    """Stateless but for its connection. `prove` makes a MUNGE credential over a payload; changes and operations need
+    """Stateless. `prove` makes a MUNGE credential over a payload; changes and operations need
     it. `ca`: PEM file by which the head's certificate is known (empty: well-known authorities). `cluster`: proofs are
     good at its head alone (empty: it is not known)."""
 
     def __init__(
         self, url: str, prove: Callable[[bytes], str] | None = None, ca: str = "", *, cluster: str = ""
     ) -> None:
-        self._url, self._prove, self._cluster = url.rstrip("/"), prove, cluster
-        self._session = requests.Session()
-        self._session.verify = ca or True
-        self._session.trust_env = False  # a proxy of the site has no business between us and loopback
+        self._url, self._prove, self._cluster, self._ca = url.rstrip("/"), prove, cluster, ca
 
     def status(self) -> Json:
         return self._object("/v1/status")
@@ -226,18 +225,33 @@ class Client:
         return f"MUNGE {self._prove(for_cluster(carries, self._cluster))}"
 
     def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str], read_s: float) -> Any:
+        """One call, on a connection of its own and through no proxy."""
         try:
-            answer = self._session.request(
-                method, self._url + path, data=body or None, headers=headers, timeout=(_CONNECT_S, read_s)
-            )
-        except requests.Timeout as error:
+            with closing(self._connection()) as connection:
+                connection.connect()
+                connection.sock.settimeout(read_s)
+                connection.request(
+                    method, urlsplit(self._url + path)._replace(scheme="", netloc="").geturl(), body or None, headers
+                )
+                answer = connection.getresponse()
+                return _read(answer.status, answer.read(), self._url + path)
+        except TimeoutError as error:
             raise Unreachable(f"the head at {self._url} does not answer in time: {_REMEDY}") from error
-        except requests.exceptions.SSLError as error:
+        except ssl.SSLError as error:
             text = f"the certificate of {self._url} is not trusted here: {_CERTIFICATE} ({error})"
             raise Unreachable(text) from error
-        except requests.RequestException as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise Unreachable(f"no head answers at {self._url}: {_REMEDY}") from error
-        return _read(answer, self._url + path)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """Raises ValueError for what is no URL, OSError for a file of certificates that is none."""
+        where = urlsplit(self._url)
+        if where.scheme == "https":
+            trusted = ssl.create_default_context(cafile=self._ca or None)
+            return http.client.HTTPSConnection(where.hostname or "", where.port, timeout=_CONNECT_S, context=trusted)
+        if where.scheme != "http" or not where.hostname:
+            raise ValueError(f"{self._url} is no URL of HTTP")
+        return http.client.HTTPConnection(where.hostname, where.port, timeout=_CONNECT_S)
 
 
 _REMEDY = (
@@ -247,23 +261,24 @@ _REMEDY = (
 _CERTIFICATE = "name the head as the certificate does (--url or STEWARD_URL), or set api.tls_ca"
 
 
-def _read(answer: requests.Response, url: str) -> Any:
-    if answer.ok and not answer.content:
+def _read(status: int, content: bytes, url: str) -> Any:
+    is_good = status < HTTPStatus.BAD_REQUEST
+    if is_good and not content:
         return {}
-    is_not_now = answer.status_code == requests.codes.service_unavailable
+    is_not_now = status == HTTPStatus.SERVICE_UNAVAILABLE
     try:
-        document = answer.json()
+        document = json.loads(content)
     except ValueError as error:
         if is_not_now:
             raise Unreachable(f"the head at {url} is too busy to answer now") from error
-        raise HeadError(f"{url} answered {answer.status_code} without JSON: is it a Steward head?") from error
-    if answer.ok:
+        raise HeadError(f"{url} answered {status} without JSON: is it a Steward head?") from error
+    if is_good:
         return document
     said = document if isinstance(document, dict) else {}
     message = str(said.get("message") or said.get("Message") or "")
     if is_not_now:
-        raise Unreachable(str(said.get("error") or message or f"{url} answered {answer.status_code}"))
+        raise Unreachable(str(said.get("error") or message or f"{url} answered {status}"))
     if "__type" in said:
         raise OperationError(str(said["__type"]), message)
-    kind = NotThere if answer.status_code == requests.codes.not_found else HeadError
-    raise kind(str(said.get("error") or f"{url} answered {answer.status_code}"))
+    kind = NotThere if status == HTTPStatus.NOT_FOUND else HeadError
+    raise kind(str(said.get("error") or f"{url} answered {status}"))

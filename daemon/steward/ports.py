@@ -22,24 +22,12 @@ from steward.model.node import Node
 from steward.model.notify import ChannelState, Message
 from steward.model.observed import AgentView, WitnessSeen
 from steward.model.partition import Partition
+from steward.model.port_error import Permanent as Permanent
+from steward.model.port_error import PortError as PortError
+from steward.model.port_error import Retryable as Retryable
+from steward.model.port_error import Stale as Stale
 from steward.model.probe import Probe, Raw
 from steward.model.reservation import Reservation
-
-
-class PortError(Exception):
-    """One clear line: what was tried, what came back, what to do."""
-
-
-class Retryable(PortError):
-    """Nothing is known to have happened; the same call may work later."""
-
-
-class Permanent(PortError):
-    """The call will not work as asked (refused, invalid)."""
-
-
-class Stale(PortError):
-    """The thing changed since it was read (our mark is gone, the job ended): read again first."""
 
 
 class SlurmPort(Protocol):

@@ -3,9 +3,12 @@
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from steward.ports import MungePort, Permanent, Retryable
+from steward.model.port_error import Permanent, Retryable
+
+if TYPE_CHECKING:
+    from steward.ports import MungePort
 
 _LIBRARY = "libmunge.so.2"
 _OPTION_SOCKET = 8
@@ -82,7 +85,7 @@ class Munge:
 class ToldMunge:
     """Another MungePort that says so, in the caller's thread, whenever munged did not answer."""
 
-    def __init__(self, munge: MungePort, no_answer: Callable[[str], None]) -> None:
+    def __init__(self, munge: "MungePort", no_answer: Callable[[str], None]) -> None:
         self._munge = munge
         self._no_answer = no_answer
 

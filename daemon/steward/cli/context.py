@@ -6,20 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import Any, ParamSpec
 
 import click
 
 from steward.adapters.munge import Munge
-from steward.adapters.settings_path import settings_path
+from steward.cli.head_place import local_place
 from steward.client import Client, HeadError
-from steward.ports import PortError
-
-if TYPE_CHECKING:
-    from steward.model.settings import Settings
+from steward.model.port_error import PortError
 
 P = ParamSpec("P")
-_DEFAULT_URL = "http://127.0.0.1:6860"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,28 +38,15 @@ class Context:
 
 def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:
     """`url` as given, else from STEWARD_URL, else from the settings, else the default port of this machine."""
-    settings = _settings(config)
-    scheme = "https" if settings and settings.api.tls_certificate else "http"
-    http = f"{scheme}://{settings.head.http}" if settings else _DEFAULT_URL
-    socket = settings.cluster.munge_socket if settings else None
+    place = local_place(config)
     elsewhere = url or os.environ.get("STEWARD_URL")
     return Context(
-        url=elsewhere or http.replace("//0.0.0.0:", "//127.0.0.1:"),
+        url=elsewhere or place.url,
         as_json=as_json,
-        munge_socket=str(socket or os.environ.get("STEWARD_MUNGE_SOCKET", "")),
-        ca=str(settings.api.tls_ca or "") if settings else "",
-        cluster=settings.cluster.name if settings and not elsewhere else "",
+        munge_socket=place.munge_socket or os.environ.get("STEWARD_MUNGE_SOCKET", ""),
+        ca=place.ca,
+        cluster="" if elsewhere else place.cluster,
     )
-
-
-def _settings(config: Path | None) -> "Settings | None":
-    """None where there is no file, as on a login node, which needs nothing of what reads it; a wrong file is an error,
-    not a default."""
-    if not settings_path(config, os.environ).exists() and config is None:
-        return None
-    from steward.cli.local_settings import local_settings  # noqa: PLC0415
-
-    return local_settings(config)
 
 
 def one_line_errors(command: Callable[P, None]) -> Callable[P, None]:

@@ -12,7 +12,7 @@ import click
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import LEVELS, Client, EventFilter, HeadError, NotThere
-from steward.model.desired import REPORT_ONLY
+from steward.model.report_only import REPORT_ONLY
 
 _AGAIN_S = 1.0
 _FINE = "fine"

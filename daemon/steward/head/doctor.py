@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
-from steward.model.desired import REPORT_ONLY
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail, AgentView, Freshness
+from steward.model.report_only import REPORT_ONLY
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import Line, bad, ok, warn
 from steward.workflows.doctor_capacity import judge_dynamic, judge_include, judge_lent

@@ -17,7 +17,7 @@ from steward.head.idle import IdleConnections
 from steward.head.interpreter import suit_many_nodes
 from steward.head.shares import MAX_CONNECTIONS, SharedHttp
 from steward.head.wiring import Head
-from steward.model.desired import REPORT_ONLY
+from steward.model.report_only import REPORT_ONLY
 from steward.model.settings import RepairMode, Settings, split_host_port
 from steward.model.settings.sections import ApiSettings
 from steward.ports import Permanent

@@ -13,8 +13,6 @@ from steward.model.resume_mode import SiteDefault
 
 FINAL_CODE = 93
 """A job that exits with it is not tried again, whatever else."""
-REPORT_ONLY = 'report only, no node is touched: set repair.mode = "act" when the reports look right'
-"""What `steward status`, the log at start and the doctor say of the mode in which a new head begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 from steward.model.case import Case, Step
 from steward.model.deep import DeepRun, DeepState
-from steward.model.desired import REPORT_ONLY
 from steward.model.health import Advice
 from steward.model.ids import NodeName
+from steward.model.report_only import REPORT_ONLY
 from steward.model.slot import COMING, SlotRecord, SlotStep
 from steward.policy.budget import must_wait
 from steward.policy.deep_asks import SUSPECT_AGAIN_S

@@ -1,0 +1,89 @@
+"""Where the head is: read from the settings file without the settings' types."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from steward.cli.context import context_for
+from steward.cli.head_place import HeadPlace, local_place, place_in
+from steward.model.settings import parse
+from steward.testbed.bed import BedSpec
+from steward.testbed.layout import Layout
+from steward.testbed.steward_toml import local_toml
+
+WITH_TLS = """
+[cluster]
+name = "alps"
+munge_socket = "/run/other.sock"
+[head]
+http = "0.0.0.0:7000"
+[api]
+tls_certificate = "/etc/steward/head.pem"
+tls_key = "/etc/steward/head.key"
+tls_ca = "/etc/steward/ca.pem"
+"""
+
+
+@pytest.mark.parametrize("text", ["", WITH_TLS, "bed"])
+def test_it_is_what_the_settings_say(text: str, tmp_path: Path) -> None:
+    if text == "bed":
+        text = local_toml(Layout(root=tmp_path), BedSpec(dir=tmp_path), listen=7000, http=7001)
+    file = tmp_path / "steward.toml"
+    file.write_text(text)
+    settings = parse(text, source="test", env={})
+    assert local_place(file) == HeadPlace(
+        http=settings.head.http,
+        has_certificate=settings.api.tls_certificate is not None,
+        ca=str(settings.api.tls_ca or ""),
+        cluster=settings.cluster.name,
+        munge_socket=str(settings.cluster.munge_socket or ""),
+    )
+
+
+def test_a_head_that_listens_everywhere_is_called_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STEWARD_URL", raising=False)
+    file = tmp_path / "steward.toml"
+    file.write_text(WITH_TLS)
+    made = context_for(None, file, as_json=False)
+    assert (made.url, made.cluster) == ("https://127.0.0.1:7000", "alps")
+
+
+def test_a_proof_for_a_head_elsewhere_names_no_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "steward.toml"
+    file.write_text(WITH_TLS)
+    assert context_for("http://other:6860", file, as_json=False).cluster == ""
+
+
+def test_without_a_file_it_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("STEWARD_CONFIG", str(tmp_path / "none.toml"))
+    assert local_place(None) == HeadPlace()
+
+
+@pytest.mark.parametrize("text", ["no toml", "[head]\nhttp = 7", "head = 7"])
+def test_a_wrong_file_is_an_error_with_its_name(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "steward.toml"
+    file.write_text(text)
+    with pytest.raises(click.ClickException, match=r"steward\.toml.*config check"):
+        local_place(file)
+
+
+def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(click.ClickException, match="cannot be read"):
+        local_place(tmp_path / "none.toml")
+
+
+def test_what_is_not_said_is_empty() -> None:
+    assert place_in({"api": {}}) == HeadPlace()
+
+
+def test_a_look_at_the_head_imports_neither_the_settings_nor_the_ports() -> None:
+    """They take ten times as long as the look itself."""
+    heavy = {"pydantic", "requests", "steward.ports", "steward.model.action", "steward.model.desired"}
+    code = f"import sys, steward.cli.main, steward.cli.look; print(sorted({heavy} & sys.modules.keys()))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
