@@ -1,7 +1,9 @@
 """What one plan costs on a large site: `python -m tests.bench.plans [--nodes N] [--jobs N] [--json FILE]`.
 
-Each row is a world in which much is to be decided at once, planned six times, each time with the memory of the plan
-before. Goal: no plan takes a second, so that a waiting shim is answered in time.
+Each row is a world that is planned seven times, each time with the memory of the plan before, as the head does it:
+`cold_s` is the first plan of a head, which knows no record yet, `first_s` the first one that sees this world after a
+quiet one, `later_s` the median of those that follow, in CPU seconds of one thread. Goal: after the first one no plan
+takes more than 0.1 s, so that a waiting shim is answered in time.
 """
 
 import argparse
@@ -9,25 +11,27 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steward.model.ask import OptedIn
 from steward.model.case import Case, Step, Trigger
 from steward.model.deep import DeepKind
 from steward.model.health import Advice
 from steward.model.ids import CaseId, JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.keep import Kept
+from steward.model.memory import Memory
 from steward.model.node import NodeBase, Reason
 from steward.model.reservation import Reservation, keep_name
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
-from steward.policy.plan import plan
+from steward.policy.plan import Plans
 from tests.builders.picture import ON, T0, Picture, a_cluster, n
 
-GOAL_S = 1.0
+GOAL_S = 0.1
 _TIMES = 5
 _OWN = 1600
 _JOB: dict[str, Any] = {"name": "train", "partition": "main", "node_count": 1}
@@ -36,35 +40,78 @@ _WHY = Why(rule="bench", text="a node of it died")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--nodes", type=int, default=10_006)
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
-    worlds: dict[str, Callable[[Picture], Picture]] = {
-        "quiet": lambda site: site,
-        "200 resumed jobs wait": lambda site: resumed(site, 200),
-        "200 resumed jobs wait, nodes are kept": lambda site: kept(resumed(site, 200)),
-        "300 deep checks on start": lambda site: deep_checks(site, 300),
-    }
     site = a_site(asked.nodes, asked.jobs)
-    rows = [row(name, make(site)) for name, make in worlds.items()]
+    worlds: dict[str, tuple[Picture, Picture]] = {
+        "quiet": (site, site),
+        "quiet, 250 agents heard": (site, heard(site, 250)),
+        "quiet, all jobs opted in": (opted := opted_in(site), opted),
+        "one node is lost": (opted, opted.lost("n2000")),
+        "1,000 nodes are lost with 1,000 jobs": (opted, opted.lost(*(f"n{_OWN + i}" for i in range(1, 1001)))),
+        "200 resumed jobs wait": (site, resumed(site, 200)),
+        "200 resumed jobs wait, nodes are kept": (site, kept(resumed(site, 200))),
+        "300 deep checks on start": (site, deep_checks(site, 300)),
+        "six nodes, 66 jobs ended": (six := a_cluster(6), ended(six, 66)),
+        "six nodes, 2,000 jobs held": (six, held(six, 2000)),
+    }
+    rows = [row(name, *pictures) for name, pictures in worlds.items()]
     print(json.dumps(rows, indent=2))
     if asked.json:
         asked.json.write_text(json.dumps(rows))
     return 0 if all(each["worst_s"] <= GOAL_S for each in rows) else 1
 
 
-def row(name: str, world: Picture) -> dict[str, Any]:
-    """`first_s` is the plan that decides it all; those that follow find it under way."""
-    took, memory = [], world.memory
+def row(name: str, before: Picture, after: Picture) -> dict[str, Any]:
+    """`worst_s` is the longest but the cold one."""
+    plans = Plans()
+    memory, cold = planned(plans, before, before.memory, before.now - 10)
+    memory, _ = planned(plans, before, memory, before.now - 5)
+    if after.memory is not before.memory:
+        memory = replace(after.memory, agents=memory.agents, served=memory.served)
+    took = []
     for turn in range(1 + _TIMES):
-        now = world.now + turn
-        began = time.perf_counter()
-        found = plan(replace(world.seen, at=now, reservations_at=now), world.want, memory, now)
-        took.append(time.perf_counter() - began)
-        memory = found.memory
-    first, *later = (round(seconds, 3) for seconds in took)
-    return {"world": name, "first_s": first, "later_s": statistics.median(later), "worst_s": round(max(took), 3)}
+        memory, seconds = planned(plans, after, memory, after.now + turn)
+        took.append(seconds)
+    first, *later = took
+    figures = {"cold_s": cold, "first_s": first, "later_s": statistics.median(later), "worst_s": max(took)}
+    return {"world": name, **{word: round(seconds, 4) for word, seconds in figures.items()}}
+
+
+def planned(plans: Plans, world: Picture, memory: Memory, now: float) -> tuple[Memory, float]:
+    seen = replace(world.seen, at=now, reservations_at=now)
+    began = time.thread_time()
+    found = plans(seen, world.want, memory, now)
+    return found.memory, time.thread_time() - began
+
+
+def heard(site: Picture, many: int) -> Picture:
+    """So many agents' beats came since."""
+    return site.heard(*(f"n{i}" for i in range(1, many + 1)))
+
+
+def opted_in(site: Picture) -> Picture:
+    """All that run, each by the word of its node."""
+    running = [job for job in site.seen.jobs.values() if job.is_active]
+    words = [
+        OptedIn(job=job.id, uid=job.user_id, mode=ON, restart=0, at=T0 - 8000, told_by=job.nodes) for job in running
+    ]
+    return site.see(opted_in=tuple(words))
+
+
+def ended(site: Picture, many: int) -> Picture:
+    nodes = frozenset({n("n1")})
+    return with_jobs(site, (a_job(JobId(i), state=JobState.COMPLETED, nodes=nodes, ended=T0 - 60) for i in range(many)))
+
+
+def held(site: Picture, many: int) -> Picture:
+    return with_jobs(site, (a_job(JobId(i), state=JobState.PENDING, reason="JobHeldUser") for i in range(many)))
+
+
+def with_jobs(site: Picture, jobs: Iterable[Job]) -> Picture:
+    return site.see(jobs={**site.seen.jobs, **{job.id: job for job in jobs}})
 
 
 def a_site(nodes: int, jobs: int) -> Picture:

@@ -13,8 +13,9 @@ from steward.model.node import Node, NodeBase
 from steward.policy.company import LEAST_USERS, bad_company
 from steward.policy.deep_crowd import STARTS_BY_ITSELF_S, Crowd, is_in_other_run
 from steward.policy.draft import Draft
-from steward.policy.overview import FAILED, is_idle
 from steward.policy.places import rivals
+from steward.policy.traits import FAILURES as FAILED
+from steward.policy.traits import is_idle
 from tests.builders.deep import a_run
 from tests.builders.picture import T0, Picture, a_cluster, names
 

@@ -35,7 +35,7 @@ from steward.head.setup_logs import SetupLogs
 from steward.model.events import Event
 from steward.model.observed import Freshness
 from steward.model.settings import Settings
-from steward.policy.plan import plan
+from steward.policy.plan import Plans, plan
 from steward.policy.resume_facts import resume_facts
 from steward.ports import Notifier, ProviderPort, StorePort
 from steward.workflows.apply import Applier
@@ -161,7 +161,7 @@ def _parts(base: _Base, hub: Hub) -> Parts:
     )
     return Parts(
         observer=observer,
-        plan=plan,
+        plan=Plans(),
         journal=journal,
         applier=Applier(ports, journal, changed=observer.changed, listing=observer.listing_needed, ring=base.bell.ring),
         agents=hub,

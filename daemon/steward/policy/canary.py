@@ -5,12 +5,14 @@ nothing and are over when the site lets it act.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from steward.model.events import Level
 from steward.model.ids import NodeName
 from steward.model.trial import Trial, TrialState
 from steward.policy.draft import Draft
+from steward.policy.traits import Versions
 from steward.policy.trust import trial_key
 
 KEPT = 8
@@ -38,18 +40,24 @@ def follow_trials(draft: Draft) -> None:
 def _results(draft: Draft) -> dict[str, _Results]:
     """Versions that are new or on trial, with the nodes that had results of them in this picture."""
     found: dict[str, _Results] = {}
-    for node, view in draft.seen.agents.items():
-        for check, version in view.versions.items():
+    agents = draft.ground.agents
+    for versions in agents.kinds(Versions):
+        for check, version in versions.known:
             key = trial_key(check, version)
             trial = draft.trials.get(key)
-            if not view.connected or (trial is not None and trial.state is not TrialState.RUNNING):
-                continue
-            mine = found.setdefault(key, _Results(check=check, version=version))
-            if check in view.passed:
-                mine.passed.add(node)
-            elif any(f.check == check and f.is_bad for f in view.findings):
-                mine.failed.add(node)
+            if trial is None or trial.state is TrialState.RUNNING:
+                mine = found.setdefault(key, _Results(check=check, version=version))
+                _add(mine, agents.having(versions), draft)
     return found
+
+
+def _add(results: _Results, nodes: Iterable[NodeName], draft: Draft) -> None:
+    for node in nodes:
+        view = draft.seen.agents[node]
+        if results.check in view.passed:
+            results.passed.add(node)
+        elif any(f.check == results.check and f.is_bad for f in view.findings):
+            results.failed.add(node)
 
 
 def _begin(results: _Results, draft: Draft) -> Trial:

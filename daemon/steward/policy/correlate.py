@@ -34,8 +34,8 @@ def find_incidents(draft: Draft) -> None:
 
 def _of_findings(found: Found, draft: Draft) -> None:
     """Many nodes that fail one check; a finding about a shared thing is an incident from the first node on."""
-    for node, view in draft.seen.agents.items():
-        for one in view.findings:
+    for node in draft.overview.finding:
+        for one in draft.seen.agents[node].findings:
             if not (one.is_bad and one.severity.takes_out):
                 continue
             if may_act_on(one, draft):

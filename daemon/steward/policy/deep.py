@@ -56,7 +56,7 @@ def _ask(draft: Draft) -> None:
 
 def _may_have_suspects(draft: Draft) -> bool:
     """Seen quickly: in a cluster without findings and repairs there are none."""
-    return bool(draft.remedies) or any(view.findings for view in draft.seen.agents.values())
+    return bool(draft.remedies) or bool(draft.overview.finding)
 
 
 def _move_all(draft: Draft) -> bool:

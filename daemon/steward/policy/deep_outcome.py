@@ -49,7 +49,7 @@ def _judged(
 ) -> dict[NodeName, Judged]:
     profiles = {name: _profile(name, draft) for name in run.nodes}
     said = judge(left, run.kinds, measures, profiles=profiles, baselines=draft.baselines)
-    draft.baselines = learn(draft.baselines, measures, {n: each.result for n, each in said.items()}, profiles)
+    draft.baselines.update(learn(draft.baselines, measures, {n: each.result for n, each in said.items()}, profiles))
     return said
 
 

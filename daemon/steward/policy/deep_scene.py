@@ -36,7 +36,7 @@ class DeepScene:
     @property
     def job(self) -> Job | None:
         """Its newest; nobody else can use its partition."""
-        return max(self.draft.overview.jobs_of(self.name), key=lambda job: job.id, default=None)
+        return max(self.draft.overview.deep_jobs(self.name), key=lambda job: job.id, default=None)
 
     @property
     def job_end(self) -> str:

@@ -6,7 +6,6 @@ The only mutable thing in the policy, and it lives for one call of `plan`. Each 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from steward.model.action import Action
 from steward.model.case import Case, Step
@@ -17,15 +16,17 @@ from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.job import Job
 from steward.model.memory import Memory
-from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan, stops_last
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.deep_runs import DeepRuns
+from steward.policy.groundwork import Groundwork
+from steward.policy.kept import Kept
 from steward.policy.overview import Overview
 from steward.policy.quota.book import QuotaBook
 from steward.policy.slot_of import slot_of
+from steward.policy.traits import Trait
 from steward.policy.trust import hushed
 
 TIDY = (Step.SUSPECT, Step.CLOSED)
@@ -35,30 +36,37 @@ TIDY = (Step.SUSPECT, Step.CLOSED)
 class Draft:
     """Everything a step of the plan may read, and the doors through which it adds wishes, events and memory."""
 
-    def __init__(self, seen: Observed, want: Desired, memory: Memory, now: float) -> None:
-        self.seen = hushed(seen, memory.trials, canaries=want.health.canary_node_count > 0)
+    def __init__(
+        self, seen: Observed, want: Desired, memory: Memory, now: float, ground: Groundwork | None = None
+    ) -> None:
+        """`ground` is kept from plan to plan; without one nothing is known of the records yet."""
+        self.ground = ground if ground is not None else Groundwork()
+        self.ground.turn_to(seen)
+        finding = self.ground.agents.having(Trait.FINDING) if ground is not None else seen.agents
+        self.seen = hushed(seen, finding, memory.trials, canaries=want.health.canary_node_count > 0)
         self.want, self.now = want, now
-        self.overview = Overview(self.seen, now)
+        self.overview = Overview(self.seen, memory.noted, self.ground, now)
         self.companies: dict[tuple[int, float], Mapping[NodeName, Sequence[Job]]] = {}
         """What `bad_company` found, by what it was asked."""
         self.reach: tuple[int, int] | None = None
         self.heard: tuple[NodeName, ...] | None = None
-        """What `reach` and `peers_of` found."""
+        self.cleaning: frozenset[NodeName] | None = None
+        """What `reach`, `peers_of` and `has_jobs` found."""
         self.paused, self.looked, self.breakers_reset = memory.paused, memory.looked, memory.breakers_reset
-        self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, dict(memory.trials), memory.next_case
-        self.cases, self.groups = dict(memory.cases), dict(memory.groups)
-        self.jobs, self.ledger = dict(memory.jobs), dict(memory.ledger)
-        self.incidents, self.breakers = dict(memory.incidents), dict(memory.breakers)
-        self.asked, self.noted = dict(memory.asked), dict(memory.noted)
-        self.history, self.agents = dict(memory.history), dict(memory.agents)
-        self.remedies, self.mishaps = dict(memory.remedies), dict(memory.mishaps)
-        self.served, self.cluster = dict(memory.served), memory.cluster
-        self.records = dict(memory.slots)
+        self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, Kept(memory.trials), memory.next_case
+        self.cases, self.groups = Kept(memory.cases), Kept(memory.groups)
+        self.jobs, self.ledger = Kept(memory.jobs), Kept(memory.ledger)
+        self.incidents, self.breakers = Kept(memory.incidents), Kept(memory.breakers)
+        self.asked, self.noted = Kept(memory.asked), Kept(memory.noted)
+        self.history, self.agents = Kept(memory.history), Kept(memory.agents)
+        self.remedies, self.mishaps = Kept(memory.remedies), Kept(memory.mishaps)
+        self.served, self.cluster = Kept(memory.served), memory.cluster
+        self.records = Kept(memory.slots)
         """The slots of API groups; `slots` are the nodes we may repair."""
-        self.gates, self.operations = dict(memory.gates), dict(memory.operations)
-        self.client_tokens, self.baselines = dict(memory.client_tokens), dict(memory.baselines)
+        self.gates, self.operations = Kept(memory.gates), Kept(memory.operations)
+        self.client_tokens, self.baselines = Kept(memory.client_tokens), Kept(memory.baselines)
         self.quota = QuotaBook(memory)
-        self.deeps = dict(memory.deeps)
+        self.deeps = Kept(memory.deeps)
         """Read only: `runs` changes them."""
         self.runs = DeepRuns(self.deeps)
         self.launching = sum(1 for record in self.records.values() if record.step is SlotStep.LAUNCH)
@@ -69,7 +77,6 @@ class Draft:
         self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
         self._actions, self._events = list[Action](), list[Event]()
         self._wake: float | None = None
-        self._by_node: dict[NodeName, list[Instance]] | None = None
 
     @property
     def slots(self) -> dict[NodeName, Slot]:
@@ -139,13 +146,7 @@ class Draft:
 
     def instances_of(self, node: NodeName) -> list[Instance]:
         """Every instance that the provider lists for a node, gone ones left out, by id."""
-        if self._by_node is None:
-            found: defaultdict[NodeName, list[Instance]] = defaultdict(list)
-            for instance in self.seen.instances.values():
-                if instance.state is not InstanceState.GONE:
-                    found[instance.node].append(instance)
-            self._by_node = {name: sorted(many, key=lambda i: i.id) for name, many in found.items()}
-        return self._by_node.get(node, [])
+        return [each for each in self.overview.instances_of(node) if each.state is not InstanceState.GONE]
 
     def instance(self, id: InstanceId | None) -> Instance | None:
         """As the provider lists it, unless it is gone."""
@@ -184,9 +185,6 @@ class Draft:
         """The node's open case when it is past suspicion."""
         case = self.open_case(node)
         return case if case and case.step not in TIDY else None
-
-    def sorted_nodes(self) -> list[Node]:
-        return [self.seen.nodes[name] for name in sorted(self.seen.nodes)]
 
     def cases_of(self, node: NodeName) -> list[Case]:
         """Every case of a node that is remembered, open ones and closed ones."""
@@ -269,32 +267,32 @@ class Draft:
     def plan(self) -> Plan:
         """The finished plan, frozen."""
         memory = Memory(
-            cases=MappingProxyType(self.cases),
-            jobs=MappingProxyType(self.jobs),
-            ledger=MappingProxyType(self.ledger),
-            incidents=MappingProxyType(self.incidents),
-            breakers=MappingProxyType(self.breakers),
-            asked=MappingProxyType(self.asked),
-            noted=MappingProxyType(self.noted),
-            history=MappingProxyType(self.history),
-            agents=MappingProxyType(self.agents),
-            remedies=MappingProxyType(self.remedies),
-            mishaps=MappingProxyType(self.mishaps),
-            served=MappingProxyType(self.served),
+            cases=self.cases.frozen(),
+            jobs=self.jobs.frozen(),
+            ledger=self.ledger.frozen(),
+            incidents=self.incidents.frozen(),
+            breakers=self.breakers.frozen(),
+            asked=self.asked.frozen(),
+            noted=self.noted.frozen(),
+            history=self.history.frozen(),
+            agents=self.agents.frozen(),
+            remedies=self.remedies.frozen(),
+            mishaps=self.mishaps.frozen(),
+            served=self.served.frozen(),
             paused=self.paused,
             next_case=self.next_case,
             breakers_reset=self.breakers_reset,
             breaker_resets=self.breaker_resets,
-            trials=MappingProxyType(self.trials),
+            trials=self.trials.frozen(),
             looked=self.looked,
             cluster=self.cluster,
-            groups=MappingProxyType(self.groups),
-            slots=MappingProxyType(self.records),
-            gates=MappingProxyType(self.gates),
-            operations=MappingProxyType(self.operations),
-            client_tokens=MappingProxyType(self.client_tokens),
-            deeps=MappingProxyType(self.deeps),
-            baselines=MappingProxyType(self.baselines),
+            groups=self.groups.frozen(),
+            slots=self.records.frozen(),
+            gates=self.gates.frozen(),
+            operations=self.operations.frozen(),
+            client_tokens=self.client_tokens.frozen(),
+            deeps=self.deeps.frozen(),
+            baselines=self.baselines.frozen(),
             **self.quota.stored(),
         )
         return Plan(actions=stops_last(self._actions), memory=memory, events=tuple(self._events), wake_at=self._wake)

@@ -1,11 +1,11 @@
 """Which nodes a job should not get again: the culprits of its last failures, until they are sound again."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from steward.model.case import Case
 from steward.model.ids import NodeName
 from steward.model.job import Job
-from steward.model.node import Node
 from steward.model.resume import JobMemory
 from steward.policy.case_facts import HARD
 from steward.policy.company import bad_company
@@ -32,23 +32,23 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     if too_much in draft.noted:
         return user
     ours = culprits(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
-    usable = {node.name for node in _may_have(job, draft)}
-    return user | ours if len(usable - user - ours) >= _need(job, mem) else user
+    usable = _may_have(job, draft)
+    return user | ours if len(usable) - len(usable & (user | ours)) >= _need(job, mem) else user
 
 
 def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:
     """Whether too few nodes that could take the job now are left when it does without `bad`; its own count as free."""
     mine = job.nodes | mem.nodes
-    usable = [node for node in _may_have(job, draft) if node.is_schedulable and (not node.is_busy or node.name in mine)]
+    nodes = (draft.seen.nodes[name] for name in _may_have(job, draft))
+    usable = [node for node in nodes if node.is_schedulable and (not node.is_busy or node.name in mine)]
     return len({node.name for node in usable} - bad - users_own(job, mem)) < _need(job, mem)
 
 
-def _may_have(job: Job, draft: Draft) -> list[Node]:
+def _may_have(job: Job, draft: Draft) -> AbstractSet[NodeName]:
     """The nodes of its partitions, and of the reservation that it asked for."""
-    named = {p for p in job.partition.split(",") if p}
+    found = draft.overview.nodes_of(job.partition) if job.partition.strip(",") else draft.seen.nodes.keys()
     inside = own_reservation(job, draft)
-    all_nodes = draft.seen.nodes.values() if inside is None else map(draft.seen.nodes.get, sorted(inside))
-    return [node for node in all_nodes if node is not None and (not named or named & node.partitions)]
+    return found if inside is None else inside & found
 
 
 def own_reservation(job: Job, draft: Draft) -> frozenset[NodeName] | None:
@@ -69,7 +69,8 @@ def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
     Slurm told the dead node to end its part of the step, got no answer and tells it again a minute later: the new
     machine under the old name obeys and ends the same step of the job's new run, which bears the same number.
     """
-    killed = (c for c in draft.cases.values() if c.node in mem.excised and c.marked is not None and c.trigger in HARD)
+    cases = (case for node in mem.excised for case in draft.cases_of(node))
+    killed = (case for case in cases if case.marked is not None and case.trigger in HARD)
     ends = {c.node: (_new_since(c) or c.closed or draft.now) + LATE_KILL_S for c in killed}
     return {node: until for node, until in ends.items() if until > draft.now}
 

@@ -11,10 +11,10 @@ from steward.model.trial import TrialState
 from steward.policy.breaker import guards
 from steward.policy.draft import Draft
 from steward.policy.explain_words import ago, until
-from steward.policy.features import PREFIX
 from steward.policy.ladder import identity
 from steward.policy.lemons import arithmetic, lemons
 from steward.policy.node_verdict import node_verdict
+from steward.policy.traits import HEALTH
 from steward.policy.trust import trial_key
 from steward.policy.verdict import may_act_on, mode_of
 
@@ -120,5 +120,5 @@ def _deep_line(name: NodeName, run: DeepRun, now: float) -> str:
 
 def feature_lines(node: Node | None) -> list[str]:
     """What users see of it in Slurm."""
-    ours = sorted(f for f in node.active_features if f.startswith(PREFIX)) if node else []
+    ours = sorted(f for f in node.active_features if f.startswith(HEALTH)) if node else []
     return [f"Users see it in Slurm as {', '.join(ours)}."] if ours else []

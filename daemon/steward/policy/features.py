@@ -5,6 +5,7 @@ picture, and written only where it differs.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from steward.model.action import SetFeature
 from steward.model.deep import DeepResult
@@ -13,10 +14,9 @@ from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.slot_cases import is_between
+from steward.policy.traits import FAILED, HEALTH, PASSED, SKIPPED, Says, Shows
 from steward.policy.verdict import worst
 
-PREFIX = "HealthCheck:"
-PASSED, FAILED, SKIPPED = "Passed", "Failed", "Skipped"
 EVERY_S = 10.0
 """Changes are collected for so long: one command for many nodes."""
 
@@ -27,7 +27,7 @@ def keep_features(draft: Draft) -> None:
         return
     last = _last_deep_results(draft)
     wrong: defaultdict[str, set[NodeName]] = defaultdict(set)
-    for node in draft.seen.nodes.values():
+    for node in _doubtful(last, draft):
         word = _word(node, last, draft)
         if word and not _shows(node, word):
             wrong[word].add(node.name)
@@ -35,14 +35,25 @@ def keep_features(draft: Draft) -> None:
         some = ", ".join(sorted(names)[:10])
         why = Why(rule="node.feature", text=f"the checks of {len(names)} nodes: {word.lower()}", evidence=(some,))
         key = Key(f"feature:{word}")
-        draft.wish(SetFeature(key=key, why=why, nodes=frozenset(names), prefix=PREFIX, word=word), EVERY_S)
+        draft.wish(SetFeature(key=key, why=why, nodes=frozenset(names), prefix=HEALTH, word=word), EVERY_S)
+
+
+def _doubtful(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]:
+    """Nodes that may show something else than they should: all but those that show what their agents say without any
+    finding."""
+    nodes, agents = draft.ground.nodes, draft.ground.agents
+    failed = (name for name, result in last.items() if result is DeepResult.FAILED)
+    names = set(failed).union(draft.overview.finding, draft.overview.unheard)
+    for says in agents.kinds(Says):
+        names |= agents.having(says) - nodes.having(Shows(says.word))
+    return [draft.seen.nodes[name] for name in names if name in draft.seen.nodes]
 
 
 def _shows(node: Node, word: str) -> bool:
-    want = PREFIX + word
+    want = HEALTH + word
     if want not in node.features or want not in node.active_features:
         return False
-    return sum(feature.startswith(PREFIX) for feature in node.features) == 1
+    return sum(feature.startswith(HEALTH) for feature in node.features) == 1
 
 
 def _word(node: Node, last: dict[NodeName, DeepResult], draft: Draft) -> str:

@@ -4,6 +4,7 @@ stands before those that wait for the same nodes, and set back when it runs.
 Slurm's own arithmetic wraps: a nice value beyond what is needed may put a job last (docs/decisions/0022).
 """
 
+from bisect import bisect_left
 from dataclasses import replace
 
 from steward.model.action import SetNice
@@ -44,14 +45,15 @@ def put_first(job: Job, draft: Draft) -> None:
 
 def _before_all(job: Job, draft: Draft) -> tuple[int, int] | None:
     """The nice value with which it is first, and how many it overtakes; None: it is first, or cannot be."""
-    parts = set(job.partition.split(","))
-    others = [j.priority for j in draft.overview.waiting if j.id != job.id and parts & set(j.partition.split(","))]
-    ahead = [priority for priority in others if priority >= job.priority]
+    all_there = draft.overview.priorities_of(job.partition)
+    ahead = len(all_there) - bisect_left(all_there, job.priority)
+    ahead -= job.id in draft.overview.waiting_ids
     if not ahead or not job.priority:
         return None
+    highest = all_there[-1]
     start = min(job.nice, 0) - 1 if job.priority == _LEAST_PRIORITY else job.nice
-    nice = start - (max(ahead) - job.priority + 1)
-    return (nice, len(ahead)) if max(ahead) < _MOST_PRIORITY and abs(nice) <= _MOST_NICE else None
+    nice = start - (highest - job.priority + 1)
+    return (nice, ahead) if highest < _MOST_PRIORITY and abs(nice) <= _MOST_NICE else None
 
 
 def restore_turns(draft: Draft) -> None:

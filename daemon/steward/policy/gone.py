@@ -9,9 +9,9 @@ from steward.model.ids import JobId, NodeName
 from steward.model.memory import Incident
 from steward.model.node import Node
 from steward.model.observed import AgentView, PeerWord, Witness
-from steward.policy.absence import is_away_on_purpose
 from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
+from steward.policy.traits import Trait, is_away_on_purpose
 from steward.policy.verdict import Standing, machine_of, missed_since, standing
 
 PEERS = 3
@@ -20,6 +20,7 @@ AGREE = 2
 """So many must find it gone: one that lies, or is cut off itself, is not enough."""
 SEEN_ALIVE_S = 60.0
 """So long after a look at its port a slurmd that answered counts as reached."""
+_UNANSWERED = "unanswered:"
 
 
 def open_silence(draft: Draft) -> Incident | None:
@@ -96,16 +97,21 @@ def _hears(name: NodeName, draft: Draft) -> bool:
 
 def note_unanswered(draft: Draft) -> None:
     """Keep since when a lost node does not answer: a slurmd may be started anew while its agent is gone for long."""
-    for name, view in draft.seen.agents.items():
+    unheard = draft.ground.agents.having(Trait.UNHEARD)
+    for name in draft.overview.noted_of(_UNANSWERED):
+        view = draft.seen.agents.get(name)
+        if view is not None and (name not in draft.seen.nodes or _is_reached(view, draft)):
+            del draft.noted[_unanswered_key(name)]
+    for name in sorted(unheard):
         node = draft.seen.nodes.get(name)
-        if node is None or _is_reached(view, draft):
-            draft.noted.pop(_unanswered_key(name), None)
-        elif standing(node, draft).standing is Standing.LOST:
+        if node is None or _is_reached(draft.seen.agents[name], draft):
+            continue
+        if standing(node, draft).standing is Standing.LOST:
             draft.first_seen(_unanswered_key(name))
 
 
 def _unanswered_key(node: NodeName) -> str:
-    return f"unanswered:{node}"
+    return f"{_UNANSWERED}{node}"
 
 
 def _is_calm(since: float, draft: Draft) -> bool:
@@ -119,7 +125,12 @@ def _is_calm(since: float, draft: Draft) -> bool:
 
 def has_jobs(node: NodeName, draft: Draft) -> bool:
     """Whether a run of an opted-in job is on it, or cleans up there."""
-    return any(node in held_nodes(id, draft) for id in draft.jobs)
+    if any(id in draft.jobs for id in draft.overview.running_on.get(node, ())):
+        return True
+    if draft.cleaning is None:
+        ids = (job.id for job in draft.overview.completing if job.id in draft.jobs)
+        draft.cleaning = frozenset(name for id in ids for name in held_nodes(id, draft))
+    return node in draft.cleaning
 
 
 def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
@@ -139,9 +150,9 @@ def most_are_reached(draft: Draft) -> str:
 def reach(draft: Draft) -> tuple[int, int]:
     """How many nodes the head reaches (their agent is heard, or slurmd answered lately), and how many it misses."""
     if draft.reach is None:
-        heard = missing = 0
-        for name, node in draft.seen.nodes.items():
-            view = draft.seen.agents.get(name)
+        heard, missing = len(draft.seen.nodes) - len(draft.overview.unheard), 0
+        for name in draft.overview.unheard:
+            node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
             if view is not None and _is_reached(view, draft):
                 heard += 1
             elif not is_away_on_purpose(node) and (is_late(view) or missed_since(node, draft) is not None):

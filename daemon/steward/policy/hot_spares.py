@@ -15,8 +15,8 @@ from steward.model.reservation import Reservation, hot_name
 from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.overview import is_idle
 from steward.policy.places import Places
+from steward.policy.traits import is_idle
 from steward.policy.verdict import Standing, standing, worst
 
 LEASE_S = 3600.0

@@ -24,7 +24,7 @@ LOOKS_AT_ONCE = 256
 
 def note_foreign(draft: Draft) -> None:
     """Say once what an operator would ask about: reasons that nearly are commands, and marks without a case."""
-    for node in draft.sorted_nodes():
+    for node in draft.overview.out:
         meant = near_miss(node)
         text = node.reason.text if node.reason else ""
         if meant:
@@ -51,9 +51,9 @@ def probe_silent(draft: Draft) -> None:
     incident = open_silence(draft)
     many = incident.nodes if incident is not None else frozenset()
     asked_about = _asked_about(draft) if many else set()
-    for node in draft.sorted_nodes():
+    for node in map(draft.seen.nodes.__getitem__, draft.overview.unheard):
         is_passed_over = node.name in many and node.name not in asked_about
-        if _is_quiet(node.name, draft) and not is_passed_over and not is_between(node, draft):
+        if not is_passed_over and not is_between(node, draft):
             _probe(node, draft)
 
 
@@ -102,7 +102,13 @@ def _needs_peers(node: NodeName, draft: Draft) -> bool:
 
 def remember_agents(draft: Draft) -> None:
     """Keep which machine stands behind each node: it is missed when it does not come back after the head's start."""
-    for name, view in draft.seen.agents.items():
-        if view.connected and view.incarnation is not None:
-            draft.agents[name] = view.incarnation
-    draft.agents = {name: who for name, who in draft.agents.items() if name in draft.seen.nodes}
+    nodes, agents = draft.ground.nodes, draft.ground.agents
+    of = (nodes.keys_stamp, agents.told_stamp, draft.agents.unchanged)
+    if draft.ground.is_known("agents", of):
+        return
+    for name, who in agents.told.items():
+        if name in draft.seen.nodes and draft.agents.get(name) != who:
+            draft.agents[name] = who
+    draft.agents.drop([name for name in draft.agents if name not in draft.seen.nodes])
+    if draft.agents.unchanged is not None:
+        draft.ground.note("agents", of)

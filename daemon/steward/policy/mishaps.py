@@ -5,17 +5,16 @@ from steward.model.ids import NodeName
 from steward.model.remedy import Blow, Mishap
 from steward.policy.draft import Draft
 from steward.policy.ladder import identity
+from steward.policy.traits import Trait
 
 _KEPT_OF_ONE = 64
-_LISTED_MOST = 16
-"""A user who excludes more nodes than this has another reason than their health."""
 
 
 def note_failure(case: Case, draft: Draft) -> None:
     """A node turned out to be lost, or fatally broken, while jobs ran on it."""
     if case.trigger not in (Trigger.LOST, Trigger.FATAL):
         return
-    sizes = [len(job.nodes) for job in draft.seen.jobs.values() if job.is_active and case.node in job.nodes]
+    sizes = [len(draft.seen.jobs[id].nodes) for id in draft.overview.running_on.get(case.node, ())]
     if sizes:
         blow = Blow.NODE_FAIL_OF_MANY if max(sizes) > 1 else Blow.NODE_FAIL
         _note(case.hardware or case.node, Mishap(at=draft.now, blow=blow, node=case.node), draft)
@@ -25,10 +24,9 @@ def note_exclusions(draft: Draft) -> None:
     """Users whose jobs name nodes to keep away from; each user counts once a day for a node. The exclude lists of
     opted-in jobs are ours as well, and say nothing."""
     listed = {
-        (job.user_id, node)
-        for job in draft.seen.jobs.values()
-        if job.excluded and len(job.excluded) <= _LISTED_MOST and not job.is_over and job.id not in draft.jobs
-        for node in job.excluded
+        (draft.seen.jobs[id].user_id, node)
+        for id in draft.ground.jobs.having(Trait.EXCLUDING) - draft.jobs.keys()
+        for node in draft.seen.jobs[id].excluded
     }
     for user, node in sorted(listed):
         key = f"excluded:{user}:{node}"

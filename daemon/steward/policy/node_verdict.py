@@ -13,13 +13,13 @@ from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.slot import Purpose, SlotStep
 from steward.model.text import printable
-from steward.policy.absence import PLANNED_ABSENCE
 from steward.policy.draft import Draft
 from steward.policy.node_next import next_of_case, next_of_deep, next_of_slot, next_of_suspect, withheld_line
 from steward.policy.slot_cases import is_between
 from steward.policy.slurm_faults import is_hands_off
 from steward.policy.suspects import doubt, rebooted_again
 from steward.policy.suspicion import fault_of, why_withheld
+from steward.policy.traits import PLANNED_ABSENCE
 from steward.policy.verdict import Fault, Standing, may_act_on, mode_of, standing
 
 _LONGEST = 500

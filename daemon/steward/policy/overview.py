@@ -1,61 +1,127 @@
 """What many steps of a plan ask of the same picture, for one job or node after the other: worked out once, when it is
-first asked for."""
+first asked for. What depends on records alone is kept for the next plan (`groundwork.py`)."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import TypeVar
 
-from steward.model.deep_command import PREFIX
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Instance
-from steward.model.job import Job, JobState
-from steward.model.node import Node, NodeBase
+from steward.model.job import Job
+from steward.model.node import Node
 from steward.model.observed import Observed
+from steward.policy.groundwork import Groundwork
+from steward.policy.traits import OfDeepCheck, Trait, Within
 
-_WAITS_FOR_NODES = ("None", "Resources", "Priority", "ReqNodeNotAvail", "Reservation")
-"""Slurm's reasons of jobs that would start if nodes were free; others wait for a time, a person, a limit or a job."""
-FAILED = frozenset({JobState.FAILED, JobState.NODE_FAIL, JobState.BOOT_FAIL})
+K = TypeVar("K")
 
 
 class Overview:
-    """Of one picture at one moment; neither changes."""
+    """Of one picture at one moment, and of the notes that were there when the plan began; none of them changes."""
 
-    def __init__(self, seen: Observed, now: float) -> None:
-        self._seen, self._now = seen, now
+    def __init__(self, seen: Observed, noted: Mapping[str, float], ground: Groundwork, now: float) -> None:
+        self._seen, self._noted, self._ground, self._now = seen, noted, ground, now
         self._of_partitions: dict[str, frozenset[NodeName]] = {}
         self._idle_of: dict[str, frozenset[NodeName]] = {}
+        self._priorities_of: dict[str, Sequence[int]] = {}
+
+    def noted_of(self, prefix: str) -> list[NodeName]:
+        """Nodes of which a note `<prefix><node>` was there."""
+        return self._ground.once(prefix, (self._noted,), lambda: self._find_noted(prefix))
+
+    def _find_noted(self, prefix: str) -> list[NodeName]:
+        return [NodeName(key.removeprefix(prefix)) for key in self._noted if key.startswith(prefix)]
+
+    @cached_property
+    def unheard(self) -> Sequence[NodeName]:
+        """Nodes without an agent that is connected and in time, by name."""
+        nodes, agents = self._ground.nodes, self._ground.agents
+        of = (nodes.keys_stamp, agents.keys_stamp, agents.stamp(Trait.UNHEARD))
+        return self._ground.once("unheard", of, self._find_unheard)
+
+    def _find_unheard(self) -> Sequence[NodeName]:
+        nodes = self._seen.nodes.keys()
+        return sorted((nodes & self._ground.agents.having(Trait.UNHEARD)) | (nodes - self._seen.agents.keys()))
+
+    @cached_property
+    def out(self) -> Sequence[Node]:
+        """Nodes that bear a reason, by name."""
+        return [self._seen.nodes[name] for name in sorted(self._ground.nodes.having(Trait.OUT))]
+
+    @cached_property
+    def finding(self) -> Sequence[NodeName]:
+        """Nodes whose agents tell of something, by name; Slurm may not know them."""
+        return sorted(self._ground.agents.having(Trait.FINDING))
 
     @cached_property
     def idle(self) -> frozenset[NodeName]:
         """Nodes on which Slurm would start a job now."""
-        return frozenset(name for name, node in self._seen.nodes.items() if is_idle(node))
+        nodes = self._ground.nodes
+        return self._ground.once("idle", (nodes.stamp(Trait.IDLE),), lambda: frozenset(nodes.having(Trait.IDLE)))
 
     @cached_property
-    def waiting(self) -> tuple[Job, ...]:
-        """Users' jobs that would start if nodes were free."""
-        return tuple(job for job in self._seen.jobs.values() if _waits_for_nodes(job, self._now))
+    def waiting(self) -> Sequence[Job]:
+        """Users' jobs that would start if nodes were free, by id."""
+        jobs = self._ground.jobs
+        queued = self._ground.once("queued", (jobs.stamp(Trait.QUEUED),), lambda: self._jobs_with(Trait.QUEUED))
+        return [job for job in queued if (job.eligible or 0.0) <= self._now]
 
     @cached_property
-    def failed_alone(self) -> tuple[Job, ...]:
+    def waiting_ids(self) -> frozenset[JobId]:
+        return frozenset(job.id for job in self.waiting)
+
+    def priorities_of(self, partitions: str) -> Sequence[int]:
+        """Of the jobs that wait for these partitions or some of them, the lowest first."""
+        if partitions not in self._priorities_of:
+            parts = set(partitions.split(","))
+            found = [each for names, many in self._priorities.items() if parts & set(names.split(",")) for each in many]
+            self._priorities_of[partitions] = sorted(found)
+        return self._priorities_of[partitions]
+
+    @cached_property
+    def _priorities(self) -> Mapping[str, Sequence[int]]:
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for job in self.waiting:
+            found[job.partition].append(job.priority)
+        return found
+
+    @cached_property
+    def failed_alone(self) -> Sequence[Job]:
         """Jobs of one node that failed and ended, by id."""
-        jobs = (job for job in self._seen.jobs.values() if job.state in FAILED and len(job.nodes) == 1)
-        return tuple(sorted((job for job in jobs if job.ended is not None), key=lambda job: job.id))
+        return self._jobs_with(Trait.FAILED_ALONE)
+
+    @cached_property
+    def active(self) -> Sequence[Job]:
+        """Jobs that run or are suspended, by id."""
+        return self._jobs_with(Trait.ACTIVE)
+
+    @cached_property
+    def completing(self) -> Sequence[Job]:
+        """Jobs that are over and clean up, by id."""
+        return self._jobs_with(Trait.COMPLETING)
+
+    def _jobs_with(self, trait: Trait) -> Sequence[Job]:
+        return [self._seen.jobs[id] for id in sorted(self._ground.jobs.having(trait))]
 
     @cached_property
     def running_on(self) -> Mapping[NodeName, Sequence[JobId]]:
         """Node -> the jobs that run there."""
+        return self._ground.once("running on", (self._ground.jobs.stamp(Trait.ACTIVE),), self._find_running)
+
+    def _find_running(self) -> Mapping[NodeName, Sequence[JobId]]:
         found: defaultdict[NodeName, list[JobId]] = defaultdict(list)
-        for job in self._seen.jobs.values():
-            for node in job.nodes if job.is_active else ():
+        for job in self.active:
+            for node in job.nodes:
                 found[node].append(job.id)
-        return found
+        return dict(found)
 
     def nodes_of(self, partitions: str) -> frozenset[NodeName]:
         """The nodes of a job's partitions, as the job names them: `a,b`."""
         if partitions not in self._of_partitions:
-            parts = set(partitions.split(","))
-            found = frozenset(name for name, node in self._seen.nodes.items() if parts & node.partitions)
-            self._of_partitions[partitions] = found
+            parts, nodes = set(partitions.split(",")), self._ground.nodes
+            found = [nodes.having(each) for each in nodes.kinds(Within) if parts & each.partitions]
+            self._of_partitions[partitions] = frozenset().union(*found)
         return self._of_partitions[partitions]
 
     def idle_of(self, partitions: str) -> frozenset[NodeName]:
@@ -64,16 +130,9 @@ class Overview:
             self._idle_of[partitions] = self.idle & self.nodes_of(partitions)
         return self._idle_of[partitions]
 
-    def jobs_of(self, partition: str) -> Sequence[Job]:
-        """Jobs in exactly this one."""
-        return self._jobs_by_partition.get(partition, ())
-
-    @cached_property
-    def _jobs_by_partition(self) -> Mapping[str, Sequence[Job]]:
-        found: defaultdict[str, list[Job]] = defaultdict(list)
-        for job in self._seen.jobs.values():
-            found[job.partition].append(job)
-        return found
+    def deep_jobs(self, name: str) -> Sequence[Job]:
+        """Jobs of the deep check whose partition is called so, by id."""
+        return [self._seen.jobs[id] for id in sorted(self._ground.jobs.having(OfDeepCheck(name)))]
 
     def instances_with(self, token: str) -> Sequence[Instance]:
         """Launched for this token; gone ones are among them."""
@@ -81,17 +140,21 @@ class Overview:
 
     @cached_property
     def _instances_by_token(self) -> Mapping[str, Sequence[Instance]]:
-        found: defaultdict[str, list[Instance]] = defaultdict(list)
-        for instance in self._seen.instances.values():
-            found[instance.token].append(instance)
-        return found
+        instances = self._seen.instances
+        return self._ground.once("by token", (instances,), lambda: _grouped(instances.values(), lambda one: one.token))
+
+    def instances_of(self, node: NodeName) -> Sequence[Instance]:
+        """All that the provider lists for a node, by id; gone ones are among them."""
+        return self._instances_by_node.get(node, ())
+
+    @cached_property
+    def _instances_by_node(self) -> Mapping[NodeName, Sequence[Instance]]:
+        instances = self._seen.instances
+        return self._ground.once("by node", (instances,), lambda: _grouped(instances.values(), lambda one: one.node))
 
 
-def is_idle(node: Node) -> bool:
-    """Slurm would start a job on it now."""
-    return node.base is NodeBase.IDLE and node.is_schedulable and not node.is_busy and node.is_powered
-
-
-def _waits_for_nodes(job: Job, now: float) -> bool:
-    is_ready = job.is_pending and not job.partition.startswith(PREFIX) and (job.eligible or 0.0) <= now
-    return is_ready and (not job.reason or job.reason.startswith(_WAITS_FOR_NODES))
+def _grouped(instances: Iterable[Instance], key: Callable[[Instance], K]) -> dict[K, list[Instance]]:
+    found: defaultdict[K, list[Instance]] = defaultdict(list)
+    for instance in sorted(instances, key=lambda one: one.id):
+        found[key(instance)].append(instance)
+    return dict(found)

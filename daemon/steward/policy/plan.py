@@ -17,6 +17,7 @@ from steward.policy.features import keep_features
 from steward.policy.first import restore_turns
 from steward.policy.gate import keep_gates
 from steward.policy.give_back import give_back_time
+from steward.policy.groundwork import Groundwork
 from steward.policy.groups import keep_groups
 from steward.policy.hang import follow_hangs
 from steward.policy.hot_spares import keep_hot
@@ -91,12 +92,23 @@ STEPS = (
 once more after the slots: one whose slot leaves ends, and another has its turn."""
 
 
-def plan(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+def plan(seen: Observed, want: Desired, memory: Memory, now: float, ground: Groundwork | None = None) -> Plan:
     """What to do now. The same picture again, with the memory of the first answer, gives no action.
 
-    On an old picture of Slurm nothing is decided but that shims past their deadline stop waiting.
+    On an old picture of Slurm nothing is decided but that shims past their deadline stop waiting. `ground` is what
+    plans before this one worked out of the records: with it the answer is the same, and comes sooner.
     """
-    draft = Draft(seen, want, memory, now)
+    draft = Draft(seen, want, memory, now, ground if ground is not None else Groundwork())
     for step in STEPS if draft.slurm_is_fresh else (answer_asks,):
         step(draft)
     return draft.plan()
+
+
+class Plans:
+    """`plan`, one after the other in one thread: what is worked out of a record is kept until the record changes."""
+
+    def __init__(self) -> None:
+        self._ground = Groundwork()
+
+    def __call__(self, seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+        return plan(seen, want, memory, now, self._ground)

@@ -6,6 +6,7 @@ from typing import TypeVar
 from steward.model.case import Case
 from steward.model.remedy import Mishap, Remedy
 from steward.policy.draft import Draft
+from steward.policy.kept import Kept
 from steward.policy.slot_backup import keep_saved
 
 CASES_KEPT_S = 7 * 86400.0
@@ -29,21 +30,18 @@ def prune(draft: Draft) -> None:
     jobs, incidents, wishes and notes (but what stands) after a day."""
     _prune_cases(draft)
     now = draft.now
-    draft.operations = {
-        k: op for k, op in draft.operations.items() if op.finished is None or now < op.finished + WEEK_S
-    }
-    draft.client_tokens = {k: t for k, t in draft.client_tokens.items() if now < t.at + TOKENS_KEPT_S}
-    draft.jobs = {id: mem for id, mem in draft.jobs.items() if mem.ended is None or now < mem.ended + DAY_S}
-    draft.incidents = {k: i for k, i in draft.incidents.items() if i.over is None or now < i.over + DAY_S}
+    operations, jobs, incidents = draft.operations.items(), draft.jobs.items(), draft.incidents.items()
+    draft.operations.drop([k for k, op in operations if op.finished is not None and now >= op.finished + WEEK_S])
+    draft.client_tokens.drop([k for k, t in draft.client_tokens.items() if now >= t.at + TOKENS_KEPT_S])
+    draft.jobs.drop([id for id, mem in jobs if mem.ended is not None and now >= mem.ended + DAY_S])
+    draft.incidents.drop([k for k, i in incidents if i.over is not None and now >= i.over + DAY_S])
     _prune_resets(draft)
-    draft.remedies = _lately(draft.remedies, now)
-    draft.mishaps = _lately(draft.mishaps, now)
+    _keep_lately(draft.remedies, now)
+    _keep_lately(draft.mishaps, now)
     keep_saved(draft)
-    draft.asked = _newest(draft.asked, now)
-    draft.noted = _newest(draft.noted, now)
-    keep = max(WEEK_S, draft.want.repair.node_repairs_window_s)
-    recent = {node: tuple(at for at in times if at > now - keep) for node, times in draft.history.items()}
-    draft.history = {node: times for node, times in recent.items() if times}
+    _keep_newest(draft.asked, now)
+    _keep_newest(draft.noted, now)
+    _prune_history(now - max(WEEK_S, draft.want.repair.node_repairs_window_s), draft)
 
 
 def _prune_resets(draft: Draft) -> None:
@@ -55,13 +53,21 @@ def _prune_resets(draft: Draft) -> None:
         draft.breaker_resets = MappingProxyType(kept)
 
 
-def _lately(kept: dict[str, tuple[Deed, ...]], now: float) -> dict[str, tuple[Deed, ...]]:
+def _prune_history(since: float, draft: Draft) -> None:
+    for node, times in list(draft.history.items()):
+        if not times or times[0] <= since:
+            draft.history[node] = tuple(at for at in times if at > since)
+    draft.history.drop([node for node, times in draft.history.items() if not times])
+
+
+def _keep_lately(kept: Kept[str, tuple[Deed, ...]], now: float) -> None:
     """Four weeks of what was done to hardware; of the pieces that were longest left alone the first are forgotten."""
     if all(now < many[0].at + DEEDS_KEPT_S for many in kept.values()) and len(kept) <= HARDWARE_KEPT:
-        return kept
+        return
     recent = {piece: tuple(one for one in many if now < one.at + DEEDS_KEPT_S) for piece, many in kept.items()}
     newest = sorted((piece for piece in recent if recent[piece]), key=lambda piece: (recent[piece][-1].at, piece))
-    return {piece: recent[piece] for piece in newest[-HARDWARE_KEPT:]}
+    kept.clear()
+    kept.update({piece: recent[piece] for piece in newest[-HARDWARE_KEPT:]})
 
 
 def _prune_cases(draft: Draft) -> None:
@@ -75,8 +81,8 @@ def _closed_at(case: Case) -> float:
     return case.closed if case.closed is not None else case.entered
 
 
-def _newest(times: dict[K, float], now: float) -> dict[K, float]:
-    kept = {key: at for key, at in times.items() if now < at + DAY_S}
-    if len(kept) <= WISHES_KEPT:
-        return kept
-    return dict(sorted(kept.items(), key=lambda item: item[1])[-WISHES_KEPT:])
+def _keep_newest(times: Kept[K, float], now: float) -> None:
+    if now >= min(times.values(), default=now) + DAY_S:
+        times.drop([key for key, at in times.items() if now >= at + DAY_S])
+    if len(times) > WISHES_KEPT:
+        times.drop(sorted(times, key=lambda key: times[key])[:-WISHES_KEPT])

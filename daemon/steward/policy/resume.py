@@ -63,16 +63,15 @@ def _refusal_key(job: Job) -> str:
 
 def _remember_by_default(draft: Draft) -> None:
     """Only jobs that ran for a while: by then their shim has told whether they have a wish of their own."""
-    for id in sorted(draft.seen.jobs):
-        job = draft.seen.jobs[id]
-        is_known = id in draft.jobs or job.is_part or _refusal_key(job) in draft.noted
-        if not job.is_active or job.started is None or is_known:
+    for job in draft.overview.active:
+        is_known = job.id in draft.jobs or job.is_part or _refusal_key(job) in draft.noted
+        if job.started is None or is_known:
             continue
         mode = default_for(job, draft.want.resume.defaults)
         if mode is None or not mode.on:
             continue
         if draft.now >= job.started + SHIM_SPEAKS_S:
-            _remember(id, job.user_id, mode, job.restarts, draft, by_default=True)
+            _remember(job.id, job.user_id, mode, job.restarts, draft, by_default=True)
         draft.wake(job.started + SHIM_SPEAKS_S)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from steward.model.events import Level
 from steward.model.ids import NodeName
 from steward.model.memory import Incident
-from steward.policy.absence import is_away_on_purpose, there_again
+from steward.policy.absence import there_again
 from steward.policy.correlate import AGENTS, crowded, in_incident, limit, without_acknowledged
 from steward.policy.draft import Draft
 from steward.policy.gone import (
@@ -19,6 +19,7 @@ from steward.policy.gone import (
     reach,
 )
 from steward.policy.slot_cases import is_being_verified, is_between
+from steward.policy.traits import is_away_on_purpose
 from steward.policy.verdict import missed_since
 
 
@@ -44,7 +45,8 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
     while it is verified it has nothing to be silent for. One that somebody took away on purpose has a reason, too.
     """
     found = {}
-    for node, known in draft.seen.nodes.items():
+    for node in draft.overview.unheard:
+        known = draft.seen.nodes[node]
         if is_away_on_purpose(known) or (is_between(known, draft) and not is_being_verified(node, draft)):
             continue
         view = draft.seen.agents.get(node)

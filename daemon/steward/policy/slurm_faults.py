@@ -13,6 +13,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.reasons import ACTING, Response, Row, slurms_own
 from steward.policy.slot_cases import is_between
+from steward.policy.traits import Trait
 from steward.policy.verdict import Fault, mode_of
 
 SLURMD = "slurmd"
@@ -26,14 +27,18 @@ _RUNGS = {
 
 def remember_served(draft: Draft) -> None:
     """Keep which machine Slurm had in full service: a count that is too low on it later is lost hardware."""
-    for name, view in draft.seen.agents.items():
-        node = draft.seen.nodes.get(name)
-        if node is None or view.incarnation is None or not view.connected or not node.is_schedulable:
-            continue
-        if draft.served.get(name) != view.incarnation.instance:
-            draft.served[name] = view.incarnation.instance
+    nodes, agents = draft.ground.nodes, draft.ground.agents
+    of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.told_stamp, draft.served.unchanged)
+    if draft.ground.is_known("served", of):
+        return
+    unfit = nodes.having(Trait.UNFIT)
+    for name, who in agents.told.items():
+        if draft.served.get(name) != who.instance and name in draft.seen.nodes and name not in unfit:
+            draft.served[name] = who.instance
     if len(draft.served) > len(draft.seen.nodes):
-        draft.served = {name: id for name, id in draft.served.items() if name in draft.seen.nodes}
+        draft.served.drop([name for name in draft.served if name not in draft.seen.nodes])
+    if draft.served.unchanged is not None:
+        draft.ground.note("served", of)
 
 
 def acting_row(node: Node, draft: Draft) -> Row | None:
@@ -104,14 +109,14 @@ def keeps_reason(case: Case, node: Node, draft: Draft) -> bool:
 
 def out_by_reason(draft: Draft) -> Iterator[tuple[Node, Row]]:
     """Nodes that Slurm itself took out of service for something that we act on."""
-    for node in draft.seen.nodes.values():
-        if node.reason is not None and not is_between(node, draft) and (row := acting_row(node, draft)) is not None:
+    for node in draft.overview.out:
+        if not is_between(node, draft) and (row := acting_row(node, draft)) is not None:
             yield node, row
 
 
 def tell_reasons(draft: Draft) -> None:
     """Say once of each reason of Slurm's own what it speaks of and what is done about it."""
-    for node in draft.sorted_nodes():
+    for node in draft.overview.out:
         if node.reason is None or (row := slurms_own(node, draft.want.slurm_user)) is None:
             continue
         if row.response in (Response.LEAVE, Response.WATCH) or is_between(node, draft):

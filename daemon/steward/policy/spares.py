@@ -148,7 +148,7 @@ def _why_unsound(node: Node, draft: Draft) -> str:
     view = draft.seen.agents.get(node.name)
     if view is None or not view.connected or not node.responding:
         return "has no agent connected" if node.responding else "does not respond to Slurm"
-    if any(i.node == node.name and i.state.is_dead for i in draft.seen.instances.values()):
+    if any(each.state.is_dead for each in draft.overview.instances_of(node.name)):
         return "is switched off"
     bad = next((f for f in view.findings if blocks_return(f, draft)), None)
     return f"fails its check {bad.check}" if bad else ""

@@ -18,7 +18,8 @@ def suspects(draft: Draft) -> dict[NodeName, str]:
     """Node -> why it should be looked into. Never a node under repair, on its way in or out, or somebody else's; never
     for a fault that many have at once. A suspicion alone takes no node out of service."""
     found, again = {}, rebooted_again(draft)
-    for node in draft.sorted_nodes():
+    names = again.keys() | set(draft.overview.finding)
+    for node in (draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes):
         why = doubt(node.name, again, draft)
         if why and draft.open_case(node.name) is None and not is_between(node, draft) and not node.is_foreign:
             found[node.name] = why

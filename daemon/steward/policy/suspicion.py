@@ -28,7 +28,7 @@ def open_cases(draft: Draft) -> None:
     """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
     failed = failed_deep(draft)
     settling = Settling(draft)
-    for node in draft.sorted_nodes():
+    for node in _unwell(failed, draft):
         if (_is_well(node, draft) and node.name not in failed) or is_between(node, draft):
             continue
         fault = fault_of(node, draft)
@@ -42,6 +42,13 @@ def open_cases(draft: Draft) -> None:
         elif not withheld and settling.is_over(node.name, fault):
             _open(node, fault, draft)
     settling.end()
+
+
+def _unwell(failed: frozenset[NodeName], draft: Draft) -> list[Node]:
+    """Nodes of which something is to be known, by name; all others are well."""
+    out = (node.name for node in draft.overview.out)
+    names = failed.union(out, draft.overview.unheard, draft.overview.finding)
+    return [draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes]
 
 
 def _is_well(node: Node, draft: Draft) -> bool:

@@ -1,9 +1,10 @@
 """A check that may change and has not shown yet that it is sane is listened to, and acts on nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from steward.model.health import Finding, Severity
+from steward.model.ids import NodeName
 from steward.model.observed import AgentView, Observed
 from steward.model.trial import Trial, TrialState
 
@@ -15,12 +16,12 @@ def trial_key(check: str, version: str) -> str:
     return f"{check}@{version}"
 
 
-def hushed(seen: Observed, trials: Mapping[str, Trial], *, canaries: bool) -> Observed:
-    """The picture in which what such checks find bad is INFO, which is only told. `canaries`: a version without a
-    trial is not trusted."""
+def hushed(seen: Observed, finding: Iterable[NodeName], trials: Mapping[str, Trial], *, canaries: bool) -> Observed:
+    """The picture in which what such checks find bad is INFO, which is only told. `finding`: nodes whose agents tell of
+    something are among these; `canaries`: a version without a trial is not trusted."""
     quiet = {
         node: replace(view, findings=tuple(_hush(f, view, trials, canaries) for f in view.findings))
-        for node, view in seen.agents.items()
+        for node, view in ((name, seen.agents[name]) for name in finding)
         if view.findings and any(_is_unproved(f, view, trials, canaries) for f in view.findings)
     }
     return replace(seen, agents={**seen.agents, **quiet}) if quiet else seen

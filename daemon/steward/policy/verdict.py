@@ -10,8 +10,9 @@ from steward.model.instance import Instance
 from steward.model.node import Node
 from steward.model.observed import AgentView, Witness
 from steward.model.why import Why
-from steward.policy.absence import is_away_on_purpose, there_again
+from steward.policy.absence import there_again
 from steward.policy.draft import Draft
+from steward.policy.traits import is_away_on_purpose
 
 
 class Standing(Enum):
@@ -165,7 +166,7 @@ def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance
     slot = draft.slots.get(node)
     if slot is None or not slot.fixed:
         return None
-    return min((i for i in draft.seen.instances.values() if i.node == node), key=lambda i: i.id, default=None)
+    return next(iter(draft.overview.instances_of(node)), None)
 
 
 def is_fresh(view: AgentView, draft: Draft) -> bool:

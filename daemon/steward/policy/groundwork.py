@@ -1,0 +1,164 @@
+"""What plans ask of every node, agent and job, worked out once for each record: one that is the same object as in the
+picture before is not looked at again, so that a plan costs what changed and not what is there.
+
+A cache and no memory: a plan without it is the same plan (tests/property/test_groundwork.py). Pictures and their
+records never change once they are made: that is what it rests on.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import compress, count
+from operator import is_, is_not
+from typing import Any, Generic, TypeVar
+
+from steward.model.health import Incarnation
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.node import Node
+from steward.model.observed import AgentView, Observed
+from steward.policy.traits import traits_of_agent, traits_of_job, traits_of_node, who_speaks
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+R = TypeVar("R")
+T = TypeVar("T")
+_NO_TRAITS: frozenset[Hashable] = frozenset()
+_NOBODY: frozenset[Any] = frozenset()
+_MOST_ALIKE = 4096
+"""Different sets of traits that are shared by those who have them."""
+
+
+class Index(Generic[K, V, R]):
+    """The keys of records by their traits, and what each record tells besides. A record knows its key: the same object
+    is never under two keys."""
+
+    def __init__(
+        self, traits: Callable[[V], frozenset[Hashable]], tells: Callable[[V], R | None] = lambda _: None
+    ) -> None:
+        self._traits, self._tells = traits, tells
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        self._records: Mapping[K, V] = {}
+        self._traits_of: dict[K, frozenset[Hashable]] = {}
+        self._alike: dict[frozenset[Hashable], frozenset[Hashable]] = {}
+        self._having: dict[Hashable, set[K]] = {}
+        self._stamps: dict[Hashable, object] = {}
+        self._told: dict[K, R] = {}
+        self.keys_stamp, self.told_stamp = object(), object()
+        """Others after each change of the keys, and of what is told."""
+
+    def follow(self, records: Mapping[K, V]) -> None:
+        """From now on it is of these."""
+        if records is self._records:
+            return
+        try:
+            changed, gone = changes(self._records, records)
+            for key in gone:
+                self._put(key, _NO_TRAITS, None)
+                del self._traits_of[key]
+            for key, record in changed:
+                self._put(key, self._traits(record), self._tells(record))
+        except BaseException:
+            self._forget_all()
+            raise
+        if gone or len(records) > len(self._records):
+            self.keys_stamp = object()
+        self._records = records
+
+    def having(self, trait: Hashable) -> AbstractSet[K]:
+        """The keys of records with this trait. Not to be kept: after the next picture it is another set."""
+        return self._having.get(trait, _NOBODY)
+
+    def stamp(self, trait: Hashable) -> object:
+        """Another one after each change of a record that has this trait, or had it."""
+        return self._stamps.setdefault(trait, object())
+
+    def kinds(self, kind: type[T]) -> list[T]:
+        """The traits of this kind that some record has."""
+        return [trait for trait in self._having if isinstance(trait, kind)]
+
+    @property
+    def told(self) -> Mapping[K, R]:
+        """Key -> what its record tells; not to be kept, either."""
+        return self._told
+
+    def _put(self, key: K, traits: frozenset[Hashable], told: R | None) -> None:
+        before = self._traits_of.get(key, _NO_TRAITS)
+        for trait in before | traits:
+            self._stamps.pop(trait, None)
+        for trait in before - traits:
+            self._having[trait].discard(key)
+            if not self._having[trait]:
+                del self._having[trait]
+        for trait in traits - before:
+            self._having.setdefault(trait, set()).add(key)
+        if len(self._alike) > _MOST_ALIKE:
+            self._alike.clear()
+        self._traits_of[key] = self._alike.setdefault(traits, traits)
+        if told != self._told.get(key):
+            self.told_stamp = object()
+            self._told.pop(key, None)
+            if told is not None:
+                self._told[key] = told
+
+
+def changes(before: Mapping[K, V], after: Mapping[K, V]) -> tuple[list[tuple[K, V]], list[K]]:
+    """The rows that are new or have another record, and the keys that are no more."""
+    if len(before) == len(after):
+        places = list(compress(count(), map(is_not, before.values(), after.values())))
+        if not places:
+            return [], []
+        old, new = list(before), list(after.items())
+        if all(old[place] == new[place][0] for place in places):
+            return [new[place] for place in places], []
+    changed = [row for row in after.items() if before.get(row[0]) is not row[1]]
+    return changed, [key for key in before if key not in after]
+
+
+class Groundwork:
+    """Of one picture at a time. It lives as long as the plans do that follow each other; one thread uses it."""
+
+    def __init__(self) -> None:
+        self._seen = Observed(at=0.0)
+        self._nodes: Index[NodeName, Node, None] = Index(traits_of_node)
+        self._agents: Index[NodeName, AgentView, Incarnation] = Index(traits_of_agent, who_speaks)
+        self._jobs: Index[JobId, Job, None] = Index(traits_of_job)
+        self._made: dict[str, tuple[tuple[object, ...], Any]] = {}
+
+    def turn_to(self, seen: Observed) -> None:
+        """The next picture. What nobody asks for is not worked out."""
+        self._seen = seen
+
+    @property
+    def nodes(self) -> Index[NodeName, Node, None]:
+        self._nodes.follow(self._seen.nodes)
+        return self._nodes
+
+    @property
+    def agents(self) -> Index[NodeName, AgentView, Incarnation]:
+        """It tells which machine speaks as a node now."""
+        self._agents.follow(self._seen.agents)
+        return self._agents
+
+    @property
+    def jobs(self) -> Index[JobId, Job, None]:
+        self._jobs.follow(self._seen.jobs)
+        return self._jobs
+
+    def once(self, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:
+        """What `make` gave the last time, while it is made `of` the same objects."""
+        known = self._made.get(what)
+        if known is None or not self.is_known(what, of):
+            known = self._made[what] = (of, make())
+        made: T = known[1]
+        return made
+
+    def is_known(self, what: str, of: tuple[object, ...]) -> bool:
+        """Whether `what` was made `of` the same objects before."""
+        known = self._made.get(what)
+        return known is not None and len(known[0]) == len(of) and all(map(is_, known[0], of))
+
+    def note(self, what: str, of: tuple[object, ...]) -> None:
+        """From now on `what` is known for these objects."""
+        self._made[what] = (of, None)

@@ -1,0 +1,70 @@
+"""A table of the memory while a plan is made: one that the plan did not change is given back as the very object that it
+began with, so that nobody has to compare thousands of rows to see that nothing happened."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+_ABSENT: Any = object()
+
+
+class Kept(dict[K, V]):
+    """A copy of `before` that knows whether it was changed; the row that it has already changes nothing."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self, before: Mapping[K, V]) -> None:
+        super().__init__(
+            before.copy() if isinstance(before, MappingProxyType) else before
+        )  # a copy is many times faster
+        self._before: Mapping[K, V] | None = before
+
+    @property
+    def unchanged(self) -> Mapping[K, V] | None:
+        """What it began with, while nothing is different."""
+        return self._before
+
+    def frozen(self) -> Mapping[K, V]:
+        """What to remember."""
+        return MappingProxyType(self) if self._before is None else self._before
+
+    def drop(self, keys: Iterable[K]) -> None:
+        for key in keys:
+            del self[key]
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if self.get(key, _ABSENT) is not value:
+            self._before = None
+            super().__setitem__(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        super().__delitem__(key)
+        self._before = None
+
+    def setdefault(self, key: K, default: V) -> V:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: K, *default: Any) -> Any:
+        if key in self:
+            self._before = None
+        return super().pop(key, *default)
+
+    def popitem(self) -> tuple[K, V]:
+        self._before = None
+        return super().popitem()
+
+    def clear(self) -> None:
+        self._before = None
+        super().clear()
+
+    def update(self, *others: Any, **named: Any) -> None:
+        self._before = None
+        super().update(*others, **named)
+
+    def __ior__(self, other: Any) -> Any:  # type: ignore[misc]
+        self.update(other)
+        return self

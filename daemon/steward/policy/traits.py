@@ -1,0 +1,142 @@
+"""What is to be known of one record alone, whatever the time and the rest of the picture say (`groundwork.py`)."""
+
+from collections.abc import Hashable
+from enum import Enum, auto
+from typing import NamedTuple
+
+from steward.model.deep_command import PREFIX
+from steward.model.health import Incarnation
+from steward.model.job import Job, JobState
+from steward.model.node import Node, NodeBase
+from steward.model.observed import AgentView
+
+PLANNED_ABSENCE = frozenset(
+    {"POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN", "POWERING_UP", "REBOOT_ISSUED", "MAINTENANCE"}
+)
+"""Slurm's own flags. Those of a node that comes up are over when its slurmd registers, or at ResumeTimeout: then Slurm
+sets it DOWN, which is a fault of its own (`reasons.py`). What we launched has the deadlines of its case or slot."""
+HEALTH = "HealthCheck:"
+PASSED, FAILED, SKIPPED = "Passed", "Failed", "Skipped"
+"""Our feature of a node, `HealthCheck:Passed`, says how its checks stand (`features.py`)."""
+LISTED_MOST = 16
+"""A user who excludes more nodes than this has another reason than their health."""
+FAILURES = frozenset({JobState.FAILED, JobState.NODE_FAIL, JobState.BOOT_FAIL})
+_WAITS_FOR_NODES = ("None", "Resources", "Priority", "ReqNodeNotAvail", "Reservation")
+"""Slurm's reasons of jobs that would start if nodes were free; others wait for a time, a person, a limit or a job."""
+
+
+class Trait(Enum):
+    OUT = auto()
+    """A node that bears a reason."""
+    AWAY = auto()
+    """A node that somebody takes away on purpose."""
+    IDLE = auto()
+    """A node on which Slurm would start a job now."""
+    UNFIT = auto()
+    """A node on which Slurm starts no job, now or later."""
+    UNHEARD = auto()
+    """An agent that is late or lost."""
+    FINDING = auto()
+    """An agent that tells of something."""
+    ACTIVE = auto()
+    """A job that runs, or is suspended."""
+    QUEUED = auto()
+    """A user's job that starts when nodes are free and its time has come."""
+    COMPLETING = auto()
+    """A job that is over and cleans up."""
+    FAILED_ALONE = auto()
+    """A job of one node that failed and ended."""
+    EXCLUDING = auto()
+    """A job that is not over and names a few nodes to keep away from."""
+
+
+class Shows(NamedTuple):
+    """A node whose one feature of ours is this word."""
+
+    word: str
+
+
+class Says(NamedTuple):
+    """A connected agent without findings: what our feature should say of its node, where nothing else speaks."""
+
+    word: str
+
+
+class Versions(NamedTuple):
+    """Of the checks that may change, as a connected agent tells them: check and version."""
+
+    known: frozenset[tuple[str, str]]
+
+
+class Within(NamedTuple):
+    """A node of exactly these partitions."""
+
+    partitions: frozenset[str]
+
+
+class OfDeepCheck(NamedTuple):
+    """A job in the partition of a deep check."""
+
+    partition: str
+
+
+def traits_of_node(node: Node) -> frozenset[Hashable]:
+    found: list[Hashable] = [Within(frozenset(node.partitions))]
+    if node.reason is not None:
+        found.append(Trait.OUT)
+    if is_away_on_purpose(node):
+        found.append(Trait.AWAY)
+    if not node.is_schedulable:
+        found.append(Trait.UNFIT)
+    elif is_idle(node):
+        found.append(Trait.IDLE)
+    words = [feature for feature in node.features if feature.startswith(HEALTH)]
+    if len(words) == 1 and words[0] in node.active_features:
+        found.append(Shows(words[0].removeprefix(HEALTH)))
+    return frozenset(found)
+
+
+def is_idle(node: Node) -> bool:
+    """Slurm would start a job on it now."""
+    return node.base is NodeBase.IDLE and node.is_schedulable and not node.is_busy and node.is_powered
+
+
+def is_away_on_purpose(node: Node) -> bool:
+    return bool(PLANNED_ABSENCE & node.flags)
+
+
+def traits_of_agent(view: AgentView) -> frozenset[Hashable]:
+    found: list[Hashable] = []
+    if not view.is_heard:
+        found.append(Trait.UNHEARD)
+    if view.findings:
+        found.append(Trait.FINDING)
+    elif view.connected:
+        found.append(Says(PASSED if view.passed else SKIPPED))
+    if view.connected and view.versions:
+        found.append(Versions(frozenset(view.versions.items())))
+    return frozenset(found)
+
+
+def who_speaks(view: AgentView) -> Incarnation | None:
+    """The machine behind a connected agent."""
+    return view.incarnation if view.connected else None
+
+
+def traits_of_job(job: Job) -> frozenset[Hashable]:
+    found: list[Hashable] = []
+    is_deep = job.partition.startswith(PREFIX)
+    if is_deep:
+        found.append(OfDeepCheck(job.partition))
+    if job.is_active:
+        found.append(Trait.ACTIVE)
+    elif job.is_pending:
+        if not is_deep and (not job.reason or job.reason.startswith(_WAITS_FOR_NODES)):
+            found.append(Trait.QUEUED)
+    elif job.state in FAILURES and len(job.nodes) == 1 and job.ended is not None:
+        found.append(Trait.FAILED_ALONE)
+    if job.is_completing and not job.is_active:
+        found.append(Trait.COMPLETING)
+    if job.excluded and len(job.excluded) <= LISTED_MOST and not job.is_over:
+        found.append(Trait.EXCLUDING)
+    return frozenset(found)
