@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steward.head.interpreter import suit_many_nodes
 from steward.model.ask import OptedIn
 from steward.model.case import Case, Step, Trigger
 from steward.model.deep import DeepKind
@@ -44,6 +45,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
+    suit_many_nodes()
     site = a_site(asked.nodes, asked.jobs)
     worlds: dict[str, tuple[Picture, Picture]] = {
         "quiet": (site, site),

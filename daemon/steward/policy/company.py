@@ -12,11 +12,11 @@ LEAST_USERS = 2
 def bad_company(uid: int, around: float, draft: Draft) -> Mapping[NodeName, Sequence[Job]]:
     """Nodes on which alone jobs of several users other than `uid` failed around a time (Unix s), with those jobs; none
     when most nodes are like that: then it is nothing of theirs."""
-    if (uid, around) not in draft.companies:
+    if (uid, around) not in draft.found.companies:
         failures = _failures(uid, around, draft)
         bad = {node: jobs for node, jobs in failures.items() if users(jobs) >= LEAST_USERS}
-        draft.companies[uid, around] = {} if len(bad) * 2 > len(draft.seen.nodes) else bad
-    return draft.companies[uid, around]
+        draft.found.companies[uid, around] = {} if len(bad) * 2 > len(draft.seen.nodes) else bad
+    return draft.found.companies[uid, around]
 
 
 def _failures(uid: int, around: float, draft: Draft) -> dict[NodeName, list[Job]]:

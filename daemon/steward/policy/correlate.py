@@ -93,13 +93,14 @@ def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) 
 def crowded(found: Mapping[NodeName, float], span: float, many: int) -> frozenset[NodeName]:
     """The nodes that have at least `many` within any `span` seconds, themselves among them."""
     ordered = sorted(found.items(), key=lambda item: (item[1], item[0]))
-    crowd: set[NodeName] = set()
-    start = 0
+    crowd: list[NodeName] = []
+    start = taken = 0
     for end, (_, at) in enumerate(ordered):
         while at - ordered[start][1] > span:
             start += 1
         if end - start + 1 >= many:
-            crowd |= {node for node, _ in ordered[start : end + 1]}
+            crowd += (node for node, _ in ordered[max(start, taken) : end + 1])
+            taken = end + 1
     return frozenset(crowd)
 
 

@@ -30,7 +30,9 @@ class Crowd:
     def held(self) -> frozenset[NodeName]:
         """Nodes in service that deep checks have or asked for."""
         holding = self._draft.runs.holding.items()
-        return frozenset(node for node, runs in holding if any(r.cause is not DeepCause.ON_START for r in runs))
+        return frozenset(
+            node for node, runs in holding if any(r.cause is not DeepCause.ON_START for r in runs.values())
+        )
 
     @property
     def jobs(self) -> Sequence[Job]:
@@ -78,4 +80,4 @@ def _is_repaired_for(reservation: Reservation, node: NodeName, draft: Draft) -> 
 
 
 def is_in_other_run(node: NodeName, run: DeepRun, draft: Draft) -> bool:
-    return any(other.id != run.id for other in draft.runs.holding.get(node, ()))
+    return any(id != run.id for id in draft.runs.holding.get(node, ()))

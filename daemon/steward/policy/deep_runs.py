@@ -1,7 +1,6 @@
 """The deep checks of a plan in the making: what is asked of all of them is worked out once between two changes."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from steward.model.deep import DeepRun
 from steward.model.ids import NodeName
@@ -13,8 +12,8 @@ class DeepRuns:
     def __init__(self, runs: dict[str, DeepRun]) -> None:
         """`runs` are by id; they are changed here."""
         self._runs = runs
-        self._of_waiter: Mapping[str, Sequence[DeepRun]] | None = None
-        self._holding: Mapping[NodeName, Sequence[DeepRun]] | None = None
+        self._of_waiter: dict[str, dict[str, DeepRun]] | None = None
+        self._holding: dict[NodeName, dict[str, DeepRun]] | None = None
 
     def keep(self, run: DeepRun) -> DeepRun:
         before = self._runs.get(run.id)
@@ -26,30 +25,46 @@ class DeepRuns:
     def forget(self, id: str) -> None:
         self._changed(self._runs.pop(id), None)
 
-    def of(self, waiter: str) -> Sequence[DeepRun]:
+    def of(self, waiter: str) -> Collection[DeepRun]:
         """Those that were made for this slot or repair."""
         if self._of_waiter is None:
-            found: defaultdict[str, list[DeepRun]] = defaultdict(list)
+            self._of_waiter = {}
             for run in self._runs.values():
-                found[run.waiter].append(run)
-            self._of_waiter = found
-        return self._of_waiter.get(waiter, ())
+                self._of_waiter.setdefault(run.waiter, {})[run.id] = run
+        return self._of_waiter.get(waiter, {}).values()
 
     @property
-    def holding(self) -> Mapping[NodeName, Sequence[DeepRun]]:
-        """Node -> the checks that have it, or asked for it, and are not over for it."""
+    def holding(self) -> Mapping[NodeName, Mapping[str, DeepRun]]:
+        """Node -> the checks, by id, that have it, or asked for it, and are not over for it."""
         if self._holding is None:
-            found: defaultdict[NodeName, list[DeepRun]] = defaultdict(list)
+            self._holding = {}
             for run in self._runs.values():
-                for node in nodes_of(run) if run.has_nodes else ():
-                    found[node].append(run)
-            self._holding = found
+                self._hold(run, self._holding)
         return self._holding
 
     def _changed(self, before: DeepRun | None, after: DeepRun | None) -> None:
-        self._of_waiter = None
-        if any(run is not None and run.has_nodes for run in (before, after)):
-            self._holding = None
+        if before is None or after is None or before.waiter != after.waiter:
+            self._of_waiter = None
+        elif self._of_waiter is not None:
+            self._of_waiter[after.waiter][after.id] = after
+        if self._holding is None:
+            return
+        if before is not None:
+            self._let_go(before, self._holding)
+        if after is not None:
+            self._hold(after, self._holding)
+
+    @staticmethod
+    def _let_go(run: DeepRun, holding: dict[NodeName, dict[str, DeepRun]]) -> None:
+        for node in nodes_of(run) if run.has_nodes else ():
+            del holding[node][run.id]
+            if not holding[node]:
+                del holding[node]
+
+    @staticmethod
+    def _hold(run: DeepRun, holding: dict[NodeName, dict[str, DeepRun]]) -> None:
+        for node in nodes_of(run) if run.has_nodes else ():
+            holding.setdefault(node, {})[run.id] = run
 
 
 def nodes_of(run: DeepRun) -> frozenset[NodeName]:

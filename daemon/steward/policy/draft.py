@@ -4,7 +4,7 @@ The only mutable thing in the policy, and it lives for one call of `plan`. Each 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from steward.model.action import Action
@@ -14,13 +14,13 @@ from steward.model.events import Event, Level
 from steward.model.group import Role
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
-from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan, stops_last
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.deep_runs import DeepRuns
+from steward.policy.found import Found
 from steward.policy.groundwork import Groundwork
 from steward.policy.kept import Kept
 from steward.policy.overview import Overview
@@ -46,12 +46,7 @@ class Draft:
         self.seen = hushed(seen, finding, memory.trials, canaries=want.health.canary_node_count > 0)
         self.want, self.now = want, now
         self.overview = Overview(self.seen, memory.noted, self.ground, now)
-        self.companies: dict[tuple[int, float], Mapping[NodeName, Sequence[Job]]] = {}
-        """What `bad_company` found, by what it was asked."""
-        self.reach: tuple[int, int] | None = None
-        self.heard: tuple[NodeName, ...] | None = None
-        self.cleaning: frozenset[NodeName] | None = None
-        """What `reach`, `peers_of` and `has_jobs` found."""
+        self.found = Found()
         self.paused, self.looked, self.breakers_reset = memory.paused, memory.looked, memory.breakers_reset
         self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, Kept(memory.trials), memory.next_case
         self.cases, self.groups = Kept(memory.cases), Kept(memory.groups)

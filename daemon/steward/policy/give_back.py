@@ -21,8 +21,10 @@ def give_back_time(draft: Draft) -> None:
     if not draft.want.resume.give_back_time:
         return
     for id in sorted(draft.jobs):
-        job, attempts = draft.seen.jobs.get(id), draft.jobs[id].attempts
-        if job is not None and job.is_active and attempts and _is_retry_of(job, attempts[-1]):
+        if not (attempts := draft.jobs[id].attempts):
+            continue
+        job = draft.seen.jobs.get(id)
+        if job is not None and job.is_active and _is_retry_of(job, attempts[-1]):
             _give(job, attempts[-1], draft)
 
 

@@ -81,13 +81,10 @@ def _words_of_peers(node: NodeName, draft: Draft) -> list[PeerWord]:
 
 def peers_of(node: NodeName, draft: Draft) -> frozenset[NodeName]:
     """Agents that can be asked about a node: a few of those that are heard, far from each other, others for each."""
-    if draft.heard is None:
-        draft.heard = tuple(sorted(name for name in draft.seen.agents if _hears(name, draft)))
-    count = len(draft.heard)
+    heard = draft.overview.heard
+    count = len(heard)
     first = sum(map(ord, node))
-    return frozenset(
-        draft.heard[(first + place * max(1, count // PEERS)) % count] for place in range(min(PEERS, count))
-    )
+    return frozenset(heard[(first + place * max(1, count // PEERS)) % count] for place in range(min(PEERS, count)))
 
 
 def _hears(name: NodeName, draft: Draft) -> bool:
@@ -127,10 +124,10 @@ def has_jobs(node: NodeName, draft: Draft) -> bool:
     """Whether a run of an opted-in job is on it, or cleans up there."""
     if any(id in draft.jobs for id in draft.overview.running_on.get(node, ())):
         return True
-    if draft.cleaning is None:
+    if draft.found.cleaning is None:
         ids = (job.id for job in draft.overview.completing if job.id in draft.jobs)
-        draft.cleaning = frozenset(name for id in ids for name in held_nodes(id, draft))
-    return node in draft.cleaning
+        draft.found.cleaning = frozenset(name for id in ids for name in held_nodes(id, draft))
+    return node in draft.found.cleaning
 
 
 def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
@@ -149,7 +146,7 @@ def most_are_reached(draft: Draft) -> str:
 
 def reach(draft: Draft) -> tuple[int, int]:
     """How many nodes the head reaches (their agent is heard, or slurmd answered lately), and how many it misses."""
-    if draft.reach is None:
+    if draft.found.reach is None:
         heard, missing = len(draft.seen.nodes) - len(draft.overview.unheard), 0
         for name in draft.overview.unheard:
             node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
@@ -157,8 +154,8 @@ def reach(draft: Draft) -> tuple[int, int]:
                 heard += 1
             elif not is_away_on_purpose(node) and (is_late(view) or missed_since(node, draft) is not None):
                 missing += 1
-        draft.reach = heard, missing
-    return draft.reach
+        draft.found.reach = heard, missing
+    return draft.found.reach
 
 
 def is_late(view: AgentView | None) -> bool:

@@ -28,9 +28,11 @@ def comment_jobs(draft: Draft) -> None:
     """Once for each change of what is to be said; a try that failed is made again after a minute."""
     for id in sorted(draft.ledger):
         job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
+        if len(runs := draft.ledger[id]) == 1 and runs[0].decision is None:
+            continue  # nothing was done for it yet
         if job is None or mem is None or not _can_be_told(job):
             continue
-        text = job_comment(draft.ledger[id], mem.resumes)
+        text = job_comment(runs, mem.resumes)
         if text and text != ours(job.admin_comment):
             key = Key(f"comment:{id}:{crc32(text.encode()):08x}")
             why = Why(rule="job.comment", text="what was done for the job has changed")

@@ -4,6 +4,7 @@ No job is ever in such a reservation: Slurm ends jobs whose reservation ends (do
 off, and is freed at the moment in which the job can start, with the job first in the queue.
 """
 
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from steward.model.action import DownNode, FreeNodes, KeepNodes
@@ -17,7 +18,7 @@ from steward.policy.draft import Draft
 from steward.policy.first import put_first
 from steward.policy.hot_spares import lend
 from steward.policy.nudge import credential_safe_at, is_left_to_slurm, lost_its_place, not_before
-from steward.policy.places import has_hope, places_of, rivals
+from steward.policy.places import has_hope, has_rivals, places_of, rivals
 
 GOES_ON_S = 10.0
 """A job that still runs so long after its nodes were kept was not requeued: it goes on without the lost node."""
@@ -115,6 +116,9 @@ def _why_in_the_way(job: Job, kept: Kept, draft: Draft) -> str:
     if draft.now >= kept.until:
         return f"the job waited {kept.until - kept.since:.0f} s for them (resume.keep_s)"
     limit = draft.want.resume.keep_others_s
+    if draft.now < kept.since + limit:
+        draft.wake(kept.since + limit)
+        return ""  # nobody waits for them for so long
     for other in rivals(job, kept.nodes, draft):
         waits = max(kept.since, other.eligible or other.submitted or 0.0) + limit
         draft.wake(waits)
@@ -173,13 +177,14 @@ def keep_nodes(draft: Draft) -> None:
     in this plan, so that nobody is quicker."""
     if not draft.may_touch_nodes or not draft.want.resume.enabled or draft.want.resume.keep_s <= 0:
         return
+    downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
     for id in sorted(draft.jobs):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
-        if job is not None and _comes_back(job, mem, draft):
+        if job is not None and (mem.attempts or not downed.isdisjoint(job.nodes)) and _comes_back(job, mem, downed):
             _keep(job, mem, draft)
 
 
-def _comes_back(job: Job, mem: JobMemory, draft: Draft) -> bool:
+def _comes_back(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]) -> bool:
     """It lost its place, or is about to; once a run, and never a job that has a reservation of its own, nor one whose
     nodes Slurm keeps itself."""
     was_kept = mem.kept is not None and mem.kept.restart == mem.restarts
@@ -188,7 +193,7 @@ def _comes_back(job: Job, mem: JobMemory, draft: Draft) -> bool:
     if job.is_held or job.expedited:
         return False
     if job.is_active:
-        return lost_its_place(mem) or any(isinstance(a, DownNode) and a.node in job.nodes for a in draft.actions)
+        return lost_its_place(mem) or not downed.isdisjoint(job.nodes)
     return lost_its_place(mem) and (mem.pending_from is not None or job.is_completing)
 
 
@@ -197,7 +202,7 @@ def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
     nodes = places.own
     waits = bool(places.lacks) and has_hope(places, draft)
     starts_at_once = job.is_pending and not job.is_completing and places.can_start
-    contested = not places.lacks and not starts_at_once and bool(rivals(job, nodes, draft))
+    contested = not places.lacks and not starts_at_once and has_rivals(job, nodes, draft)
     if not nodes or not (waits or contested) or _is_too_much(job, nodes, draft):
         return
     rules = draft.want.resume

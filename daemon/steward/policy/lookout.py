@@ -59,25 +59,16 @@ def probe_silent(draft: Draft) -> None:
 
 def _asked_about(draft: Draft) -> set[NodeName]:
     asked = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)}
-    for quiet in filter(None, (_quiet_nodes(id, draft) for id in sorted(draft.jobs))):
+    unheard = frozenset(draft.overview.unheard)
+    for quiet in filter(None, (held_nodes(id, draft) & unheard for id in sorted(draft.jobs))):
         by_peers = len(asked) + len(quiet) <= LOOKS_AT_ONCE and len(peers_of(min(quiet), draft)) >= AGREE
-        asked |= set(quiet) if by_peers or most_are_reached(draft) else {min(quiet)}
+        asked |= quiet if by_peers or most_are_reached(draft) else {min(quiet)}
     return asked
-
-
-def _is_quiet(name: NodeName, draft: Draft) -> bool:
-    view = draft.seen.agents.get(name)
-    return view is None or not view.is_heard
 
 
 def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:
     known = draft.seen.jobs.get(job)
     return known.nodes if known else frozenset()
-
-
-def _quiet_nodes(job: JobId, draft: Draft) -> list[NodeName]:
-    """Of one that runs, or whose lost run cleans up."""
-    return [name for name in held_nodes(job, draft) if _is_quiet(name, draft)]
 
 
 def _probe(node: Node, draft: Draft) -> None:

@@ -11,6 +11,7 @@ from steward.model.instance import Instance
 from steward.model.job import Job
 from steward.model.node import Node
 from steward.model.observed import Observed
+from steward.model.reservation import Reservation
 from steward.policy.groundwork import Groundwork
 from steward.policy.traits import OfDeepCheck, Trait, Within
 
@@ -45,6 +46,12 @@ class Overview:
         return sorted((nodes & self._ground.agents.having(Trait.UNHEARD)) | (nodes - self._seen.agents.keys()))
 
     @cached_property
+    def heard(self) -> Sequence[NodeName]:
+        """All other nodes, by name."""
+        of = (self._ground.nodes.keys_stamp, self.unheard)
+        return self._ground.once("heard", of, lambda: sorted(self._seen.nodes.keys() - set(self.unheard)))
+
+    @cached_property
     def out(self) -> Sequence[Node]:
         """Nodes that bear a reason, by name."""
         return [self._seen.nodes[name] for name in sorted(self._ground.nodes.having(Trait.OUT))]
@@ -66,6 +73,14 @@ class Overview:
         jobs = self._ground.jobs
         queued = self._ground.once("queued", (jobs.stamp(Trait.QUEUED),), lambda: self._jobs_with(Trait.QUEUED))
         return [job for job in queued if (job.eligible or 0.0) <= self._now]
+
+    @cached_property
+    def waiting_alike(self) -> Sequence[Sequence[Job]]:
+        """The same jobs, those together that ask for the same nodes: many that wait are alike."""
+        found: defaultdict[tuple[str, int, frozenset[NodeName]], list[Job]] = defaultdict(list)
+        for job in self.waiting:
+            found[job.partition, job.node_count, job.excluded].append(job)
+        return list(found.values())
 
     @cached_property
     def waiting_ids(self) -> frozenset[JobId]:
@@ -129,6 +144,29 @@ class Overview:
         if partitions not in self._idle_of:
             self._idle_of[partitions] = self.idle & self.nodes_of(partitions)
         return self._idle_of[partitions]
+
+    @cached_property
+    def held_by(self) -> Mapping[NodeName, frozenset[str]]:
+        """Node -> the reservations that have it now."""
+        found: defaultdict[NodeName, set[str]] = defaultdict(set)
+        for each in self._reservations:
+            for node in each.nodes if each.starts <= self._now else ():
+                found[node].add(each.name)
+        return {node: frozenset(names) for node, names in found.items()}
+
+    @cached_property
+    def coming(self) -> Sequence[Reservation]:
+        """Reservations that are to begin."""
+        return [each for each in self._reservations if each.starts > self._now]
+
+    @cached_property
+    def _reservations(self) -> Sequence[Reservation]:
+        return [each for each in self._seen.reservations.values() if self._now < each.ends]
+
+    @cached_property
+    def hot(self) -> frozenset[NodeName]:
+        """Nodes in reservations of hot spares."""
+        return frozenset(node for each in self._seen.reservations.values() if each.hot_group for node in each.nodes)
 
     def deep_jobs(self, name: str) -> Sequence[Job]:
         """Jobs of the deep check whose partition is called so, by id."""

@@ -1,12 +1,14 @@
 """Where a resumed job can run: which of its nodes are sound, which others are free, and who else waits for them."""
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from steward.model.action import DownNode, DrainNode
 from steward.model.case import Step
 from steward.model.ids import NodeName
 from steward.model.job import Job
-from steward.model.reservation import Reservation, keep_name
+from steward.model.reservation import keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.exclude import culprits, own_reservation, users_own
@@ -43,7 +45,7 @@ class Places:
 
 
 def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
-    going = {a.node for a in draft.actions if isinstance(a, DownNode | DrainNode)}
+    going = _going(draft)
     blamed = culprits(mem, draft)
     lost = {name for name in mem.nodes if name in going or not _is_sound(name, draft)} | (blamed & mem.nodes)
     reserved = _reserved(job, draft)
@@ -51,16 +53,24 @@ def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
     fits = draft.overview.idle_of(job.partition).difference(users_own(job, mem), blamed, going)
     if (inside := own_reservation(job, draft)) is not None:
         fits &= inside
-    hot = frozenset(node for each in draft.seen.reservations.values() if each.hot_group for node in each.nodes & fits)
     return Places(
         need=max(1, job.node_count, len(mem.nodes)),
         own=own,
         free=own & fits,
         others=fits.difference(own, reserved, mem.nodes, draft.nodes_in_repair),
-        hot=hot.difference(own, draft.nodes_in_repair),
+        hot=(draft.overview.hot & fits).difference(own, draft.nodes_in_repair),
         lost=frozenset(lost),
         coming=frozenset(name for name in lost - reserved if name in draft.seen.nodes and _is_repaired(name, draft)),
     )
+
+
+def _going(draft: Draft) -> frozenset[NodeName]:
+    """Nodes that this plan takes out of service."""
+    known, nodes = draft.found.going
+    if known != len(draft.actions):
+        nodes = frozenset(each.node for each in draft.actions if isinstance(each, DownNode | DrainNode))
+        draft.found.going = (len(draft.actions), nodes)
+    return nodes
 
 
 def _is_sound(name: NodeName, draft: Draft) -> bool:
@@ -75,18 +85,17 @@ def _is_taken(name: NodeName, job: Job, draft: Draft) -> bool:
 
 def _reserved(job: Job, draft: Draft) -> frozenset[NodeName]:
     """Nodes that a reservation has before the job would be over, its own one, and its own one with us, not counted."""
-    until = draft.now + job.time_limit_s if job.time_limit_s is not None else None
+    until = draft.now + job.time_limit_s if job.time_limit_s is not None else math.inf
     mine = {keep_name(job.id), *job.reservation.split(",")}
-    return frozenset(
-        node
-        for each in draft.seen.reservations.values()
-        if each.name not in mine and _is_in_the_way(each, until, draft.now)
-        for node in each.nodes
-    )
+    held, coming = draft.overview.held_by, draft.overview.coming
+    free = {node for name in mine for node in _nodes_of(name, draft) if held.get(node, frozenset()) <= mine}
+    later = (each.nodes for each in coming if each.name not in mine and each.starts <= until)
+    return frozenset(held.keys() - free).union(*later)
 
 
-def _is_in_the_way(reservation: Reservation, until: float | None, now: float) -> bool:
-    return now < reservation.ends and (until is None or reservation.starts <= until)
+def _nodes_of(reservation: str, draft: Draft) -> frozenset[NodeName]:
+    known = draft.seen.reservations.get(reservation)
+    return known.nodes if known is not None else frozenset()
 
 
 def has_hope(places: Places, draft: Draft) -> bool:
@@ -100,21 +109,25 @@ def _is_repaired(name: NodeName, draft: Draft) -> bool:
 
 
 def rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> tuple[Job, ...]:
-    """Jobs that wait for nodes and could run if these were theirs."""
+    """Jobs that wait for nodes and could run if these were theirs, by id."""
+    others = (other for alike in _alike_rivals(nodes, draft) for other in alike if other.id != job.id)
+    return tuple(sorted(others, key=lambda other: other.id))
+
+
+def has_rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
+    return any(len(alike) > (alike[0].id == job.id) for alike in _alike_rivals(nodes, draft))
+
+
+def _alike_rivals(nodes: frozenset[NodeName], draft: Draft) -> Iterator[Sequence[Job]]:
     sound = frozenset(n for n in nodes if n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable)
-    fit: dict[tuple[str, int, frozenset[NodeName]], bool] = {}
-    """By all that is asked of a job here: many that wait are alike."""
-    found = []
-    for other in draft.overview.waiting:
-        alike = (other.partition, other.node_count, other.excluded)
-        if alike not in fit:
-            fit[alike] = _fits(other, nodes, sound, draft)
-        if fit[alike] and other.id != job.id:
-            found.append(other)
-    return tuple(found)
+    return (alike for alike in draft.overview.waiting_alike if _fits(alike[0], nodes, sound, draft))
 
 
 def _fits(other: Job, nodes: frozenset[NodeName], sound: frozenset[NodeName], draft: Draft) -> bool:
-    theirs = draft.overview.nodes_of(other.partition)
-    usable = (draft.overview.idle_of(other.partition) | (sound & theirs)) - other.excluded
-    return bool(usable & nodes) and len(usable) >= max(1, other.node_count)
+    """Whether it could use one of these nodes, and idle ones and these are enough for it."""
+    idle, theirs = draft.overview.idle_of(other.partition), sound & draft.overview.nodes_of(other.partition)
+    if not ((idle & nodes) | theirs) - other.excluded:
+        return False
+    more = theirs - idle
+    usable = len(idle) - len(idle & other.excluded) + len(more - other.excluded)
+    return usable >= max(1, other.node_count)

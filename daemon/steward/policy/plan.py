@@ -31,7 +31,8 @@ from steward.policy.operations import finish_operations
 from steward.policy.orphans import settle_orphans
 from steward.policy.prune import prune
 from steward.policy.quota.keep import keep_quotas
-from steward.policy.resume import follow_jobs, remember_jobs
+from steward.policy.remember import remember_jobs
+from steward.policy.resume import follow_jobs
 from steward.policy.rollout import move_rollouts
 from steward.policy.silence import follow_silence
 from steward.policy.slots import move_slots

@@ -7,10 +7,13 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress
 from steward.model.resume import JobMemory, Saved
 from steward.policy.draft import Draft
+from steward.policy.traits import Trait
 
 
 def told_of(id: JobId, nodes: Collection[NodeName], draft: Draft, *, restart: int | None = None) -> list[Progress]:
     """What the agents of `nodes` tell of a job, of any of its runs where `restart` is None."""
+    if draft.ground.agents.having(Trait.TELLING).isdisjoint(nodes):
+        return []
     views = [draft.seen.agents[node] for node in sorted(nodes) if node in draft.seen.agents]
     told = [one for view in views for one in view.progress if one.job == id]
     return told if restart is None else [one for one in told if one.restart == restart]

@@ -1,15 +1,13 @@
-"""Remember the jobs that opted in, and bring back those that were requeued or failed while nobody was there to ask."""
+"""Follow the jobs that opted in, and bring back those that were requeued or failed while nobody was there to ask."""
 
 from dataclasses import replace
 
 from steward.model.action import AllowRequeue
-from steward.model.ask import OptedIn
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job, JobState
 from steward.model.outcome import is_refusal
 from steward.model.resume import Decision, JobMemory
-from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.policy.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.draft import Draft
@@ -18,98 +16,12 @@ from steward.policy.failure import BY_MACHINE, Kind, told
 from steward.policy.nudge import nudge, slurms_requeue
 from steward.policy.parts import waits_for_parts
 from steward.policy.progress import note_saved
-from steward.policy.resume_default import default_for
+from steward.policy.remember import is_another
 from steward.policy.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
 from steward.policy.time_limit import signal_before_limit
-from steward.policy.whereabouts import may_ask, words_that_count
 
-SHIM_SPEAKS_S = 15.0
-"""After a job's start its shim has told of the job's wish, or there is none."""
 COMPLETING_LOOK_S = 0.3
 COMPLETING_WATCH_S = 60.0
-
-
-def remember_jobs(draft: Draft) -> None:
-    """Every job that asked to be resumed, by the word of its node's slurmstepd or of the kernel, and those that the
-    site opts in; nobody else's."""
-    if not draft.want.resume.enabled:
-        return
-    for word in sorted(words_that_count(draft), key=lambda w: (w.job, w.at)):
-        if word.mode.on:
-            _remember(word.job, word.uid, word.mode, word.restart, draft)
-        else:
-            _respect_refusal(word, draft)
-    for ask in sorted(draft.seen.asks, key=lambda a: a.id):
-        job = draft.seen.jobs.get(ask.job)
-        if ask.mode.on and job is not None and may_ask(ask, job, draft):
-            _remember(ask.job, ask.uid, ask.mode, ask.restart, draft)
-    if draft.want.resume.defaults:
-        _remember_by_default(draft)
-
-
-def _respect_refusal(word: OptedIn, draft: Draft) -> None:
-    """A job's own `--auto-resume=0` is stronger than the site's default."""
-    job, mem = draft.seen.jobs.get(word.job), draft.jobs.get(word.job)
-    if job is None or word.uid != job.user_id or not draft.want.resume.defaults:
-        return
-    draft.first_seen(_refusal_key(job))
-    if mem is not None and mem.by_default:
-        del draft.jobs[job.id]
-
-
-def _refusal_key(job: Job) -> str:
-    return f"no:{job.id}:{job.submitted}"
-
-
-def _remember_by_default(draft: Draft) -> None:
-    """Only jobs that ran for a while: by then their shim has told whether they have a wish of their own."""
-    for job in draft.overview.active:
-        is_known = job.id in draft.jobs or job.is_part or _refusal_key(job) in draft.noted
-        if job.started is None or is_known:
-            continue
-        mode = default_for(job, draft.want.resume.defaults)
-        if mode is None or not mode.on:
-            continue
-        if draft.now >= job.started + SHIM_SPEAKS_S:
-            _remember(job.id, job.user_id, mode, job.restarts, draft, by_default=True)
-        draft.wake(job.started + SHIM_SPEAKS_S)
-
-
-def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft, *, by_default: bool = False) -> None:
-    """`restart` is the run that told of it; Slurm may be further already."""
-    id = _leader(id, draft)
-    job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
-    if job is None or uid != job.user_id or not (job.is_active or job.is_pending):
-        return
-    if mem is not None and mem.uid == uid and not _is_another(job, mem):
-        if mem.by_default and not by_default:
-            draft.jobs[id] = replace(mem, mode=mode, by_default=False)
-        return
-    restarts = min(restart, job.restarts)
-    draft.jobs[id] = JobMemory(
-        id=id,
-        uid=uid,
-        mode=mode,
-        opted_at=draft.now,
-        restarts=restarts,
-        excluded_by_user=job.excluded,
-        no_requeue=not job.requeue and draft.seen.job_requeue is True,
-        by_default=by_default,
-    )
-    how = f"the site's default for it is {mode.text}" if by_default else f"--auto-resume={mode.text}"
-    what = f"job {id} is resumed" if job.is_batch else f"steps of job {id} run again inside its allocation"
-    draft.tell("job.opted_in", f"{what} if a node fails ({how})", job=id)
-
-
-def _leader(id: JobId, draft: Draft) -> JobId:
-    """A part of a heterogeneous job speaks for the whole."""
-    job = draft.seen.jobs.get(id)
-    return job.het_job_id if job is not None and job.het_job_id is not None else id
-
-
-def _is_another(job: Job, mem: JobMemory) -> bool:
-    """The number was given to a new job (Slurm starts over at MaxJobId)."""
-    return mem.ended is not None and job.submitted is not None and job.submitted > mem.ended
 
 
 def follow_jobs(draft: Draft) -> None:
@@ -142,7 +54,7 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     """Runs that came and ended between two looks: nobody knows why, so each costs a resume."""
     mem = draft.jobs[job.id]
     unseen = job.restarts - mem.restarts - 1
-    if unseen > 0 and mem.nodes and not _is_another(job, mem):
+    if unseen > 0 and mem.nodes and not is_another(job, mem):
         draft.jobs[job.id] = replace(mem, restarts=mem.restarts + unseen, resumes=mem.resumes + unseen)
         text = f"job {job.id} was started again {unseen} times unseen: each is counted as a resume"
         draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
@@ -167,6 +79,8 @@ def _note_run(job: Job, draft: Draft) -> None:
     if mem.pending_from is not None:
         mem = _resumed(job, mem, draft)
     same_run = mem.started == job.started and mem.restarts == job.restarts
+    if same_run and _is_as_remembered(job, mem):
+        return
     nodes = mem.nodes | job.nodes if same_run else job.nodes
     parts = nodes_of_parts(job, draft) | (mem.parts if same_run else frozenset())
     excised = mem.excised | (nodes - job.nodes)
@@ -176,6 +90,12 @@ def _note_run(job: Job, draft: Draft) -> None:
         draft.jobs[job.id] = followed
     for node in sorted(nodes - job.nodes):
         draft.first_seen(taken_out_key(followed, node))
+
+
+def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
+    """The usual case, seen quickly: the run goes on with the nodes that it had."""
+    may_change = mem.ended is not None or bool(mem.end_text) or (mem.no_requeue and job.requeue)
+    return job.het_job_id is None and job.nodes == mem.nodes and not may_change
 
 
 def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
@@ -216,7 +136,7 @@ def _follow_pending(job: Job, draft: Draft) -> None:
 
 def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     """The job went back to the queue: by our wish, by Slurm after a node's failure, or by a person."""
-    if not _is_another(job, mem):
+    if not is_another(job, mem):
         mem = draft.jobs[job.id] = replace(mem, ended=None, end_text="")
     last = mem.last_attempt
     if last is not None and last.is_requeue and last.requeued is None:

@@ -12,10 +12,11 @@ from steward.policy.whereabouts import words_that_count
 
 def opted_in_jobs(node: NodeName, draft: Draft) -> list[JobId]:
     """Running jobs on the node that asked to be resumed, by their own user's word."""
-    told = {word.job for word in words_that_count(draft) if word.mode.on and _is_by_its_user(word, draft)}
-    told |= {id for id, mem in draft.jobs.items() if mem.ended is None}
-    running = (draft.seen.jobs[id] for id in sorted(told) if id in draft.seen.jobs)
-    return [job.id for job in running if job.is_active and node in job.nodes]
+    running = draft.overview.running_on.get(node, ())
+    words = [word for word in draft.seen.opted_in if word.job in running]
+    told = {word.job for word in words_that_count(words, draft) if word.mode.on and _is_by_its_user(word, draft)}
+    told |= {id for id in running if id in draft.jobs and draft.jobs[id].ended is None}
+    return sorted(told)
 
 
 def _is_by_its_user(word: OptedIn, draft: Draft) -> bool:

@@ -13,6 +13,8 @@ def note_suspensions(draft: Draft) -> None:
     """Note since when each job is suspended, and when it went on."""
     for id, mem in list(draft.jobs.items()):
         job = draft.seen.jobs.get(id)
+        if mem.suspension is None and (job is None or job.state is not JobState.SUSPENDED):
+            continue
         if job is not None and (now := _suspension(job, mem, draft)) != mem.suspension:
             draft.jobs[id] = replace(mem, suspension=now)
 

@@ -14,8 +14,9 @@ def signal_before_limit(job: Job, mem: JobMemory, draft: Draft) -> None:
     """Once for each limit: a job whose limit was raised meanwhile gets its signal again before the new one. The clock
     of the limit stands still while a job is suspended."""
     rules = draft.want.resume
-    goes_on = job.is_batch and options(mem.mode, rules).timeout
-    if not rules.checkpoint_signal or not goes_on or job.started is None or job.time_limit_s is None:
+    if not rules.checkpoint_signal or job.started is None or job.time_limit_s is None:
+        return
+    if not job.is_batch or not options(mem.mode, rules).timeout:
         return
     at = job.started + job.time_limit_s + suspended_s(mem, draft.now) - rules.checkpoint_before_s
     if draft.now < at:

@@ -26,6 +26,8 @@ _WAITS_FOR_NODES = ("None", "Resources", "Priority", "ReqNodeNotAvail", "Reserva
 
 
 class Trait(Enum):
+    __hash__ = object.__hash__  # asked for by the thousand: Enum's own is slow
+
     OUT = auto()
     """A node that bears a reason."""
     AWAY = auto()
@@ -38,6 +40,8 @@ class Trait(Enum):
     """An agent that is late or lost."""
     FINDING = auto()
     """An agent that tells of something."""
+    TELLING = auto()
+    """An agent that tells how far jobs are."""
     ACTIVE = auto()
     """A job that runs, or is suspended."""
     QUEUED = auto()
@@ -113,6 +117,8 @@ def traits_of_agent(view: AgentView) -> frozenset[Hashable]:
         found.append(Trait.FINDING)
     elif view.connected:
         found.append(Says(PASSED if view.passed else SKIPPED))
+    if view.progress:
+        found.append(Trait.TELLING)
     if view.connected and view.versions:
         found.append(Versions(frozenset(view.versions.items())))
     return frozenset(found)

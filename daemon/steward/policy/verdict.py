@@ -75,10 +75,17 @@ def standing(node: Node, draft: Draft) -> Verdict:
     view = draft.seen.agents.get(node.name)
     if view is not None and view.connected:
         return _connected(view)
+    if node.name in draft.records:
+        return _unconnected(node, view, draft)  # its slot may be another one in the next step
+    if node.name not in draft.found.standings:
+        draft.found.standings[node.name] = _unconnected(node, view, draft)
+    verdict: Verdict = draft.found.standings[node.name]
+    return verdict
+
+
+def _unconnected(node: Node, view: AgentView | None, draft: Draft) -> Verdict:
     missed_at = missed_since(node, draft)
-    if missed_at is None:
-        return _UNKNOWN
-    return _away(node, view, missed_at, draft)
+    return _UNKNOWN if missed_at is None else _away(node, view, missed_at, draft)
 
 
 def _connected(view: AgentView) -> Verdict:

@@ -3,7 +3,7 @@
 A node that is in somebody's hands can say what it likes; of jobs that do not run on it, nothing of that counts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from steward.model.ask import Ask, AskKind, OptedIn
 from steward.model.events import Level
@@ -26,10 +26,10 @@ def may_ask(ask: Ask, job: Job, draft: Draft) -> bool:
     )
 
 
-def words_that_count(draft: Draft) -> Iterator[OptedIn]:
+def words_that_count(words: Iterable[OptedIn], draft: Draft) -> Iterator[OptedIn]:
     """What was told of jobs that opted in, but for what no node of the job told. A job that waits again was on nodes
     that Slurm does not show any more."""
-    for word in draft.seen.opted_in:
+    for word in words:
         job = draft.seen.jobs.get(word.job)
         if job is None or not word.told_by or _was_there(word, job, draft):
             yield word
