@@ -1,17 +1,15 @@
 """Prometheus: how long repairs and resumes take, what was done, and what the cluster looks like now."""
 
-from collections import Counter as Tally
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from steward.api.group_metrics import GroupMetrics
 from steward.api.health_metrics import HealthMetrics
 from steward.api.ledger_metrics import LedgerMetrics
+from steward.api.site_metrics import SiteMetrics
 from steward.model.action import AnswerAsk
 from steward.model.case import Case
 from steward.model.desired import Desired
 from steward.model.memory import Memory
-from steward.model.node import Node
 from steward.model.resume import Attempt
 from steward.workflows.snapshot import Snapshot
 
@@ -48,13 +46,10 @@ class Metrics:
         self._actions = Counter(
             "steward_actions", "Actions by kind and outcome.", ["kind", "outcome"], registry=registry
         )
-        self._nodes = Gauge("steward_nodes", "Nodes by state.", ["state"], registry=registry)
-        self._cases = Gauge("steward_open_cases", "Repairs that are not closed.", registry=registry)
-        self._agents = Gauge("steward_agents_connected", "Agents that are connected now.", registry=registry)
+        self._site = SiteMetrics(registry)
         self._groups = GroupMetrics(registry)
         self._ledger = LedgerMetrics(registry)
         self._health = HealthMetrics(registry, want or Desired())
-        self._paused = Gauge("steward_paused", "1 while a person has paused all actions.", registry=registry)
 
     def text(self) -> bytes:
         """The exposition format."""
@@ -72,7 +67,7 @@ class Metrics:
         self._note_repairs(snapshot.before, snapshot.memory)
         self._note_resumes(snapshot.before, snapshot.memory)
         self._note_answers(snapshot)
-        self._note_state(snapshot)
+        self._site.watch(snapshot)
         self._groups.watch(snapshot.before, snapshot.memory, snapshot.seen)
         self._ledger.watch(snapshot.before, snapshot.memory)
         self._health.watch(snapshot)
@@ -101,24 +96,6 @@ class Metrics:
         for action in snapshot.plan.actions:
             if isinstance(action, AnswerAsk) and action.ask in asked:
                 self._answer.observe(max(snapshot.at + snapshot.phases.total_s - asked[action.ask], 0.0))
-
-    def _note_state(self, snapshot: Snapshot) -> None:
-        states = Tally(node_state(node) for node in snapshot.seen.nodes.values())
-        self._nodes.clear()
-        for state, count in states.items():
-            self._nodes.labels(state).set(count)
-        self._cases.set(sum(case.is_open for case in snapshot.memory.cases.values()))
-        self._agents.set(sum(view.connected for view in snapshot.seen.agents.values()))
-        self._paused.set(snapshot.memory.paused)
-
-
-def node_state(node: Node) -> str:
-    """One word for people: Slurm's base state, or how it is out of service."""
-    if node.is_down:
-        return "down"
-    if node.is_drain:
-        return "draining" if node.is_busy else "drained"
-    return node.base.value.lower()
 
 
 def _fault_of(attempt: Attempt, memory: Memory) -> float:

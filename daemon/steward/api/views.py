@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from steward.api.metrics import node_state
 from steward.api.shapes import action_shape, shape
+from steward.api.site_metrics import node_state
 from steward.api.source import Source
 from steward.model.case import Case
 from steward.model.ids import NodeName

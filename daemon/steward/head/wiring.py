@@ -53,6 +53,7 @@ BUNDLES = "bundles"
 """Below the head's state_dir."""
 _MUNGE_THREADS = 8
 _MAX_TOLD = 1000
+_FORGET_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +186,16 @@ def _site(settings: Settings) -> SiteCommands:
 def _informed(hub: Hub, origins: Origins) -> Callable[[Snapshot], None]:
     """Tells the hub how large the cluster is, where its nodes are and which jobs Slurm still knows."""
 
+    forgotten = 0.0
+
     def watch(snapshot: Snapshot) -> None:
+        nonlocal forgotten
         origins.learn(snapshot.seen.nodes, snapshot.seen.instances)
-        if snapshot.seen.slurm is Freshness.FRESH:
-            hub.expect(len(snapshot.seen.nodes))
+        if snapshot.seen.slurm is not Freshness.FRESH:
+            return
+        hub.expect(len(snapshot.seen.nodes))
+        if abs(snapshot.at - forgotten) >= _FORGET_EVERY_S:
+            forgotten = snapshot.at
             hub.forget_jobs(snapshot.seen.jobs.keys())
 
     return watch

@@ -11,6 +11,7 @@ from steward.model.ask import OptedIn
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.model.resume_mode import ResumeMode
+from steward.policy.groundwork import changes
 from steward.ports import Clock, PortError
 from steward.workflows.pool import Workers
 
@@ -46,22 +47,58 @@ class Submitted:
     def __init__(self, port: Submissions, *, workers: Workers, clock: Clock, ring: Callable[[], None]) -> None:
         self._port, self._workers, self._clock, self._ring = port, workers, clock, ring
         self._lock = threading.Lock()
+        self._jobs: Mapping[JobId, Job] = {}
+        self._wanted: dict[_Key, Job] = {}
+        """Batch jobs that run, of the last look."""
+        self._unread: dict[_Key, Job] = {}
+        """Those of them whose record was not read, or could not be."""
         self._read: dict[_Key, _Read] = {}
+        self._words: dict[_Key, OptedIn] = {}
         self._reading = False
 
     def look(self, jobs: Mapping[JobId, Job]) -> tuple[tuple[OptedIn, ...], Mapping[JobId, str]]:
         """The words of those that run, as far as they are known, and why those of others are not."""
-        wanted = {(job.id, job.submitted): job for job in jobs.values() if job.is_batch and job.is_active}
         with self._lock:
-            self._read = {key: read for key, read in self._read.items() if key in wanted}
-            known = dict(self._read)
-            new = [key for key in wanted if key not in known or self._is_due(known[key])]
+            self._follow(jobs)
+            new = [key for key in self._unread if key not in self._read or self._is_due(self._read[key])]
             begins = bool(new) and not self._reading
             self._reading = self._reading or begins
+            todo = [(key, self._wanted[key]) for key in new] if begins else []
+            failed = {key[0]: self._read[key].failed for key in self._unread if key in self._read}
+            words = tuple(self._words.values())
         if begins:
-            self._workers.submit(partial(self._read_all, [(key, wanted[key]) for key in new]))
-        words = tuple(_word(wanted[key], read.mode, read.at) for key, read in known.items() if read.mode is not None)
-        return words, {key[0]: read.failed for key, read in known.items() if read.failed}
+            self._workers.submit(partial(self._read_all, todo))
+        return words, failed
+
+    def _follow(self, jobs: Mapping[JobId, Job]) -> None:
+        """Only of those whose record is another one than at the last look."""
+        changed, gone = changes(self._jobs, jobs)
+        for before in [self._jobs[id] for id in (*gone, *(id for id, _ in changed)) if id in self._jobs]:
+            self._want(before, None)
+        for _, job in changed:
+            if job.is_batch and job.is_active:
+                self._want(job, job)
+        for key in self._read.keys() - self._wanted.keys() if changed or gone else ():
+            del self._read[key]
+        self._jobs = jobs
+
+    def _want(self, job: Job, now: Job | None) -> None:
+        key = (job.id, job.submitted)
+        for kept in (self._wanted, self._unread, self._words):
+            kept.pop(key, None)
+        if now is not None:
+            self._wanted[key] = now
+            self._note(key)
+
+    def _note(self, key: _Key) -> None:
+        """What is known of a job's record."""
+        read, job = self._read.get(key), self._wanted[key]
+        if read is None or read.failed:
+            self._unread[key] = job
+            return
+        self._unread.pop(key, None)
+        if read.mode is not None:
+            self._words[key] = _word(job, read.mode, read.at)
 
     def _is_due(self, read: _Read) -> bool:
         """The clock may have been set back since."""
@@ -70,7 +107,9 @@ class Submitted:
     def _read_all(self, jobs: Iterable[tuple[_Key, Job]]) -> None:
         found = {key: self._read_one(job) for key, job in jobs}
         with self._lock:
-            self._read |= found
+            for key in found.keys() & self._wanted.keys():
+                self._read[key] = found[key]
+                self._note(key)
             self._reading = False
         if any(read.mode is not None for read in found.values()):
             self._ring()
