@@ -30,10 +30,12 @@ def with_cores(record: dict[str, Any], cores: int) -> dict[str, Any]:
 def slurm(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *, body: str, max_bytes: int = 64 * _MIB, timeout_s: float = 20.0
 ) -> CommandLineSlurm:
-    """A Slurm whose scontrol does `body` with its options in $*, but for its version."""
-    script = folder / "scontrol"
-    script.write_text(f'#!/bin/sh\n[ "$*" = --version ] && exec echo "slurm 24.11.5"\n{body}\n')
-    script.chmod(0o755)
+    """A Slurm whose scontrol does `body` with its options in $*, but for its version; its text cannot be read."""
+    version = '[ "$*" = --version ] && exec echo "slurm 24.11.5"'
+    for name, does in (("scontrol", f"{version}\n{body}"), ("squeue", "echo odd")):
+        script = folder / name
+        script.write_text(f"#!/bin/sh\n{does}\n")
+        script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     return CommandLineSlurm(max_bytes=max_bytes, timeout_s=timeout_s)
 

@@ -52,6 +52,8 @@ esac
 """
     )
     script.chmod(0o755)
+    (tmp_path / "squeue").write_text("#!/bin/sh\necho odd\n")
+    (tmp_path / "squeue").chmod(0o755)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     port = PyslurmSlurm(conf=str(tmp_path / "slurm.conf"), timeout_s=60.0)

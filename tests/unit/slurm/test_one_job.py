@@ -1,4 +1,4 @@
-"""A write looks at its own job alone where Slurm tells of one, and at all of them where that leaves a doubt."""
+"""A write looks at its own job alone where Slurm tells of one; that it has none such squeue must say."""
 
 import json
 from pathlib import Path
@@ -26,6 +26,7 @@ def slurm(
     one: dict[str, Any],
     every: dict[str, Any],
     version: str = "24.11.5",
+    squeue: str = "echo odd",
 ) -> CommandLineSlurm:
     """A Slurm that answers so for one job and for all, and notes its commands in `folder`/commands."""
     for name, answer in (("one", one), ("every", every)):
@@ -42,6 +43,8 @@ esac
 """
     )
     script.chmod(0o755)
+    (folder / "squeue").write_text(f"#!/bin/sh\n{squeue}\n")
+    (folder / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     return CommandLineSlurm()
 
@@ -59,7 +62,8 @@ def test_a_job_that_slurm_holds_is_looked_at_alone(tmp_path: Path, monkeypatch: 
 
 
 def test_a_job_that_slurm_does_not_hold_any_more_is_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    port = slurm(tmp_path, monkeypatch, one={"jobs": [], "last_update": NEVER}, every=whole())
+    gone = 'echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1'
+    port = slurm(tmp_path, monkeypatch, one={"jobs": [], "last_update": NEVER}, every={}, squeue=gone)
 
     with pytest.raises(Stale, match="77"):
         port.job(JobId(77))
@@ -67,9 +71,10 @@ def test_a_job_that_slurm_does_not_hold_any_more_is_stale(tmp_path: Path, monkey
 
 def test_without_a_controller_nothing_is_known_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = {"jobs": [], "last_update": NEVER}
+    away = 'echo "slurm_load_jobs error: Unable to contact slurm controller (connect failure)" >&2; exit 1'
 
     with pytest.raises(Retryable):
-        slurm(tmp_path, monkeypatch, one=nothing, every=nothing).job(JobId(1))
+        slurm(tmp_path, monkeypatch, one=nothing, every=nothing, squeue=away).job(JobId(1))
 
 
 def test_where_one_cannot_be_asked_for_all_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

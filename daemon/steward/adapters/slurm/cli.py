@@ -35,9 +35,11 @@ import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from steward.adapters.process import show
-from steward.adapters.slurm import narrow, partition_file, partitions, records, reservations, rules, words
+from steward.adapters.slurm import partition_file, partitions, reservations, rules, words
 from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.include import IncludeFile
+from steward.adapters.slurm.read_jobs import JobReader
+from steward.adapters.slurm.read_nodes import NodeReader
 from steward.adapters.slurm.versions import Version
 from steward.adapters.slurm.words import node_list, node_lists, partition, reason
 from steward.model.deep_command import PREFIX
@@ -49,8 +51,6 @@ from steward.model.partition import Partition, PartitionState
 from steward.model.reservation import Reservation
 from steward.ports import Permanent, Retryable, Stale
 
-_NO_NODES = "No nodes in the system"
-"""What slurmctld says where every node is to register by itself and none has: only then is no node a real answer."""
 _COMMENT_S = 2.0
 """A comment that takes longer is written another time: slurmctld may hold it for 5 s."""
 
@@ -73,6 +73,7 @@ class CommandLineSlurm:
         self._include = include
         self._timeout_s = timeout_s
         self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=max_bytes)
+        self._nodes, self._jobs = NodeReader(self._commands), JobReader(self._commands)
 
     def describe(self) -> str:
         """One line, which names the reads that last took more than half of what they may.
@@ -87,37 +88,31 @@ class CommandLineSlurm:
         return self._commands.version()
 
     def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
-        found = records.nodes(self._commands.look(*self.version().read_nodes))
-        if not found and _NO_NODES not in self._commands.read("scontrol", "--all", "show", "nodes"):
-            raise Retryable("Slurm's answer has no node in it: not believed")
-        return narrow.of_nodes(found, only)
+        return self._nodes.whole() if only is None else self._nodes.some(only)
 
     def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
-        return narrow.of_jobs(records.jobs(self._commands.look(*self.version().read_jobs)), only, on)
+        return self._jobs.whole() if only is None else self._jobs.some(only, on)
 
     def job(self, job: JobId) -> Job:
-        """This one alone where that can be asked for: a write need not wait until thousands are read. Raises Stale when
-        Slurm does not hold it any more."""
-        alone = self.version().read_job(job)
-        found = records.some_jobs(self._commands.read(*alone)) if alone else {}
-        return found[job] if job in found else rules.found(self.jobs(), job)
+        """Raises Stale when Slurm does not hold it any more."""
+        return rules.found(self.jobs([job]), job)
 
     def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         """All of them or, when one is not ours to take, none."""
         wanted = sorted(set(nodes))
-        rules.may_take_out(self.nodes(), wanted)
+        rules.may_take_out(self.nodes(wanted), wanted)
         self._set_state(wanted, "drain", mark)
 
     def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         """All of them or, when one is not ours to take, none. Read back, they are `DOWN+DRAIN`."""
         wanted = sorted(set(nodes))
-        rules.may_take_out(self.nodes(), wanted)
+        rules.may_take_out(self.nodes(wanted), wanted)
         self._set_state(wanted, "drain", mark)
         self._set_state(wanted, "down", mark)
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         wanted = sorted(set(nodes))
-        rules.may_give_back(self.nodes(), wanted, mark, command)
+        rules.may_give_back(self.nodes(wanted), wanted, mark, command)
         self._update_nodes(wanted, "state=resume")
 
     def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:

@@ -35,7 +35,7 @@ _HIDDEN_BASE = {
 """22.05 prints only the flag: these go with one base state."""
 OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}
 """Before its end a job's `end_time` is only what its time limit foresees."""
-_CORE_DUMPED = 0x80
+CORE_DUMPED = 0x80
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([1-9][0-9]{0,8}))?")
 _EXTRA = ("comment", "extra", "version", "slurmd_version", "hostname", "instance_id", "operating_system")
 
@@ -174,13 +174,18 @@ def _asked_for(record: Json) -> _AskedFor:
         "requested": _text(record.get("tres_req_str")),
         "allocated": _text(record.get("tres_alloc_str")),
         "comment": _text(record.get("comment")),
-        "most_nodes": _number(record.get("max_nodes")) or 0,
+        "most_nodes": most_nodes(_number(record.get("max_nodes")) or 0, _number(record["node_count"]) or 0),
         "node_sizes": ",".join(_list(record.get("job_size_str"))),
-        "waiting_tasks": _tasks(_text(record.get("array_task_string"))),
+        "waiting_tasks": count_tasks(_text(record.get("array_task_string"))),
     }
 
 
-def _tasks(text: str) -> int:
+def most_nodes(most: int, count: int) -> int:
+    """Slurm says it of many jobs that take no more nodes than they ask for."""
+    return most if most > count else 0
+
+
+def count_tasks(text: str) -> int:
     """How many tasks `0-9%2` or `1,5-9:2` are; at least 1. Slurm shortens a long list (`1-3,...`)."""
     ranges = [_RANGE.fullmatch(each) for each in text.partition("%")[0].split(",")]
     return max(1, sum((int(r[2] or r[1]) - int(r[1])) // int(r[3] or 1) + 1 for r in ranges if r))
@@ -202,7 +207,7 @@ def job_state(words: Sequence[str]) -> tuple[JobState, frozenset[str]]:
 def _exit_status(value: Any) -> int:
     """A raw wait status, as v0.0.38 has it (but for the core-dump bit), made from return code and signal for others."""
     if not isinstance(value, Mapping):
-        return (_number(value) or 0) & ~_CORE_DUMPED
+        return (_number(value) or 0) & ~CORE_DUMPED
     signal = value.get("signal") or {}
     number = _number(signal.get("id", signal.get("signal_id"))) or 0
     return ((_number(value.get("return_code")) or 0) << 8) | (number & 0x7F)

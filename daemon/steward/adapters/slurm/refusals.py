@@ -13,7 +13,7 @@ _TABLE: tuple[tuple[str, type[PortError]], ...] = (
     (r"Job/step already completing or completed", Stale),
     (r"Job has already finished", Stale),
     (r"Invalid node state (specified|transition)", Stale),
-    (r"Invalid node name specified", Stale),
+    (r"Invalid node name", Stale),
     (r"Invalid partition name specified", Stale),
     (r"Requested reservation is invalid|Requested reservation not found", Stale),
     (r"Duplicate reservation name", Stale),

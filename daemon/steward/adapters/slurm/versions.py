@@ -61,6 +61,11 @@ class Version:
         """Empty where it cannot be asked for alone."""
         return () if self.release < _ONE_JOB else (*self.read_jobs, str(job))
 
+    @property
+    def tells_more_in_json(self) -> bool:
+        """A job's state with its flags, and what no text of squeue tells: from where JSON of one job can be had."""
+        return self.release >= _SCONTROL_JSON
+
 
 def parse(text: str) -> Version:
     """From what `scontrol --version` prints (`slurm-wlm 24.11.5`). Raises Permanent for anything too old or unknown."""

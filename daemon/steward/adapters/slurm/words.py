@@ -23,6 +23,11 @@ _MAX_RANGE = 65536
 _MAX_NAMES = 1 << 20
 
 
+def is_node(name: str) -> bool:
+    """Slurm could have given a node this name."""
+    return _NODE.fullmatch(name) is not None
+
+
 def node_list(names: Iterable[NodeName]) -> str:
     """`n[1-3,7]`, sorted. Raises Permanent for a name that Slurm would not have given a node, and for more names than
     one argument can have."""

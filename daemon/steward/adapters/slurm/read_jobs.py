@@ -1,0 +1,181 @@
+"""Jobs, read as text and by JSON where the text is odd. A job that reads as it did is the same object again.
+
+Slurm 22.05 tells as text all that it tells as JSON but what a job that runs had asked for: that is kept from when it
+waited, else taken from what it has. Newer ones tell more in JSON: a job that is seen for the first time, or that shows
+a flag instead of its state, is asked for so; from then on its text tells what changed.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from steward.adapters.slurm import narrow, records, text_jobs
+from steward.adapters.slurm.commands import Commands
+from steward.adapters.slurm.text_jobs import Format, Merged, Short
+from steward.adapters.slurm.text_nodes import Odd
+from steward.adapters.slurm.words import is_node, node_list
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.ports import Retryable, Stale
+
+_SQUEUE = ("squeue", "--noheader", "--all", "--states=all")
+_EACH = "--array"
+_ONE_BY_ONE = 4
+"""So many jobs are asked for one by one: slurmctld tells squeue of one, or of all."""
+_LONG_QUEUE = 300
+"""From so many jobs on that is worth its processes."""
+_LONGEST = 2000
+"""Of a list of ids."""
+_IN_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
+Key = tuple[str, str, int]
+
+
+@dataclass(slots=True)
+class _Look:
+    """Of one look: jobs that could be read, and those of which the text is odd or tells of several."""
+
+    found: dict[JobId, Job] = field(default_factory=dict)
+    odd: dict[JobId, Key] = field(default_factory=dict)
+    merged: set[JobId] = field(default_factory=set)
+
+
+class JobReader:
+    """Safe to call from several threads."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self._format = Format()
+        self._known: dict[JobId, tuple[Key | None, Job]] = {}
+        """What was read last of each job, and from which text."""
+
+    def whole(self) -> Mapping[JobId, Job]:
+        found = self._read()
+        self._known = {id: self._known[id] for id in found if id in self._known}
+        return found
+
+    def some(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
+        found: dict[JobId, Job] = {}
+        for which in self._lists(sorted(set(only))):
+            found.update(narrow.of_jobs(self._named(which), which))
+        if on:
+            found.update(narrow.of_jobs(self._at(on), [], on))
+        return found
+
+    def _lists(self, ids: list[JobId]) -> Iterator[list[JobId]]:
+        alone = len(ids) <= _ONE_BY_ONE and (len(self._known) > _LONG_QUEUE or self._tells_of_one())
+        size = 1 if alone else _LONGEST
+        return (ids[at : at + size] for at in range(0, len(ids), size))
+
+    def _tells_of_one(self) -> bool:
+        return bool(self._commands.version().read_job(JobId(1)))
+
+    def _named(self, ids: list[JobId]) -> Mapping[JobId, Job]:
+        if len(ids) == 1 and self._tells_of_one():
+            return self._by_id(ids[0])
+        try:
+            return self._read(f"--jobs={','.join(map(str, ids))}")
+        except Stale:
+            return {}
+
+    def _at(self, on: Collection[NodeName]) -> Mapping[JobId, Job]:
+        """Maybe others, too: squeue takes none of the names where it does not know one."""
+        names = [name for name in on if is_node(name)]
+        try:
+            return self._read(f"--nodelist={node_list(names)}") if names else {}
+        except Stale:
+            return self._read()
+
+    def _by_id(self, job: JobId) -> Mapping[JobId, Job]:
+        """Of one that slurmctld does not hold scontrol tells as it does where nobody answers it: squeue knows."""
+        found = records.some_jobs(self._commands.read(*self._commands.version().read_job(job)))
+        if job in found:
+            return {job: self._keep(job, None, found[job])}
+        try:
+            self._commands.read(*_SQUEUE, f"--jobs={job}")
+        except Stale:
+            return {}
+        raise Retryable(f"Slurm has job {job} and does not tell of it")
+
+    def _read(self, *which: str) -> dict[JobId, Job]:
+        """Maybe of others, too."""
+        try:
+            return self._by_text(*which)
+        except Odd:
+            return self._every_by_json()
+
+    def _by_text(self, *which: str) -> dict[JobId, Job]:
+        """Who is not in both lists any more is gone. A task that began between them makes one more look. Raises Odd for
+        what cannot be read at all."""
+        for _ in range(2):
+            texts, short = self._both(*which)
+            look = self._jobs(texts, short)
+            merged = look.merged | (short.tasks - texts.keys())
+            if not merged:
+                break
+        else:
+            apart = self._texts(_EACH, *which)
+            again = self._jobs({id: apart[id] for id in merged if id in apart and short.times[id] == 1}, short)
+            look.found.update(again.found)
+            look.odd.update(again.odd)
+            look.odd.update(dict.fromkeys(merged - again.found.keys() - look.odd.keys(), ("", "", 0)))
+        return {**look.found, **self._by_json(look.odd)} if look.odd else look.found
+
+    def _both(self, *which: str) -> tuple[dict[JobId, str], Short]:
+        with ThreadPoolExecutor(1) as beside:
+            texts = beside.submit(self._texts, *which)
+            argv = (*_SQUEUE, _EACH, f"--format={text_jobs.SHORT}", *which)
+            short = text_jobs.short(self._commands.look(*argv, env=_IN_SECONDS))
+            return texts.result(), short
+
+    def _texts(self, *which: str) -> dict[JobId, str]:
+        answer = self._commands.look(*_SQUEUE, *which, env={**_IN_SECONDS, "SQUEUE_FORMAT2": str(self._format)})
+        return {text_jobs.id_of(record): record for record in self._format.cut(answer)}
+
+    def _jobs(self, texts: Mapping[JobId, str], short: Short) -> _Look:
+        more = self._commands.version().tells_more_in_json
+        look = _Look()
+        for id, text in texts.items():
+            if id not in short.times:
+                continue
+            key, (before, known) = (text, short.excluded[id], short.times[id]), self._known.get(id, (None, None))
+            if known is not None and before == key:
+                look.found[id] = known
+                continue
+            try:
+                look.found[id] = self._keep(
+                    id, key, _with_what_is_known(text_jobs.job(*key, has_flags=more), known, more)
+                )
+            except Merged:
+                look.merged.add(id)
+            except Odd:
+                look.odd[id] = key
+        return look
+
+    def _keep(self, id: JobId, key: Key | None, job: Job) -> Job:
+        """The object that was told before, where nothing of it changed."""
+        before = self._known.get(id)
+        kept = before[1] if before is not None and before[1] == job else job
+        self._known[id] = (key, kept)
+        return kept
+
+    def _by_json(self, odd: Mapping[JobId, Key]) -> dict[JobId, Job]:
+        """JSON is read after the text. Where the next text is the same, it told of the same."""
+        if len(odd) <= _ONE_BY_ONE and self._tells_of_one():
+            found: Mapping[JobId, Job] = {id: job for each in sorted(odd) for id, job in self._by_id(each).items()}
+        else:
+            found = self._every_by_json()
+        return {id: self._keep(id, key if key[0] else None, found[id]) for id, key in odd.items() if id in found}
+
+    def _every_by_json(self) -> dict[JobId, Job]:
+        found = records.jobs(self._commands.look(*self._commands.version().read_jobs))
+        return {id: self._keep(id, None, job) for id, job in found.items()}
+
+
+def _with_what_is_known(job: Job, known: Job | None, more: bool) -> Job:
+    """Raises Odd for one that was not seen before, where JSON tells more."""
+    if known is None or known.user_id != job.user_id:
+        if more:
+            raise Odd(f"job {job.id} is new")
+        return job
+    asked = job.requested if job.is_pending else known.requested
+    return replace(job, requested=asked, node_sizes=known.node_sizes, expedited=known.expedited)

@@ -1,0 +1,99 @@
+"""Nodes, read as text and by JSON where the text is odd. A node that reads as it did is the same object again."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from steward.adapters.slurm import narrow, records, text_nodes
+from steward.adapters.slurm.commands import Commands
+from steward.adapters.slurm.words import is_node, node_lists
+from steward.model.ids import NodeName
+from steward.model.node import Node
+from steward.ports import Retryable
+
+_SHOW = ("scontrol", "--all", "--oneliner", "show", "node")
+_IN_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
+_NO_NODES = "No nodes in the system"
+"""What slurmctld says where every node is to register by itself and none has: only then is no node a real answer."""
+
+
+class NodeReader:
+    """Safe to call from several threads."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self._known: dict[NodeName, tuple[str, Node]] = {}
+        """What was read last of each node, and from which text."""
+        self._odd: dict[str, Node] = {}
+        """The same of nodes of which the text is odd."""
+
+    def whole(self) -> Mapping[NodeName, Node]:
+        answer = self._commands.look(*_SHOW, env=_IN_SECONDS)
+        read = self._read(answer) if answer.startswith("NodeName=") else None
+        found = self._by_json() if read is None else read
+        if not found and _NO_NODES not in answer:
+            raise Retryable("Slurm's answer has no node in it: not believed")
+        self._known = {name: self._known[name] for name in found if name in self._known}
+        return found
+
+    def some(self, only: Collection[NodeName]) -> Mapping[NodeName, Node]:
+        found: dict[NodeName, Node] = {}
+        for names in node_lists(name for name in only if is_node(name)):
+            read = self._read(self._commands.some_nodes(*_SHOW, names, env=_IN_SECONDS))
+            found.update(narrow.of_nodes(self._by_json() if read is None else read, only))
+        return found
+
+    def _read(self, answer: str) -> dict[NodeName, Node] | None:
+        """None: JSON must tell."""
+        found: dict[NodeName, Node] = {}
+        for line in _lines(answer):
+            node = self._one(line)
+            if node is None or node.name in found:
+                return None
+            found[node.name] = node
+        return found
+
+    def _one(self, line: str) -> Node | None:
+        try:
+            key = text_nodes.key(line)
+            name = text_nodes.name_of(key)
+            known = self._known.get(name)
+            if known is not None and known[0] == key:
+                return known[1]
+            self._known[name] = (key, node := text_nodes.node(key))
+            return node
+        except text_nodes.Odd:
+            return self._odd.get(text_nodes.odd_key(line))
+
+    def _by_json(self) -> Mapping[NodeName, Node]:
+        """Every node, and what text tells of those at which it is odd."""
+        before = self._commands.look(*_SHOW, env=_IN_SECONDS)
+        found = records.nodes(self._commands.look(*self._commands.version().read_nodes))
+        after = _told_oddly(self._commands.look(*_SHOW, env=_IN_SECONDS), found)
+        same = _told_oddly(before, found).keys() & after.keys()
+        self._odd = {line: after[line] for line in same}
+        return found
+
+
+def _told_oddly(answer: str, found: Mapping[NodeName, Node]) -> dict[str, Node]:
+    """By the text; nothing where it and JSON do not tell of the same nodes."""
+    lines = list(_lines(answer))
+    names = [NodeName(line.partition(" ")[0].removeprefix("NodeName=")) for line in lines]
+    if sorted(names) != sorted(found):
+        return {}
+    return {text_nodes.odd_key(line): found[name] for name, line in zip(names, lines, strict=True) if _is_odd(line)}
+
+
+def _is_odd(line: str) -> bool:
+    try:
+        text_nodes.node(text_nodes.key(line))
+    except text_nodes.Odd:
+        return True
+    return False
+
+
+def _lines(answer: str) -> Iterator[str]:
+    """One after the other: an answer of megabytes is not taken apart at once."""
+    at = 0
+    while (end := answer.find("\n", at)) >= 0:
+        if end > at:
+            yield answer[at:end]
+        at = end + 1

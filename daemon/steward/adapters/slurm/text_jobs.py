@@ -1,0 +1,238 @@
+"""Jobs as squeue prints them in a format of ours: a thirtieth of the time of JSON, and a record that did not change is
+seen by its text alone.
+
+A job's name and comment are its user's own: they may hold newlines and whole records. So all texts are told apart by a
+random word that stands in the environment of squeue only, where no user can read it: nobody can write it into a name.
+The rest are numbers, states and names of nodes, which are checked. What is not as expected is Odd: ask for JSON.
+
+squeue (22.05, 24.11, 26.05) takes pending tasks of an array that were told apart already as one line, unless it is told
+to show each (`--array`), when it shows each waiting task of the rest, too. So a second, short list goes with the first:
+it tells of every task which nodes its job excludes, which the long format of 22.05 cannot, and which ids there are.
+"""
+
+import re
+import secrets
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from steward.adapters.slurm import records
+from steward.adapters.slurm.text_nodes import Odd
+from steward.adapters.slurm.words import expand
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job, JobState
+
+_PLAIN = (
+    "jobid", "jobarrayid", "arrayjobid", "arraytaskid", "state", "userid", "nodelist", "batchhost", "batchflag",
+    "restartcnt", "requeue", "exit_code", "hetjobid", "numnodes", "maxnodes", "submittime", "eligibletime", "starttime",
+    "endtime", "timelimit", "prioritylong", "nice", "tres-alloc",
+)  # fmt: skip
+_FREE = ("partition", "reason", "account", "qos", "reservation", "allocnodes", "name", "comment", "admin_comment")
+SHORT = "%A|%i|%x"
+
+
+class Merged(Odd):
+    """One line tells of several jobs."""
+
+
+_NODES = re.compile(r"[A-Za-z0-9_.,\[\]-]*")
+_NUMBER = re.compile(r"-?[0-9]{1,20}")
+_LIMIT = re.compile(r"(?:([0-9]+)-)?(?:([0-9]+):)?([0-9]+):([0-9]+)")
+_STATE = re.compile(r"[A-Z_]+")
+_REASON = re.compile(r"[A-Za-z0-9]+")
+_NO_TIME = frozenset({"N/A", "NONE", "None", "Unknown", "0"})
+_NONE = frozenset({"(null)", "N/A", "n/a", ""})
+_DESCRIBED = {
+    "Nodes required for job are DOWN, DRAINED": "Resources",
+    "Nodes_required_for_job_are_DOWN,_DRAINED": "Resources",
+    "ReqNodeNotAvail": "ReqNodeNotAvail",
+}
+"""A description that stands where the reason would, by what it begins with -> the reason that JSON tells."""
+_HELD = frozenset(
+    {"launch failed requeued held", "launch_failed_requeued_held", "job requeued in held state",
+     "job_requeued_in_held_state", "job requeued in special exit state", "job_requeued_in_special_exit_state"}
+)  # fmt: skip
+"""Descriptions of JobHeldUser, told as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The long format, as text for SQUEUE_FORMAT2. `word` is what no user knows."""
+
+    word: str = field(default_factory=lambda: "".join(secrets.choice("ghijkmnpqrstuvwxyz") for _ in range(24)))
+
+    def __str__(self) -> str:
+        return ",".join([*(f"{name}:|" for name in _PLAIN), *(f"{name}:{self.word}" for name in _FREE)])
+
+    def cut(self, answer: str) -> list[str]:
+        """One text a record, as it compares from look to look. Raises Odd for what is no whole answer."""
+        *texts, last = answer.split(self.word)
+        size = len(_FREE)
+        if last.strip("\n") or len(texts) % size:
+            raise Odd("squeue's answer is not whole")
+        return ["\0".join(texts[at : at + size]).lstrip("\n") for at in range(0, len(texts), size)]
+
+
+def id_of(record: str) -> JobId:
+    """Raises Odd."""
+    return JobId(_number(record.partition("|")[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """The short list: what each job excludes, how many waiting tasks an id stands for, and which are tasks."""
+
+    excluded: Mapping[JobId, str]
+    times: Counter[JobId]
+    tasks: frozenset[JobId]
+
+
+def short(answer: str) -> Short:
+    """Raises Odd for what no Slurm would print."""
+    excluded: dict[JobId, str] = {}
+    times: Counter[JobId] = Counter()
+    tasks: set[JobId] = set()
+    for line in answer.split("\n"):
+        if line:
+            id, _, rest = line.partition("|")
+            shown, _, nodes = rest.partition("|")
+            job = JobId(_number(id))
+            excluded[job] = nodes
+            times[job] += 1
+            if "_" in shown:
+                tasks.add(job)
+    return Short(excluded, times, frozenset(tasks))
+
+
+def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
+    """`times`: how often the short list has its id. `has_flags`: JSON of this Slurm tells a state and its flags, of
+    which text tells the one only or the other. Raises Odd."""
+    head, *texts = record.split("\0")
+    plain = head.split("|")
+    if len(plain) != len(_PLAIN) + 1 or len(texts) + 1 != len(_FREE):
+        raise Odd(record)
+    told = dict(zip(_FREE, [plain.pop(), *texts], strict=True))
+    job = _plain_job(dict(zip(_PLAIN, plain, strict=True)), times)
+    if has_flags and (job.flags or job.state is JobState.UNKNOWN):
+        raise Odd(f"state {job.state.value} {sorted(job.flags)}")
+    return replace(
+        job,
+        name=_name(told["name"]),
+        reason=_reason(told["reason"]),
+        excluded=_nodes(excluded),
+        partition=_text(told["partition"]),
+        account=_text(told["account"]),
+        admin_comment=_text(told["admin_comment"]),
+        qos=_text(told["qos"]),
+        reservation=_text(told["reservation"]),
+        submit_host=_text(told["allocnodes"]) if has_flags else "",
+        comment=_text(told["comment"]),
+    )
+
+
+def _plain_job(of: Mapping[str, str], times: int) -> Job:
+    state, flags = records.job_state([_checked(_STATE, of["state"])])
+    array, task, waiting = _array(of, times)
+    tres, started = _text(of["tres-alloc"]), _time(of["starttime"])
+    has_run = state is not JobState.PENDING and started is not None
+    nodes = _number(of["numnodes"])
+    return Job(
+        id=JobId(_number(of["jobid"])),
+        name="",
+        state=state,
+        user_id=_number(of["userid"]),
+        flags=flags,
+        nodes=_nodes(of["nodelist"]),
+        batch_host=_host(of["batchhost"]),
+        is_batch=_number(of["batchflag"]) != 0,
+        restarts=_number(of["restartcnt"]),
+        requeue=_number(of["requeue"]) != 0,
+        exit_status=_exit_status(of["exit_code"]),
+        array_job_id=array,
+        array_task=task,
+        het_job_id=JobId(_number(of["hetjobid"])) if of["hetjobid"] not in _NONE else None,
+        node_count=nodes,
+        submitted=_time(of["submittime"]),
+        eligible=_time(of["eligibletime"]),
+        started=started,
+        ended=_time(of["endtime"]) if state in records.OVER else None,
+        time_limit_s=_limit(of["timelimit"]),
+        priority=_number(of["prioritylong"]),
+        nice=_number(of["nice"]),
+        requested=tres,
+        allocated=tres if has_run else "",
+        most_nodes=records.most_nodes(_number(of["maxnodes"]), nodes),
+        waiting_tasks=waiting,
+    )
+
+
+def _array(of: Mapping[str, str], times: int) -> tuple[JobId | None, int | None, int]:
+    """The array, the task (None: the record stands for all that wait still) and for how many tasks it stands."""
+    shown = of["jobarrayid"].partition("_")[2]
+    if not shown:
+        return None, None, 1
+    array = JobId(_number(of["arrayjobid"]))
+    if not shown.startswith("["):
+        return array, _number(shown), 1
+    tasks = records.count_tasks(shown.strip("[]"))
+    if JobId(_number(of["jobid"])) != array or tasks != times:
+        raise Merged("tasks of an array that squeue shows as one")
+    return array, None, tasks
+
+
+def _checked(pattern: re.Pattern[str], text: str) -> str:
+    if pattern.fullmatch(text) is None:
+        raise Odd(text)
+    return text
+
+
+def _number(text: str) -> int:
+    return int(_checked(_NUMBER, text))
+
+
+def _text(text: str) -> str:
+    return "" if text in ("(null)", "N/A") else text
+
+
+def _name(text: str) -> str:
+    """Where there is none, and where somebody called it so."""
+    if text == "(null)":
+        raise Odd(text)
+    return text
+
+
+def _nodes(text: str) -> frozenset[NodeName]:
+    return frozenset() if text in _NONE else expand(_checked(_NODES, text))
+
+
+def _host(text: str) -> NodeName | None:
+    return None if text in _NONE else NodeName(_checked(_NODES, text))
+
+
+def _time(text: str) -> float | None:
+    return None if text in _NO_TIME else float(_number(text))
+
+
+def _limit(text: str) -> float | None:
+    if text in ("UNLIMITED", "NOT_SET"):
+        return None
+    found = _LIMIT.fullmatch(text)
+    if found is None:
+        raise Odd(text)
+    days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+def _exit_status(text: str) -> int:
+    """22.05 prints the wait status, later ones code and signal."""
+    code, colon, signal = text.partition(":")
+    if not colon:
+        return _number(text) & ~records.CORE_DUMPED
+    return (_number(code) << 8) | (_number(signal) & 0x7F)
+
+
+def _reason(text: str) -> str:
+    for begin, word in _DESCRIBED.items():
+        if text.startswith(begin):
+            return word
+    return text if text in _HELD else _checked(_REASON, text)

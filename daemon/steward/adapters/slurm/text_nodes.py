@@ -1,0 +1,98 @@
+"""A node as one line of `scontrol --oneliner show nodes` tells of it: a tenth of the time of JSON.
+
+Nobody but administrators and slurmd writes what stands there, and the line is read from its first word to its last:
+what is not as expected, a reason with brackets or `=` for one, is Odd and must be asked for as JSON. The same in 22.05,
+24.11 and 26.05; times are Unix seconds with SLURM_TIME_FORMAT=%s.
+"""
+
+import re
+from functools import lru_cache
+from sys import intern
+
+from steward.adapters.slurm.records import node_state, out_of_service
+from steward.model.deep_command import PREFIX
+from steward.model.ids import NodeName
+from steward.model.node import Node, NodeBase, Reason
+
+_LINE = re.compile(
+    r"NodeName=([A-Za-z0-9_][A-Za-z0-9_.-]*) (?:Arch=\S+ )?CoresPerSocket=\d+ +CPUAlloc=\d+ (?:CPUEfctv=\d+ )?"
+    r"CPUTot=(\d+) CPULoad=\S+ AvailableFeatures=(\S+) ActiveFeatures=(\S+) Gres=(\S+) (?:GresDrain=\S+ )?"
+    r"(?:GresUsed=\S+ )?NodeAddr=(\S+) NodeHostName=(\S+) (?:Port=(\d+) )?(?:Version=(\S+) ?)?(?:OS=([^=]*?) +)?"
+    r"RealMemory=(\d+) AllocMem=\d+ FreeMem=\S+ Sockets=\d+ Boards=\d+ (?:[A-Z][A-Za-z]+=[\w.,:/-]+ )*?"
+    r"State=([A-Z_+*]+) ThreadsPerCore=\d+ TmpDisk=\d+ Weight=\d+ (?:Owner=\S+ )?(?:MCS_label=\S+ +)?"
+    r"(?:NextState=\S+ )?(?:Partitions=(\S+) +)?BootTime=(None|Unknown|\d+) SlurmdStartTime=(None|Unknown|\d+) "
+    r"(?:[A-Z][A-Za-z]+=[^\s=]* )*?CfgTRES=\S* AllocTRES=\S*(?: [A-Z][A-Za-z]+=[^\s=]*)* *"
+    r"(?:Reason=([^=\[\]]*) \[([^@=\[\]]+)@(\d+)\])?(?: (?:Comment|Extra|InstanceId|InstanceType)=[^=\[\]]*)*"
+)
+_VOLATILE = re.compile(r"(CPUAlloc|CPULoad|AllocMem|FreeMem|LastBusyTime|AllocTRES|CurrentWatts|AveWatts)=\S*")
+_SHARED = 1024
+
+
+class Odd(ValueError):
+    """Text that is not as expected: ask for JSON."""
+
+
+def key(line: str) -> str:
+    """What counts of a line: not the load, the memory in use or when it was last busy. Raises Odd."""
+    found = _LINE.fullmatch(line)
+    if found is None:
+        raise Odd(line)
+    return "\0".join(each or "" for each in found.groups())
+
+
+def name_of(key: str) -> NodeName:
+    return NodeName(key.partition("\0")[0])
+
+
+def odd_key(line: str) -> str:
+    """The same of a line that could not be read."""
+    return _VOLATILE.sub("", line)
+
+
+def node(key: str) -> Node:
+    """Raises Odd."""
+    name, cpus, features, active, gres, address, host, port, version, system, memory, state, *rest = key.split("\0")
+    partitions, booted, started, reason, user, at = rest
+    base, flags = _state(state)
+    told = Reason(text=reason, user=user, at=float(at or 0)) if reason else None
+    extra = {"version": intern(version), "hostname": host, "operating_system": intern(system)}
+    return Node(
+        name=NodeName(name),
+        base=base,
+        flags=flags,
+        reason=told if out_of_service(base, flags) else None,
+        partitions=_partitions(partitions),
+        features=_words(features),
+        active_features=_words(active),
+        address=address,
+        port=int(port or 0),
+        cpus=int(cpus),
+        memory_mb=int(memory),
+        gres="" if gres == "(null)" else intern(gres),
+        boot_time=_time(booted),
+        slurmd_started=_time(started),
+        responding="NOT_RESPONDING" not in flags,
+        extra={name: value for name, value in extra.items() if value},
+    )
+
+
+@lru_cache(maxsize=_SHARED)
+def _state(text: str) -> tuple[NodeBase, frozenset[str]]:
+    if "*" in text:
+        raise Odd(text)
+    return node_state(text.split("+"))
+
+
+@lru_cache(maxsize=_SHARED)
+def _words(text: str) -> frozenset[str]:
+    """Of thousands of nodes most have the same ones."""
+    return frozenset(word for word in text.split(",") if word and word != "(null)")
+
+
+@lru_cache(maxsize=_SHARED)
+def _partitions(text: str) -> frozenset[str]:
+    return frozenset(each for each in _words(text) if not each.startswith(PREFIX))
+
+
+def _time(text: str) -> float | None:
+    return float(text) if text.isdigit() and text != "0" else None

@@ -1,0 +1,129 @@
+"""Real Slurm's text is read as its JSON, and what did not change is the same object from look to look."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.slurm import records, text_jobs, text_nodes
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.commands import MAX_BYTES, Commands
+from steward.adapters.slurm.text_nodes import Odd
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.mark import Mark
+from tests.contract.cluster import Cluster
+from tests.contract.conftest import Clusters, wrappers
+from tests.contract.slurm_worlds import RealWorld
+
+MARK = Mark(check="xid", action="drain", id="c1")
+N1, N2, N3 = NodeName("n1"), NodeName("n2"), NodeName("n3")
+
+
+@pytest.fixture
+def world(slurm_root: Path, clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RealWorld:
+    cluster = clusters.of(slurm_root)
+    if slurm_root != Path("/"):
+        monkeypatch.setenv("PATH", f"{wrappers(tmp_path, slurm_root)}:/usr/sbin:/usr/bin:/sbin:/bin")
+    return RealWorld(cluster=cluster, port=CommandLineSlurm(conf=cluster.env["SLURM_CONF"]))
+
+
+def commands(cluster: Cluster) -> Commands:
+    return Commands(conf=cluster.env["SLURM_CONF"], timeout_s=10.0, max_bytes=MAX_BYTES)
+
+
+def by_json(world: RealWorld) -> dict[JobId, Job]:
+    asked = commands(world.cluster)
+    return records.jobs(asked.read(*asked.version().read_jobs))
+
+
+def different(one: Job, other: Job) -> list[str]:
+    return [f"{each.name}: {getattr(one, each.name)!r} {getattr(other, each.name)!r}" for each in fields(one)
+            if getattr(one, each.name) != getattr(other, each.name)]  # fmt: skip
+
+
+def test_nodes_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
+    world.port.drain([N1], MARK)
+    world.port.down([N2], MARK)
+    world.running(world.submit(on="n3"))
+    asked = commands(world.cluster)
+    text = asked.look("scontrol", "--all", "--oneliner", "show", "node", env={"SLURM_TIME_FORMAT": "%s"})
+    wanted = records.nodes(asked.read(*asked.version().read_nodes))
+
+    assert {node.name: node for node in (text_nodes.node(text_nodes.key(line)) for line in text.splitlines())} == wanted
+
+
+def test_jobs_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
+    """Of each kind one. What one that runs had asked for is known from when it waited."""
+    run, submit = world.cluster.run, world.cluster.sbatch
+    submit("-H", "--array=0-5,9", "--nice=-5", "-N1-2", "--time=1-02:03:00")
+    submit("-H", "-x", "n1,n3", "--comment", "a\nb", "--no-requeue", "-J", "x |\n7|7")
+    world.cluster.run("sbatch", "-H", "-n1", ":", "-n2", "--wrap", "true")
+    array = submit("-H", "--array=1-3", script="sleep 100")
+    held = world.submit(name="held", on="n1")
+    commented, ended = world.submit(on="n2"), world.submit(on="n3")
+    waits = world.submit(on="n3")
+    world.port.jobs()
+    world.running(commented)
+    run("scontrol", "update", f"jobid={commented}", "admincomment=said\nJobId=3|")
+    world.running(held)
+    run("scontrol", "requeuehold", str(held))
+    world.pending(held)
+    world.running(ended)
+    world.finish(ended, 3 << 8)
+    world.wait("the next one runs", lambda: world.job(waits).is_active)
+    world.cancel(waits)
+    world.wait("it is gone", lambda: world.job(waits).is_over)
+    run("scontrol", "release", f"{array}_2")
+    world.wait("its task runs", lambda: sum(job.array_task == 2 for job in world.port.jobs().values()) == 1)
+    wanted = by_json(world)
+    found = world.port.jobs()
+
+    assert found.keys() == wanted.keys()
+    assert {id: different(found[id], wanted[id]) for id in wanted if found[id] != wanted[id]} == {}
+
+
+def test_tasks_that_wait_again_are_told_of_one_by_one(world: RealWorld) -> None:
+    """squeue shows them as one line."""
+    tasks = world.submit_array(2)
+    world.hold_after_requeue(world.job(tasks[1]).array_job_id or tasks[1])
+    for job in tasks.values():
+        world.pending(job)
+
+    found = world.port.jobs()
+    assert {found[job].array_task: job for job in tasks.values()} == tasks
+    wanted = by_json(world)
+    assert [different(found[job], wanted[job]) for job in tasks.values()] == [[], []]
+
+
+def test_what_did_not_change_is_the_same_object(world: RealWorld) -> None:
+    job, other = world.running(world.submit(on="n1")).id, world.submit(hold=True)
+    nodes, jobs = world.port.nodes(), world.port.jobs()
+    world.port.set_nice(other, 7)
+
+    again = world.port.jobs()
+    assert again[job] is jobs[job]
+    assert again[other] is not jobs[other]
+    assert world.port.jobs([job])[job] is jobs[job]
+    assert all(world.port.nodes()[name] is nodes[name] for name in nodes)
+    assert world.port.nodes([N2])[N2] is nodes[N2]
+
+
+def test_a_reason_that_text_cannot_tell_is_told_by_json(world: RealWorld) -> None:
+    world.admin("n1", "drain", "x State=IDLE [root@2020-01-01] NodeName=n9")
+    world.cluster.run("scontrol", "update", "nodename=n1", "comment=a\nNodeName=n8")
+    before = world.port.nodes()
+    try:
+        assert set(before) == {N1, N2, N3}
+        reason = before[N1].reason
+        assert reason is not None
+        assert reason.text == "x State=IDLE [root@2020-01-01] NodeName=n9"
+        assert world.port.nodes([N1]) == {N1: before[N1]}
+    finally:
+        world.cluster.run("scontrol", "update", "nodename=n1", "comment=")
+
+
+def test_an_odd_line_is_odd(world: RealWorld) -> None:
+    with pytest.raises(Odd):
+        text_nodes.key("NodeName=n1 State=IDLE")
+    assert text_jobs.Format().cut("") == []

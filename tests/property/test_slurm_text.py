@@ -1,0 +1,169 @@
+"""What Slurm tells as text is read as what it tells as JSON, whatever users and administrators write."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steward.adapters.slurm import records, text_jobs, text_nodes
+from steward.adapters.slurm.text_jobs import Format
+from steward.adapters.slurm.text_nodes import Odd
+from steward.model.ids import JobId
+from steward.model.job import JobState
+from steward.ports import Retryable
+
+FORMAT = Format()
+FREE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60) | st.sampled_from(
+    ["x JobState=FAILED", "a\n77|77|77|N/A|FAILED|0", "|" * 40, "\n", "a\tb", "\x1f\x1d\x85"]
+)
+WORDS = st.sampled_from(["a", "b,c", "steward:bad", "x_1.2"])
+TIMES = st.integers(1, 2**31)
+STATES = st.sampled_from([state.value for state in JobState if state.value != "UNKNOWN"] + ["COMPLETING"])
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> dict[str, Any]:
+    """What a job has of text that is no list of nodes."""
+    return {
+        "name": draw(FREE.filter(lambda text: text != "(null)")),
+        "account": draw(FREE.filter(_is_told)),
+        "admin_comment": draw(FREE.filter(_is_told)),
+        "comment": draw(FREE.filter(_is_told)),
+        "qos": draw(st.sampled_from(["", "high"])),
+        "partition": draw(st.sampled_from(["main", "a,b"])),
+        "state_reason": draw(st.sampled_from(["None", "Resources", "JobHeldUser", "BeginTime"])),
+        "state_description": "",
+    }
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> dict[str, Any]:
+    """A job as v0.0.38 tells of it."""
+    state, nodes = draw(STATES), draw(st.integers(1, 9))
+    is_task = draw(st.booleans())
+    tres = f"cpu={nodes},node={nodes},billing={nodes}"
+    started = 0 if state == "PENDING" else draw(TIMES)
+    return {
+        **draw(texts()),
+        "job_id": draw(st.integers(1, 2**30)),
+        "job_state": state,
+        "user_id": draw(st.integers(0, 2**31)),
+        "nodes": "" if state == "PENDING" else f"n[1-{nodes}]",
+        "batch_host": "" if state == "PENDING" else "n1",
+        "batch_flag": draw(st.booleans()),
+        "restart_cnt": draw(st.integers(0, 99)),
+        "requeue": draw(st.booleans()),
+        "exit_code": draw(st.sampled_from([0, 11, 256, 768, 139])),
+        "excluded_nodes": draw(st.sampled_from(["", "n7", "n[1-3,9]"])),
+        "array_job_id": draw(st.integers(1, 2**30)) if is_task else 0,
+        "array_task_id": draw(st.integers(0, 10**6)) if is_task else None,
+        "array_task_string": "",
+        "het_job_id": draw(st.sampled_from([0, 5])),
+        "node_count": nodes,
+        "max_nodes": draw(st.integers(0, 12)),
+        "submit_time": draw(TIMES),
+        "eligible_time": draw(st.just(0) | TIMES),
+        "start_time": started,
+        "end_time": draw(TIMES),
+        "time_limit": draw(st.none() | st.integers(1, 10**6)),
+        "resv_name": "",
+        "priority": draw(st.integers(0, 2**32 - 1)),
+        "nice": draw(st.integers(-1000, 1000)),
+        "tres_req_str": tres,
+        "tres_alloc_str": tres if started else "",
+    }
+
+
+def _is_told(text: str) -> bool:
+    """Slurm itself writes these where there is nothing."""
+    return text not in ("(null)", "N/A")
+
+
+def as_text(job: dict[str, Any]) -> tuple[str, str]:
+    """Its record in the long format, and its line in the short list."""
+    limit = job["time_limit"]
+    shown = f"{job['array_job_id']}_{job['array_task_id']}" if job["array_job_id"] else str(job["job_id"])
+    plain = [
+        job["job_id"], shown, job["array_job_id"] or job["job_id"], "N/A", job["job_state"], job["user_id"],
+        job["nodes"], job["batch_host"] or "n/a", int(job["batch_flag"]), job["restart_cnt"], int(job["requeue"]),
+        job["exit_code"], job["het_job_id"] or "N/A", job["node_count"], job["max_nodes"], job["submit_time"],
+        job["eligible_time"] or "N/A", job["start_time"] or "N/A", job["end_time"],
+        "UNLIMITED" if limit is None else f"{limit // 1440}-{limit // 60 % 24:02}:{limit % 60:02}:00",
+        job["priority"], job["nice"], job["tres_req_str"],
+    ]  # fmt: skip
+    free = [
+        job["partition"], job["state_reason"], job["account"] or "(null)", job["qos"] or "(null)", "(null)",
+        "login1", job["name"], job["comment"] or "(null)", job["admin_comment"] or "(null)",
+    ]  # fmt: skip
+    long = "".join(f"{each}|" for each in plain) + "".join(f"{each}{FORMAT.word}" for each in free)
+    return long + "\n", f"{job['job_id']}|{shown}|{job['excluded_nodes']}\n"
+
+
+@given(st.lists(jobs(), unique_by=lambda job: job["job_id"], max_size=5))
+def test_jobs_are_the_same_as_text_and_as_json(told: list[dict[str, Any]]) -> None:
+    texts = [as_text(job) for job in told]
+    short = text_jobs.short("".join(short for _, short in texts))
+    found = {}
+    for record in FORMAT.cut("".join(long for long, _ in texts)):
+        id = text_jobs.id_of(record)
+        found[id] = text_jobs.job(record, short.excluded[id], short.times[id], has_flags=False)
+
+    assert found == records.jobs(json.dumps({"jobs": told}))
+
+
+@given(st.lists(jobs(), unique_by=lambda job: job["job_id"], min_size=1, max_size=3), st.data())
+def test_an_answer_that_is_cut_off_is_odd_or_of_fewer_jobs(told: list[dict[str, Any]], data: st.DataObject) -> None:
+    answer = "".join(as_text(job)[0] for job in told)
+    part = answer[: data.draw(st.integers(0, len(answer) - 2))]
+    try:
+        records_ = FORMAT.cut(part)
+    except Odd:
+        return
+    assert [text_jobs.id_of(record) for record in records_] == [JobId(job["job_id"]) for job in told][: len(records_)]
+
+
+@given(st.text(max_size=200) | FREE, st.text(max_size=40), st.integers(0, 3))
+def test_no_record_makes_more_than_an_odd_one(record: str, excluded: str, times: int) -> None:
+    try:
+        text_jobs.job(record, excluded, times, has_flags=True)
+    except (Odd, Retryable):
+        return
+
+
+LINE = (
+    "NodeName=n1 Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 CPUEfctv=4 CPUTot=4 CPULoad={load} "
+    "AvailableFeatures={features} ActiveFeatures=a,b Gres=gpu:8 NodeAddr=10.0.0.1 NodeHostName=vm Port=6818 "
+    "Version=22.05.8 OS=Linux 6.1 #1 SMP @0  RealMemory=500 AllocMem=0 FreeMem={free} Sockets=4 Boards=1 "
+    "State={state} ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A Partitions=main,x  "
+    "BootTime={boot} SlurmdStartTime=1795438302 LastBusyTime={busy} CfgTRES=cpu=4,mem=500M,billing=4 AllocTRES= "
+    "CapWatts=n/a CurrentWatts=0 AveWatts=0 ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s{tail}"
+)
+BASES = st.sampled_from(["IDLE", "MIXED", "ALLOCATED", "DOWN", "FUTURE", "ODD"])
+FLAGS = st.frozensets(st.sampled_from(["DRAIN", "COMPLETING", "CLOUD", "NOT_RESPONDING", "DYNAMIC_NORM", "PLANNED"]))
+
+
+@given(BASES, FLAGS, FREE, WORDS, st.just(0) | TIMES, st.tuples(TIMES, TIMES, TIMES))
+def test_a_node_is_the_same_as_text_and_as_json_or_odd(
+    base: str, flags: frozenset[str], reason: str, features: str, boot: int, load: tuple[int, int, int]
+) -> None:
+    tail = f" Reason={reason} [root@7]" if reason else ""
+    state = "+".join([base, *sorted(flags)])
+    line = LINE.format(
+        load=load[0], free=load[1], busy=load[2], features=features, state=state, boot=boot or "None", tail=tail
+    )
+    told = {
+        "name": "n1", "state": base.lower(), "state_flags": sorted(flags), "partitions": ["main", "x"],
+        "features": features, "active_features": "a,b", "address": "10.0.0.1", "port": 6818, "cpus": 4,
+        "real_memory": 500, "gres": "gpu:8", "boot_time": boot, "slurmd_start_time": 1795438302, "reason": reason,
+        "reason_changed_at": 7, "reason_set_by_user": "root",
+    }  # fmt: skip
+    (wanted,) = records.nodes(json.dumps({"nodes": [told]})).values()
+    try:
+        key = text_nodes.key(line)
+    except Odd:
+        assert set(reason) & set("=[]\n")
+        return
+
+    assert text_nodes.node(key) == wanted
+    assert text_nodes.key(line.replace(f"CPULoad={load[0]}", "CPULoad=0.01")) == key
