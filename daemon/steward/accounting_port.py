@@ -26,6 +26,12 @@ class AccountingPort(Protocol):
     def set_team(self, action: SetTeam) -> None:
         """Raises Stale when there is no such account, Permanent for the root account, Retryable as `set_qos`."""
 
+    def make_account(self, name: str) -> None:
+        """With our mark, on this cluster. There already is success, and it stays whose it is."""
+
+    def remove_account(self, name: str) -> None:
+        """Gone already is success. Raises Stale where it is not ours, or has users, jobs or accounts of its own."""
+
     def move_job(self, action: MoveJob) -> None:
         """Raises Stale when the job does not wait, Permanent for a QOS that its user may not have."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.cli import CommandLineSlurm
-from steward.adapters.slurm.team_rules import MARK
+from steward.model.accounting import QOS_MARK
 from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId, Key
 from steward.model.why import Why
@@ -93,13 +93,13 @@ def test_a_qos_is_made_with_our_mark_and_changed_as_far_as_it_is_told(world: Acc
     world.port.set_qos(set_qos(B))
     world.port.set_qos(set_qos(G, (("cpu", 48), ("gres/gpu", 2), ("mem", 2048)), priority=1000, grace_s=90))
     made = world.qos(G)
-    assert (made.description, made.priority, made.grace_s) == (MARK, 1000, 90)
+    assert (made.description, made.priority, made.grace_s) == (QOS_MARK, 1000, 90)
     assert dict(made.limits) == {"cpu": 48, "gres/gpu": 2, "mem": 2048}
     changes = (("cpu", None), ("gres/gpu", 0))
-    world.port.set_qos(set_qos(G, changes, preempts=frozenset({B}), preempt_mode="requeue"))
+    world.port.set_qos(set_qos(G, changes, preempts=frozenset({B}), preempt_mode="REQUEUE"))
     changed = world.qos(G)
     assert dict(changed.limits) == {"gres/gpu": 0, "mem": 2048}
-    assert (changed.priority, changed.preempts, changed.preempt_mode) == (1000, frozenset({B}), "requeue")
+    assert (changed.priority, changed.preempts, changed.preempt_mode) == (1000, frozenset({B}), "REQUEUE")
     world.port.set_qos(set_qos(G, preempts=frozenset()))
     assert world.qos(G).preempts == frozenset()
 
@@ -143,6 +143,21 @@ def test_a_team_keeps_what_it_had_and_gets_ours_beside_it(world: AccountingWorld
 def test_a_team_without_an_account_is_told_of(world: AccountingWorld) -> None:
     with pytest.raises(Stale, match="no account red"):
         world.port.set_team(set_team(caps=(("cpu", 1),)))
+
+
+def test_an_account_is_made_with_our_mark_and_goes_only_when_it_is_ours_and_empty(world: AccountingWorld) -> None:
+    world.add_account("physics")
+    for name in ("red", "physics"):
+        world.port.make_account(name)
+    assert world.picture().accounts["red"].organization == "steward"
+    assert world.picture().accounts["physics"].organization == "physics"
+    with pytest.raises(Stale):
+        world.port.remove_account("physics")
+    with pytest.raises(Permanent):
+        world.port.remove_account("root")
+    for _ in range(2):
+        world.port.remove_account("red")
+    assert set(world.picture().accounts) & {"red", "physics"} == {"physics"}
 
 
 def test_a_limit_holds_a_job_back_and_a_higher_one_lets_it_run(world: AccountingWorld) -> None:

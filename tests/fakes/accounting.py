@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from steward.adapters.slurm import rules, team_rules
 from steward.adapters.slurm.accounting_text import limits_of
-from steward.adapters.slurm.team_rules import MARK, ours
-from steward.model.accounting import Account, Accounting, Association, Capabilities, Qos, Tres
+from steward.adapters.slurm.team_rules import ours
+from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Account, Accounting, Association, Capabilities, Qos, Tres
 from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
@@ -33,6 +33,7 @@ class FakeAccounting:
     accounts: dict[str, Account] = field(default_factory=dict)
     teams: dict[str, Association] = field(default_factory=dict)
     """The accounts' own associations; their users inherit everything."""
+    users: list[Association] = field(default_factory=list)
     edits: int = 0
 
     def add_account(self, name: str) -> None:
@@ -57,8 +58,8 @@ class FakeAccounting:
     def set_qos(self, action: SetQos) -> None:
         name, caps = ours(action.qos), team_rules.limits(action.caps)
         self._edit()
-        there = self.qos.get(name) or Qos(name=name, description=MARK)
-        if there.description != MARK:
+        there = self.qos.get(name) or Qos(name=name, description=QOS_MARK)
+        if there.description != QOS_MARK:
             raise team_rules.not_ours(name, there.description)
         if unknown := (action.preempts or frozenset()) - self.qos.keys():
             raise Stale(f"You gave a bad qos {min(unknown)!r}")
@@ -78,7 +79,7 @@ class FakeAccounting:
         self._edit()
         if any(name in team.qos or name == team.default_qos for team in self.teams.values()):
             raise Stale(f"an account may still use QOS {name}: not deleted")
-        if name in self.qos and self.qos[name].description != MARK:
+        if name in self.qos and self.qos[name].description != QOS_MARK:
             raise team_rules.not_ours(name, self.qos[name].description)
         self.qos.pop(name, None)
 
@@ -96,6 +97,22 @@ class FakeAccounting:
         self.teams[account] = replace(
             team, limits=_changed(team.limits, caps), qos=(team.qos | names) - gone, default_qos=default
         )
+
+    def make_account(self, name: str) -> None:
+        team_rules.team(name)
+        self._edit()
+        if name not in self.accounts:
+            self.add_account(name)
+            self.accounts[name] = Account(name=name, organization=ACCOUNT_MARK, description="steward: team")
+
+    def remove_account(self, name: str) -> None:
+        team_rules.team(name)
+        team_rules.may_remove_account(name, [*self.teams.values(), *self.users])
+        self._edit()
+        if name in self.accounts and self.accounts[name].organization != ACCOUNT_MARK:
+            raise Stale(f"account {name} was not made by Steward: left alone")
+        self.accounts.pop(name, None)
+        self.teams.pop(name, None)
 
     def move_job(self, action: MoveJob) -> None:
         job = self._job(action.job)

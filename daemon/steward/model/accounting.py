@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+QOS_MARK = "steward: limits of a team"
+"""The description of every QOS of ours."""
+ACCOUNT_MARK = "steward"
+"""The organization of every account of ours."""
+
 Tres = Mapping[str, int]
 
 

@@ -40,7 +40,7 @@ def test_what_slurmdbd_alone_knows_joins_what_is_in_force() -> None:
     assert set(qos) == {"stw-red-g"}
     found = qos["stw-red-g"]
     assert found.preempts == {"stw-red-b", "stw-blue-b"}
-    assert (found.preempt_mode, found.grace_s, found.description) == ("requeue", 86490, "steward: a|b")
+    assert (found.preempt_mode, found.grace_s, found.description) == ("REQUEUE", 86490, "steward: a|b")
     assert found.flags == {"DenyOnLimit", "NoDecay"}
 
 

@@ -31,8 +31,8 @@ from steward.adapters.slurm import accounting_text as text
 from steward.adapters.slurm import rules, team_rules
 from steward.adapters.slurm.accounting_text import Tables
 from steward.adapters.slurm.commands import MAX_BYTES, Commands
-from steward.adapters.slurm.team_rules import MARK, ours, plain
-from steward.model.accounting import Accounting
+from steward.adapters.slurm.team_rules import ours, plain
+from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting
 from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import Job
@@ -97,12 +97,12 @@ class SlurmAccounting:
     def set_qos(self, action: SetQos) -> None:
         name, caps = ours(action.qos), _caps(action.caps)
         words = [*caps, *_fields(action)]
-        if words and self._modify("qos", [f"name={name}", f"description={MARK}"], words):
+        if words and self._modify("qos", [f"name={name}", f"description={QOS_MARK}"], words):
             return
         if (described := self._described(name)) is None:
             new = [*_caps(tuple((tres, limit) for tres, limit in action.caps if limit is not None)), *_fields(action)]
-            self._edit("add", "qos", name, f"description={MARK}", *new)
-        elif described != MARK:
+            self._edit("add", "qos", name, f"description={QOS_MARK}", *new)
+        elif described != QOS_MARK:
             raise team_rules.not_ours(name, described)
 
     def drop_qos(self, action: DropQos) -> None:
@@ -114,7 +114,7 @@ class SlurmAccounting:
         named = [a.account for a in tables.associations if name in a.qos or name == a.default_qos]
         if named:
             raise Stale(f"account {named[0]} may still use QOS {name}: not deleted")
-        if not self._edit("delete", "qos", "where", f"name={name}", f"description={MARK}"):
+        if not self._edit("delete", "qos", "where", f"name={name}", f"description={QOS_MARK}"):
             described = self._described(name)
             if described is not None:
                 raise team_rules.not_ours(name, described)
@@ -130,6 +130,19 @@ class SlurmAccounting:
         cluster = self._settings().get("ClusterName", "")
         if words and not self._modify("account", [f"name={account}", f"cluster={cluster}"], words):
             raise Stale(f"there is no account {account} on this cluster: `steward quota setup --apply` makes it")
+
+    def make_account(self, name: str) -> None:
+        cluster = self._settings().get("ClusterName", "")
+        words = [f"cluster={cluster}", f"organization={ACCOUNT_MARK}", "description=steward: team"]
+        self._edit("add", "account", team_rules.team(name), *words)
+
+    def remove_account(self, name: str) -> None:
+        account, cluster = team_rules.team(name), self._settings().get("ClusterName", "")
+        tables = Tables.read(self._sacctmgr, cluster)
+        team_rules.may_remove_account(account, tables.associations)
+        where = [f"name={account}", f"organization={ACCOUNT_MARK}", f"cluster={cluster}"]
+        if not self._edit("delete", "account", "where", *where) and account in tables.accounts:
+            raise Stale(f"account {account} was not made by Steward: left alone")
 
     def move_job(self, action: MoveJob) -> None:
         """Of an array those tasks that wait."""

@@ -79,7 +79,7 @@ def with_details(in_force: Mapping[str, Qos], table: str) -> dict[str, Qos]:
             found[name] = replace(
                 in_force[name],
                 preempts=_words(preempt),
-                preempt_mode="" if mode == "cluster" else mode,
+                preempt_mode="" if mode.lower() == "cluster" else mode.upper(),
                 flags=_words(flags),
                 grace_s=_seconds(grace),
                 description=description,

@@ -1,18 +1,15 @@
 """What the adapter, and its fake, ask before they change anything of teams in Slurm: is it ours, and is it one word."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from steward.adapters.process import show
 from steward.adapters.slurm import rules
+from steward.model.accounting import Association
 from steward.model.action.quota import Caps, SetNodeCount
 from steward.model.job import Job
 from steward.ports import Permanent, Stale
 
-MARK = "steward: limits of a team"
-"""The description of every QOS of ours."""
-ACCOUNT_MARK = "steward"
-"""The organization of every account of ours."""
 _OURS = re.compile(r"stw-[a-z0-9][a-z0-9_.-]{0,59}-[gb]")
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,199}")
 _TRES = re.compile(r"[a-z]+(/[A-Za-z0-9_.:-]+)?")
@@ -48,6 +45,15 @@ def limits(caps: Caps) -> Caps:
 
 def not_ours(qos: str, description: str) -> Permanent:
     return Permanent(f"QOS {qos} is not ours (its description: {show(description)!r}): rename or delete it")
+
+
+def may_remove_account(name: str, associations: Iterable[Association]) -> None:
+    """Raises Stale for one that has users or accounts of its own."""
+    for each in associations:
+        if each.account == name and each.user:
+            raise Stale(f"account {name} has users ({show(each.user)}): not deleted")
+        if each.parent == name and not each.user:
+            raise Stale(f"account {name} has accounts of its own ({show(each.account)}): not deleted")
 
 
 def may_change_while_it_waits(job: Job) -> None:

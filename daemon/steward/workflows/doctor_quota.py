@@ -1,0 +1,240 @@
+"""What may go wrong with quotas on this cluster: settings that are missing, and the traps of Slurm's limits.
+
+`lines` is `steward quota doctor`; what is BAD there keeps quotas from working at all (`missing`), and names the line of
+slurm.conf that is to be added.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from steward.model.accounting import QOS_MARK, Accounting
+from steward.policy.quota.names import borrowed_qos, guaranteed_qos
+from steward.workflows.doctor import Health, Line, bad, ok, warn
+
+_TOPIC = "quota"
+_MARKS, _LISTS = (23, 2), (24, 11)
+_ENFORCE = "AccountingStorageEnforce=associations,limits,qos"
+_STORAGE = "AccountingStorageType=accounting_storage/slurmdbd"
+EXEMPT = 4_000_000_000
+"""The `min_exempt_priority` that is advised: above every priority that Slurm reckons itself."""
+_TYPED = re.compile(r"\bgpu:([A-Za-z0-9_.-]+):[0-9]+")
+_WEIGHTS = re.compile(r"PriorityWeight(?!TRES)[A-Za-z]+")
+_BACKFILL = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """`config` as `scontrol show config` prints it; `gres` of every node; `teams` that have a quota."""
+
+    picture: Accounting
+    config: Mapping[str, str]
+    gres: Collection[str] = ()
+    teams: Collection[str] = field(default_factory=tuple)
+
+    @property
+    def gpu_types(self) -> list[str]:
+        return sorted({word for each in self.gres for word in _TYPED.findall(each)})
+
+    @property
+    def has_gpus(self) -> bool:
+        return any("gpu" in each for each in self.gres)
+
+
+def lines(site: Site) -> list[Line]:
+    """Everything that was looked at. Without accounting there is nothing more to look at."""
+    first = [_storage(site)]
+    if first[0].health is Health.BAD:
+        return first
+    judges: tuple[Callable[[Site], Line], ...] = (
+        _reachable, _enforce, _tracked, _priority, _preempt, _marks, _lists, _requeue, _types, _order_of_victims,
+    )  # fmt: skip
+    found = [*first, *(judge(site) for judge in judges)]
+    for team in sorted(site.teams):
+        found += _team(site, team)
+    return found
+
+
+def missing(site: Site) -> list[Line]:
+    """What keeps quotas from working; empty: nothing."""
+    return [line for line in lines(site) if line.health is Health.BAD]
+
+
+def conf_lines(site: Site) -> list[str]:
+    """Lines for slurm.conf, as this cluster needs them: those that are missing or say something else."""
+    config, version = site.config, site.picture.can.version
+    kinds = [f"gres/gpu:{kind}" for kind in site.gpu_types]
+    wanted = [
+        (_storage(site), _STORAGE),
+        (_enforce(site), _ENFORCE),
+        (_tracked(site), f"AccountingStorageTRES={','.join([*_others(config), 'gres/gpu', *kinds])}"),
+        (_priority(site), "PriorityType=priority/multifactor\nPriorityWeightQOS=1000000"),
+        (_requeue(site), "JobRequeue=1"),
+    ]
+    if version >= _MARKS:
+        parameters = _parameters(config)
+        wanted += [
+            (_preempt(site), "PreemptType=preempt/qos\nPreemptMode=REQUEUE"),
+            (_marks(site), f"PreemptParameters={','.join([*parameters, f'min_exempt_priority={EXEMPT}'])}"),
+        ]
+    return [text for line, text in wanted if line.health is not Health.OK]
+
+
+def _storage(site: Site) -> Line:
+    value = site.config.get("AccountingStorageType", "")
+    if value == "accounting_storage/slurmdbd":
+        return ok(_TOPIC, _STORAGE)
+    return bad(_TOPIC, f"AccountingStorageType={value or '?'}: no accounts, no limits", f"set up slurmdbd; {_STORAGE}")
+
+
+def _reachable(site: Site) -> Line:
+    if site.picture.reachable and not site.picture.trouble:
+        return ok(_TOPIC, "slurmdbd answers")
+    text = site.picture.trouble or "slurmdbd does not answer: limits stay as they are, and none can be changed"
+    return bad(_TOPIC, text, "systemctl status slurmdbd, on the machine that AccountingStorageHost names")
+
+
+def _enforce(site: Site) -> Line:
+    if site.picture.enforces_limits:
+        return ok(_TOPIC, f"AccountingStorageEnforce={','.join(sorted(site.picture.enforce))}")
+    said = ",".join(sorted(site.picture.enforce)) or "none"
+    return bad(_TOPIC, f"AccountingStorageEnforce={said}: Slurm holds nobody to a quota", f"slurm.conf: {_ENFORCE}")
+
+
+def _tracked(site: Site) -> Line:
+    wanted = {"gres/gpu", *(f"gres/gpu:{kind}" for kind in site.gpu_types)} if site.has_gpus else set()
+    lacking = sorted(wanted - site.picture.tracked)
+    if not lacking:
+        return ok(_TOPIC, "AccountingStorageTRES counts every kind of GPU that a node has")
+    line = f"AccountingStorageTRES={','.join([*_others(site.config), *sorted(wanted)])}"
+    return bad(
+        _TOPIC, f"{', '.join(lacking)} is not counted: no limit of it holds", f"slurm.conf: {line}; restart slurmctld"
+    )
+
+
+def _priority(site: Site) -> Line:
+    weight = site.config.get("PriorityWeightQOS", "0")
+    if site.config.get("PriorityType", "") == "priority/multifactor" and weight.isdigit() and int(weight) > 0:
+        return ok(_TOPIC, f"PriorityWeightQOS={weight}: who owns comes before who borrows")
+    remedy = "slurm.conf: PriorityType=priority/multifactor and PriorityWeightQOS=1000000"
+    return warn(_TOPIC, "the priority of a QOS does not count: who borrows may start before who owns", remedy)
+
+
+def _preempt(site: Site) -> Line:
+    can = site.picture.can
+    if can.version < _MARKS:
+        text = (
+            f"Slurm {can.version[0]}.{can.version[1]:02}: the weaker mode. Steward itself takes back what was lent "
+            "(signal, grace, requeue): not while it is down"
+        )
+        return warn(_TOPIC, text, "Slurm 23.02 and newer do it by themselves; nothing else to do here")
+    if can.preempts:
+        return ok(_TOPIC, "PreemptType=preempt/qos: Slurm takes back what was lent, also while Steward is down")
+    remedy = "slurm.conf: PreemptType=preempt/qos and PreemptMode=REQUEUE"
+    return warn(_TOPIC, "Slurm does not preempt by QOS: only Steward takes back what was lent", remedy)
+
+
+def _marks(site: Site) -> Line:
+    can = site.picture.can
+    if can.version < _MARKS:
+        return ok(_TOPIC, "no marks in this Slurm: nothing in its queue is preempted behind Steward's back")
+    if not can.marks:
+        remedy = f"slurm.conf: PreemptParameters=min_exempt_priority={EXEMPT}"
+        text = "a borrowed job that its team's quota covers by now may still be preempted"
+        return warn(_TOPIC, f"min_exempt_priority is not set: {text}", remedy)
+    highest = sum(int(v) for k, v in site.config.items() if _WEIGHTS.fullmatch(k) and v.isdigit())
+    if highest >= can.exempt_priority:
+        text = f"priorities reach {highest}, min_exempt_priority is {can.exempt_priority}: nobody would give way"
+        return bad(
+            _TOPIC, text, f"slurm.conf: PreemptParameters=min_exempt_priority={EXEMPT}, or lower PriorityWeight*"
+        )
+    return ok(_TOPIC, f"min_exempt_priority={can.exempt_priority}, above all priorities that Slurm reckons")
+
+
+def _lists(site: Site) -> Line:
+    if not site.picture.can.qos_lists:
+        return ok(_TOPIC, "one QOS a job: Steward moves waiting jobs between the two of their team")
+    found = re.search(r"bf_max_job_test=([0-9]+)", site.config.get("SchedulerParameters", ""))
+    if found is None or int(found[1]) >= _BACKFILL:
+        return ok(_TOPIC, "a job may have both QOS of its team: it takes what is free first")
+    text = f"bf_max_job_test={found[1]}: with two QOS a job counts twice, backfill sees half of the queue"
+    return warn(_TOPIC, text, f"slurm.conf: SchedulerParameters=...,bf_max_job_test={_BACKFILL}")
+
+
+def _requeue(site: Site) -> Line:
+    if site.config.get("JobRequeue", "1") == "1":
+        return ok(_TOPIC, "JobRequeue=1: a job that gives way waits and runs again")
+    return warn(
+        _TOPIC, "JobRequeue=0: a job that gives way is cancelled", "slurm.conf: JobRequeue=1, or sbatch --requeue"
+    )
+
+
+def _types(site: Site) -> Line:
+    """A limit looks at what was requested: `--gres=gpu:4` passes a limit of gres/gpu:l4 alone."""
+    kinds = site.gpu_types
+    if len(kinds) < 2:
+        return ok(_TOPIC, "one type of GPU: a request without a type counts as it should")
+    text = f"{', '.join(kinds)}: a request without a type (--gres=gpu:4) passes the limits of each type"
+    return warn(
+        _TOPIC, text, "a partition for each type, or a job_submit plug-in that adds the type; the sum is limited"
+    )
+
+
+def _order_of_victims(site: Site) -> Line:
+    if "youngest_first" not in site.config.get("PreemptParameters", ""):
+        return ok(_TOPIC, "victims are taken by the priority of their QOS: who borrowed most gives way first")
+    text = "PreemptParameters=youngest_first: Slurm takes the youngest job, not the one of who borrowed most"
+    return warn(_TOPIC, text, "slurm.conf: leave youngest_first out")
+
+
+def _team(site: Site, team: str) -> list[Line]:
+    topic, picture, found = f"team {team}", site.picture, list[Line]()
+    if picture.of_account(team) is None:
+        return [warn(topic, f"Slurm has no account {team}: its quota waits", "steward quota setup --apply")]
+    names = (guaranteed_qos(team), borrowed_qos(team))
+    for name in names:
+        if (qos := picture.qos.get(name)) is not None and qos.description != QOS_MARK:
+            text = f"QOS {name} is not ours (its description: {qos.description!r}): its limits are not changed"
+            found.append(bad(topic, text, f"rename or delete it: sacctmgr delete qos {name}"))
+    own = [a for a in picture.associations if a.account == team and a.user and guaranteed_qos(team) not in a.qos]
+    if own and guaranteed_qos(team) in picture.qos:
+        users = ",".join(sorted({a.user for a in own}))
+        text = f"{len(own)} of its users have a list of QOS of their own, without those of the team: {users[:200]}"
+        remedy = f"sacctmgr modify user where name={users[:200]} account={team} set qos+={','.join(names)}"
+        found.append(warn(topic, text, remedy))
+    strangers = sorted(a.account for a in picture.associations if not a.user and _has_theirs(a.qos, team, a.account))
+    if strangers and not _is_below(picture, strangers, team):
+        text = f"accounts that are not of the team may use its QOS: {', '.join(strangers)[:200]}"
+        found.append(warn(topic, text, f"sacctmgr modify account where name=... set qos-={','.join(names)}"))
+    return found or [ok(topic, "account, QOS and users are as they should be")]
+
+
+def _has_theirs(qos: Collection[str], team: str, account: str) -> bool:
+    return account != team and any(name in (guaranteed_qos(team), borrowed_qos(team)) for name in qos)
+
+
+def _is_below(picture: Accounting, accounts: Collection[str], team: str) -> bool:
+    """All of them are the team's sub-accounts."""
+    parents = {a.account: a.parent for a in picture.associations if not a.user and not a.partition}
+
+    def leads_there(account: str) -> bool:
+        for _ in range(64):
+            account = parents.get(account, "")
+            if account in (team, ""):
+                return account == team
+        return False
+
+    return all(leads_there(account) for account in accounts)
+
+
+def _others(config: Mapping[str, str]) -> list[str]:
+    """Resources that the site counts besides GPUs and Slurm's own."""
+    own = {"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"}
+    words = [word.strip() for word in config.get("AccountingStorageTRES", "").split(",")]
+    return [word for word in words if word and word not in own and not word.startswith("gres/gpu")]
+
+
+def _parameters(config: Mapping[str, str]) -> list[str]:
+    """Of PreemptParameters, those that may stay."""
+    words = config.get("PreemptParameters", "").split(",")
+    return [w for w in words if w and w != "(null)" and not w.startswith(("min_exempt_priority", "youngest_first"))]

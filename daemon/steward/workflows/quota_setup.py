@@ -1,0 +1,79 @@
+"""`steward quota setup`: what Slurm needs before teams can have quotas, as lines to read, and what of it we may do.
+
+Lines of slurm.conf are the admin's to write. Accounts and QOS are made here when asked for, and only when nothing that
+keeps quotas from working is missing: nothing is half set up.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from steward.accounting_port import AccountingPort
+from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting
+from steward.model.action.quota import SetQos, SetTeam
+from steward.model.ids import Key
+from steward.model.why import Why
+from steward.policy.quota.names import borrowed_qos, guaranteed_qos
+from steward.ports import Permanent
+from steward.workflows.doctor_quota import Site, conf_lines, missing
+
+_WHY = Why(rule="quota.setup", text="an admin runs `steward quota setup --apply`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """`conf`: lines for slurm.conf. `accounts` are to be made, `qos` too; `teams` may not yet use theirs."""
+
+    conf: tuple[str, ...]
+    accounts: tuple[str, ...]
+    qos: tuple[str, ...]
+    teams: Mapping[str, tuple[str, ...]]
+
+    @property
+    def is_done(self) -> bool:
+        return not (self.conf or self.accounts or self.qos or self.teams)
+
+    def commands(self, cluster: str) -> Iterator[str]:
+        """The same as an admin would type it."""
+        for account in self.accounts:
+            words = f"organization={ACCOUNT_MARK} description='steward: team'"
+            yield f"sacctmgr -i add account {account} cluster={cluster} {words}"
+        for name in self.qos:
+            yield f"sacctmgr -i add qos {name} description='{QOS_MARK}'"
+        for account, names in self.teams.items():
+            words = f"set qos+={','.join(names)} defaultqos={names[0]}"
+            yield f"sacctmgr -i modify account where name={account} cluster={cluster} {words}"
+
+
+def needed(site: Site, borrowers: Collection[str]) -> Setup:
+    """For the teams of `site`; those of `borrowers` may borrow."""
+    picture = site.picture
+    names = {team: _names(team, team in borrowers) for team in sorted(site.teams)}
+    return Setup(
+        conf=tuple(conf_lines(site)),
+        accounts=tuple(team for team in names if picture.of_account(team) is None),
+        qos=tuple(name for each in names.values() for name in each if name not in picture.qos),
+        teams={team: each for team, each in names.items() if not _may_use(picture, team, each)},
+    )
+
+
+def carry_out(setup: Setup, site: Site, port: AccountingPort) -> None:
+    """Make accounts and QOS. Raises Permanent, with the line to add, before anything is done where quotas cannot
+    work. Doing it again is success."""
+    if lacking := missing(site):
+        raise Permanent(f"{lacking[0].text}. To do: {lacking[0].remedy}. Nothing was changed")
+    for name in setup.qos:
+        port.set_qos(SetQos(key=Key(f"setup:{name}"), why=_WHY, qos=name))
+    for account in setup.accounts:
+        port.make_account(account)
+    for account, names in setup.teams.items():
+        key = Key(f"setup:{account}")
+        port.set_team(SetTeam(key=key, why=_WHY, account=account, add=frozenset(names), default_qos=names[0]))
+
+
+def _names(team: str, borrows: bool) -> tuple[str, ...]:
+    return (guaranteed_qos(team), borrowed_qos(team)) if borrows else (guaranteed_qos(team),)
+
+
+def _may_use(picture: Accounting, team: str, names: tuple[str, ...]) -> bool:
+    there = picture.of_account(team)
+    return there is not None and set(names) <= there.qos and there.default_qos == names[0]
