@@ -14,6 +14,7 @@ from steward.model.settings.deep import DeepSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.policies import RepairSettings, in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
+from steward.model.settings.quota import QuotaSettings
 from steward.model.settings.resume import ResumeSettings
 from steward.model.settings.sections import (
     AgentSettings,
@@ -40,6 +41,7 @@ class Settings(Section):
     groups: tuple[GroupSettings, ...] = Field(default=(), description="One `[[groups]]` table per group of nodes.")
     provider: ProviderSettings = ProviderSettings()
     capacity: CapacitySettings = CapacitySettings()
+    quota: QuotaSettings = QuotaSettings()
     notify: tuple[NotifySettings, ...] = Field(
         default=(), description="One `[[notify]]` table per channel that is told of events."
     )
@@ -67,6 +69,7 @@ class Settings(Section):
             repair=self.repair.policy(),
             capacity=self.capacity_policy(),
             deep=self.deep.policy(str(self.agent.socket)),
+            quota=self.quota.policy(),
             health=self.health.policy(),
             unrepaired=frozenset(group.name for group in self.groups if group.recovery is Recovery.NONE),
             hot_spares=MappingProxyType({g.name: g.hot_spares for g in self.groups if g.hot_spares is not None}),
