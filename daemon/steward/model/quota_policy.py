@@ -28,5 +28,5 @@ class QuotaPolicy:
     this weight; None: never."""
     strict: frozenset[str] = frozenset()
     """Teams whose jobs start in order: a job that must wait holds up those behind it (StrictFIFO)."""
-    edits: int = 8
+    edits_at_once: int = 8
     """Writes to Slurm's accounting in one turn at most; the rest waits for the next."""

@@ -6,9 +6,12 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from steward.model.desired import CapacityPolicy, DeepPolicy, HealthPolicy, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.quota_policy import QuotaPolicy
 from steward.model.settings.types import Durations, RepairMode, Section
 
-_Policy = TypeVar("_Policy", ResumePolicy, RepairPolicy, LadderPolicy, HealthPolicy, CapacityPolicy, DeepPolicy)
+_Policy = TypeVar(
+    "_Policy", ResumePolicy, RepairPolicy, LadderPolicy, HealthPolicy, CapacityPolicy, DeepPolicy, QuotaPolicy
+)
 _HOUR_S = 3600.0
 
 

@@ -57,7 +57,7 @@ class QuotaSettings(Section):
     strict: Words = Field(
         default=(), description="Teams whose jobs start in order: one that waits holds up those behind it."
     )
-    edits: int = Field(default=8, ge=1, le=100, description="Writes to Slurm's accounting in one turn at most.")
+    edits_at_once: int = Field(default=8, ge=1, le=100, description="Writes to Slurm's accounting in one turn at most.")
 
     def policy(self) -> QuotaPolicy:
         return in_policy_units(self, QuotaPolicy, strict=frozenset(self.strict))

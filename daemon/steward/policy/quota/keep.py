@@ -70,7 +70,7 @@ def _trouble(picture: Accounting) -> str:
 
 def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> None:
     """Everything that takes away comes before everything that gives."""
-    left = draft.want.quota.edits if picture.reachable else 0
+    left = draft.want.quota.edits_at_once if picture.reachable else 0
     if not picture.reachable and changes.count:
         text = "slurmdbd does not answer: the limits of all teams stay as they are"
         draft.tell("quota.frozen", text, once=f"quota-frozen:{int(draft.now // 3600)}", level=Level.WARNING)
