@@ -12,6 +12,7 @@ from steward.adapters.slurm.text_nodes import Odd
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
+from steward.model.node import Node
 from tests.contract.cluster import Cluster
 from tests.contract.conftest import Clusters, wrappers
 from tests.contract.slurm_worlds import RealWorld
@@ -37,7 +38,7 @@ def by_json(world: RealWorld) -> dict[JobId, Job]:
     return records.jobs(asked.read(*asked.version().read_jobs))
 
 
-def different(one: Job, other: Job) -> list[str]:
+def different(one: Job | Node, other: Job | Node) -> list[str]:
     return [f"{each.name}: {getattr(one, each.name)!r} {getattr(other, each.name)!r}" for each in fields(one)
             if getattr(one, each.name) != getattr(other, each.name)]  # fmt: skip
 
@@ -50,7 +51,9 @@ def test_nodes_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
     text = asked.look("scontrol", "--all", "--oneliner", "show", "node", env={"SLURM_TIME_FORMAT": "%s"})
     wanted = records.nodes(asked.read(*asked.version().read_nodes))
 
-    assert {node.name: node for node in (text_nodes.node(text_nodes.key(line)) for line in text.splitlines())} == wanted
+    found = {node.name: node for node in (text_nodes.node(text_nodes.key(line)) for line in text.splitlines())}
+    assert found.keys() == wanted.keys()
+    assert {name: different(found[name], wanted[name]) for name in wanted if found[name] != wanted[name]} == {}
 
 
 def test_jobs_are_the_same_as_text_and_as_json(world: RealWorld) -> None:

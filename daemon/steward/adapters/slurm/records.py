@@ -37,7 +37,7 @@ OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPE
 """Before its end a job's `end_time` is only what its time limit foresees."""
 CORE_DUMPED = 0x80
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([1-9][0-9]{0,8}))?")
-_EXTRA = ("comment", "extra", "version", "slurmd_version", "hostname", "instance_id", "operating_system")
+_NO_EXTRA: dict[str, str] = {}
 
 
 def nodes(answer: str) -> dict[NodeName, Node]:
@@ -95,8 +95,13 @@ def _node(record: Json) -> Node:
         boot_time=_time(record["boot_time"]),
         slurmd_started=_time(record["slurmd_start_time"]),
         responding="NOT_RESPONDING" not in flags,
-        extra={key: str(record[key]) for key in _EXTRA if record.get(key)},
+        extra=extra(_text(record["name"]), _text(record.get("hostname"))),
     )
+
+
+def extra(name: str, hostname: str) -> dict[str, str]:
+    """What its machine calls itself, where it is not the node's name."""
+    return {"hostname": hostname} if hostname and hostname != name else _NO_EXTRA
 
 
 def node_state(words: Sequence[str]) -> tuple[NodeBase, frozenset[str]]:

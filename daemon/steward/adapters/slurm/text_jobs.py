@@ -15,6 +15,8 @@ import secrets
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from sys import intern
 
 from steward.adapters.slurm import records
 from steward.adapters.slurm.text_nodes import Odd
@@ -120,10 +122,10 @@ def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
         name=_name(told["name"]),
         reason=_reason(told["reason"]),
         excluded=_nodes(excluded),
-        partition=_text(told["partition"]),
-        account=_text(told["account"]),
+        partition=intern(_text(told["partition"])),
+        account=intern(_text(told["account"])),
         admin_comment=_text(told["admin_comment"]),
-        qos=_text(told["qos"]),
+        qos=intern(_text(told["qos"])),
         reservation=_text(told["reservation"]),
         submit_host=_text(told["allocnodes"]) if has_flags else "",
         comment=_text(told["comment"]),
@@ -133,7 +135,7 @@ def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
 def _plain_job(of: Mapping[str, str], times: int) -> Job:
     state, flags = records.job_state([_checked(_STATE, of["state"])])
     array, task, waiting = _array(of, times)
-    tres, started = _text(of["tres-alloc"]), _time(of["starttime"])
+    tres, started = intern(_text(of["tres-alloc"])), _time(of["starttime"])
     has_run = state is not JobState.PENDING and started is not None
     nodes = _number(of["numnodes"])
     return Job(
@@ -201,6 +203,7 @@ def _name(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=1024)
 def _nodes(text: str) -> frozenset[NodeName]:
     return frozenset() if text in _NONE else expand(_checked(_NODES, text))
 

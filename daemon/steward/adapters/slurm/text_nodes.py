@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from sys import intern
 
-from steward.adapters.slurm.records import node_state, out_of_service
+from steward.adapters.slurm.records import extra, node_state, out_of_service
 from steward.model.deep_command import PREFIX
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase, Reason
@@ -17,7 +17,7 @@ from steward.model.node import Node, NodeBase, Reason
 _LINE = re.compile(
     r"NodeName=([A-Za-z0-9_][A-Za-z0-9_.-]*) (?:Arch=\S+ )?CoresPerSocket=\d+ +CPUAlloc=\d+ (?:CPUEfctv=\d+ )?"
     r"CPUTot=(\d+) CPULoad=\S+ AvailableFeatures=(\S+) ActiveFeatures=(\S+) Gres=(\S+) (?:GresDrain=\S+ )?"
-    r"(?:GresUsed=\S+ )?NodeAddr=(\S+) NodeHostName=(\S+) (?:Port=(\d+) )?(?:Version=(\S+) ?)?(?:OS=([^=]*?) +)?"
+    r"(?:GresUsed=\S+ )?NodeAddr=(\S+) NodeHostName=(\S+) (?:Port=(\d+) )?(?:Version=\S+ ?)?(?:OS=[^=]*? +)?"
     r"RealMemory=(\d+) AllocMem=\d+ FreeMem=\S+ Sockets=\d+ Boards=\d+ (?:[A-Z][A-Za-z]+=[\w.,:/-]+ )*?"
     r"State=([A-Z_+*]+) ThreadsPerCore=\d+ TmpDisk=\d+ Weight=\d+ (?:Owner=\S+ )?(?:MCS_label=\S+ +)?"
     r"(?:NextState=\S+ )?(?:Partitions=(\S+) +)?BootTime=(None|Unknown|\d+) SlurmdStartTime=(None|Unknown|\d+) "
@@ -51,11 +51,10 @@ def odd_key(line: str) -> str:
 
 def node(key: str) -> Node:
     """Raises Odd."""
-    name, cpus, features, active, gres, address, host, port, version, system, memory, state, *rest = key.split("\0")
+    name, cpus, features, active, gres, address, host, port, memory, state, *rest = key.split("\0")
     partitions, booted, started, reason, user, at = rest
     base, flags = _state(state)
     told = Reason(text=reason, user=user, at=float(at or 0)) if reason else None
-    extra = {"version": intern(version), "hostname": host, "operating_system": intern(system)}
     return Node(
         name=NodeName(name),
         base=base,
@@ -72,7 +71,7 @@ def node(key: str) -> Node:
         boot_time=_time(booted),
         slurmd_started=_time(started),
         responding="NOT_RESPONDING" not in flags,
-        extra={name: value for name, value in extra.items() if value},
+        extra=extra(name, host),
     )
 
 
