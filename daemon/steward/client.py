@@ -138,6 +138,22 @@ class Client:
             yield from (event for event in events if wanted is None or wanted.takes(event))
             after = max([after, *(int(event["seq"]) for event in events)])
 
+    def quotas(self) -> Json:
+        """Every team with what it owns, uses, lends and borrows."""
+        return self._object("/v1/quotas")
+
+    def quota(self, team: str) -> Json:
+        """One of them, with its jobs."""
+        return self._object(f"/v1/quotas/{quote(team, safe='')}")
+
+    def preview_quotas(self, document: Json, *, prune: bool) -> Json:
+        """What a document of quotas would change, and what is odd about it."""
+        return self._post("/v1/quotas/preview", {"document": document, "prune": prune})
+
+    def apply_quotas(self, document: Json, *, prune: bool, based_on: str) -> Json:
+        """Carry it out, all or nothing, if nobody has changed a quota since the preview with `based_on`."""
+        return self._post("/v1/quotas", {"document": document, "prune": prune, "based_on": based_on})
+
     def pause(self, why: str) -> Json:
         """Act on nothing until `resume_actions`."""
         return self._post("/v1/pause", {"why": why})

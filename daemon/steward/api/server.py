@@ -25,6 +25,7 @@ from steward.api.hosts import OwnHosts, own_names
 from steward.api.json11.route import Json11
 from steward.api.lemons import lemons_view
 from steward.api.notify import channels_view, test_channels
+from steward.api.quota_pages import quota_routes
 from steward.api.report_pages import report_routes
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
@@ -202,6 +203,7 @@ def build(
         *report_routes(source, heavy),
         Route("/v1/events", pages.events),
         *explain_routes(source, gatekeeper, reads, heavy),
+        *quota_routes(source, gatekeeper, aws.service, reads),
         heavy.route("/v1/plan", pages.plan),
         Route("/v1/doctor", pages.doctor),
         Route("/v1/pause", pages.pause, methods=["POST"]),

@@ -33,6 +33,7 @@ class _Steward(LateGroup):
             "notify": "steward.cli.notify:notify",
             "pause": "steward.cli.order:pause",
             "plan": "steward.cli.look:plan",
+            "quota": "steward.cli.quota:quota",
             "report": "steward.cli.report:report",
             "resume-actions": "steward.cli.order:resume_actions",
             "status": "steward.cli.look:status",

@@ -27,6 +27,7 @@ from steward.policy.explain_health import (
 from steward.policy.explain_job import hurry, resume_lines, silence_lines
 from steward.policy.explain_place import place_lines
 from steward.policy.explain_words import ago, clean, until
+from steward.policy.quota.explain import quota_lines
 from steward.policy.slot_cases import is_between
 from steward.policy.slurm_faults import acting_row
 from steward.policy.spares import free_spare, loans, needs_spare, shortage
@@ -58,7 +59,7 @@ def explain_job(
     `private`: also what the job printed, which only its user and admins may read."""
     draft = Draft(seen, want, memory, now)
     job, mem = seen.jobs.get(id), memory.jobs.get(id)
-    lines = [*_stale(draft), _known_of_job(id, job), *closed_partitions(job, draft)]
+    lines = [*_stale(draft), _known_of_job(id, job), *closed_partitions(job, draft), *quota_lines(job, draft)]
     if mem is None:
         return clean([*lines, _not_asked(id, job, draft)])
     return clean([*lines, *resume_lines(mem, draft, private=private), *_next_of_job(job, mem, draft)])

@@ -54,6 +54,11 @@ class Json11:
         self._replays = replays
         self._handlers, self._max_body_bytes = handlers, max_body_bytes
 
+    @property
+    def service(self) -> Service:
+        """The model by which requests are read."""
+        return self._service
+
     async def serve(self, request: Request) -> Response:
         """Never raises: every failure is an answer with a code and a request id."""
         number = str(uuid.uuid4())

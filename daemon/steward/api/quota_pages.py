@@ -1,0 +1,172 @@
+"""The pages of quotas: tables of teams, what a document would change, and the document applied."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from steward.api.auth import Gatekeeper
+from steward.api.body import read_body
+from steward.api.json11.service import Service
+from steward.api.operations.quota_wish import config_shape, scheduler_shape
+from steward.api.quota_changes import capacity_of, changes, warnings
+from steward.api.quota_document import order_of
+from steward.api.shapes import shape
+from steward.api.source import Source
+from steward.api.turns import Turns
+from steward.model.arn import slurm_cluster_arns
+from steward.model.job import Job
+from steward.model.order import Refusal, RefusalKind
+from steward.model.quota import Resource
+from steward.model.quota_order import ApplyQuotas
+from steward.model.text import printable
+from steward.policy.draft import Draft
+from steward.policy.orders import carry_out
+from steward.policy.orders.quota_document import fingerprint
+from steward.policy.quota.explain import lines_of
+from steward.policy.quota.flavors import Flavors
+from steward.policy.quota.turn import Turn, take_turn
+from steward.policy.quota.view import QuotaView, TeamView, quota_view
+from steward.workflows.snapshot import Snapshot
+
+Json = dict[str, Any]
+_JOBS = 200
+_STATUS = {RefusalKind.VALIDATION: 400, RefusalKind.NOT_FOUND: 404}
+
+
+def quota_routes(source: Source, gatekeeper: Gatekeeper, service: Service, reads: Turns) -> list[Route]:
+    """All may read; a document is previewed and applied by admins."""
+
+    def teams(_request: Request) -> Response:
+        snapshot = source.snapshot()
+        return JSONResponse(quotas_page(source, snapshot, quota_view(_draft(source, snapshot))))
+
+    def team(request: Request) -> Response:
+        snapshot, name = source.snapshot(), str(request.path_params["team"])
+        draft = _draft(source, snapshot)
+        view = next((each for each in quota_view(draft).teams if each.quota.team == name), None)
+        if view is None:
+            raise HTTPException(404, f"team {printable(name, 40)} has no quota: `steward quota list` shows the teams")
+        return JSONResponse({**_team(view), **_asked(view), "jobs": _jobs(name, draft)})
+
+    def preview(who: str, said: Json) -> Json:
+        snapshot = source.snapshot()
+        memory, seen = snapshot.memory, snapshot.seen
+        after = carry_out(_order(source, service, snapshot, who, said), memory, seen, source.want).memory
+        flavors = Flavors(_draft(source, snapshot), {quota.team: quota for quota in after.quotas.values()})
+        has: dict[Resource, int] = dict(flavors.capacity)
+        return {
+            "changes": changes(memory, after, source.want),
+            "warnings": warnings(after, source.want, capacity_of(after, source.want, has)),
+            "based_on": fingerprint(memory.quotas, memory.scheduler),
+        }
+
+    def apply(who: str, said: Json) -> Json:
+        source.commands.give(_order(source, service, source.snapshot(), who, said))
+        return {"done": True, "by": who}
+
+    return [
+        reads.route("/v1/quotas", teams),
+        Route("/v1/quotas", _proved(gatekeeper, apply), methods=["POST"]),
+        Route("/v1/quotas/preview", _proved(gatekeeper, preview), methods=["POST"]),
+        reads.route("/v1/quotas/{team}", team),
+    ]
+
+
+def quotas_page(source: Source, snapshot: Snapshot, view: QuotaView) -> Json:
+    """Every team, every resource that quotas name, and what is odd about them."""
+    memory, accounting = snapshot.memory, snapshot.seen.accounting
+    return {
+        "at": snapshot.at,
+        "cluster_arn": slurm_cluster_arns(memory.cluster, source.want.capacity)[0],
+        "trouble": accounting.trouble if accounting else "",
+        "limits_frozen": accounting is not None and not accounting.reachable,
+        "scheduler": {"name": memory.scheduler.name, **scheduler_shape(memory.scheduler)} if memory.scheduler else None,
+        "teams": [_team(each) for each in view.teams],
+        "resources": shape(view.resources),
+        "warnings": list(view.warnings),
+    }
+
+
+def _team(view: TeamView) -> Json:
+    quota = view.quota
+    return {
+        "team": quota.team,
+        "name": quota.name,
+        "id": quota.id,
+        "status": quota.status.value,
+        "failure": quota.failure,
+        "enabled": quota.enabled,
+        "strategy": quota.strategy.value,
+        "weight": quota.weight,
+        "version": quota.version,
+        "running": view.running,
+        "waiting": view.waiting,
+        "resources": shape(view.rows),
+        "warnings": list(view.warnings),
+    }
+
+
+def _asked(view: TeamView) -> Json:
+    quota = view.quota
+    by = {"created": quota.created, "created_by": quota.created_by}
+    changed = {"modified": quota.modified, "modified_by": quota.modified_by}
+    return {"description": quota.description, "config": config_shape(quota), **by, **changed}
+
+
+def _jobs(team: str, draft: Draft) -> list[Json]:
+    """The team's jobs, each with the one line about it; the newest where there are many."""
+    mine = [job for job in draft.seen.jobs.values() if job.account == team and (job.is_active or job.is_pending)]
+    chosen = sorted(mine, key=lambda job: (not job.is_active, job.id))[:_JOBS]
+    turn = take_turn(draft)
+    return [
+        {"id": job.id, "name": job.name, "state": job.state.value, "text": _line(job, turn, draft)} for job in chosen
+    ]
+
+
+def _line(job: Job, turn: Turn | None, draft: Draft) -> str:
+    return next(iter(lines_of(job, turn, draft)), "") if turn is not None else ""
+
+
+def _draft(source: Source, snapshot: Snapshot) -> Draft:
+    return Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now())
+
+
+def _order(source: Source, service: Service, snapshot: Snapshot, who: str, said: Json) -> ApplyQuotas:
+    arn = slurm_cluster_arns(snapshot.memory.cluster, source.want.capacity)[0]
+    return order_of(
+        said.get("document"),
+        service,
+        who=who,
+        arn=arn,
+        prune=said.get("prune") is True,
+        based_on=printable(str(said.get("based_on", "")), 40),
+    )
+
+
+def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callable[[Request], Any]:
+    """The page for an admin who sent an object. A document that is wrong is his mistake (400), one that cannot be now
+    is not (409)."""
+
+    async def serve(request: Request) -> Response:
+        body = await read_body(request)
+        who = await run_in_threadpool(
+            gatekeeper.admit, request.headers.get("authorization", ""), request.method, request.url.path, body
+        )
+        try:
+            said = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise HTTPException(400, f"the body is not JSON: {error}") from error
+        if not isinstance(said, dict):
+            raise HTTPException(400, 'the body is not an object such as {"document": {...}}')
+        try:
+            return JSONResponse(await run_in_threadpool(page, who, said))
+        except Refusal as refusal:
+            raise HTTPException(_STATUS.get(refusal.kind, 409), str(refusal)) from refusal
+
+    return serve

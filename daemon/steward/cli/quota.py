@@ -1,0 +1,212 @@
+"""`steward quota`: what teams own of the cluster, use, lend and borrow."""
+
+import json
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import click
+
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.group import NO_WAIT, YES
+from steward.cli.late import LateGroup
+from steward.cli.look import explain as explain_job
+from steward.cli.show import line, table, when
+from steward.client import Client, Json
+
+COLUMNS = ("TEAM", "RESOURCE", "NOMINAL", "IN-USE", "LENT", "BORROWED", "SHARE")
+_STYLES = {"+": "green", "-": "red", "~": "yellow"}
+_GOING_ON = frozenset({"Creating", "Updating", "Deleting"})
+_FOLLOW_S = 30.0
+_LOOK_S = 0.5
+_MIB_PER_GIB = 1024
+_READERS: Mapping[str, Callable[[str], Any]] = MappingProxyType({".toml": tomllib.loads, ".json": json.loads})
+
+
+@click.group(cls=LateGroup)
+def quota() -> None:
+    """Quotas of teams: lend what is idle, borrow, and take back."""
+
+
+@quota.command("list")
+@click.option("--all", "show_all", is_flag=True, help="Also what was only filled in and limits nobody.")
+@JSON
+@click.pass_obj
+@one_line_errors
+def list_quotas(context: Context, show_all: bool, as_json: bool) -> None:
+    """Every team and resource: what it owns, has in use, lends, has borrowed, and its share of what is lent."""
+    found = context.client().quotas()
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    rows = [row for team in found["teams"] for row in _rows(team, show_all=show_all)]
+    table(COLUMNS, rows, empty="No quotas: `steward quota apply FILE` makes some (docs/quotas.md).")
+    _warn(found)
+
+
+@quota.command()
+@click.argument("team")
+@JSON
+@click.pass_obj
+@one_line_errors
+def show(context: Context, team: str, as_json: bool) -> None:
+    """One team: its quota as asked for and as filled in, and what its jobs wait for."""
+    found = context.client().quota(team)
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    state = found["status"] if found["enabled"] else f"{found['status']}, disabled"
+    line(f"{found['team']}: quota {found['name']} (id {found['id']}, version {found['version']}): {state}", "bold")
+    for text in filter(None, (found["failure"], found["description"])):
+        line(text)
+    sharing = found["config"]["ResourceSharingConfig"]
+    limit = f", borrows up to {sharing['BorrowLimit']} %" if sharing.get("BorrowLimit") is not None else ""
+    line(f"{found['strategy']}{limit}, weight {found['weight']}, changed {when(found['modified'])} by {_who(found)}")
+    table(COLUMNS[1:], [row[1:] for row in _rows(found, show_all=True)], empty="It owns nothing.")
+    for text in found["warnings"]:
+        line(f"warning: {text}", "yellow")
+    if found["jobs"]:
+        line("")
+        rows = [(job["id"], job["name"], job["state"], job["text"]) for job in found["jobs"]]
+        table(("JOB", "NAME", "STATE", "QUOTA"), rows, empty="")
+
+
+@quota.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--prune", is_flag=True, help="Delete quotas that the file does not have.")
+@click.option("--dry-run", is_flag=True, help="Show the difference and change nothing.")
+@YES
+@NO_WAIT
+@JSON
+@click.pass_obj
+@one_line_errors
+def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, no_wait: bool, as_json: bool) -> None:
+    """Make the quotas what FILE says (.toml or .json), after showing the difference; all of it or nothing."""
+    client, document, quiet = context.client(), _read(file), wants_json(context, as_json)
+    found = client.preview_quotas(document, prune=prune)
+    if quiet and (dry_run or not found["changes"]):
+        print_json(found)
+    elif not quiet:
+        _show_changes(found)
+    if dry_run or not found["changes"]:
+        return
+    if not yes:
+        click.confirm("Apply?", abort=True)
+    answer = client.apply_quotas(document, prune=prune, based_on=found["based_on"])
+    if quiet:
+        print_json({**found, **answer})
+    elif not no_wait:
+        _follow(client)
+
+
+@quota.command()
+@click.argument("team")
+@YES
+@NO_WAIT
+@JSON
+@click.pass_obj
+@one_line_errors
+def delete(context: Context, team: str, yes: bool, no_wait: bool, as_json: bool) -> None:
+    """Take a team's quota away. Its jobs go on; those that wait need no quota any more."""
+    client = context.client()
+    found = client.quota(team)
+    if not yes:
+        jobs = f"{found['running'] or 0} running and {found['waiting'] or 0} waiting jobs"
+        click.confirm(f"Delete quota {found['name']} of team {team} ({jobs}, which stay)?", abort=True)
+    answer = client.operate("DeleteComputeQuota", {"ComputeQuotaId": found["id"]})
+    if wants_json(context, as_json):
+        print_json(answer)
+    elif not no_wait:
+        _follow(client)
+
+
+@quota.command()
+@click.argument("job")
+@JSON
+@click.pass_context
+def explain(context: click.Context, job: str, as_json: bool) -> None:
+    """Why a job waits for quota, or had to give way: the same as `steward explain job JOB`."""
+    context.invoke(explain_job, words=("job", job), as_json=as_json)
+
+
+def _rows(team: Json, *, show_all: bool) -> Iterable[tuple[str, ...]]:
+    """The team's name stands in its first line only."""
+    rows = [row for row in team["resources"] if row["counted"] or show_all]
+    state = "" if team["status"] in ("Created", "Updated") and team["enabled"] else f" ({_state(team)})"
+    if not rows:
+        yield (team["team"] + state, *[""] * (len(COLUMNS) - 1))
+    is_known = team["running"] is not None
+    for number, row in enumerate(rows):
+        name = team["team"] + state if number == 0 else ""
+        counts = [_amount(row["resource"], row[key]) if is_known else "?" for key in ("in_use", "lent", "borrowed")]
+        share = _share(row["share"]) if is_known and row["counted"] else ""
+        yield name, row["resource"], _amount(row["resource"], row["nominal"]), *counts, share
+
+
+def _state(team: Json) -> str:
+    return str(team["status"]) if team["enabled"] else "disabled"
+
+
+def _amount(resource: str, amount: int) -> str:
+    """Memory in GiB."""
+    if not resource.endswith("/mem"):
+        return str(amount)
+    gib = amount / _MIB_PER_GIB
+    return f"{gib:.0f}G" if gib == int(gib) else f"{gib:.1f}G"
+
+
+def _share(share: float | None) -> str:
+    return "last" if share is None else f"{share:.4f}".rstrip("0").rstrip(".") if share else "0"
+
+
+def _who(found: Json) -> str:
+    return str(found["modified_by"] or found["created_by"] or "?")
+
+
+def _warn(found: Json) -> None:
+    failures = [f"{team['team']}: {team['failure']}" for team in found["teams"] if team["failure"]]
+    frozen = ["slurmdbd does not answer: limits stay as they are until it does"] if found["limits_frozen"] else []
+    warned = [text for team in found["teams"] for text in team["warnings"]]
+    for text in (*failures, *frozen, *found["warnings"], *warned):
+        line(f"warning: {text}", "yellow")
+
+
+def _show_changes(found: Json) -> None:
+    for text in found["changes"] or ("No change.",):
+        line(text, _STYLES.get(text[:1], ""))
+    for text in found["warnings"]:
+        line(f"warning: {text}", "yellow")
+
+
+def _read(file: Path) -> Json:
+    """Raises ClickException where it is not of the form that its name says; the head checks the rest."""
+    read = _READERS.get(file.suffix.lower())
+    if read is None:
+        raise click.ClickException(f"{file}: its name must end with {' or '.join(_READERS)}")
+    try:
+        document: Any = read(file.read_text())
+    except (OSError, ValueError, RecursionError) as error:
+        raise click.ClickException(f"{file}: {error}") from error
+    if not isinstance(document, dict):
+        raise click.ClickException(f"{file}: a table with ComputeQuotas and ClusterSchedulerConfig is needed")
+    return document
+
+
+def _follow(client: Client) -> None:
+    """Until Slurm has what was asked for. Exit status 1 where it cannot have it."""
+    until = time.monotonic() + _FOLLOW_S
+    while True:
+        teams = client.quotas()["teams"]
+        if failed := [team for team in teams if team["failure"]]:
+            raise click.ClickException("; ".join(f"{team['team']}: {team['failure']}" for team in failed))
+        waiting = [team["team"] for team in teams if team["status"] in _GOING_ON]
+        if not waiting:
+            line("In force.", "green")
+            return
+        if time.monotonic() > until:
+            line(f"Accepted; {', '.join(waiting)} not in Slurm yet: `steward quota list` shows how far it is.")
+            return
+        time.sleep(_LOOK_S)

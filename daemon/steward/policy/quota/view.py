@@ -1,0 +1,217 @@
+"""Who owns, uses, lends and borrows what, as tables and pages show it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from steward.model.machine_types import BUILT_IN
+from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, machine_type_of, resource
+from steward.policy.draft import Draft
+from steward.policy.quota.fill_in import Owned, owned
+from steward.policy.quota.turn import Turn, take_turn
+from steward.policy.quota.words import told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRow:
+    """Of one team and resource. `counted`: it limits the team; others are only shown. `lent`: so much of its idle part
+    others have. `share`: what it borrowed as a part of what all lend, by its weight (None: it borrows and has no
+    weight, so it comes last)."""
+
+    resource: Resource
+    counted: bool
+    nominal: int
+    in_use: int
+    lent: int
+    borrowed: int
+    may_borrow: int
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamView:
+    """`running` and `waiting` count jobs; None: the cluster's accounting was not read, so nothing of use is known."""
+
+    quota: ComputeQuota
+    rows: tuple[ResourceRow, ...]
+    warnings: tuple[str, ...]
+    running: int | None
+    waiting: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceView:
+    """Of the whole cluster. `capacity` is what nodes that take jobs have, `owned` the sum of the quotas, `pool` what
+    may be borrowed, `free` what no job has, `stranded` what of it no job can use: no CPU or memory is left with it."""
+
+    resource: Resource
+    capacity: int
+    owned: int
+    pool: int
+    free: int
+    stranded: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaView:
+    teams: tuple[TeamView, ...]
+    resources: tuple[ResourceView, ...]
+    warnings: tuple[str, ...]
+
+
+def quota_view(draft: Draft) -> QuotaView:
+    """Of every quota in memory, those that are not in force among them. Pure; decides nothing."""
+    turn = take_turn(draft)
+    use = _use(turn) if turn else {}
+    quotas = sorted(draft.quota.quotas.values(), key=lambda quota: quota.team)
+    rules = draft.want.quota
+    worth = {q.team: owned(q, draft.want.capacity.types, count_filled=rules.count_filled) for q in quotas}
+    lent = _lent(turn, use) if turn else {}
+    teams = tuple(_team(quota, worth[quota.team], turn, use, lent) for quota in quotas)
+    resources = tuple(_resources(turn, worth)) if turn else ()
+    return QuotaView(teams=teams, resources=resources, warnings=tuple(_warnings(resources, draft)))
+
+
+def _use(turn: Turn) -> dict[str, dict[Resource, int]]:
+    """What runs now, before anything of this turn is granted; what gives way still has its nodes."""
+    found: dict[str, dict[Resource, int]] = {}
+    for team, units in turn.running.items():
+        sums = found.setdefault(team, {})
+        for unit in units:
+            for name, amount in unit.options[0].items():
+                sums[name] = sums.get(name, 0) + amount
+    return found
+
+
+def _borrowed(turn: Turn, use: Mapping[str, Mapping[Resource, int]], team: str, name: Resource) -> int:
+    if name not in turn.ledger.limits(team):
+        return 0
+    return max(0, use.get(team, {}).get(name, 0) - turn.ledger.accounts[team].owned.nominal.get(name, 0))
+
+
+def _lent(turn: Turn, use: Mapping[str, Mapping[Resource, int]]) -> dict[tuple[str, Resource], int]:
+    """Nobody borrows from anybody in particular: what is borrowed comes first from what no team owns, then from each
+    team's idle part by its size."""
+    ledger, found = turn.ledger, dict[tuple[str, Resource], int]()
+    for name, pool in ledger.pool.items():
+        total = sum(_borrowed(turn, use, team, name) for team in ledger.accounts)
+        left = max(0, total - (pool - ledger.lendable[name]))
+        idle = {team: _idle(turn, use, team, name) for team in ledger.accounts}
+        for team, amount in sorted(idle.items(), key=lambda item: (-item[1], item[0])):
+            whole = sum(idle.values())
+            part = min(amount, -(-left * amount // whole)) if whole else 0
+            found[team, name] = part
+            left, idle[team] = left - part, 0
+    return found
+
+
+def _idle(turn: Turn, use: Mapping[str, Mapping[Resource, int]], team: str, name: Resource) -> int:
+    """What of a team's lendable part it does not use itself."""
+    account = turn.ledger.accounts[team].owned
+    nominal, lends = account.nominal.get(name, 0), account.lends.get(name, 0)
+    return max(0, min(lends, nominal - use.get(team, {}).get(name, 0)))
+
+
+def _team(
+    quota: ComputeQuota,
+    worth: Owned,
+    turn: Turn | None,
+    use: Mapping[str, Mapping[Resource, int]],
+    lent: Mapping[tuple[str, Resource], int],
+) -> TeamView:
+    in_force = turn is not None and quota.team in turn.quotas
+    mine = use.get(quota.team, {}) if in_force else {}
+    limits = turn.ledger.limits(quota.team) if turn is not None and in_force else worth.counted
+    names = sorted(set(worth.nominal) | {name for name in mine if name in limits}, key=_turn)
+    rows = []
+    for name in names:
+        borrowed = _borrowed(turn, use, quota.team, name) if turn is not None and in_force else 0
+        pool = turn.ledger.pool.get(name, 0) if turn is not None else 0
+        part = borrowed / max(pool, 1)
+        rows.append(
+            ResourceRow(
+                resource=name,
+                counted=name in limits,
+                nominal=worth.nominal.get(name, 0),
+                in_use=mine.get(name, 0),
+                lent=lent.get((quota.team, name), 0) if name in limits else 0,
+                borrowed=borrowed,
+                may_borrow=worth.may_borrow.get(name, 0),
+                share=part / quota.weight if quota.weight else None if part else 0.0,
+            )
+        )
+    known = turn is not None and in_force
+    waiting = sum(r.unit.count - r.granted for r in turn.rulings.values() if r.unit.team == quota.team) if turn else 0
+    granted = sum(r.granted for r in turn.rulings.values() if r.unit.team == quota.team) if turn else 0
+    return TeamView(
+        quota=quota,
+        rows=tuple(rows),
+        warnings=worth.warnings,
+        running=len(turn.running.get(quota.team, ())) if turn is not None and known else None,
+        waiting=waiting + granted if known else None,
+    )
+
+
+def _resources(turn: Turn, worth: Mapping[str, Owned]) -> list[ResourceView]:
+    """Those that quotas name, and of their machine types what the cluster has."""
+    types = sorted(turn.flavors.named)
+    names = sorted(
+        {resource(kind, unit) for kind in types for unit in (GPU, CPU, MEM)} & turn.flavors.capacity.keys()
+        | {name for each in worth.values() for name in each.nominal},
+        key=_turn,
+    )
+    free = _free(turn, names)
+    return [
+        ResourceView(
+            resource=name,
+            capacity=turn.flavors.capacity.get(name, 0),
+            owned=sum(worth[team].nominal.get(name, 0) for team in turn.quotas),
+            pool=turn.ledger.pool.get(name, 0),
+            free=free[name],
+            stranded=free[name] if _is_stranded(name, free) else 0,
+        )
+        for name in names
+    ]
+
+
+def _free(turn: Turn, names: list[Resource]) -> dict[Resource, int]:
+    """Before this turn's grants, and with what gives way still in its place."""
+    changed = dict.fromkeys(names, 0)
+    granted = [(ruling.amounts, ruling.granted) for ruling in turn.rulings.values() if ruling.granted]
+    going = [unit for units in turn.running.values() for unit in units if unit.id in turn.going]
+    leaving = [*going, *(each.unit for each in turn.yielding)]
+    for amounts, times in [*granted, *((unit.options[0], -1) for unit in leaving)]:
+        for name in amounts.keys() & changed.keys():
+            changed[name] += amounts[name] * times
+    return {name: max(0, turn.ledger.free.get(name, 0) + changed[name]) for name in names}
+
+
+def _is_stranded(name: Resource, free: Mapping[Resource, int]) -> bool:
+    """Accelerators on machines without a free CPU or without free memory."""
+    kind = machine_type_of(name)
+    others = [resource(kind, unit) for unit in (CPU, MEM)]
+    return name == resource(kind, GPU) and any(other in free and not free[other] for other in others)
+
+
+def _warnings(resources: tuple[ResourceView, ...], draft: Draft) -> list[str]:
+    found = []
+    for row in resources:
+        beyond = row.owned - row.capacity
+        if beyond > 0 and _decides(row.resource, draft):
+            have, own = told({row.resource: row.capacity}), told({row.resource: row.owned})
+            found.append(f"the quotas are {own} in all, but the cluster has {have} now: some jobs will wait")
+        if row.stranded:
+            found.append(f"{told({row.resource: row.stranded})} free, but no CPU or no memory beside them: stranded")
+    return found
+
+
+def _decides(name: Resource, draft: Draft) -> bool:
+    """Accelerators where the machine type has some, else CPUs: not what was only filled in."""
+    kind = machine_type_of(name)
+    machine = draft.want.capacity.types.get(kind) or BUILT_IN.get(kind)
+    return not name.endswith(f"/{MEM}") and (name.endswith(f"/{CPU}") != bool(machine and machine.gpus))
+
+
+def _turn(name: Resource) -> tuple[str, int, str]:
+    """Accelerators before CPUs before memory."""
+    kind = name.rpartition("/")[2]
+    return machine_type_of(name), {CPU: 1, MEM: 2}.get(kind, 0), kind

@@ -1,0 +1,120 @@
+"""What `steward explain JOB` says of quotas: why a job waits, for whom it gave way, what happens next."""
+
+from dataclasses import replace
+
+import pytest
+
+from steward.model.ids import JobId
+from steward.model.quota import Eviction, QuotaJob, Reclaimed
+from steward.policy.explain import explain_job
+from tests.builders.picture import Picture
+from tests.builders.quota_jobs import own, runs, teams, waits
+
+
+def said(picture: Picture, id: int) -> str:
+    lines = explain_job(JobId(id), picture.seen, picture.want, picture.memory, picture.now)
+    return "\n".join(line for line in lines[1:] if "auto-resume" not in line)
+
+
+def site(percent: int = 50) -> Picture:
+    quotas = [own(team, 4, borrow_absolute=(), borrow_percent=percent) for team in "ab"]
+    return teams(*quotas)
+
+
+def test_a_site_without_quotas_says_nothing_of_them() -> None:
+    assert said(runs(teams(), 1, "a", 4), 1) == ""
+
+
+def test_an_account_without_a_quota_uses_what_no_team_owns() -> None:
+    assert "Account other has no quota: the job uses what no team owns" in said(waits(site(), 1, "other", 1), 1)
+
+
+def test_a_job_that_never_fits_reads_the_largest_that_would() -> None:
+    assert said(waits(site(), 1, "a", 7), 1) == (
+        "Quota of team a: it never fits: it asks for 7 GPUs of ml.g6.12xlarge, and the team may have "
+        "6 GPUs of ml.g6.12xlarge at most (its quota and its borrow limit). Ask for no more than that."
+    )
+
+
+def test_a_job_for_what_the_cluster_does_not_have_reads_that() -> None:
+    picture = waits(site(), 1, "a", 1, requested="cpu=1,mem=1G,node=1,gres/gpu:h100=1")
+    assert "a kind of machine or accelerator that the cluster does not have" in said(picture, 1)
+
+
+def test_a_job_that_waits_for_its_teams_limit_reads_the_limit() -> None:
+    picture = runs(runs(site(), 1, "a", 4), 2, "a", 2, "b", "n2")
+    assert said(waits(picture, 3, "a", 1), 3).splitlines() == [
+        "Quota of team a: it waits, short of 1 GPU of ml.g6.12xlarge; the team has reached its limit "
+        "(6 GPUs of ml.g6.12xlarge).",
+        "Shares of what is lent, by weight (the least comes first): a 0.025.",
+    ]
+
+
+def test_a_job_that_waits_for_what_others_use_reads_who_has_it() -> None:
+    picture = runs(runs(site(100), 1, "a", 4), 2, "b", 3, "g", "n2")
+    assert said(waits(picture, 3, "a", 2), 3).splitlines()[0] == (
+        "Quota of team a: it waits, short of 1 GPU of ml.g6.12xlarge; they are in use: b has 3 GPUs of ml.g6.12xlarge."
+    )
+
+
+def test_an_owner_reads_which_job_gives_way_for_it() -> None:
+    picture = runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2")
+    assert said(waits(picture, 3, "b", 4), 3) == (
+        "Quota of team b: covers it; it waits for job 2 of team a to give way."
+    )
+    assert said(picture, 2) == (
+        "Quota of team a: it runs with borrowed resources (4 GPUs of ml.g6.12xlarge) and gives way when their owner "
+        "needs them."
+    )
+    assert "It has to give way to job 3 of team b" in said(waits(picture, 3, "b", 4), 2)
+    assert said(picture, 1) == (
+        "Quota of team a: covers it (4 GPUs of ml.g6.12xlarge; guaranteed). No other team can take that back."
+    )
+
+
+def test_an_admitted_job_waits_for_nodes_only() -> None:
+    assert said(waits(site(), 1, "a", 2, reason="Resources"), 1) == (
+        "Quota of team a: covers it (2 GPUs of ml.g6.12xlarge); it waits for nodes (Slurm: Resources)."
+    )
+    picture = waits(runs(site(), 1, "a", 4), 2, "a", 2, reason="Resources")
+    assert "may run with what others lend (2 GPUs of ml.g6.12xlarge); it waits for nodes" in said(picture, 2)
+    picture = waits(site(), 1, "a", 2, reason="QOSGrpGRES")
+    assert "its limit in Slurm is about to be raised (QOSGrpGRES)" in said(picture, 1)
+
+
+def test_a_held_job_is_told_that_quotas_do_not_ask_yet() -> None:
+    assert "not ready to run (JobHeldUser)" in said(waits(site(), 1, "a", 2, reason="JobHeldUser"), 1)
+
+
+def evicted(picture: Picture, **fields: object) -> Picture:
+    eviction = Eviction(
+        at=picture.now - 30, restart=0, cause=Reclaimed.RECLAIM, to_team="b", to_job=3,
+        text="gives way to job 3 of team b, whose quota covers it and lacks 4 GPUs; it is put back into the queue",
+    )  # fmt: skip
+    memory = QuotaJob(team="a", evictions=(replace(eviction, **fields),), count=1)  # type: ignore[arg-type]
+    return replace(picture, memory=replace(picture.memory, quota_jobs={JobId(2): memory}))
+
+
+def test_a_job_on_its_way_out_reads_by_whom_and_until_when() -> None:
+    picture = runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2")
+    picture = waits(picture, 3, "b", 4)
+    text = said(evicted(picture, due=picture.now + 30), 2)
+    assert "It gives way to job 3 of team b, whose quota covers it" in text
+    assert "its grace ends in 30 s" in text
+    assert "job 2 of team a to give way, in 30 s at the latest" in said(evicted(picture, due=picture.now + 30), 3)
+    assert "Slurm ends it" in said(evicted(picture), 2)
+
+
+def test_a_job_that_gave_way_reads_why_and_what_it_costs() -> None:
+    picture = waits(runs(site(100), 3, "b", 4), 2, "a", 4)
+    text = said(evicted(picture, over=picture.now - 10), 2)
+    assert "30 s ago: it gave way to job 3 of team b, whose quota covers it" in text
+    assert "That costs it no resume, and no node is blamed" in text
+
+
+@pytest.mark.parametrize("trouble", ["slurmdbd is down"])
+def test_where_accounting_cannot_be_read_the_job_says_so(trouble: str) -> None:
+    picture = waits(site(), 1, "a", 1)
+    assert picture.seen.accounting is not None
+    broken = replace(picture.seen, accounting=replace(picture.seen.accounting, trouble=trouble))
+    assert "Quotas are not in force now: slurmdbd is down." in said(replace(picture, seen=broken), 1)
