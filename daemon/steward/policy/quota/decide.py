@@ -85,6 +85,8 @@ class Decider:
         self._blocked: set[tuple[str, int]] = set()
         """(team, its request) that did not fit in this pass: there is only less later in it."""
         self._in_vain: set[tuple[str, int, int]] = set()
+        self._beyond: dict[tuple[str, int], list[dict[Resource, int]]] = {}
+        self._lacking: dict[tuple[str, int], Mapping[Resource, int]] = {}
         self._sizes: dict[tuple[int, int, int], Amounts] = {}
 
     def decide(self, waiting: Iterable[Unit], kept: Iterable[Unit] = ()) -> None:
@@ -111,7 +113,10 @@ class Decider:
 
     def _ruled_out(self, unit: Unit) -> bool:
         """It can never run; of sizes and machine types the smallest request counts."""
-        beyond = [self._ledger.over_limit(unit.team, each) for each in unit.options]
+        key = unit.team, id(unit.options)
+        if key not in self._beyond:
+            self._beyond[key] = [self._ledger.over_limit(unit.team, each) for each in unit.options]
+        beyond = self._beyond[key]
         if all(beyond):
             self._rule(unit, Standing.NEVER, short=beyond[0] if beyond else {})
         return all(beyond)
@@ -218,8 +223,12 @@ class Decider:
         return self._sizes[key]
 
     def _least_short(self, unit: Unit) -> Mapping[Resource, int]:
-        """On the machine type where it lacks the fewest things."""
-        return min((self._ledger.shortage(unit.team, each) for each in unit.options), key=len, default={})
+        """On the machine type where it lacks the fewest things. Equal requests that come later lack as much."""
+        key = unit.team, id(unit.options)
+        if key not in self._lacking:
+            short = [self._ledger.shortage(unit.team, each) for each in unit.options]
+            self._lacking[key] = min(short, key=len, default={})
+        return self._lacking[key]
 
     def _rule(self, unit: Unit, standing: Standing, **found: Any) -> None:
         self.rulings[unit.id] = Ruling(unit=unit, standing=standing, **found)

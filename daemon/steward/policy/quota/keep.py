@@ -20,7 +20,7 @@ from steward.policy.quota.decide import Ruling, Standing
 from steward.policy.quota.edits import Edits, edits
 from steward.policy.quota.limits import wanted_qos, wanted_teams
 from steward.policy.quota.names import PREFIX, borrowed_qos, guaranteed_qos
-from steward.policy.quota.requests import Unit, holds_nodes
+from steward.policy.quota.requests import Unit
 from steward.policy.quota.turn import Turn, in_force, is_borrowed, take_turn
 
 RETRY_S = 5.0
@@ -98,11 +98,10 @@ def _mark(turn: Turn, picture: Accounting, draft: Draft) -> int:
         return touched
     above = picture.can.exempt_priority + 1
     for team, units in turn.running.items():
-        beyond = {unit.id for unit in turn.room.excess(team)} | turn.going
-        for unit in units:
-            is_covered = is_borrowed(unit) and unit.id not in beyond
-            if holds_nodes(unit.jobs[0]) and not unit.jobs[0].is_completing and touched < TOUCHED_AT_ONCE:
-                touched += _set_mark(unit, above if is_covered else None, draft)
+        borrowed = [unit for unit in units if is_borrowed(unit) and unit.jobs[0].is_active]
+        beyond = {unit.id for unit in turn.room.excess(team)} | turn.going if borrowed else frozenset()
+        for unit in borrowed[: TOUCHED_AT_ONCE + len(beyond)]:
+            touched += _set_mark(unit, above if unit.id not in beyond else None, draft)
     for id, memory in list(draft.quota.jobs.items()):
         job = draft.seen.jobs.get(id)
         if memory.marked is not None and (job is None or job.is_over):

@@ -13,7 +13,6 @@ from steward.model.quota import CPU, GPU, MEM, Resource, kind_of, machine_type_o
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import PROFILE
 from steward.policy.quota.names import borrowed_qos, guaranteed_qos
-from steward.policy.quota.requests import Unit
 from steward.policy.quota.turn import Turn, is_borrowed, is_guaranteed
 
 GUARANTEED_PRIORITY = 1000
@@ -132,11 +131,14 @@ class _Use:
     """What a team has in Slurm's own eyes, those that give way among it."""
 
     def __init__(self, turn: Turn, team: str) -> None:
-        units = turn.running.get(team, [])
         self._nominal = turn.ledger.accounts[team].owned.nominal
-        self._g = _sum(turn, (u for u in units if is_guaranteed(u)))
-        self._b = _sum(turn, (u for u in units if is_borrowed(u)))
-        self._other = _sum(turn, (u for u in units if not is_guaranteed(u) and not is_borrowed(u)))
+        self._g: dict[Resource, int] = {}
+        self._b: dict[Resource, int] = {}
+        self._other: dict[Resource, int] = {}
+        for unit in turn.running.get(team, ()):
+            sums = self._g if is_guaranteed(unit) else self._b if is_borrowed(unit) else self._other
+            for name, amount in turn.ledger.counted(team, unit.options[0]).items():
+                sums[name] = sums.get(name, 0) + amount
 
     def borrowed(self, name: Resource) -> int:
         return self._b.get(name, 0)
@@ -145,14 +147,6 @@ class _Use:
         """What of the quota is not used otherwise, and never less than what runs."""
         rest = self._nominal.get(name, 0) - self._b.get(name, 0) - self._other.get(name, 0)
         return max(self._g.get(name, 0), rest)
-
-
-def _sum(turn: Turn, units: Iterator[Unit]) -> dict[Resource, int]:
-    found: dict[Resource, int] = {}
-    for unit in units:
-        for name, amount in turn.ledger.counted(unit.team, unit.options[0]).items():
-            found[name] = found.get(name, 0) + amount
-    return found
 
 
 def _granted(turn: Turn) -> dict[str, dict[Resource, int]]:

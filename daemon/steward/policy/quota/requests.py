@@ -66,7 +66,7 @@ class Requests:
             yield self._unit(id, tuple(found), teams.get(found[0].account, ""))
 
     def _unit(self, id: JobId, jobs: tuple[Job, ...], team: str) -> Unit:
-        first = jobs[0]
+        first, is_one = jobs[0], len(jobs) == 1
         is_here = holds_nodes(first)
         options = (self.used(jobs),) if is_here else self._options(jobs)
         return Unit(
@@ -75,8 +75,8 @@ class Requests:
             team=team,
             options=options,
             weight=self.weight(first),
-            count=1 if is_here or len(jobs) > 1 else max(first.waiting_tasks, 1),
-            sizes=() if is_here or len(jobs) > 1 else sizes(first),
+            count=max(first.waiting_tasks, 1) if is_one and not is_here else 1,
+            sizes=sizes(first) if is_one and not is_here else (),
             since=(first.started if is_here else first.submitted) or 0.0,
         )
 
@@ -86,7 +86,7 @@ class Requests:
         return self._weights.get(match[1], -1) if match else -1
 
     def used(self, jobs: Iterable[Job]) -> Amounts:
-        """What running jobs have, by the machine types of their nodes."""
+        """What running jobs have, by the machine types of their nodes. Equal ones are the same object."""
         found: list[Amounts] = []
         for job in jobs:
             count = len(job.nodes)

@@ -73,11 +73,11 @@ def take_turn(draft: Draft) -> Turn | None:
 
 def is_guaranteed(unit: Unit) -> bool:
     """Slurm counts it as covered by its team's quota."""
-    return unit.qos[:1] == (guaranteed_qos(unit.team),)
+    return unit.jobs[0].qos.partition(",")[0] == guaranteed_qos(unit.team)
 
 
 def is_borrowed(unit: Unit) -> bool:
-    return unit.qos[:1] == (borrowed_qos(unit.team),)
+    return unit.jobs[0].qos.partition(",")[0] == borrowed_qos(unit.team)
 
 
 def not_before(id: JobId, draft: Draft) -> float | None:
