@@ -12,6 +12,7 @@ from steward.adapters.setup_messages import LogChunk
 from steward.adapters.wire import Channel
 from steward.head.hub import Hub
 from steward.head.origin import Origins
+from steward.head.watch import Examine
 from steward.model.events import Event
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, JobId, NodeName
@@ -50,6 +51,7 @@ class HubBench:
     defaults: tuple[SiteDefault, ...] = ()
     origins: Origins = field(default_factory=Origins)
     addresses: AddressRule = AddressRule.AUTO
+    examine: Examine | None = None
 
     async def listen(self, heartbeat_s: float) -> None:
         self.hub = Hub(
@@ -63,6 +65,7 @@ class HubBench:
             defaults=self.defaults,
             origins=self.origins,
             addresses=self.addresses,
+            examine=self.examine,
         )
         self.port = await self.hub.start("127.0.0.1", 0)
 

@@ -27,12 +27,13 @@ _OPTED_BYTES = MAX_FRAME - 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """Who an agent is and which opted-in jobs it knows of."""
+    """Who an agent is and which opted-in jobs it knows of. `pongs`: it answers a ping."""
 
     node: NodeName
     incarnation: Incarnation
     version: str
     opted: tuple[OptedIn, ...] = ()
+    pongs: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +182,7 @@ def _hello_frame(hello: Hello, nonce: str) -> Frame:
         "boot": hello.incarnation.boot,
         "version": hello.version,
         "beats": _BEATS,
+        "pongs": hello.pongs,
         "nonce": nonce,
         "opted": [opted_record(one) for one in hello.opted],
     }
@@ -196,6 +198,7 @@ def _hello_of(frame: Frame) -> Hello:
         incarnation=incarnation,
         version=text(frame, "version", 32),
         opted=opted_list(frame),
+        pongs=frame.get("pongs") is True and frame.get("beats") == _BEATS,
     )
 
 

@@ -97,10 +97,13 @@ class Link:
             wait_s = terms.interval_s
 
     async def _listen(self, channel: Channel, listener: Listener) -> None:
-        """Ends with Gone when the head is silent for too long: it answers every beat."""
+        """Ends with Gone when the head is silent for too long: it answers every beat. A beat of its own that answers
+        none is a ping: it wants to know at once whether we live."""
         while True:
             frame = await channel.receive()
-            if frame["t"] == BEAT:
+            if frame["t"] == BEAT and "echo" not in frame:
+                await channel.beat(sent=self._clock.now())
+            elif frame["t"] == BEAT:
                 self._measure(frame)
             else:
                 listener.hear(frame)

@@ -5,6 +5,7 @@ from steward.adapters.wire import BEAT
 _HEAD = b'{"t":"' + BEAT.encode() + b'","sent":'
 _SENT_AT = 4 + len(_HEAD)
 _ECHO = b'{"t":"' + BEAT.encode() + b'","echo":'
+_PING = b'{"t":"' + BEAT.encode() + b'","now":'
 _SEAL = b',"seal":"'
 _MAX = 1e15
 
@@ -22,7 +23,16 @@ def beat_in(data: bytes) -> tuple[float, bytes, str] | None:
     return (sent, time, seal.decode("ascii", "replace")) if -_MAX < sent < _MAX else None
 
 
+def ping(now: bytes, seal: str) -> bytes:
+    """The frame that asks for a heartbeat at once: an answer to none."""
+    return _framed(b'%s%s,"seal":"%s"}' % (_PING, now, seal.encode()))
+
+
 def reply(echo: bytes, now: bytes, seal: str) -> bytes:
     """The frame that answers a heartbeat, length and all, with both times as JSON writes them."""
     body = b'%s%s,"now":%s,"seal":"%s"}' % (_ECHO, echo, now, seal.encode())
+    return _framed(body)
+
+
+def _framed(body: bytes) -> bytes:
     return len(body).to_bytes(4, "big") + body

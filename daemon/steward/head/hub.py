@@ -1,9 +1,8 @@
-"""All agent connections of the head: one asyncio server, one wheel of deadlines. Implements AgentPort."""
+"""All agent connections of the head: one asyncio server, one watch over them. Implements AgentPort."""
 
 import asyncio
 import logging
 import re
-import time
 from collections.abc import Callable, Collection, Mapping
 
 from steward.adapters.handshake import Hello, Terms, accept_agent
@@ -21,7 +20,7 @@ from steward.head.link import Link
 from steward.head.origin import Origins
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
-from steward.head.wheel import Wheel
+from steward.head.watch import Examine, Watch
 from steward.model.action import CollectStacks, LetGo, MendNode, SetUpNode
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
@@ -59,10 +58,12 @@ class Hub:
         defaults: tuple[SiteDefault, ...] = (),
         origins: Origins | None = None,
         addresses: AddressRule = AddressRule.AUTO,
+        examine: Examine | None = None,
     ) -> None:
         """`keep_log` gets the output of nodes' setups, `keep_bundle` what jobs' tasks were doing, `facts` tells of a
         resumed job's past; all are called in the loop's thread and must not block. `defaults` are told to
-        every agent. `origins` know where nodes are, `addresses` says what counts of that."""
+        every agent. `origins` know where nodes are, `addresses` says what counts of that, `examine` is the second
+        witness for an agent in doubt."""
         self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
         self._heartbeat_s, self._nodes, self._defaults = heartbeat_s, 0, defaults
         self._roster = Roster()
@@ -75,7 +76,7 @@ class Hub:
         )
         self._links: dict[NodeName, Link] = {}
         self._greeting: Greeting[Link] = Greeting(most=_MAX_GREETING)
-        self._wheel: Wheel[Link] = Wheel(time.monotonic())
+        self._watch = Watch(roster=self._roster, clock=clock, ring=ring, links=self._links, examine=examine)
         self._server: asyncio.Server | None = None
         self._turning: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -87,7 +88,7 @@ class Hub:
         """Listen; the port (the system's choice for 0). Raises OSError when that cannot be."""
         self._loop = asyncio.get_running_loop()
         self._server = await self._loop.create_server(lambda: Link(self._greet), host, port, backlog=_BACKLOG)
-        self._turning = self._loop.create_task(self._turn_wheel())
+        self._turning = self._loop.create_task(self._watch.run())
         self._since = self._clock.now()
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -98,8 +99,9 @@ class Hub:
         log.info("hanging up on %d agents", len(self._links))
         if self._server is not None:
             self._server.close()
-        links, self._links = self._links, {}
-        for link in [*links.values(), *self._greeting.links]:
+        links = list(self._links.values())
+        self._links.clear()
+        for link in [*links, *self._greeting.links]:
             link.close("the head stops")
 
     def expect(self, nodes: int) -> None:
@@ -170,33 +172,25 @@ class Hub:
     # Owner of the links; in the loop's thread
 
     def beat(self, link: Link, sent: float) -> float:
-        """As little as can be: the roster learns of it when the wheel looks, or at once when the agent was late."""
-        link.heard = time.monotonic()
         self.beats += 1
         now = self._clock.now()
         link.skew_s = sent - now
-        if link.is_late:
-            self._heard(link)
+        self._watch.heard(link)
         return now
 
     def frame(self, link: Link, frame: Frame) -> None:
-        link.heard = time.monotonic()
-        if link.is_late:
-            self._heard(link)
+        self._watch.heard(link)
         self._hearing.take(link, frame)
 
     def ended(self, link: Link, why: str) -> None:
         self._asks.drop(link)
+        lost, heard = self._watch.ended(link)
         if self._links.get(link.node) is not link:
             return
         del self._links[link.node]
-        self._roster.lost(link.node, why, self._clock.now(), heard=self._last_heard(link))
+        self._roster.lost(link.node, why, lost, heard=heard)
         log.info("agent gone: %s", why, extra={"node": link.node})
         self._ring()
-
-    def _ring_if(self, news: bool) -> None:
-        if news:
-            self._ring()
 
     # Coming and going
 
@@ -225,7 +219,7 @@ class Hub:
         if not _NODE.match(hello.node):
             raise Malformed(f"{hello.node[:64]!r} is not a node's name")
         now, before = self._clock.now(), self._links.get(hello.node)
-        alive = self._roster.view(hello.node) if before is not None and before.is_in_time else None
+        alive = self._roster.view(hello.node) if before is not None and self._watch.is_in_time(before) else None
         claim = self._admission.judge(hello, place, alive, now)
         other = self._roster.joined(
             hello.node,
@@ -237,46 +231,14 @@ class Hub:
         )
         self._admission.admitted(claim, other, now)
         link.node, link.incarnation = hello.node, hello.incarnation
-        link.late_after_s, link.gone_after_s = 1.75 * terms.interval_s, terms.late_after_s
-        link.heard = time.monotonic()
+        link.can_pong = hello.pongs
         self._links[hello.node] = link
         if before is not None:
             before.close("its agent connected anew")
-        self._wheel.add(link, link.heard + link.late_after_s)
+        self._watch.begin(link, interval_s=terms.interval_s, gone_after_s=terms.late_after_s)
         self._hearing.note_opted(hello.node, hello.opted)
         log.info("agent connected", extra={"node": hello.node, "instance": hello.incarnation.instance})
         self._ring()
-
-    async def _turn_wheel(self) -> None:
-        while True:
-            await asyncio.sleep(self._wheel.tick_s)
-            now = time.monotonic()
-            for link in self._wheel.turn(now):
-                if link.is_open:
-                    self._look_at(link, now)
-
-    def _look_at(self, link: Link, now: float) -> None:
-        """Late, gone, or heard of since: then look again when it may be late next."""
-        silent = now - link.heard
-        if silent >= link.gone_after_s:
-            link.close(f"silent for {silent:.1f} s")
-        elif silent >= link.late_after_s:
-            link.is_late = True
-            self._roster.late(link.node, heard=self._last_heard(link))
-            self._wheel.add(link, link.heard + link.gone_after_s)
-            self._ring()
-        else:
-            self._heard(link)
-            self._wheel.add(link, link.heard + link.late_after_s)
-
-    def _heard(self, link: Link) -> None:
-        was_late, link.is_late = link.is_late, False
-        self._roster.heard(link.node, self._last_heard(link), link.skew_s)
-        self._ring_if(was_late)
-
-    def _last_heard(self, link: Link) -> float:
-        """Unix seconds."""
-        return self._clock.now() - (time.monotonic() - link.heard)
 
     def _send_all(self, nodes: Collection[NodeName], *frames: Frame) -> None:
         for link in [self._links[node] for node in nodes if node in self._links]:

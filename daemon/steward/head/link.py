@@ -6,7 +6,6 @@ only while a sealed frame is opened or sent. Any error ends the connection; the 
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -14,7 +13,7 @@ from typing import Protocol
 from steward.adapters.messages import number
 from steward.adapters.seal import Seals, times
 from steward.adapters.wire import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack
-from steward.head.beats import beat_in, reply
+from steward.head.beats import beat_in, ping, reply
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
 from steward.ports import Permanent, PortError
@@ -91,17 +90,17 @@ class Link(asyncio.StreamReaderProtocol):
         self.node = NodeName("")
         self.incarnation: Incarnation | None = None
         self.heard = 0.0
-        """Monotonic seconds of the last sign of life."""
+        """When the last sign of life came, by the clock of `Watch`."""
         self.skew_s: float | None = None
         """The agent's clock minus ours at its last heartbeat."""
-        self.late_after_s = self.gone_after_s = 0.0
         self.is_open = True
-        self.is_late = False
-
-    @property
-    def is_in_time(self) -> bool:
-        """It is open, and no beat is overdue."""
-        return self.is_open and time.monotonic() - self.heard < self.late_after_s
+        # Kept by `Watch`
+        self.interval_s = self.late_after_s = self.gone_after_s = self.told = 0.0
+        self.is_late = self.is_watched = False
+        self.can_pong = False
+        self.pinged: float | None = None
+        self.pong_s: float | None = None
+        self.silent_since: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.Transport):
@@ -148,6 +147,11 @@ class Link(asyncio.StreamReaderProtocol):
         """Seal and send, in the order of the calls. In the loop's thread only."""
         if self.is_open:
             self._outgoing.put(frame)
+
+    def ping(self, now: float) -> None:
+        """Ask for a heartbeat at once, of an agent that knows how (`can_pong`)."""
+        if self._seals is not None and self.can_pong:
+            self._write(ping(times(now), self._seals.beats.seal(times(now))))
 
     def close(self, why: str) -> None:
         """End it at once, without a flush: a frozen peer would never take what is left."""

@@ -31,6 +31,7 @@ from steward.head.bundles import Bundles
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.origin import Origins
+from steward.head.second_look import SecondLook
 from steward.head.setup_logs import SetupLogs
 from steward.model.events import Event
 from steward.model.observed import Freshness
@@ -91,7 +92,8 @@ def wire(settings: Settings) -> Head:
     base = _base(settings)
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
-    origins = Origins()
+    origins, witness = Origins(), PortWitness(now=base.clock.now)
+    second = SecondLook(witness, lambda node, seen: hub.saw(node, seen))
     hub = Hub(
         sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
         clock=base.clock,
@@ -104,10 +106,13 @@ def wire(settings: Settings) -> Head:
         defaults=desired(settings).resume.defaults,
         origins=origins,
         addresses=settings.head.agent_addresses,
+        examine=second,
     )
     news = News()
     desk = _desk(base)
-    cycle = Cycle(_parts(base, hub), (base.metrics.watch, _informed(hub, origins), news.came, desk.follow))
+    cycle = Cycle(
+        _parts(base, hub, witness), (base.metrics.watch, _informed(hub, origins, second), news.came, desk.follow)
+    )
     gatekeeper = Gatekeeper(base.munge, choose.admins(settings), settings.cluster.name)
     source = _source(base, hub, cycle, desk)
     served = handlers(source)
@@ -139,7 +144,7 @@ def _base(settings: Settings) -> _Base:
     )
 
 
-def _parts(base: _Base, hub: Hub) -> Parts:
+def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
     head = base.settings.head
     observer = Observer(
         slurm=base.slurm.slurm,
@@ -156,7 +161,7 @@ def _parts(base: _Base, hub: Hub) -> Parts:
         slurm=base.slurm.slurm,
         provider=base.provider,
         agents=hub,
-        witness=PortWitness(now=base.clock.now),
+        witness=witness,
         site=_site(base.settings),
         accounting=base.accounting,
     )
@@ -183,13 +188,14 @@ def _site(settings: Settings) -> SiteCommands:
     )
 
 
-def _informed(hub: Hub, origins: Origins) -> Callable[[Snapshot], None]:
+def _informed(hub: Hub, origins: Origins, second: SecondLook) -> Callable[[Snapshot], None]:
     """Tells the hub how large the cluster is, where its nodes are and which jobs Slurm still knows."""
 
     forgotten = 0.0
 
     def watch(snapshot: Snapshot) -> None:
         nonlocal forgotten
+        second.learn(snapshot.seen.nodes)
         origins.learn(snapshot.seen.nodes, snapshot.seen.instances)
         if snapshot.seen.slurm is not Freshness.FRESH:
             return

@@ -47,6 +47,7 @@ class Head:
         self.channels: asyncio.Queue[Channel] = asyncio.Queue()
         self.port = 0
         self.ahead_s = 0.0
+        self.beats = 0
 
     async def start(self) -> asyncio.Server:
         server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
@@ -70,6 +71,7 @@ class Head:
         if self.frozen:
             return
         if frame["t"] == "beat":
+            self.beats += 1
             await channel.beat(echo=frame["sent"], now=SystemClock().now() + self.ahead_s)
         else:
             self.heard.put_nowait(frame)
@@ -252,3 +254,16 @@ def test_the_wait_between_tries_grows_to_its_limit_and_is_jittered(chance: float
     assert waits == sorted(waits)
     assert 0.05 <= waits[0] <= 0.1
     assert waits[-1] == LAST_BACKOFF_S * (0.5 + chance / 2)
+
+
+def test_a_ping_is_answered_at_once_and_is_no_measure_of_the_clocks() -> None:
+    async def story(scene: Scene) -> None:
+        channel = await scene.head.channels.get()
+        await until(lambda: scene.link.skew_s is not None)
+        beats = scene.head.beats
+        for _ in range(20):
+            await channel.beat(now=1.0)
+        await until(lambda: scene.head.beats >= beats + 20)
+        assert abs(scene.link.skew_s or 0.0) < 1.0
+
+    run(story, terms=replace(TERMS, interval_s=5.0))

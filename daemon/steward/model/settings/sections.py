@@ -63,7 +63,7 @@ class HeadSettings(Section):
         default=1.0, ge=0.1, le=300, description="The same while a case is open, a job is brought back or an ask waits."
     )
     heartbeat_s: float = Field(
-        default=1.0,
+        default=0.5,
         ge=0.2,
         le=60,
         description="Shortest time between an agent's beats; grows by one second per 250 nodes.",

@@ -1,0 +1,242 @@
+"""Whether agents still speak: a beat that is overdue, an agent in doubt, a late one, one that is gone.
+
+A beat that stays away puts its agent in doubt: it is pinged, others are pinged beside it, and slurmd's port is looked
+at. It is given up before its time only where all of that agrees; else it has its three beats
+([0003](../../../docs/decisions/0003-two-witnesses.md)). Times are seconds in which this process was awake.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from steward.head.link import Link
+from steward.head.roster import Roster
+from steward.head.wheel import Wheel
+from steward.model.ids import NodeName
+from steward.model.observed import Witness
+from steward.ports import Clock
+
+log = logging.getLogger(__name__)
+
+LATE_BEATS, LATE_S = 1.75, 1.75
+OVERDUE_S = 0.1
+PATIENCE_S = 1.0
+"""So long a ping and slurmd's port stay without an answer."""
+STALLS, LAGS, PONGS = 3.0, 3.0, 10.0
+"""Patience grows with what is known: this agent's worst stall of late, our own worst lag, the slowest other answer."""
+MOST = 2
+"""More agents that are overdue at once have a cause in common: none of them is given up before its time."""
+NEIGHBOURS, STRANGERS = 6, 6
+"""Others that are pinged beside one in doubt: those nearest by name, which share a rack, and some from anywhere."""
+_SLOT_S, _AFTER_BEATS_S = 0.25, 0.15
+"""Beats come at quarters of our seconds: those that did not come are seen a little after each."""
+_LAG_S = 0.1
+"""A smaller one is forgiven by all limits."""
+_LAG_KEPT_S = 60.0
+_STALL_HALF_S = 300.0
+_ORDER_KEPT_S = 10.0
+
+Examine = Callable[[NodeName], Awaitable[Witness | None]]
+"""What the second witness finds on the node; None: nothing is known. Within some seconds, never raises."""
+
+
+class Awake:
+    """The clock of this process, which stands still while the process does: a machine that was paused, or a loop that
+    had no time, has heard of nobody, and must not hold that against anybody."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._lost = self._worst = 0.0
+        self._worst_at = float("-inf")
+
+    def now(self) -> float:
+        return self._monotonic() - self._lost
+
+    def note(self, lag: float) -> None:
+        """It woke so much later than it wanted to."""
+        if lag <= _LAG_S:
+            return
+        self._lost += lag
+        if lag >= self.lag:
+            self._worst, self._worst_at = lag, self._monotonic()
+
+    @property
+    def lag(self) -> float:
+        """The worst of late."""
+        return self._worst if self._monotonic() < self._worst_at + _LAG_KEPT_S else 0.0
+
+
+class Watch:
+    """Of all agent connections of a hub. In the loop's thread only."""
+
+    def __init__(
+        self,
+        *,
+        roster: Roster,
+        clock: Clock,
+        ring: Callable[[], None],
+        links: Mapping[NodeName, Link],
+        examine: Examine | None,
+        awake: Awake | None = None,
+    ) -> None:
+        """Without `examine` nobody is given up before his time."""
+        self._roster, self._clock, self._ring, self._links = roster, clock, ring, links
+        self._examine, self._awake = examine, awake or Awake()
+        self._wheel: Wheel[Link] = Wheel(self._awake.now(), tick_s=0.05)
+        self._overdue: set[Link] = set()
+        self._doubts: set[asyncio.Task[None]] = set()
+        self._stalls: dict[NodeName, tuple[float, float]] = {}
+        self._order: tuple[float, list[NodeName]] = (float("-inf"), [])
+
+    def now(self) -> float:
+        return self._awake.now()
+
+    def begin(self, link: Link, *, interval_s: float, gone_after_s: float) -> None:
+        """A connection was accepted."""
+        link.interval_s, link.gone_after_s = interval_s, gone_after_s
+        link.late_after_s = max(LATE_BEATS * interval_s, LATE_S)
+        link.heard = link.told = self.now()
+        self._wheel.add(link, link.heard + self._overdue_after(link))
+
+    def is_in_time(self, link: Link) -> bool:
+        """It is open, and no beat is late."""
+        return link.is_open and self.now() - link.heard < link.late_after_s
+
+    def heard(self, link: Link) -> None:
+        """A sign of life. As little as can be: the roster learns of it when the wheel looks, or at once where one was
+        waited for."""
+        now = self.now()
+        if link.is_watched:
+            self._heard_again(link, now)
+        link.heard = now
+
+    def ended(self, link: Link) -> tuple[float, float]:
+        """When it was lost, and heard last (Unix seconds)."""
+        self._overdue.discard(link)
+        now, here = self.now(), self._clock.now()
+        lost = here if link.silent_since is None else here - (now - link.silent_since)
+        return lost, here - (now - link.heard)
+
+    async def run(self) -> None:
+        while True:
+            wait_s = (_AFTER_BEATS_S - self._clock.now()) % _SLOT_S or _SLOT_S
+            began = time.monotonic()
+            await asyncio.sleep(wait_s)
+            self._awake.note(time.monotonic() - began - wait_s)
+            self.turn()
+
+    def turn(self) -> None:
+        """Look at those that may be due."""
+        now = self.now()
+        for link in self._wheel.turn(now):
+            if link.is_open:
+                self._look_at(link, now)
+
+    def _look_at(self, link: Link, now: float) -> None:
+        """Gone, late, overdue, or heard of since: then look again when it may be overdue next."""
+        silent = now - link.heard
+        if silent >= link.gone_after_s:
+            link.close(f"silent for {silent:.1f} s")
+        elif silent >= link.late_after_s:
+            link.is_late = link.is_watched = True
+            self._roster.late(link.node, heard=self._last_heard(link))
+            self._wheel.add(link, link.heard + link.gone_after_s)
+            self._ring()
+        elif silent >= self._overdue_after(link):
+            self._begin_doubt(link)
+            self._wheel.add(link, link.heard + link.late_after_s)
+        else:
+            if now - link.told >= link.late_after_s:
+                self._tell(link)
+            self._wheel.add(link, link.heard + self._overdue_after(link))
+
+    def _overdue_after(self, link: Link) -> float:
+        return min(link.interval_s + OVERDUE_S + self._awake.lag, link.late_after_s)
+
+    def _heard_again(self, link: Link, now: float) -> None:
+        if link.pinged is not None:
+            link.pong_s, link.pinged = now - link.pinged, None
+        link.is_watched = False
+        if link not in self._overdue and not link.is_late:
+            return
+        self._overdue.discard(link)
+        self._stalls[link.node] = (max(now - link.heard - link.interval_s, self._stall(link.node, now)), now)
+        was_late, link.is_late = link.is_late, False
+        link.heard = now
+        self._tell(link)
+        if was_late:
+            self._ring()
+
+    def _tell(self, link: Link) -> None:
+        link.told = link.heard
+        self._roster.heard(link.node, self._last_heard(link), link.skew_s)
+
+    def _last_heard(self, link: Link) -> float:
+        """Unix seconds."""
+        return self._clock.now() - (self.now() - link.heard)
+
+    def _stall(self, node: NodeName, now: float) -> float:
+        """The worst of late, fading."""
+        worst, at = self._stalls.get(node, (0.0, now))
+        return float(worst * 0.5 ** ((now - at) / _STALL_HALF_S))
+
+    # Doubt
+
+    def _begin_doubt(self, link: Link) -> None:
+        self._overdue.add(link)
+        link.is_watched = True
+        if self._examine is None or not link.can_pong or len(self._overdue) > MOST:
+            return
+        task = asyncio.get_running_loop().create_task(self._doubt(link, self._examine))
+        self._doubts.add(task)
+        task.add_done_callback(self._doubts.discard)
+
+    async def _doubt(self, link: Link, examine: Examine) -> None:
+        asked, others = self.now(), self._others(link)
+        for one in (link, *others):
+            self._ping(one, asked)
+        look = asyncio.ensure_future(examine(link.node))
+        while link.is_open and link in self._overdue:
+            left = asked + self._patience(link, others) - self.now()
+            if left <= 0 and look.done():
+                self._judge(link, others, asked, look.result())
+                return
+            await asyncio.sleep(min(max(left, 0.01), 0.1))
+
+    def _judge(self, link: Link, others: list[Link], asked: float, seen: Witness | None) -> None:
+        """Give it up only where nothing else can explain its silence."""
+        if seen in (None, Witness.ALIVE) or len(self._overdue) > MOST or not others:
+            return
+        if not all(one.is_open and one.pong_s is not None for one in others):
+            return
+        link.silent_since = asked
+        silent = self.now() - link.heard
+        link.close(f"silent for {silent:.1f} s, and no answer to a ping that {len(others)} others answered")
+
+    def _patience(self, link: Link, others: list[Link]) -> float:
+        pongs = max((one.pong_s for one in others if one.pong_s is not None), default=0.0)
+        known = (STALLS * self._stall(link.node, self.now()), LAGS * self._awake.lag, PONGS * pongs)
+        return max(PATIENCE_S, *known)
+
+    def _ping(self, link: Link, now: float) -> None:
+        link.pinged, link.pong_s, link.is_watched = now, None, True
+        link.ping(self._clock.now())
+
+    def _others(self, link: Link) -> list[Link]:
+        """Open connections of agents that can answer, the nearest by name and some from anywhere."""
+        names = self._names()
+        here = names.index(link.node) if link.node in names else 0
+        near = names[max(here - NEIGHBOURS // 2, 0) : here + NEIGHBOURS // 2 + 1]
+        chosen = dict.fromkeys([*near, *random.sample(names, min(STRANGERS + 1, len(names)))])
+        found = (self._links.get(name) for name in chosen if name != link.node)
+        return [one for one in found if one is not None and one.can_pong and one.is_open]
+
+    def _names(self) -> list[NodeName]:
+        """As people count them: n2 before n10."""
+        at, names = self._order
+        if self.now() > at + _ORDER_KEPT_S or len(names) != len(self._links):
+            names = sorted(self._links, key=lambda name: (len(name), name))
+            self._order = (self.now(), names)
+        return names
