@@ -1,9 +1,10 @@
 """How fast a job is back: `python -m tests.bench.recovery [--runs N] [--plain-runs N] [--backend local] [--json FILE]`.
 
 Four ways of being hurt under Steward, each N times on one cluster, and the same death under plain Slurm with its
-default settings (`sbatch --requeue`; minutes a run, so fewer of them). Prints median, 95th percentile and the goal; the
-last line says how many times faster than plain Slurm. A run that does not come back in time counts as missed. With
-`--expedited-runs N` (docker, Slurm 25.11 or newer) Slurm's own `--requeue=expedite` stands beside ours for one fault.
+default settings (`sbatch --requeue`; minutes a run, so fewer of them). Prints median, 95th percentile and the goal,
+when each phase of the way came, and how many times faster than plain Slurm it is. A run that does not come back in
+time counts as missed. With `--expedited-runs N` (docker, Slurm 25.11 or newer) Slurm's own `--requeue=expedite` stands
+beside ours for one fault.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from steward.testbed.ending import stoppable, take_down
 from steward.testbed.ready import open_cases
 from steward.testbed.reset import reset
 from steward.testbed.wait import NotInTime, wait_until_empty
-from tests.bench import expedited
+from tests.bench import expedited, way
 from tests.bench.scenarios import SCENARIOS, Scenario, plain_requeue
 from tests.bench.summary import Sample, as_json, as_table, expedited_line, ratio_line, summarize
 from tests.e2e.story import Story
@@ -48,6 +49,9 @@ def main() -> int:
         samples += with_bed(plain_of(asked), lambda bed: expedited_of(bed, expedited.UNDER_SLURM, asked))
     summaries = summarize(samples, plain)
     Console(width=110).print(as_table(summaries))
+    for name in dict.fromkeys(sample.scenario for sample in samples):
+        ways = [sample.way for sample in samples if sample.scenario == name and sample.way]
+        Console(width=150).print(way.as_table(ways, f"{name}: seconds"))
     for line in filter(None, (ratio_line(summaries), expedited_line(summaries))):
         print(line)
     if asked.json:
@@ -111,7 +115,7 @@ def one_run(bed: Bed, scenario: Scenario, run: int) -> Sample:
         say(f"{scenario.name} {run}: missed: {error}")
         return Sample(scenario=scenario.name, goal_s=scenario.goal_s, seconds=None)
     say(f"{scenario.name} {run}: {found.seconds:.3f} s")
-    return Sample(scenario=scenario.name, goal_s=scenario.goal_s, seconds=found.seconds, detected_s=found.detected_s)
+    return Sample(scenario=scenario.name, goal_s=scenario.goal_s, seconds=found.seconds, way=found.way)
 
 
 def plain_runs(bed: Bed, runs: int) -> list[float]:

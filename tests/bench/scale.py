@@ -137,23 +137,16 @@ def recovery(bed: Bed, run: int) -> Way | None:
     story.dir.chmod(0o1777)
     try:
         rested(bed)
-        victim = running_step(story)
-        story.hurt(FaultKind.KILL_NODE, victim)
+        hurt = running_step(story)
+        story.hurt(FaultKind.KILL_NODE, hurt.node)
         fault = time.time()
         tasks = tasks_of_attempt(story, 2, _BACK_S)
     except NotInTime as error:
         say(f"kill {run}: missed: {str(error)[:_SHOWN]}")
         return None
-    logs = bed.logs()
-    slurmds = (line for name, path in logs.items() if name.startswith("slurmd-") for line in _text(path))
-    head = _text(logs["stewardd"]) if "stewardd" in logs else []
-    took = way.way(head, slurmds, node=victim, job=story.jobs[0], fault=fault, tasks=tasks)
+    took = way.way_of(bed.logs(), node=hurt.node, job=hurt.job, fault=fault, tasks=tasks)
     say(f"kill {run}: " + ", ".join(f"{name} {after:.2f}" for name, after in took.items()))
     return took
-
-
-def _text(path: Path) -> list[str]:
-    return path.read_text(errors="replace").splitlines()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The way from a node's death to the tasks that run again, phase by phase: from the logs of head and slurmd. Pure.
+"""The way from a node's death to the tasks that run again, phase by phase: from the logs of head and slurmd.
 
 A phase is in seconds after the end of the fault command. What happened before that end is negative: the connection of a
 killed agent is reset while its machine is still being ended. A phase that left no line in a log is left out.
@@ -7,6 +7,7 @@ killed agent is reset while its machine is still being ended. A phase that left 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType
 
 from rich.table import Table
@@ -23,8 +24,9 @@ PHASES: Mapping[str, str] = MappingProxyType(
         "asked": "the first shim asks",
         "decided": "what is to be done is written down",
         "answered": "the answer is on its way to the shim",
-        "srun started": "the new step's first task is being launched",
-        "tasks": "the last task runs",
+        "nudged": "a requeued job was made eligible (the first time)",
+        "srun started": "the new step's first task, or the job's script, is being launched",
+        "tasks": "the last task, or the script, runs",
     }
 )
 _BEFORE_S = 1.0
@@ -43,10 +45,26 @@ def way(head: Iterable[str], slurmds: Iterable[str], *, node: str, job: int, fau
         "asked": _first(ours, lambda text: f"job={job} " in text and "a shim asks" in text),
         "decided": _first(ours, lambda text: f"job={job} " in text and "event=job.decided" in text),
         "answered": _first(ours, lambda text: "action=AnswerAsk" in text and f"-{job}." in text),
-        "srun started": _first(theirs, lambda text: f"launch task StepId={job}." in text),
+        "nudged": _first(ours, lambda text: f" job={job} " in text and "action=NudgeJob" in text),
+        "srun started": _first(theirs, lambda text: _starts(job, text)),
         "tasks": tasks,
     }
     return {name: at - fault for name, at in found.items() if at is not None}
+
+
+def _starts(job: int, text: str) -> bool:
+    return f"launch task StepId={job}." in text or f"Launching batch job {job} " in text
+
+
+def way_of(logs: Mapping[str, Path], *, node: str, job: int, fault: float, tasks: float) -> Way:
+    """From the logs of a bed."""
+    head = _text(logs["stewardd"]) if "stewardd" in logs else []
+    slurmds = (line for name, path in logs.items() if name.startswith("slurmd-") for line in _text(path))
+    return way(head, slurmds, node=node, job=job, fault=fault, tasks=tasks)
+
+
+def _text(path: Path) -> list[str]:
+    return path.read_text(errors="replace").splitlines()
 
 
 def as_table(ways: Sequence[Way], title: str) -> Table:
