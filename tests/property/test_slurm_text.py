@@ -154,8 +154,9 @@ def test_a_node_is_the_same_as_text_and_as_json_or_odd(
     )
     told = {
         "name": "n1", "state": base.lower(), "state_flags": sorted(flags), "partitions": ["main", "x"],
-        "features": features, "active_features": "a,b", "address": "10.0.0.1", "hostname": "vm", "port": 6818, "cpus": 4,
-        "real_memory": 500, "gres": "gpu:8", "boot_time": boot, "slurmd_start_time": 1795438302, "reason": reason,
+        "features": features, "active_features": "a,b", "address": "10.0.0.1", "hostname": "vm", "port": 6818,
+        "cpus": 4, "real_memory": 500, "gres": "gpu:8",
+        "boot_time": boot, "slurmd_start_time": 1795438302, "reason": reason,
         "reason_changed_at": 7, "reason_set_by_user": "root",
     }  # fmt: skip
     (wanted,) = records.nodes(json.dumps({"nodes": [told]})).values()

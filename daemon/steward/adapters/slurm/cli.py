@@ -101,14 +101,16 @@ class CommandLineSlurm:
         """All of them or, when one is not ours to take, none."""
         wanted = sorted(set(nodes))
         rules.may_take_out(self.nodes(wanted), wanted)
-        self._set_state(wanted, "drain", mark)
+        self._update_nodes(wanted, "state=drain", f"reason={reason(str(mark))}")
 
     def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         """All of them or, when one is not ours to take, none. Read back, they are `DOWN+DRAIN`."""
         wanted = sorted(set(nodes))
         rules.may_take_out(self.nodes(wanted), wanted)
-        self._set_state(wanted, "drain", mark)
-        self._set_state(wanted, "down", mark)
+        for names in node_lists(wanted):
+            why = reason(str(mark))
+            steps = [("update", f"nodename={names}", f"state={state}", f"reason={why}") for state in ("drain", "down")]
+            self._commands.write_in_turn(*steps)
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         wanted = sorted(set(nodes))
@@ -123,7 +125,7 @@ class CommandLineSlurm:
         of which only some parts wait is refused, and the others are requeued."""
         before = self.job(job)
         rules.is_the_run(before, restart)
-        rules.may_requeue(before, other_parts(before, self.jobs()) if before.het_job_id else ())
+        rules.may_requeue(before, other_parts(before, self._jobs.parts(before.het_job_id)) if before.het_job_id else ())
         name = rules.spelled(before)
         if before.is_pending:
             with contextlib.suppress(Stale):
@@ -179,7 +181,8 @@ class CommandLineSlurm:
         self._commands.write("reconfigure")
 
     def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
-        free, busy = rules.may_forget(self.nodes(), nodes)
+        wanted = set(nodes)
+        free, busy = rules.may_forget(self.nodes(wanted), wanted)
         for names in node_lists(free):
             with contextlib.suppress(Stale):
                 self._commands.write("delete", f"nodename={names}")
@@ -188,7 +191,8 @@ class CommandLineSlurm:
 
     def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
         """One command for all nodes whose other features are the same."""
-        for theirs, names in rules.by_other_features(self.nodes(), nodes, prefix, word).items():
+        wanted = set(nodes)
+        for theirs, names in rules.by_other_features(self.nodes(wanted), wanted, prefix, word).items():
             available, active = (",".join([*sorted(kept), prefix + word]) for kept in theirs)
             lists = (f"availablefeatures={available}", f"activefeatures={active}")
             self._update_nodes(names, *lists)
@@ -264,9 +268,6 @@ class CommandLineSlurm:
         for kind in ("partitionname", "reservation"):
             with contextlib.suppress(Stale):
                 self._commands.write("delete", f"{kind}={name}")
-
-    def _set_state(self, nodes: list[NodeName], state: str, mark: Mark) -> None:
-        self._update_nodes(nodes, f"state={state}", f"reason={reason(str(mark))}")
 
     def _update_nodes(self, nodes: Iterable[NodeName], *changes: str) -> None:
         """One command, unless their names are too long for one."""

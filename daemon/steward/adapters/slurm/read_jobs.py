@@ -61,6 +61,10 @@ class JobReader:
             found.update(narrow.of_jobs(self._at(on), [], on))
         return found
 
+    def parts(self, leader: JobId) -> Mapping[JobId, Job]:
+        """Of a heterogeneous job, maybe with others: squeue tells of all parts of the one that leads."""
+        return self._named([leader], alone=False)
+
     def _lists(self, ids: list[JobId]) -> Iterator[list[JobId]]:
         alone = len(ids) <= _ONE_BY_ONE and (len(self._known) > _LONG_QUEUE or self._tells_of_one())
         size = 1 if alone else _LONGEST
@@ -69,8 +73,8 @@ class JobReader:
     def _tells_of_one(self) -> bool:
         return bool(self._commands.version().read_job(JobId(1)))
 
-    def _named(self, ids: list[JobId]) -> Mapping[JobId, Job]:
-        if len(ids) == 1 and self._tells_of_one():
+    def _named(self, ids: list[JobId], *, alone: bool = True) -> Mapping[JobId, Job]:
+        if alone and len(ids) == 1 and self._tells_of_one():
             return self._by_id(ids[0])
         try:
             return self._read(f"--jobs={','.join(map(str, ids))}")
