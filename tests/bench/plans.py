@@ -20,16 +20,19 @@ from steward.head.interpreter import suit_many_nodes
 from steward.model.ask import OptedIn
 from steward.model.case import Case, Step, Trigger
 from steward.model.deep import DeepKind
+from steward.model.group import Cluster, ClusterStatus, Goal, GroupStatus
 from steward.model.health import Advice
-from steward.model.ids import CaseId, JobId, NodeName
+from steward.model.ids import CaseId, InstanceId, JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.keep import Kept
 from steward.model.memory import Memory
 from steward.model.node import NodeBase, Reason
 from steward.model.reservation import Reservation, keep_name
 from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.plan import Plans
+from tests.builders.capacity import a_group
 from tests.builders.picture import ON, T0, Picture, a_cluster, n
 
 GOAL_S = 0.1
@@ -51,6 +54,7 @@ def main() -> int:
         "quiet": (site, site),
         "quiet, 250 agents heard": (site, heard(site, 250)),
         "quiet, all jobs opted in": (opted := opted_in(site), opted),
+        "quiet, all nodes of one API group": (group := grouped(site), group),
         "one node is lost": (opted, opted.lost("n2000")),
         "1,000 nodes are lost with 1,000 jobs": (opted, opted.lost(*(f"n{_OWN + i}" for i in range(1, 1001)))),
         "200 resumed jobs wait": (site, resumed(site, 200)),
@@ -101,6 +105,32 @@ def opted_in(site: Picture) -> Picture:
         OptedIn(job=job.id, uid=job.user_id, mode=ON, restart=0, at=T0 - 8000, told_by=job.nodes) for job in running
     ]
     return site.see(opted_in=tuple(words))
+
+
+def grouped(site: Picture) -> Picture:
+    """Every node is a slot that serves, of an API cluster with one group."""
+    target = len(site.seen.nodes)
+    group = replace(a_group("workers", target, status=GroupStatus.IN_SERVICE), good=Goal(target=target))
+    cluster = Cluster(name="demo", id="abcdef012345", created=T0, status=ClusterStatus.IN_SERVICE, serial=target)
+    slots = {name: a_slot(name, number) for number, name in enumerate(site.seen.nodes)}
+    memory = replace(site.memory, cluster=cluster, groups={"workers": group}, slots=slots)
+    return replace(site, memory=memory, want=replace(site.want, slots={})).see(partitions_at=T0)
+
+
+def a_slot(node: NodeName, number: int) -> SlotRecord:
+    return SlotRecord(
+        node=node,
+        group="workers",
+        logical=f"abcdef012345-{number}",
+        step=SlotStep.SERVING,
+        entered=T0 - 9000,
+        created=T0 - 9900 + number / 100,
+        instance=InstanceId(f"i-{node}"),
+        launched=T0 - 9500,
+        served=T0 - 9000,
+        has_served=True,
+        why=_WHY,
+    )
 
 
 def ended(site: Picture, many: int) -> Picture:

@@ -8,16 +8,19 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from steward.model.desired import DeepPolicy, HealthPolicy
+from steward.model.desired import DeepPolicy, Desired, HealthPolicy
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
-from steward.policy.groundwork import Index, changes
+from steward.policy.ask import answer_asks
+from steward.policy.draft import Draft
+from steward.policy.groundwork import Groundwork, Index, changes
 from steward.policy.kept import Kept
-from steward.policy.plan import Plans, plan
+from steward.policy.plan import STEPS, Plans, plan
 from tests.builders.picture import T0, a_cluster
 from tests.fakes.head import Head
 from tests.property import group_stories
+from tests.property.law import Law
 from tests.property.stories import Blow, a_head, blow, stories, tell
 
 NO_SHRINK = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -45,8 +48,8 @@ class SameRecords:
 
 
 @dataclass
-class SameAnswer:
-    """Watches a head: plans that follow each other decide what a plan for itself does."""
+class SameAnswer(Law):
+    """Watches a head: plans that follow each other decide what one for itself does, and one that looks at all jobs."""
 
     plans: Plans = field(default_factory=Plans)
     records: SameRecords = field(default_factory=SameRecords)
@@ -54,14 +57,25 @@ class SameAnswer:
 
     def __call__(self, seen: Observed, memory: Memory, decided: Plan) -> None:
         assert self.head is not None
-        assert self.plans(self.records.of(seen), self.head.want, memory, self.head.world.now) == decided
+        want, now = self.head.want, self.head.world.now
+        assert self.plans(self.records.of(seen), want, memory, now) == decided
+        assert thorough(seen, want, memory, now) == decided
+
+
+def thorough(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+    """A plan in which no job is passed over for being at rest."""
+    draft = Draft(seen, want, memory, now, Groundwork())
+    draft.found.restless = frozenset(memory.jobs)
+    for step in STEPS if draft.slurm_is_fresh else (answer_asks,):
+        step(draft)
+    return draft.plan()
 
 
 def watched(head: Head) -> Head:
     head.want = replace(
         head.want, health=HealthPolicy(features=True), deep=replace(head.want.deep or DeepPolicy(), enabled=True)
     )
-    head.watch = SameAnswer(head=head)
+    head.watch = SameAnswer(want=head.want, head=head)
     return head
 
 
@@ -69,6 +83,10 @@ def watched(head: Head) -> Head:
 @given(story=stories)
 @example(story=[blow("submit"), blow("kill", "n1", after_s=8.0), blow("Slurm hangs", size=3), blow("kill", "n2")])
 @example(story=[blow("submit"), blow("all agents vanish", size=3, after_s=8.0), blow("admin drains", "n4")])
+@example(story=[blow("submit, with steps"), blow("hang", "n5", after_s=8.0), blow("head killed", after_s=6.0, size=3)])
+@example(
+    story=[blow("submit"), blow("cancel", after_s=8.0), blow("submit", size=2), blow("degraded", "n1", after_s=3.0)]
+)
 @example(story=[blow("xid", "n1"), blow("suspect", "n2"), blow("kill", "n3", after_s=3.0), blow("head killed", size=2)])
 def test_in_every_story_what_is_kept_of_the_records_changes_no_plan(story: list[Blow]) -> None:
     head = watched(a_head())

@@ -43,6 +43,8 @@ class HealthMetrics(Collector):
     def watch(self, snapshot: Snapshot) -> None:
         """A cycle ended."""
         self._latest = snapshot
+        if snapshot.memory.cases is snapshot.before.cases:
+            return
         for key, case in snapshot.memory.cases.items():
             old = snapshot.before.cases.get(key)
             if case is not old and (result := _result(old, case)):

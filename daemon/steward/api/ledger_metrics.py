@@ -31,7 +31,7 @@ class LedgerMetrics:
 
     def watch(self, before: Memory, now: Memory) -> None:
         """A cycle ended: what became known in it is counted, once."""
-        for job, runs in now.ledger.items():
+        for job, runs in now.ledger.items() if now.ledger is not before.ledger else ():
             old = before.ledger.get(job, ())
             if runs is old or runs == old:
                 continue

@@ -73,7 +73,7 @@ class Metrics:
         self._health.watch(snapshot)
 
     def _note_repairs(self, before: Memory, now: Memory) -> None:
-        for key, case in now.cases.items():
+        for key, case in now.cases.items() if now.cases is not before.cases else ():
             old = before.cases.get(key)
             if case is old or case.fault_at is None:
                 continue
@@ -83,7 +83,7 @@ class Metrics:
                     histogram.observe(max(reached - case.fault_at, 0.0))
 
     def _note_resumes(self, before: Memory, now: Memory) -> None:
-        for key, job in now.jobs.items():
+        for key, job in now.jobs.items() if now.jobs is not before.jobs else ():
             old = before.jobs.get(key)
             if job is old or not job.attempts or job.attempts[-1].running is None:
                 continue

@@ -210,7 +210,7 @@ def _no_good(scene: Scene) -> bool:
         return True
     if scene.case.step is Step.RETURN and scene.start is Start.FAILED and scene.node.is_drain:
         return True
-    if _is_gone(scene) or (scene.is_late and scene.case.step is not Step.RETURN):
+    if _is_gone(scene) or (scene.case.step is not Step.RETURN and scene.is_late):
         return True
     return scene.case.step is not Step.PROVISION and (_is_broken(scene) or _died(scene))
 

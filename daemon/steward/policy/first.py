@@ -13,6 +13,7 @@ from steward.model.job import Job
 from steward.model.keep import Raised
 from steward.model.resume import JobMemory
 from steward.model.why import Why
+from steward.policy.at_rest import restless
 from steward.policy.draft import Draft
 
 FIRST_FOR_S = 60.0
@@ -58,7 +59,7 @@ def _before_all(job: Job, draft: Draft) -> tuple[int, int] | None:
 
 def restore_turns(draft: Draft) -> None:
     """Give every job its own nice value back when it runs or had its time; what somebody else set since is his."""
-    for id in sorted(draft.jobs):
+    for id in restless(draft):
         mem = draft.jobs[id]
         if mem.raised is not None:
             _restore(mem, mem.raised, draft)

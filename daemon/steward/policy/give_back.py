@@ -10,6 +10,7 @@ from steward.model.ids import Key
 from steward.model.job import Job
 from steward.model.resume import Attempt, Decision
 from steward.model.why import Why
+from steward.policy.at_rest import restless
 from steward.policy.draft import Draft
 from steward.policy.progress import told_of
 
@@ -20,7 +21,7 @@ LEAST_S = 1.0
 def give_back_time(draft: Draft) -> None:
     if not draft.want.resume.give_back_time:
         return
-    for id in sorted(draft.jobs):
+    for id in restless(draft):
         if not (attempts := draft.jobs[id].attempts):
             continue
         job = draft.seen.jobs.get(id)

@@ -109,9 +109,9 @@ def changes(before: Mapping[K, V], after: Mapping[K, V]) -> tuple[list[tuple[K, 
         places = list(compress(count(), map(is_not, before.values(), after.values())))
         if not places:
             return [], []
-        old, new = list(before), list(after.items())
-        if all(old[place] == new[place][0] for place in places):
-            return [new[place] for place in places], []
+        old, new = list(before), list(after)
+        if all(old[place] == new[place] for place in places):
+            return [(new[place], after[new[place]]) for place in places], []
     changed = [row for row in after.items() if before.get(row[0]) is not row[1]]
     return changed, [key for key in before if key not in after]
 

@@ -11,6 +11,7 @@ from steward.model.job import Job, JobState
 from steward.model.job_report import Progress
 from steward.model.resume import Attempt, Decision, JobMemory, Standstill
 from steward.model.why import Why
+from steward.policy.at_rest import restless
 from steward.policy.decide import Ruling, decide
 from steward.policy.draft import Draft
 from steward.policy.explain_words import ago
@@ -18,7 +19,6 @@ from steward.policy.failure import Kind, last_retry, told
 from steward.policy.progress import told_of
 from steward.policy.rulings import requeue, requeue_by
 from steward.policy.suspension import went_on
-from steward.policy.traits import Trait
 
 AGAIN_S = 5.0
 """From one order to the next one for the same standstill."""
@@ -39,11 +39,8 @@ class _Still:
 def follow_hangs(draft: Draft) -> None:
     """Only of jobs that asked to be resumed, run, and did not say `hang=0`. While not all nodes of a job can be heard,
     all stays as it was."""
-    telling = draft.ground.agents.having(Trait.TELLING)
-    for id in sorted(draft.jobs):
+    for id in restless(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
-        if mem.hang is None and (job is None or telling.isdisjoint(job.nodes)):
-            continue  # nobody says that it stands still, or said so
         if job is None or not _is_watched(job, mem, draft):
             _over(mem, job, draft)
         elif _is_heard(job, draft):

@@ -14,6 +14,7 @@ from steward.model.keep import Lent
 from steward.model.reservation import Reservation, hot_name
 from steward.model.resume import JobMemory
 from steward.model.why import Why
+from steward.policy.at_rest import restless
 from steward.policy.draft import Draft
 from steward.policy.places import Places
 from steward.policy.traits import is_idle
@@ -56,8 +57,8 @@ def keep_hot(draft: Draft) -> None:
 
 
 def _take_back(draft: Draft) -> None:
-    for id, mem in list(draft.jobs.items()):
-        job = draft.seen.jobs.get(id)
+    for id in restless(draft):
+        job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if mem.lent is not None and (_is_over(job, mem.lent) or draft.now >= mem.lent.at + LENT_FOR_S):
             draft.jobs[id] = replace(mem, lent=None)
 
@@ -67,7 +68,8 @@ def _is_over(job: Job | None, lent: Lent) -> bool:
 
 
 def _lent(draft: Draft) -> frozenset[NodeName]:
-    return frozenset(node for mem in draft.jobs.values() if mem.lent is not None for node in mem.lent.nodes)
+    lent = (draft.jobs[id].lent for id in restless(draft))
+    return frozenset(node for one in lent if one is not None for node in one.nodes)
 
 
 def _counts(draft: Draft) -> dict[str, int]:
@@ -91,7 +93,7 @@ def _keep(group: str, count: int, draft: Draft) -> None:
 
 def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
     """Idle nodes that no reservation has; none while a resumed job waits, nor while others do, if the site says so."""
-    if any(_comes_back(mem, draft) for mem in draft.jobs.values()):
+    if any(_comes_back(draft.jobs[id], draft) for id in restless(draft)):
         return frozenset()  # it may need what is idle
     reserved = {node for each in draft.seen.reservations.values() for node in each.nodes}
     members = [name for name, slot in draft.slots.items() if slot.group == group]

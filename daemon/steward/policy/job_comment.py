@@ -17,6 +17,7 @@ from steward.model.ledger import Ending, Run
 from steward.model.resume import Decision
 from steward.model.text import printable
 from steward.model.why import Why
+from steward.policy.at_rest import restless
 from steward.policy.draft import Draft
 
 AGAIN_S = 60.0
@@ -26,7 +27,7 @@ _STOPPED = "stopped, "
 
 def comment_jobs(draft: Draft) -> None:
     """Once for each change of what is to be said; a try that failed is made again after a minute."""
-    for id in sorted(draft.ledger):
+    for id in filter(draft.ledger.__contains__, restless(draft)):
         job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
         if len(runs := draft.ledger[id]) == 1 and runs[0].decision is None:
             continue  # nothing was done for it yet

@@ -14,6 +14,7 @@ from steward.model.keep import Kept
 from steward.model.reservation import keep_name
 from steward.model.resume import Decision, JobMemory
 from steward.model.why import Why
+from steward.policy.at_rest import restless
 from steward.policy.draft import Draft
 from steward.policy.first import put_first
 from steward.policy.hot_spares import lend
@@ -31,7 +32,7 @@ _SEEN_S = 5.0
 
 def free_kept(draft: Draft) -> None:
     """Before jobs are nudged: free what a job can use now, what it needs no more, and what is nobody's."""
-    for id in sorted(draft.jobs):
+    for id in restless(draft):
         mem = draft.jobs[id]
         if mem.kept is not None and mem.kept.freed is None:
             _free_if_over(mem, mem.kept, draft)
@@ -166,7 +167,7 @@ def _free_key(name: str) -> Key:
 
 def free_decided(draft: Draft) -> None:
     """After decisions about jobs: what is kept for one that needs it no more by what was just decided."""
-    for id in sorted(draft.jobs):
+    for id in restless(draft):
         mem, kept = draft.jobs[id], draft.jobs[id].kept
         if kept is not None and kept.freed is None and (is_left_to_slurm(mem) or _is_retried(mem, kept)):
             _free_if_over(mem, kept, draft)
@@ -178,9 +179,10 @@ def keep_nodes(draft: Draft) -> None:
     if not draft.may_touch_nodes or not draft.want.resume.enabled or draft.want.resume.keep_s <= 0:
         return
     downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
-    for id in sorted(draft.jobs):
+    hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
+    for id in sorted(hit.union(restless(draft))):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
-        if job is not None and (mem.attempts or not downed.isdisjoint(job.nodes)) and _comes_back(job, mem, downed):
+        if job is not None and _comes_back(job, mem, downed):
             _keep(job, mem, draft)
 
 
@@ -228,9 +230,9 @@ def _keep_key(id: JobId, restart: int) -> Key:
 
 def _is_too_much(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
     """More of its partition than the site lets be kept at once."""
-    parts = set(job.partition.split(","))
-    of_it = {n.name for n in draft.seen.nodes.values() if parts & n.partitions}
-    kept = {n for mem in draft.jobs.values() if mem.kept and mem.kept.freed is None for n in mem.kept.nodes}
+    of_it = draft.overview.nodes_of(job.partition)
+    others = (draft.jobs[id].kept for id in restless(draft))
+    kept = {node for one in others if one is not None and one.freed is None for node in one.nodes}
     limit = draft.want.resume.keep_fraction
     if len((kept | nodes) & of_it) <= limit * len(of_it):
         return False

@@ -11,15 +11,17 @@ _ABSENT: Any = object()
 
 
 class Kept(dict[K, V]):
-    """A copy of `before` that knows whether it was changed; the row that it has already changes nothing."""
+    """A copy of `before` that knows which rows were changed; the row that it has already changes nothing."""
 
-    __slots__ = ("_before",)
+    __slots__ = ("_before", "touched")
 
     def __init__(self, before: Mapping[K, V]) -> None:
         super().__init__(
             before.copy() if isinstance(before, MappingProxyType) else before
         )  # a copy is many times faster
         self._before: Mapping[K, V] | None = before
+        self.touched: set[K] = set()
+        """Keys of rows that were put or taken out."""
 
     @property
     def unchanged(self) -> Mapping[K, V] | None:
@@ -36,12 +38,12 @@ class Kept(dict[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         if self.get(key, _ABSENT) is not value:
-            self._before = None
+            self._change((key,))
             super().__setitem__(key, value)
 
     def __delitem__(self, key: K) -> None:
         super().__delitem__(key)
-        self._before = None
+        self._change((key,))
 
     def setdefault(self, key: K, default: V) -> V:
         if key not in self:
@@ -50,21 +52,27 @@ class Kept(dict[K, V]):
 
     def pop(self, key: K, *default: Any) -> Any:
         if key in self:
-            self._before = None
+            self._change((key,))
         return super().pop(key, *default)
 
     def popitem(self) -> tuple[K, V]:
-        self._before = None
-        return super().popitem()
+        key, value = super().popitem()
+        self._change((key,))
+        return key, value
 
     def clear(self) -> None:
-        self._before = None
+        self._change(self)
         super().clear()
 
     def update(self, *others: Any, **named: Any) -> None:
-        self._before = None
-        super().update(*others, **named)
+        rows: dict[K, V] = dict(*others, **named)
+        self._change(rows)
+        super().update(rows)
 
     def __ior__(self, other: Any) -> Any:  # type: ignore[misc]
         self.update(other)
         return self
+
+    def _change(self, keys: Iterable[K]) -> None:
+        self._before = None
+        self.touched.update(keys)

@@ -9,6 +9,7 @@ from steward.model.health import Advice, Finding, Severity
 from steward.model.ids import InstanceId, NodeName
 from steward.model.mend import fits, is_gpu_uuid
 from steward.model.remedy import Remedy
+from steward.policy.at_rest import restless
 from steward.policy.draft import Draft
 from steward.policy.verdict import incarnation_of
 
@@ -52,7 +53,9 @@ def _does_harm(finding: Finding) -> bool:
 
 def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
     """A node that failed under a job with `--auto-resume` is always replaced, never rebooted, as HyperPod does it."""
-    return any(mem.ended is None and node in mem.nodes for mem in draft.jobs.values())
+    running = (id for id in draft.overview.running_on.get(node, ()) if id in draft.jobs)
+    found = (draft.jobs[id] for id in {*running, *restless(draft)})
+    return any(mem.ended is None and node in mem.nodes for mem in found)
 
 
 def identity(about: str, node: NodeName, draft: Draft) -> str:

@@ -12,9 +12,9 @@ from steward.model.job_report import Progress
 from steward.model.ledger import Ending, Run
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.text import printable
+from steward.policy.at_rest import restless
 from steward.policy.draft import Draft
 from steward.policy.progress import told_of
-from steward.policy.traits import Trait
 
 RUNS_KEPT = 20
 """In memory; the store keeps them all."""
@@ -31,25 +31,13 @@ _GO_ON = {
 
 def keep_ledger(draft: Draft) -> None:
     """Follow every job that is remembered."""
-    for id in sorted(draft.jobs):
+    for id in restless(draft):
         before = draft.ledger.get(id, ())
-        if _just_goes_on(before, draft.jobs[id], draft.seen.jobs.get(id), draft):
-            continue
         after = _followed(before, draft.jobs[id], draft.seen.jobs.get(id), draft)
         if after != before:
             draft.ledger[id] = after
     for id in draft.ledger.keys() - draft.jobs.keys():
         del draft.ledger[id]
-
-
-def _just_goes_on(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: Draft) -> bool:
-    """The usual case, seen quickly: its first run goes on, nothing was ever decided about it and nobody tells of it."""
-    if len(before) != 1 or mem.attempts or mem.ended is not None or job is None or not job.is_active:
-        return False
-    run = before[0]
-    if run.opted_at != mem.opted_at or run.ending is not None or run.decided is not None or job.restarts != run.restart:
-        return False
-    return job.nodes <= run.nodes and draft.ground.agents.having(Trait.TELLING).isdisjoint(run.nodes)
 
 
 def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: Draft) -> tuple[Run, ...]:

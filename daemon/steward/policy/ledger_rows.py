@@ -21,7 +21,7 @@ def key_of(line: Line) -> str:
 
 
 def _runs(before: Memory, after: Memory) -> Iterator[Run]:
-    for job, runs in after.ledger.items():
+    for job, runs in after.ledger.items() if after.ledger is not before.ledger else ():
         old = before.ledger.get(job, ())
         if runs is not old:
             yield from (run for run in runs if run not in old)
@@ -29,7 +29,7 @@ def _runs(before: Memory, after: Memory) -> Iterator[Run]:
 
 def _repairs(before: Memory, after: Memory) -> Iterator[Case]:
     """A suspicion that came to nothing is no repair."""
-    for id, case in after.cases.items():
+    for id, case in after.cases.items() if after.cases is not before.cases else ():
         old = before.cases.get(id)
         if (
             case is not old

@@ -10,6 +10,7 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.model.why import Why
+from steward.policy.at_rest import restless
 from steward.policy.case_facts import HARD
 from steward.policy.draft import Draft
 
@@ -24,7 +25,7 @@ LOST_BEFORE_S = 60.0
 
 def let_go(draft: Draft) -> None:
     """For every opted-in job that Slurm is ending after we took a lost node of its run out of service."""
-    for id in sorted(draft.jobs):
+    for id in restless(draft):
         job = draft.seen.jobs.get(id)
         if job is not None and job.is_completing:
             _let_go(job, draft.jobs[id], draft)

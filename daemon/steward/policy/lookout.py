@@ -7,6 +7,7 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.policy.admin import near_miss
+from steward.policy.at_rest import restless
 from steward.policy.draft import Draft
 from steward.policy.evidence import note_lost
 from steward.policy.forgotten import give_back_again
@@ -60,7 +61,9 @@ def probe_silent(draft: Draft) -> None:
 def _asked_about(draft: Draft) -> set[NodeName]:
     asked = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)}
     unheard = frozenset(draft.overview.unheard)
-    for quiet in filter(None, (held_nodes(id, draft) & unheard for id in sorted(draft.jobs))):
+    running = {id for name in unheard for id in draft.overview.running_on.get(name, ())} & draft.jobs.keys()
+    jobs = sorted(running.union(restless(draft)))
+    for quiet in filter(None, (held_nodes(id, draft) & unheard for id in jobs)):
         by_peers = len(asked) + len(quiet) <= LOOKS_AT_ONCE and len(peers_of(min(quiet), draft)) >= AGREE
         asked |= quiet if by_peers or most_are_reached(draft) else {min(quiet)}
     return asked

@@ -16,17 +16,30 @@ def settle_orphans(draft: Draft) -> None:
     """End instances that carry a token of this cluster's slots and belong to none; say once what is somebody else's."""
     if draft.cluster is None or not draft.provider_is_fresh:
         return
-    ours = f"{draft.cluster.id}-"
+    ours, records = f"{draft.cluster.id}-", draft.records.unchanged
+    of = (draft.seen.instances, records if records is not None else object(), draft.cluster.id)
+    for instance in draft.ground.once("strays", of, lambda: _strays(ours, draft)):
+        if instance.token.startswith(ours):
+            _settle(instance, draft)
+        elif instance.node not in draft.slots:
+            _tell_foreign(instance, draft)
+
+
+def _strays(ours: str, draft: Draft) -> list[Instance]:
+    """Those that bear a token of ours and belong to no slot, and those of others under the name of a slot's node."""
     owners = {record.logical: record for record in draft.records.values()}
-    for id in sorted(draft.seen.instances):
-        instance = draft.seen.instances[id]
+    found = []
+    for instance in draft.seen.instances.values():
         if instance.state is InstanceState.GONE:
             continue
         if instance.token.startswith(ours):
-            if not _is_of(owners.get(instance.token.rpartition("-")[0]), instance):
-                _settle(instance, draft)
-        elif instance.node in draft.records and instance.node not in draft.slots:
-            _tell_foreign(instance, draft)
+            is_stray = not _is_of(owners.get(instance.token.rpartition("-")[0]), instance)
+        else:
+            record = draft.records.get(instance.node)
+            is_stray = record is not None and record.instance != instance.id
+        if is_stray:
+            found.append(instance)
+    return sorted(found, key=lambda instance: instance.id)
 
 
 def _is_of(record: SlotRecord | None, instance: Instance) -> bool:

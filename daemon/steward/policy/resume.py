@@ -9,6 +9,7 @@ from steward.model.job import Job, JobState
 from steward.model.outcome import is_refusal
 from steward.model.resume import Decision, JobMemory
 from steward.model.why import Why
+from steward.policy.at_rest import restless
 from steward.policy.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.draft import Draft
 from steward.policy.evidence import Evidence, nodes_of_parts, taken_out_key
@@ -26,7 +27,7 @@ COMPLETING_WATCH_S = 60.0
 
 def follow_jobs(draft: Draft) -> None:
     """Bring the memory of each job up to the picture and do what its state asks for."""
-    for id in sorted(draft.jobs):
+    for id in restless(draft):
         job = draft.seen.jobs.get(id)
         note_saved(draft.jobs[id], draft)
         if job is not None and job.is_completing:

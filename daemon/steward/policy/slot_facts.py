@@ -12,6 +12,8 @@ from steward.policy.slot_table import SlotFact
 from steward.policy.slot_turn import is_turn
 from steward.policy.verdict import blocks_return
 
+MISSING = "missing:"
+"""Notes since when an instance of a slot is not listed any more."""
 CLOCKS_APART_S = 60.0
 """A slurmd's start time is of its node's clock."""
 GONE_FOR_S = 1.0
@@ -127,7 +129,7 @@ def _lost(scene: SlotScene) -> bool:
         tokens = (i.token for i in draft.seen.instances.values() if i.state is InstanceState.GONE)
         return scene.launched is None and record.token in tokens
     if draft.instance(record.instance) is not None or _speaks(scene):
-        draft.noted.pop(f"missing:{record.instance}", None)
+        draft.noted.pop(f"{MISSING}{record.instance}", None)
         return False
     return record.instance is not None and _is_missed(record, scene)
 
@@ -144,7 +146,7 @@ def _is_missed(record: SlotRecord, scene: SlotScene) -> bool:
     draft = scene.draft
     if record.instance in draft.seen.instances:
         return True
-    first = draft.first_seen(f"missing:{record.instance}")
+    first = draft.first_seen(f"{MISSING}{record.instance}")
     listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
     draft.wake(first + GONE_FOR_S)
     return listed >= first + GONE_FOR_S

@@ -1,14 +1,16 @@
 """Move every slot of the API's groups as far as the picture lets it."""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from steward.model.events import Level
 from steward.model.group import Group
+from steward.model.ids import NodeName
 from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.policy.bring_up import note_bring_up
 from steward.policy.draft import Draft
 from steward.policy.slot_cases import close_case, follow_repair
-from steward.policy.slot_facts import QUESTIONS
+from steward.policy.slot_facts import MISSING, QUESTIONS
 from steward.policy.slot_scene import SlotScene
 from steward.policy.slot_steps import entered
 from steward.policy.slot_table import TABLE, SlotFact, facts_of
@@ -36,16 +38,28 @@ def move_slots(draft: Draft) -> None:
     """
     if not draft.records or not draft.provider_is_fresh or not draft.may_provision:
         return
+    settled = _settled(draft)
     for group in sorted(draft.groups.values(), key=lambda group: group.turn):
         for record in draft.members(group.name):
-            if record.step is not SlotStep.SERVING or not _is_settled(record, draft):
+            if record.node not in settled:
                 _move(record, group, draft)
 
 
-def _is_settled(record: SlotRecord, draft: Draft) -> bool:
-    """The usual case, seen quickly: it serves, shall stay, and its instance is listed."""
-    listed = draft.instance(record.instance) is not None
-    return record.purpose is Purpose.STAY and listed and f"missing:{record.instance}" not in draft.noted
+def _settled(draft: Draft) -> AbstractSet[NodeName]:
+    """The usual case, seen quickly: nodes whose slot serves and shall stay, and whose instance is listed."""
+    if draft.found.settled is None:
+        records = draft.records.unchanged
+        of = (records if records is not None else object(), draft.seen.instances)
+        draft.found.settled = draft.ground.once("settled slots", of, lambda: _find_settled(draft))
+    missing = {key.removeprefix(MISSING) for key in draft.noted.touched if key.startswith(MISSING)}
+    missing.update(draft.overview.noted_of(MISSING))
+    doubtful = {node for node, record in draft.records.items() if record.instance in missing} if missing else set()
+    return draft.found.settled - draft.records.touched - doubtful
+
+
+def _find_settled(draft: Draft) -> frozenset[NodeName]:
+    staying = (r for r in draft.records.values() if r.step is SlotStep.SERVING and r.purpose is Purpose.STAY)
+    return frozenset(record.node for record in staying if draft.instance(record.instance) is not None)
 
 
 def _move(record: SlotRecord, group: Group, draft: Draft) -> None:

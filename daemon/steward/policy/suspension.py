@@ -6,15 +6,14 @@ from dataclasses import replace
 from steward.model.job import Job, JobState
 from steward.model.resume import JobMemory
 from steward.model.suspension import Suspension
+from steward.policy.at_rest import restless
 from steward.policy.draft import Draft
 
 
 def note_suspensions(draft: Draft) -> None:
     """Note since when each job is suspended, and when it went on."""
-    for id, mem in list(draft.jobs.items()):
-        job = draft.seen.jobs.get(id)
-        if mem.suspension is None and (job is None or job.state is not JobState.SUSPENDED):
-            continue
+    for id in restless(draft):
+        job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is not None and (now := _suspension(job, mem, draft)) != mem.suspension:
             draft.jobs[id] = replace(mem, suspension=now)
 

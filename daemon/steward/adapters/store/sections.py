@@ -37,7 +37,8 @@ def changes(before: Memory, after: Memory) -> Changes:
             put.append((section, _WHOLE, _body(section, new)))
             continue
         encode_key = codec(_args(section)[0]).encode
-        differ = [(key, value) for key, value in new.items() if old.get(key, _ABSENT) != value]
+        others = [(key, value) for key, value in new.items() if old.get(key, _ABSENT) is not value]
+        differ = [(key, value) for key, value in others if old.get(key, _ABSENT) != value]
         put += [(section, _text(encode_key(key)), _body(section, value)) for key, value in differ]
         gone += [(section, _text(encode_key(key))) for key in old if key not in new]
     return Changes(put=tuple(put), gone=tuple(gone))

@@ -1,0 +1,77 @@
+"""Remembered jobs that are at rest: they run as they were seen to, or are over, and nothing was ever decided, kept or
+noted for them. No step has anything to do for one, so that thousands of them cost a plan next to nothing.
+"""
+
+from steward.model.ids import JobId
+from steward.model.job import Job, JobState
+from steward.model.ledger import Ending, Run
+from steward.model.resume import JobMemory
+from steward.policy.draft import Draft
+from steward.policy.traits import Trait
+
+_AtRest = dict[JobId, tuple[JobMemory, Job | None, tuple[Run, ...]]]
+
+
+def restless(draft: Draft) -> list[JobId]:
+    """All others, by id: those that this plan changed so far are among them, and those that an agent tells of."""
+    if draft.found.restless is None:
+        draft.found.restless = _restless_so_far(draft)
+    return sorted((draft.found.restless | draft.jobs.touched) & draft.jobs.keys())
+
+
+def _restless_so_far(draft: Draft) -> frozenset[JobId]:
+    """What was found at rest is so while its three records are the same objects."""
+    jobs, ledger = draft.seen.jobs, draft.ledger
+    known: _AtRest = draft.ground.once("at rest", (draft.want.resume,), dict)
+    found = {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
+    for id, mem in draft.jobs.items():
+        job, runs = jobs.get(id), ledger.get(id, ())
+        before = known.get(id)
+        if before is not None and before[0] is mem and before[1] is job and before[2] is runs:
+            continue
+        if _is_at_rest(job, mem, runs, draft):
+            known[id] = (mem, job, runs)
+        else:
+            known.pop(id, None)
+            found.add(id)
+    if len(known) > len(draft.jobs):
+        for id in known.keys() - draft.jobs.keys():
+            del known[id]
+    return frozenset(found)
+
+
+def _is_at_rest(job: Job | None, mem: JobMemory, runs: tuple[Run, ...], draft: Draft) -> bool:
+    """From its own records alone, whatever the time and the rest of the picture are."""
+    if mem.attempts or mem.pending_from is not None or len(runs) > 1:
+        return False
+    if mem.kept is not None or mem.lent is not None or mem.raised is not None:
+        return False
+    if mem.hang is not None or mem.suspension is not None:
+        return False
+    if any(run.decided is not None or run.opted_at != mem.opted_at for run in runs):
+        return False
+    if mem.ended is not None:
+        return _is_over(job, mem, runs)
+    return job is not None and bool(runs) and _just_runs(job, mem, runs[0], draft)
+
+
+def _is_over(job: Job | None, mem: JobMemory, runs: tuple[Run, ...]) -> bool:
+    if any(run.ending is not Ending.OVER for run in runs):
+        return False
+    return job is None or (job.is_over and all(job.restarts == restart for restart in (mem.restarts, *_restarts(runs))))
+
+
+def _restarts(runs: tuple[Run, ...]) -> tuple[int, ...]:
+    return tuple(run.restart for run in runs)
+
+
+def _just_runs(job: Job, mem: JobMemory, run: Run, draft: Draft) -> bool:
+    if job.state is not JobState.RUNNING or job.is_completing or job.het_job_id is not None:
+        return False
+    if (job.restarts, job.started, job.nodes) != (mem.restarts, mem.started, mem.nodes) or mem.end_text:
+        return False
+    if run.ending is not None or run.restart != job.restarts or not job.nodes <= run.nodes:
+        return False
+    has_script = job.batch_host is None or job.batch_host in job.nodes
+    has_signal = bool(draft.want.resume.checkpoint_signal) and job.time_limit_s is not None
+    return job.requeue and not mem.no_requeue and has_script and not has_signal
