@@ -12,6 +12,8 @@ from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.policy.plan import plan
+from steward.workflows.confirm import decide
+from tests.fakes.eyes import Eyes
 from tests.fakes.world import World
 
 
@@ -49,7 +51,9 @@ Watcher = Callable[[Observed, Memory, Plan], None]
 
 @dataclass(slots=True)
 class Head:
-    """`kill_at` is the journal point (counted over its life) at which it is killed once; `watch` sees every plan."""
+    """`kill_at` is the journal point (counted over its life) at which it is killed once; `watch` sees every plan.
+    With `sweep_s` it sees as much of Slurm as a real head on a site so large that it is swept so rarely; without, all
+    of it in each cycle."""
 
     world: World
     want: Desired
@@ -61,6 +65,8 @@ class Head:
     events: list[Event] = field(default_factory=list)
     done: list[Action] = field(default_factory=list)
     watch: Watcher | None = None
+    sweep_s: float | None = None
+    eyes: Eyes | None = None
 
     def run(self, seconds: float, longest_s: float = 1.0) -> None:
         """Cycles at every deadline of the plan and at least every `longest_s`."""
@@ -79,16 +85,20 @@ class Head:
         try:
             return self._cycle()
         except Killed:
-            self.memory = None
+            self.die()
             self.world.advance(1.0)
             self.world.restart_head()
             return None
+
+    def die(self) -> None:
+        """What was not committed is forgotten."""
+        self.memory = self.eyes = None
 
     def _cycle(self) -> float | None:
         memory = self.memory if self.memory is not None else self.store.load()
         failures = MappingProxyType(self.store.failures())
         seen = replace(self.world.seen(), failures=failures, done=self.store.done())
-        decided = plan(seen, self.want, memory, self.world.now)
+        seen, decided = self._decide(seen, memory)
         if self.watch:
             self.watch(seen, memory, decided)
         self._point()
@@ -98,7 +108,19 @@ class Head:
         self._point()
         for action in decided.actions:
             self._apply(action)
+            if self.eyes is not None:
+                self.eyes.acted([action], seen)
         return self.world.now + 0.1 if decided.actions else decided.wake_at
+
+    def _decide(self, seen: Observed, memory: Memory) -> tuple[Observed, Plan]:
+        if self.sweep_s is None:
+            return seen, plan(seen, self.want, memory, self.world.now)
+        self.eyes = self.eyes or Eyes(self.world, self.sweep_s)
+        known = self.eyes.look(seen, memory)
+        decided = decide(
+            lambda seen: plan(seen, self.want, memory, self.world.now), lambda plan: plan.actions, known, self.eyes
+        )
+        return decided.seen, decided.thought
 
     def _apply(self, action: Action) -> None:
         mishap = self.mishaps.pop(0) if self.mishaps else ""

@@ -41,6 +41,8 @@ from steward.model.reservation import Reservation
 from steward.policy.budget import REPLACING
 from steward.policy.options import options
 from steward.policy.plan import plan
+from steward.workflows.subject import subject_of
+from tests.fakes.world import World
 from tests.property.hang_law import HangLaw
 from tests.property.liveness import Liveness
 
@@ -67,6 +69,8 @@ class Law:
     """Orders to let go, of each run of each job."""
     hang: HangLaw = field(init=False)
     live: Liveness | None = None
+    world: World | None = None
+    """Slurm as it really is: no action is about a record that is another one by now."""
 
     def __post_init__(self) -> None:
         self.hang = HangLaw(self.want)
@@ -74,6 +78,8 @@ class Law:
     def __call__(self, seen: Observed, memory: Memory, decided: Plan) -> None:
         for action in decided.actions:
             self._every_action(action, seen)
+        if self.world is not None:
+            acts_on_what_is_there(decided, seen, self.world)
         self._budgets(decided)
         self._ladder(memory, decided)
         kept_within_bounds(decided, self.want)
@@ -157,6 +163,18 @@ class Law:
             return
         assert plan(seen, self.want, memory, seen.at) == decided, "P1: another answer to the same question"
         assert plan(shuffled(seen), self.want, memory, seen.at) == decided, "P12: the order of input matters"
+
+
+def acts_on_what_is_there(decided: Plan, seen: Observed, world: World) -> None:
+    if seen.slurm is not Freshness.FRESH:
+        return
+    nodes, jobs = world.slurm.shown_nodes(world.now), world.slurm.shown(world.now)
+    for action in decided.actions:
+        about = subject_of([action], seen)
+        for name in about.nodes:
+            assert seen.nodes.get(name) == nodes.get(name), f"P6: {action.key} on an old record of {name}"
+        for id in about.jobs:
+            assert seen.jobs.get(id) == jobs.get(id), f"P6: {action.key} on an old record of job {id}"
 
 
 def has_reason(action: Action) -> None:

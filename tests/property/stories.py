@@ -156,7 +156,7 @@ def _kill_head(head: Head, blow: Blow) -> None:
 
 def _away(head: Head, blow: Blow) -> None:
     """The head is stopped for a while; the world goes on."""
-    head.memory = None
+    head.die()
     head.world.advance(10.0 * blow.size)
     head.world.restart_head()
 
@@ -238,11 +238,16 @@ site_stories = st.lists(
 )
 
 
-def a_head(resume: ResumePolicy = FEW, works_s: float = 30.0, modes: Mapping[str, str] = MappingProxyType({})) -> Head:
+def a_head(
+    resume: ResumePolicy = FEW,
+    works_s: float = 30.0,
+    modes: Mapping[str, str] = MappingProxyType({}),
+    sweep_s: float | None = None,
+) -> Head:
     """A head over a healthy cluster with two opted-in jobs, watched by the law."""
     world = World.of(NODES)
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
-    return _started(world, Desired(repair=QUICK, resume=resume, slots=slots, modes=modes), works_s)
+    return _started(world, Desired(repair=QUICK, resume=resume, slots=slots, modes=modes), works_s, sweep_s)
 
 
 def a_site_head(spares: int = 2, works_s: float = 30.0) -> Head:
@@ -253,11 +258,11 @@ def a_site_head(spares: int = 2, works_s: float = 30.0) -> Head:
     return _started(world, Desired(repair=QUICK, resume=FEW, slots=slots, spares=names), works_s)
 
 
-def _started(world: World, want: Desired, works_s: float) -> Head:
+def _started(world: World, want: Desired, works_s: float, sweep_s: float | None = None) -> Head:
     law = Law(want)
     law.hang.hangs = lambda job: world.slurm.runs[job].hangs
-    law.live = Liveness(world, RUNS_AGAIN_S)
-    head = Head(world=world, want=want, watch=law)
+    law.live, law.world = Liveness(world, RUNS_AGAIN_S), world
+    head = Head(world=world, want=want, watch=law, sweep_s=sweep_s)
     for job in (world.submit(2, works_s=works_s, step_s=STEP_S), world.submit(2, works_s=works_s + 10, spare=True)):
         opted_in(head, job)
     head.run(2.0)
