@@ -68,7 +68,7 @@ class Eyes:
             cast(SlurmPort, _Reads(world)),
             pool=AtOnce(),
             clock=_Clock(world),
-            patience=Patience(sweep=pace, sweep_busy=pace),
+            patience=Patience(close=0.0, sweep=pace, sweep_busy=pace),
             ring=lambda: None,
             is_asked=lambda: False,
         )

@@ -25,6 +25,8 @@ K = TypeVar("K", bound=Hashable)
 
 _POLL_S = 0.2
 _LATE_S = 5.0
+_MOVES_S = 5.0
+"""So long after we did something each turn looks how far Slurm is with it."""
 _FEW, _MANY, _PART = 32, 400, 4
 """Of so few records any number may be looked at by name; of more at most a quarter, and never so many: beyond that the
 sweep costs less."""
@@ -32,7 +34,11 @@ sweep costs less."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a cycle waits for Slurm (`asked`: while a shim waits), and how often a provider is listed. Seconds."""
+    """How long a cycle waits for Slurm (`asked`: while a shim waits), and how often a provider is listed. Seconds.
+
+    `close`: a record that was read so shortly before the turn, after what it is read for, is not read again. Whoever
+    changes Slurm reads the record once more right before it writes.
+    """
 
     usual: float = 11.0
     asked: float = 2.5
@@ -42,6 +48,7 @@ class Patience:
     settings: float = 60.0
     reservations: float = 60.0
     reservations_busy: float = 1.0
+    close: float = 0.3
     sweep: Pace = field(default_factory=Pace)
     sweep_busy: Pace = field(default_factory=lambda: Pace(least_s=1.0, share=0.05))
 
@@ -69,7 +76,7 @@ class Records:
         self._touched_nodes: dict[NodeName, float] = {}
         self._touched_jobs: dict[JobId, float] = {}
         self._all_touched = 0.0
-        self._since = 0.0
+        self._since = self._close = self._asked = self._open = self._acted = 0.0
         self._late = self._waiting = False
 
     @property
@@ -80,6 +87,7 @@ class Records:
         """We did something to these (None: nobody knows to which): what began to be read before this moment is old."""
         now = self._clock.now()
         with self._lock:
+            self._acted = now
             if subject is None:
                 self._all_touched = now
             else:
@@ -90,8 +98,11 @@ class Records:
         """Read what the turn is about, and begin the sweep that is due. `asked`: when the last shim asked; `anew`: when
         slurmctld last began (Unix s)."""
         now = self._clock.now()
-        self._since = min(now, max(asked, now - _LATE_S)) if self._late else now
         self._forget_touched(now)
+        self._since = min(now, max(asked, now - _LATE_S)) if self._late else now
+        self._close = min(self._since, now - self._patience.close)
+        self._asked = max(self._close, min(asked, now))
+        self._open = self._since if now - self._acted < _MOVES_S else self._close
         pace = self._patience.sweep_busy if busy else self._patience.sweep
         nodes, jobs = self._wanted(about, anew, now)
         self._sweep_if_due(self.nodes, nodes, pace, now)
@@ -101,8 +112,8 @@ class Records:
     def confirm(self, subject: Subject, alive: Callable[[], None]) -> Freshness | None:
         """Read those of them that were not read in this turn; None: all were."""
         now = self._clock.now()
-        stale_nodes = self.nodes.page.stale(self._as_needed(subject.nodes, self._touched_nodes), now)
-        stale_jobs = self.jobs.page.stale(self._as_needed(subject.jobs, self._touched_jobs), now)
+        stale_nodes = self.nodes.page.stale(_as_needed(subject.nodes, self._close, self._touched_nodes), now)
+        stale_jobs = self.jobs.page.stale(_as_needed(subject.jobs, self._close, self._touched_jobs), now)
         if not stale_nodes and not stale_jobs:
             return None
         nodes = _by_name_or_all(dict.fromkeys(stale_nodes, now), len(self.nodes.page.records), now)
@@ -142,17 +153,15 @@ class Records:
         self, book: Book[K, Any], asked: Collection[K], open: Collection[K], at: Mapping[K, float], now: float
     ) -> Wanted[K]:
         """By name where they are few; else what is merely open is read no more often than the sweep goes."""
-        urgent = {**at, **self._as_needed(asked, at)}
-        both = {**urgent, **self._as_needed(open, at)}
+        urgent = {**at, **_as_needed(asked, self._asked, at)}
+        both = urgent | {
+            key: max(since, urgent.get(key, 0.0)) for key, since in _as_needed(open, self._open, at).items()
+        }
         size = len(book.page.records)
         if len(both) <= _most(size):
             return Wanted(records=both)
         recent = now - self._patience.sweep_busy.every(book.cost_s)
         return _also(_by_name_or_all(urgent, size, max(urgent.values(), default=recent)), recent)
-
-    def _as_needed(self, keys: Collection[K], touched: Mapping[K, float]) -> dict[K, float]:
-        """Since when each must have been read."""
-        return {key: max(self._since, touched.get(key, 0.0)) for key in keys}
 
     def _whole(self, book: Book[Any, Any], anew: float, now: float) -> float | None:
         """Since when all of it must have been read: nothing is known of it, the last sweep failed or is too old, all of
@@ -223,6 +232,11 @@ class Records:
             self._touched_nodes = _still(self._touched_nodes, self.nodes, now)
             self._touched_jobs = _still(self._touched_jobs, self.jobs, now)
             self._all_touched = min(self._all_touched, now)
+
+
+def _as_needed(keys: Collection[K], since: float, touched: Mapping[K, float]) -> dict[K, float]:
+    """Since when each must have been read."""
+    return {key: max(since, touched.get(key, 0.0)) for key in keys}
 
 
 def _still(touched: dict[K, float], book: Book[K, Any], now: float) -> dict[K, float]:

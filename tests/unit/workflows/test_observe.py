@@ -47,14 +47,14 @@ class Inline:
         call()
 
 
-QUICK = Patience(usual=1.0, asked=0.1)
+QUICK = Patience(close=0.0, usual=1.0, asked=0.1)
 """For tests in which something hangs."""
 UNDER_REPAIR = a_cluster().failing("n1").failing("n2").then().memory
 
 
 @dataclass
 class Bench:
-    patience: Patience = field(default_factory=Patience)
+    patience: Patience = field(default_factory=lambda: Patience(close=0.0))
     slurm: SlowSlurm = field(default_factory=SlowSlurm)
     provider: FakeProvider = field(default_factory=FakeProvider)
     agents: FakeAgents = field(default_factory=FakeAgents)
@@ -127,7 +127,7 @@ def test_a_hung_slurm_does_not_hang_the_look() -> None:
 
 
 def test_a_waiting_shim_shortens_the_patience() -> None:
-    bench = Bench(patience=Patience(usual=5.0, asked=0.1))
+    bench = Bench(patience=Patience(close=0.0, usual=5.0, asked=0.1))
     bench.look()
     bench.slurm.hangs = True
     ask = an_ask()
@@ -179,7 +179,7 @@ def test_a_late_read_from_before_our_own_action_is_not_used() -> None:
 
 def test_new_instances_ring_and_the_same_ones_do_not() -> None:
     clock = FakeClock()
-    bench = Bench(patience=Patience(provider_busy=1.0), clock=clock, workers=Inline())
+    bench = Bench(patience=Patience(close=0.0, provider_busy=1.0), clock=clock, workers=Inline())
     bench.look(busy=True)
     assert bench.bell.is_rung
     bench.bell.wait(0.0)
@@ -219,7 +219,7 @@ def test_partitions_are_read_beside_the_cycle_and_only_while_they_are_of_interes
 
 
 def test_a_partition_that_changed_rings() -> None:
-    bench = Bench(patience=Patience(usual=1.0, asked=0.1, partitions=0.0))
+    bench = Bench(patience=Patience(close=0.0, usual=1.0, asked=0.1, partitions=0.0))
     until("the partitions were read", lambda: bool(bench.look(groups=True).partitions))
     bench.slurm.set_gate("main", open=False)
     bench.bell.wait(0.0)

@@ -86,11 +86,12 @@ class Bench:
         unseen: bool = False,
         anew: float = 0.0,
         busy: bool = False,
+        asked_at: float = 0.0,
     ) -> list[object]:
         """What one turn read."""
         self.slurm.reads.clear()
         about = Attention(asked=asked, open=open, new=new or {}, unseen=unseen)
-        self.fresh: Freshness = self.records.look(about, asked=0.0, anew=anew, busy=busy, alive=lambda: None)
+        self.fresh: Freshness = self.records.look(about, asked=asked_at, anew=anew, busy=busy, alive=lambda: None)
         return list(self.slurm.reads)
 
     def confirm(self, *nodes: str, jobs: Collection[int] = ()) -> list[object]:
@@ -128,7 +129,7 @@ def test_while_something_is_open_the_sweep_goes_every_second() -> None:
 
 def test_what_a_turn_is_about_is_read_and_nothing_else() -> None:
     bench = Bench()
-    bench.clock.at += 0.1
+    bench.clock.at += 0.5
     found = bench.look(open=Subject(nodes=names("n1"), jobs=frozenset({JobId(7)})), asked=nodes("n2"))
     assert found == [{"n1", "n2"}, {7}]
 
@@ -165,7 +166,7 @@ def test_a_sweep_that_failed_makes_the_picture_old_until_one_succeeds() -> None:
 
 def test_a_narrow_look_that_failed_makes_the_picture_old_for_this_turn() -> None:
     bench = Bench()
-    bench.clock.at += 0.1
+    bench.clock.at += 0.5
     bench.slurm.refuse = Retryable("slurmctld is away")
     bench.look(open=nodes("n1"))
     assert bench.fresh is Freshness.OLD
@@ -196,7 +197,7 @@ def test_a_look_that_began_before_we_changed_the_record_is_not_enough() -> None:
     bench = Bench()
     bench.pool.at_once = False
     bench.records._patience = replace(bench.records._patience, usual=0.0)
-    bench.clock.at += 0.1
+    bench.clock.at += 0.5
     bench.look(open=nodes("n1"))
     assert bench.fresh is Freshness.OLD, "nobody carries it out"
     bench.pool.run()
@@ -268,6 +269,38 @@ def test_what_was_read_in_this_turn_is_not_read_again_to_confirm_it() -> None:
     assert bench.confirm("n1") == []
     assert bench.confirm("n1", "n2", jobs=[7]) == [{"n2"}, {7}]
     assert bench.confirm("n2", jobs=[7]) == []
+
+
+def test_a_record_that_was_read_a_moment_ago_is_not_read_again() -> None:
+    bench = Bench()
+    bench.clock.at += 0.5
+    bench.look(open=nodes("n1"))
+    bench.clock.at += 0.2
+    assert bench.look(open=nodes("n1")) == []
+    assert bench.confirm("n1") == []
+    bench.clock.at += 0.2
+    assert bench.look(open=nodes("n1")) == [{"n1"}]
+
+
+def test_what_somebody_asks_about_is_read_once_after_he_asked() -> None:
+    bench = Bench()
+    bench.clock.at += 0.5
+    bench.look(open=nodes("n1"))
+    bench.clock.at += 0.1
+    asked_at = bench.clock.at
+    bench.clock.at += 0.02
+    assert bench.look(asked=nodes("n1"), asked_at=asked_at) == [{"n1"}]
+    bench.clock.at += 0.1
+    assert bench.look(asked=nodes("n1"), asked_at=asked_at) == []
+
+
+def test_after_we_did_something_every_turn_looks_how_far_slurm_is_with_it() -> None:
+    bench = Bench()
+    bench.clock.at += 0.5
+    bench.records.changed(nodes("n1"))
+    assert bench.look(open=nodes("n1", "n2")) == [{"n1", "n2"}]
+    bench.clock.at += 0.05
+    assert bench.look(open=nodes("n1", "n2")) == [{"n1", "n2"}]
 
 
 def test_everything_was_read_in_a_turn_that_waited_for_the_sweep() -> None:
