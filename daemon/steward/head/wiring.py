@@ -41,13 +41,14 @@ from steward.policy.resume_facts import resume_facts
 from steward.ports import Notifier, ProviderPort, StorePort
 from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
+from steward.workflows.book import Pace
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Cycle, Parts, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer
-from steward.workflows.records import Patience
+from steward.workflows.records import BUSY_SHARE, Patience
 from steward.workflows.snapshot import Snapshot
 
 BUNDLES = "bundles"
@@ -152,7 +153,11 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         agents=hub,
         clock=base.clock,
         bell=base.bell,
-        patience=Patience(usual=base.settings.cluster.command_timeout_s + 1.0),
+        patience=Patience(
+            usual=base.settings.cluster.command_timeout_s + 1.0,
+            sweep=Pace(least_s=head.sweep_s, most_s=head.longest_sweep_s),
+            sweep_busy=Pace(least_s=head.busy_sweep_s, most_s=head.longest_sweep_s, share=BUSY_SHARE),
+        ),
         submissions=SubmittedJobs(base.config.config),
         accounting=base.accounting,
     )

@@ -23,6 +23,8 @@ from steward.workflows.pool import Workers
 
 K = TypeVar("K", bound=Hashable)
 
+BUSY_SHARE = 0.05
+"""Of a core, for the sweep, while something is open."""
 _POLL_S = 0.2
 _LATE_S = 5.0
 _MOVES_S = 5.0
@@ -50,7 +52,7 @@ class Patience:
     reservations_busy: float = 1.0
     close: float = 0.3
     sweep: Pace = field(default_factory=Pace)
-    sweep_busy: Pace = field(default_factory=lambda: Pace(least_s=1.0, share=0.05))
+    sweep_busy: Pace = field(default_factory=lambda: Pace(least_s=1.0, share=BUSY_SHARE))
 
 
 class Records:

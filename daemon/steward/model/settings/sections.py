@@ -57,10 +57,21 @@ class HeadSettings(Section):
         description="How long `steward report` knows of jobs and repairs.",
     )
     sweep_s: float = Field(
-        default=5.0, ge=0.1, le=300, description="The cycle runs at least this often, events or not."
+        default=5.0,
+        ge=0.1,
+        le=300,
+        description="The cycle runs at least this often, events or not. Where it is cheap, all of Slurm's nodes and "
+        "jobs are read as often.",
     )
     busy_sweep_s: float = Field(
         default=1.0, ge=0.1, le=300, description="The same while a case is open, a job is brought back or an ask waits."
+    )
+    longest_sweep_s: float = Field(
+        default=60.0,
+        ge=1,
+        le=600,
+        description="All of Slurm's nodes and jobs are read at least this often. In between, a large site is read as "
+        "often as 1 % of the time allows (5 % while busy); what is to be acted on is always read before.",
     )
     heartbeat_s: float = Field(
         default=0.5,

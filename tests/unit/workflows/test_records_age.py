@@ -1,0 +1,62 @@
+"""How old a record may be: what was read after the event, and a moment ago, is not read again."""
+
+from steward.model.observed import Freshness
+from steward.ports import Retryable
+from tests.unit.workflows.test_records import Bench, nodes
+
+
+def test_what_was_read_in_this_turn_is_not_read_again_to_confirm_it() -> None:
+    bench = Bench()
+    bench.clock.at += 0.5
+    bench.look(open=nodes("n1"))
+    bench.clock.at += 0.1
+    assert bench.confirm("n1") == []
+    assert bench.confirm("n1", "n2", jobs=[7]) == [{"n2"}, {7}]
+    assert bench.confirm("n2", jobs=[7]) == []
+
+
+def test_a_record_that_was_read_a_moment_ago_is_not_read_again() -> None:
+    bench = Bench()
+    bench.clock.at += 0.5
+    bench.look(open=nodes("n1"))
+    bench.clock.at += 0.2
+    assert bench.look(open=nodes("n1")) == []
+    assert bench.confirm("n1") == []
+    bench.clock.at += 0.2
+    assert bench.look(open=nodes("n1")) == [{"n1"}]
+
+
+def test_what_somebody_asks_about_is_read_once_after_he_asked() -> None:
+    bench = Bench()
+    bench.clock.at += 0.5
+    bench.look(open=nodes("n1"))
+    bench.clock.at += 0.1
+    asked_at = bench.clock.at
+    bench.clock.at += 0.02
+    assert bench.look(asked=nodes("n1"), asked_at=asked_at) == [{"n1"}]
+    bench.clock.at += 0.1
+    assert bench.look(asked=nodes("n1"), asked_at=asked_at) == []
+
+
+def test_after_we_did_something_every_turn_looks_how_far_slurm_is_with_it() -> None:
+    bench = Bench()
+    bench.clock.at += 0.5
+    bench.records.changed(nodes("n1"))
+    assert bench.look(open=nodes("n1", "n2")) == [{"n1", "n2"}]
+    bench.clock.at += 0.05
+    assert bench.look(open=nodes("n1", "n2")) == [{"n1", "n2"}]
+
+
+def test_everything_was_read_in_a_turn_that_waited_for_the_sweep() -> None:
+    bench = Bench()
+    bench.clock.at += 0.1
+    assert bench.confirm("n1", jobs=[7]) == []
+
+
+def test_what_cannot_be_confirmed_makes_the_picture_old() -> None:
+    bench = Bench()
+    bench.clock.at += 0.5
+    bench.look()
+    bench.slurm.refuse = Retryable("slurmctld is away")
+    bench.confirm("n1")
+    assert bench.fresh is Freshness.OLD
