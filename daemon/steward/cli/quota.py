@@ -26,7 +26,13 @@ _MIB_PER_GIB = 1024
 _READERS: Mapping[str, Callable[[str], Any]] = MappingProxyType({".toml": tomllib.loads, ".json": json.loads})
 
 
-@click.group(cls=LateGroup)
+class _Quota(LateGroup):
+    late = MappingProxyType(
+        {"doctor": "steward.cli.quota_setup:doctor", "setup": "steward.cli.quota_setup:setup"},
+    )
+
+
+@click.group(cls=_Quota)
 def quota() -> None:
     """Quotas of teams: lend what is idle, borrow, and take back."""
 

@@ -17,7 +17,7 @@ from steward.testbed import accounting, fake_gpus, slurm_versions
 from steward.testbed.bed import Backend, BedSpec
 from steward.testbed.layout import PARTITIONS
 from steward.testbed.slurm_conf import CPUS, NO_PARTITIONS, for_groups, gres_conf, hardware, memory_mb, silent_nodes
-from steward.testbed.steward_toml import FOR_GROUPS, FOR_TESTS, groups, merge, render
+from steward.testbed.steward_toml import FOR_GROUPS, FOR_TESTS, PRETENDED, groups, merge, render
 
 MOUNT = Path("/bed")
 ENGINE_SOCKET = "/docker.sock"
@@ -178,6 +178,8 @@ def _steward_toml(plan: Plan) -> str:
             "faults": str(MOUNT / "faults"),
         },
     }
+    if plan.spec.hardware:
+        tables |= PRETENDED
     if plan.spec.gpus:
         tables = merge(tables, fake_gpus.settings(MOUNT / fake_gpus.FOLDER))
     if plan.spec.groups:

@@ -47,6 +47,9 @@ disk of the machine under the bed is full, its load and its memory are no faults
 OF_THE_HOST: Table = {**FOR_TESTS["checks.mode"], "proc.rogue": "off", "os.dstate": "report"}
 """Nodes of a local bed see every process of the machine under it; those of the docker bed only their own."""
 
+PRETENDED: Mapping[str, Table] = {"checks.memory": {"mode": "off"}}
+"""Nodes that Slurm was told more of than the machine under the bed has (`BedSpec.hardware`)."""
+
 FOR_GROUPS: Mapping[str, object] = {
     "minimum_timeout_h": 0.05,
     "update_drain_deadline_s": 60.0,
@@ -79,6 +82,7 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
         **FOR_TESTS,
         "deep": {**FOR_TESTS["deep"], "output": str(layout.log("deep-%j"))},
         "checks.mode": OF_THE_HOST,
+        **(PRETENDED if spec.hardware else {}),
     }
     if spec.groups:
         tables["capacity"] = {"provider": "local", "slurm_include": str(layout.partitions), **FOR_GROUPS}

@@ -10,6 +10,7 @@ Tried on real Slurm 22.05.8 unless said:
   gets. `add` of one that exists is `Nothing new added` and changes nothing.
 - `modify account where name=A` without `cluster=` changes A on every cluster of the database. `qos+=`, `qos-=`,
   `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command.
+- `delete account` with `cluster=` takes the account from that cluster and leaves its name; without, from all clusters.
 - A QOS that is some account's default cannot be deleted (`Changes Discarded`); one that jobs have can, and they stay
   behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
 - An administrator may give a waiting job any QOS, also one that its account may not use: Slurm does not check, so this
@@ -140,9 +141,12 @@ class SlurmAccounting:
         account, cluster = team_rules.team(name), self._settings().get("ClusterName", "")
         tables = Tables.read(self._sacctmgr, cluster)
         team_rules.may_remove_account(account, tables.associations)
-        where = [f"name={account}", f"organization={ACCOUNT_MARK}", f"cluster={cluster}"]
-        if not self._edit("delete", "account", "where", *where) and account in tables.accounts:
+        if account in tables.accounts and tables.accounts[account].organization != ACCOUNT_MARK:
             raise Stale(f"account {account} was not made by Steward: left alone")
+        words = ["delete", "account", "where", f"name={account}", f"organization={ACCOUNT_MARK}"]
+        self._edit(*words, f"cluster={cluster}")
+        if not self._sacctmgr("show", "association", "where", f"account={account}", "format=cluster,user").strip():
+            self._edit(*words)
 
     def move_job(self, action: MoveJob) -> None:
         """Of an array those tasks that wait."""
