@@ -52,12 +52,18 @@ def nudge(job: Job, draft: Draft) -> None:
 
 
 def credential_safe_at(job: Job, draft: Draft) -> float:
-    """slurmd revokes a job's credentials up to the second in which it ended, and times have whole seconds.
+    """slurmd revokes a job's credentials up to the second in which its end began, and times have whole seconds.
 
     Started again within that second, the new credential counts as revoked too and slurmctld kills the job ("Job
-    credential revoked").
+    credential revoked"). It ended before we saw it clean up; where we did not see that, before it was clean.
     """
-    return _next_second(draft.first_seen(f"clean:{job.id}:{job.restarts}"))
+    clean = draft.first_seen(f"clean:{job.id}:{job.restarts}")
+    return _next_second(min(clean, draft.noted.get(cleaning_key(job), clean)))
+
+
+def cleaning_key(job: Job) -> str:
+    """Under which it is noted since when a run that ended cleans up."""
+    return f"completing:{job.id}:{job.restarts}"
 
 
 def _next_second(at: float) -> float:

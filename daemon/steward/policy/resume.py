@@ -14,13 +14,16 @@ from steward.policy.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.draft import Draft
 from steward.policy.evidence import Evidence, nodes_of_parts, taken_out_key
 from steward.policy.failure import BY_MACHINE, Kind, told
-from steward.policy.nudge import nudge, slurms_requeue
+from steward.policy.nudge import cleaning_key, nudge, slurms_requeue
 from steward.policy.parts import waits_for_parts
 from steward.policy.progress import note_saved
 from steward.policy.remember import is_another
 from steward.policy.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
 from steward.policy.time_limit import signal_before_limit
 
+COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
+"""A run that cleans up fast is looked at often: its job may start in the very next pass of Slurm's scheduler, or only
+`batch_sched_delay` later."""
 COMPLETING_LOOK_S = 0.3
 COMPLETING_WATCH_S = 60.0
 
@@ -46,9 +49,9 @@ def follow_jobs(draft: Draft) -> None:
 
 def _look_soon(job: Job, draft: Draft) -> None:
     """Slurm tells nobody when a job has cleaned up, and one that was requeued waits for us then."""
-    began = draft.first_seen(f"completing:{job.id}:{job.restarts}")
+    began = draft.first_seen(cleaning_key(job))
     if draft.now < began + COMPLETING_WATCH_S:
-        draft.wake(draft.now + COMPLETING_LOOK_S)
+        draft.wake(draft.now + (COMPLETING_SOON_S if draft.now < began + COMPLETING_SHORT_S else COMPLETING_LOOK_S))
 
 
 def _count_unseen(job: Job, draft: Draft) -> None:
