@@ -32,25 +32,6 @@ def test_a_job_that_slurm_requeued_is_nudged_at_once_and_kept_off_the_dead_node(
     assert (nudge.job, nudge.exclude, nudge.release) == (J, names("n2"), False)
 
 
-def test_a_job_is_not_started_in_the_second_in_which_it_ended() -> None:
-    picture = a_cluster().job().opted_in().then(0.4).requeued()
-    assert nudges(picture.then(0.6)) == []
-    assert len(nudges(picture.then(0.65))) == 1
-
-
-def test_a_job_whose_run_was_seen_to_end_in_an_earlier_second_is_nudged_as_soon_as_it_is_clean() -> None:
-    ends = a_cluster().job().opted_in().then(0.4).requeued().change_job(flags=frozenset({"COMPLETING"}))
-    clean = ends.then(0.8).change_job(flags=frozenset())
-    assert len(nudges(clean)) == 1
-
-
-def test_a_job_that_is_clean_in_the_second_in_which_its_run_ended_waits_for_the_next() -> None:
-    ends = a_cluster().job().opted_in().then(0.2).requeued().change_job(flags=frozenset({"COMPLETING"}))
-    clean = ends.then(0.5).change_job(flags=frozenset())
-    assert nudges(clean) == []
-    assert len(nudges(clean.then(0.35))) == 1
-
-
 def test_nudges_wait_until_the_job_left_completing() -> None:
     assert nudges(by_slurm().change_job(flags=frozenset({"COMPLETING"}))) == []
 
