@@ -1,8 +1,10 @@
 """How a connection between agent and head begins: each proves itself over the other's nonce (docs/architecture.md)."""
 
 import asyncio
+import contextlib
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +60,25 @@ def until_beat(wait_s: float, head_now: float) -> float:
     return wait_s - head_now % _SLOT_S if wait_s > _SLOT_S else wait_s
 
 
+class Gate:
+    """Where the head's costly part of handshakes begins: `at_once` are at it, the others wait in turn. Who comes to it
+    later than `patience_s` after it connected is sent away, because it would have given up before its welcome: with
+    thousands that come at once all work would be in vain otherwise."""
+
+    def __init__(self, at_once: int = 16, patience_s: float = 3.0) -> None:
+        self._free = asyncio.Semaphore(at_once)
+        self._patience_s = patience_s
+
+    @contextlib.asynccontextmanager
+    async def turn(self, since: float | None = None) -> AsyncIterator[None]:
+        """`since` is when it connected (monotonic); None: it has proved itself, and is let in. Raises Gone."""
+        async with self._free:
+            waited = 0.0 if since is None else time.monotonic() - since
+            if waited > self._patience_s:
+                raise Gone(f"many connect at once, its turn came after {waited:.1f} s: it will come again")
+            yield
+
+
 async def greet_agent(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, terms: Terms
 ) -> tuple[Channel, Hello]:
@@ -77,21 +98,25 @@ async def accept_agent(
     terms: Terms,
     *,
     first: Callable[[Hello], Awaitable[None]] = _nothing,
+    gate: Gate | None = None,
 ) -> tuple[Seals, Hello]:
-    """The head's side; `first` comes before the welcome of an agent that proved itself. Raises Permanent for a peer
+    """The head's side; `first` comes before the welcome of an agent that proved itself. Nobody who has not said his
+    hello takes a place at the `gate`. Raises Permanent for a peer
     that is no agent of ours, Gone or Retryable otherwise; the caller closes the writer then."""
     tune(writer)
-    nonce = secrets.token_hex(16)
+    nonce, since = secrets.token_hex(16), time.monotonic()
     async with _InTime():
         await _send(writer, {"t": "challenge", "nonce": nonce})
         frame = await _expect(reader, "hello")
         agent_nonce = _nonce(frame)
-        reader_uid = await sealer.verify(frame.get("cred"), digest(frame, Role.AGENT, nonce))
+        async with gate.turn(since) if gate is not None else contextlib.nullcontext():
+            reader_uid = await sealer.verify(frame.get("cred"), digest(frame, Role.AGENT, nonce))
         hello = _hello_of(frame)
         await first(hello)
-        key = secrets.token_bytes(_KEY_BYTES) if frame.get("beats") == _BEATS else b""
-        welcome = {**_terms_frame(terms), **({"key": await sealer.credential(key, reader_uid)} if key else {})}
-        await _send(writer, await _proved(sealer, welcome, Role.HEAD, agent_nonce))
+        async with gate.turn() if gate is not None else contextlib.nullcontext():
+            key = secrets.token_bytes(_KEY_BYTES) if frame.get("beats") == _BEATS else b""
+            welcome = {**_terms_frame(terms), **({"key": await sealer.credential(key, reader_uid)} if key else {})}
+            await _send(writer, await _proved(sealer, welcome, Role.HEAD, agent_nonce))
     return Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce, key=key), hello
 
 

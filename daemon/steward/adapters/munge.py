@@ -24,7 +24,7 @@ class Munge:
     def __init__(self, socket: str = "") -> None:
         """Raises Permanent when libmunge is not installed."""
         self._socket = socket.encode()
-        self._lib = _load()
+        self._lib, self._quick = _load()
         self._free = ctypes.CDLL(None).free
         self._free.argtypes = [ctypes.c_void_p]
         self._free.restype = None
@@ -34,7 +34,7 @@ class Munge:
         credential = ctypes.c_void_p()
         with self._context() as context:
             if reader is not None:
-                code = self._lib.munge_ctx_set(context, ctypes.c_int(_OPTION_READER), ctypes.c_uint32(reader))
+                code = self._quick.munge_ctx_set(context, ctypes.c_int(_OPTION_READER), ctypes.c_uint32(reader))
                 self._check(code, context, "name the reader")
             code = self._lib.munge_encode(ctypes.byref(credential), context, payload, len(payload))
             self._check(code, context, "encode")
@@ -61,21 +61,21 @@ class Munge:
 
     @contextmanager
     def _context(self) -> Iterator[ctypes.c_void_p]:
-        context = ctypes.c_void_p(self._lib.munge_ctx_create())
+        context = ctypes.c_void_p(self._quick.munge_ctx_create())
         if not context:
             raise Retryable("munge: out of memory")
         try:
             if self._socket:
-                code = self._lib.munge_ctx_set(context, ctypes.c_int(_OPTION_SOCKET), ctypes.c_char_p(self._socket))
+                code = self._quick.munge_ctx_set(context, ctypes.c_int(_OPTION_SOCKET), ctypes.c_char_p(self._socket))
                 self._check(code, context, "set the socket")
             yield context
         finally:
-            self._lib.munge_ctx_destroy(context)
+            self._quick.munge_ctx_destroy(context)
 
     def _check(self, code: int, context: ctypes.c_void_p, what: str) -> None:
         if code == 0:
             return
-        detail = self._lib.munge_ctx_strerror(context) or self._lib.munge_strerror(code) or b"unknown error"
+        detail = self._quick.munge_ctx_strerror(context) or self._quick.munge_strerror(code) or b"unknown error"
         text = f"munge {what}: {detail.decode('ascii', 'replace')}"
         if code in _RETRYABLE:
             raise Retryable(f"{text} (is munged running?)")
@@ -108,19 +108,21 @@ class ToldMunge:
             raise
 
 
-def _load() -> Any:
+def _load() -> tuple[Any, Any]:
+    """The library for what waits for munged, and for what does not: that goes on without giving way to other threads,
+    each time of which costs a millisecond where they compute."""
     try:
-        lib = ctypes.CDLL(_LIBRARY)
+        lib, quick = ctypes.CDLL(_LIBRARY), ctypes.PyDLL(_LIBRARY)
     except OSError as error:
         raise Permanent(f"{_LIBRARY} cannot be loaded ({error}): install libmunge2 (or munge-libs)") from None
     pointer, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
-    lib.munge_ctx_create.restype = pointer
-    lib.munge_ctx_destroy.argtypes = [pointer]
-    lib.munge_ctx_destroy.restype = None
-    lib.munge_ctx_strerror.argtypes = [pointer]
-    lib.munge_ctx_strerror.restype = text
-    lib.munge_strerror.argtypes = [number]
-    lib.munge_strerror.restype = text
+    quick.munge_ctx_create.restype = pointer
+    quick.munge_ctx_destroy.argtypes = [pointer]
+    quick.munge_ctx_destroy.restype = None
+    quick.munge_ctx_strerror.argtypes = [pointer]
+    quick.munge_ctx_strerror.restype = text
+    quick.munge_strerror.argtypes = [number]
+    quick.munge_strerror.restype = text
     lib.munge_encode.argtypes = [pointer, pointer, text, number]
     lib.munge_decode.argtypes = [text, pointer, pointer, pointer, pointer, pointer]
-    return lib
+    return lib, quick

@@ -62,13 +62,20 @@ class Admission:
     def __init__(self, origins: Origins, rule: AddressRule, tell: Callable[[Event], None]) -> None:
         self._origins, self._rule, self._tell = origins, rule, tell
         self._places: dict[NodeName, Place] = {}
+        self._looking: set[asyncio.Future[None]] = set()
         self._refused: OrderedDict[tuple[NodeName, InstanceId, str], float] = OrderedDict()
         """When each was told last: who is refused comes again every few seconds."""
 
-    async def prepare(self, hello: Hello) -> None:
-        """Find out where the node is."""
-        if self._rule is not AddressRule.OFF:
-            await self._origins.look_up(hello.node)
+    async def prepare(self, hello: Hello, place: Place) -> None:
+        """Find out where the node is. One that speaks from where it is known to be does not wait for a name server:
+        where else it is at home is found out beside that."""
+        if self._rule is AddressRule.OFF:
+            return
+        looking = asyncio.ensure_future(self._origins.look_up(hello.node))
+        self._looking.add(looking)
+        looking.add_done_callback(self._looking.discard)
+        if not (place.is_here or self._origins.is_at_home(hello.node, place.address)):
+            await looking
 
     def judge(self, hello: Hello, place: Place, alive: AgentView | None, now: float) -> Claim:
         """`alive`: who has the name and is heard in time. Raises Refused, which is told."""

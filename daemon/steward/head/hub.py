@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Mapping
 
-from steward.adapters.handshake import Hello, Terms, accept_agent
+from steward.adapters.handshake import Gate, Hello, Terms, accept_agent
 from steward.adapters.mend_messages import mend_frame
 from steward.adapters.messages import answer_frame, check_now_frame, let_go_frame
 from steward.adapters.peer_messages import LookOrder, look_frame
@@ -77,6 +77,7 @@ class Hub:
         self._links: dict[NodeName, Link] = {}
         self._greeting: Greeting[Link] = Greeting(most=_MAX_GREETING)
         self._watch = Watch(roster=self._roster, clock=clock, ring=ring, links=self._links, examine=examine)
+        self._gate = Gate()
         self._server: asyncio.Server | None = None
         self._turning: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -201,7 +202,14 @@ class Hub:
             return
         try:
             terms = self._terms()
-            seals, hello = await accept_agent(reader, writer, self._sealer, terms, first=self._admission.prepare)
+            seals, hello = await accept_agent(
+                reader,
+                writer,
+                self._sealer,
+                terms,
+                first=lambda hello: self._admission.prepare(hello, place),
+                gate=self._gate,
+            )
             self._admit(link, hello, terms, place)
             link.adopt(self, seals)
         except (PortError, Refused, Superseded) as error:

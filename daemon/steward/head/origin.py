@@ -90,6 +90,10 @@ class Origins:
             return Origin.ANOTHERS
         return Origin.STRANGE if known else Origin.UNKNOWN
 
+    def is_at_home(self, node: NodeName, address: str) -> bool:
+        """Whether the node is known to have the address, by what was found out so far."""
+        return address in self._addresses(node)
+
     def other_owner(self, node: NodeName, address: str) -> NodeName | None:
         """Another node, in service, that has the address."""
         return min((other for other in self._owners_of(address) if other != node and self._serves(other)), default=None)

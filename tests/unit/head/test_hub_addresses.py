@@ -1,6 +1,7 @@
 """Who is root on one node has the cluster's MUNGE key, and can prove to be an agent: that makes him no other node's."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -189,3 +190,21 @@ def test_a_name_server_that_does_not_answer_keeps_nobody_out() -> None:
         assert await is_heard(bench, "n7", ELSEWHERE)
 
     tell(story, a_node("n7", "n7"), rule=AddressRule.STRICT)
+
+
+def test_an_agent_at_home_does_not_wait_for_a_name_server() -> None:
+    answers = threading.Event()
+
+    def slow(name: str) -> frozenset[str]:
+        answers.wait(10)
+        return frozenset()
+
+    async def run() -> None:
+        origins = Origins(slow)
+        origins.learn({node.name: node for node in BY_NUMBER}, {})
+        async with a_hub(origins=origins) as bench:
+            async with asyncio.timeout(1):
+                await bench.connect(hello("n1"), at=HOME)
+            answers.set()
+
+    asyncio.run(run())

@@ -1,0 +1,214 @@
+"""How fast all agents are back after a restart of the head: `python -m tests.bench.reconnect [--agents N]`.
+
+The agents are there first, and try again and again while nobody listens, with the waits of a real agent. Then a
+head's hub begins to listen. Each agent comes from an address of its own, which Slurm knows as its node's, and the hub
+is told of all nodes. The agents run in processes of their own and their credentials prove nothing; the head's side
+makes and reads one of MUNGE's for each of theirs, where munged is installed, so that it pays what it pays on a site.
+Goal: 10,000 agents within 20 s, and none of them lost or late in the first minute after that (--watch-s).
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import random
+import resource
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from steward.adapters.clock import SystemClock
+from steward.adapters.handshake import Hello, greet_head, until_beat
+from steward.adapters.munge import Munge
+from steward.adapters.offload import Threads
+from steward.adapters.seal import Sealer
+from steward.agent.link import STEADY_S, backoff_s
+from steward.head.hub import Hub
+from steward.head.interpreter import suit_many_nodes
+from steward.head.origin import Origins
+from steward.model.health import Incarnation
+from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.node import Node, NodeBase
+from steward.ports import MungePort, PortError
+from tests.bench.heartbeats import OpenMunge
+from tests.contract.munged import a_munged, is_installed
+
+GOAL_S = 20.0
+_CROWDS = 2
+_LOOK_S = 0.1
+_MUNGE_THREADS = 8
+
+T = TypeVar("T")
+
+
+class AtOnce(Threads):
+    """No threads: what makes OpenMunge's credentials never waits, and the agents are not to be what is measured."""
+
+    async def call(self, what: Callable[[], T], *, name: str, timeout_s: float) -> T:
+        return what()
+
+
+class PaidMunge(OpenMunge):
+    """Believes what OpenMunge makes, and has a real munged do as much work."""
+
+    def __init__(self, munge: MungePort) -> None:
+        self._munge = munge
+        self._kept = munge.encode(b"x" * 32)
+
+    def encode(self, payload: bytes, reader: int | None = None) -> str:
+        self._munge.encode(payload, reader)
+        return super().encode(payload, reader)
+
+    def decode(self, credential: str) -> tuple[int, bytes]:
+        with contextlib.suppress(PortError):  # it is one that was read before: munged says so once it has read it
+            self._munge.decode(self._kept)
+        return super().decode(credential)
+
+
+def address(number: int) -> str:
+    return f"127.{1 + (number >> 16)}.{(number >> 8) & 255}.{number & 255}"
+
+
+async def _agent(number: int, port: int, rng: random.Random) -> None:
+    """As the agent's own link: it tries with growing waits, beats once it is in, and begins again when that ends."""
+    who = Incarnation(instance=InstanceId(f"i-{number}"), boot=BootId(secrets.token_hex(8)))
+    hello = Hello(node=NodeName(f"n{number}"), incarnation=who, version="bench")
+    sealer = Sealer(OpenMunge(), frozenset({0}), AtOnce(1))
+    tries = 0
+    while True:
+        began = time.monotonic()
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address(number), 0))
+            try:
+                channel, terms = await greet_head(reader, writer, sealer, hello)
+                wait_s = terms.interval_s * rng.random()
+                while not reader.at_eof():
+                    await channel.beat(sent=time.time())
+                    await reader.read(65536)
+                    await asyncio.sleep(until_beat(wait_s, time.time()))
+                    wait_s = terms.interval_s
+            finally:
+                writer.close()
+        except (OSError, PortError):
+            pass
+        tries = 0 if time.monotonic() - began > STEADY_S else tries + 1
+        await asyncio.sleep(backoff_s(tries, rng.random()))
+
+
+def _crowd(numbers: range, port: int) -> None:
+    async def run() -> None:
+        await asyncio.gather(*(_agent(number, port, random.Random(number)) for number in numbers))
+
+    suit_many_nodes()
+    asyncio.run(run())
+
+
+@contextlib.contextmanager
+def crowd(agents: int, port: int) -> Iterator[None]:
+    """They try to connect while this lasts."""
+    context = multiprocessing.get_context("spawn")
+    crowds = [
+        context.Process(target=_crowd, args=(range(1 + part, 1 + agents, _CROWDS), port), daemon=True)
+        for part in range(_CROWDS)
+    ]
+    for one in crowds:
+        one.start()
+    try:
+        yield
+    finally:
+        for one in crowds:
+            one.kill()
+            one.join()
+
+
+async def measure(agents: int, munge: MungePort, *, away_s: float, watch_s: float) -> dict[str, object]:
+    """`away_s`: how long nobody listens."""
+    origins = Origins()
+    hub = Hub(
+        sealer=Sealer(munge, frozenset({0}), Threads(_MUNGE_THREADS)),
+        clock=SystemClock(),
+        ring=lambda: None,
+        tell=lambda _event: None,
+        origins=origins,
+    )
+    port = _free_port()
+    with crowd(agents, port):
+        await asyncio.sleep(away_s)
+        cpu = time.process_time()
+        await hub.start("127.0.0.1", port)
+        hub.expect(agents)
+        origins.learn(_nodes(agents), {})
+        joined = await _joined(hub, agents)
+        cpu_s = time.process_time() - cpu
+        lost = await _lost(hub, watch_s)
+        await hub.close()
+    return {
+        "agents": agents,
+        "joined": len(joined),
+        "half_s": round(joined[len(joined) // 2], 2) if joined else None,
+        "all_s": round(joined[-1], 2) if len(joined) == agents else None,
+        "head_cpu_s": round(cpu_s, 2),
+        "cpu_us_per_agent": round(cpu_s / agents * 1e6),
+        "lost_or_late": len(lost),
+        "rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "goal_s": GOAL_S,
+    }
+
+
+async def _joined(hub: Hub, agents: int) -> list[float]:
+    """Seconds after which each was there; fewer than all when it took far too long."""
+    began, found = time.monotonic(), list[float]()
+    while len(found) < agents and time.monotonic() < began + 10 * GOAL_S:
+        await asyncio.sleep(_LOOK_S)
+        there = sum(view.connected for view in hub.views().values())
+        found += [time.monotonic() - began] * (there - len(found))
+    return found
+
+
+async def _lost(hub: Hub, watch_s: float) -> set[NodeName]:
+    """Whose connection ended, or whose beats did not come in time."""
+    end, found = time.monotonic() + watch_s, set[NodeName]()
+    while time.monotonic() < end:
+        await asyncio.sleep(1.0)
+        found |= {view.node for view in hub.views().values() if not view.connected or view.late}
+    return found
+
+
+def _nodes(agents: int) -> dict[NodeName, Node]:
+    names = ((NodeName(f"n{number}"), address(number)) for number in range(1, agents + 1))
+    return {name: Node(name=name, base=NodeBase.IDLE, address=where) for name, where in names}
+
+
+def _free_port() -> int:
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return int(trial.getsockname()[1])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--agents", type=int, default=10_000)
+    parser.add_argument("--away-s", type=float, default=15.0, help="how long no head listens")
+    parser.add_argument("--watch-s", type=float, default=60.0, help="how long losses are looked for afterwards")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    asked = parser.parse_args()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    suit_many_nodes()
+    with a_munged() if is_installed() else contextlib.nullcontext() as munged:
+        munge = OpenMunge() if munged is None else PaidMunge(Munge(str(munged)))
+        found = asyncio.run(measure(asked.agents, munge, away_s=asked.away_s, watch_s=asked.watch_s))
+    print(json.dumps(found, indent=2))
+    if asked.json:
+        asked.json.write_text(json.dumps(found))
+    in_time = found["all_s"] is not None and float(str(found["all_s"])) <= GOAL_S
+    return 0 if in_time and not found["lost_or_late"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""The gate before the costly part of handshakes, where thousands connect at once."""
+
+import asyncio
+import time
+
+import pytest
+
+from steward.adapters.handshake import Gate
+from steward.adapters.wire import Gone
+from tests.fakes.hub_bench import a_hub, hello
+
+
+def test_so_many_are_at_it_at_once_and_the_others_wait() -> None:
+    async def story() -> None:
+        gate, inside, most = Gate(at_once=2), 0, 0
+
+        async def come() -> None:
+            nonlocal inside, most
+            async with gate.turn(time.monotonic()):
+                inside += 1
+                most = max(most, inside)
+                await asyncio.sleep(0)
+                inside -= 1
+
+        await asyncio.gather(*(come() for _ in range(10)))
+        assert most == 2
+
+    asyncio.run(story())
+
+
+def test_who_would_have_given_up_before_its_welcome_is_sent_away() -> None:
+    async def story() -> None:
+        with pytest.raises(Gone, match="it will come again"):
+            async with Gate(patience_s=3.0).turn(time.monotonic() - 4.0):
+                pass
+        async with Gate(patience_s=3.0).turn():  # one that has proved itself
+            pass
+
+    asyncio.run(story())
+
+
+def test_peers_that_say_nothing_keep_no_agent_out() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            silent = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(40)]
+            async with asyncio.timeout(2):
+                await bench.connect(hello())
+            for _, writer in silent:
+                writer.close()
+
+    asyncio.run(story())
