@@ -34,6 +34,7 @@ ONLY_LOCAL = (
     "test_deep_slow",
     "test_fixed",
     "test_power",
+    "test_quota",
     "test_programs",
     "test_health_fabric",
     "test_health_hooks",
@@ -209,6 +210,8 @@ def brought_up(
     fixed_with_spares: int = 0,
     groups: bool = False,
     gpus: int = 0,
+    accounting: bool = False,
+    hardware: str = "",
     slurm_conf: str = "",
     settings: Overrides | None = None,
 ) -> Iterator[Bed]:
@@ -225,6 +228,8 @@ def brought_up(
         fixed=fixed_with_spares > 0,
         groups=groups,
         gpus=gpus,
+        accounting=accounting,
+        hardware=hardware,
         slurm_conf=slurm_conf,
         settings=settings or {},
     )

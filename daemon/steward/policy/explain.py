@@ -27,7 +27,7 @@ from steward.policy.explain_health import (
 from steward.policy.explain_job import hurry, resume_lines, silence_lines
 from steward.policy.explain_place import place_lines
 from steward.policy.explain_words import ago, clean, until
-from steward.policy.quota.explain import quota_lines
+from steward.policy.quota.explain import has_quota, quota_lines
 from steward.policy.slot_cases import is_between
 from steward.policy.slurm_faults import acting_row
 from steward.policy.spares import free_spare, loans, needs_spare, shortage
@@ -72,7 +72,8 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
     if why := draft.seen.unread.get(id):
         return f"It is not known whether it asked to be resumed (--auto-resume=1): no agent told of it, and {why}."
     seen = "It did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
-    return f"{seen} to be resumed (--auto-resume=1), so Steward never touches it."
+    untouched = "no fault brings it back" if has_quota(job, draft) else "Steward never touches it"
+    return f"{seen} to be resumed (--auto-resume=1), so {untouched}."
 
 
 def _stale(draft: Draft) -> list[str]:

@@ -84,6 +84,8 @@ def test_an_admitted_job_waits_for_nodes_only() -> None:
 
 def test_a_held_job_is_told_that_quotas_do_not_ask_yet() -> None:
     assert "not ready to run (JobHeldUser)" in said(waits(site(), 1, "a", 2, reason="JobHeldUser"), 1)
+    delayed = waits(site(), 1, "a", 2, reason="BeginTime", eligible=site().now + 60)
+    assert "not ready to run (BeginTime, before 22:14:20Z (in 60 s))" in said(delayed, 1)
 
 
 def evicted(picture: Picture, **fields: object) -> Picture:

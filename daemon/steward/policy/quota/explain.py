@@ -1,6 +1,7 @@
 """What quotas have to say of one job, for its user: why it waits and for what, or why it gave way and what is next."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from steward.model.job import Job
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource
@@ -32,6 +33,11 @@ def quota_lines(job: Job | None, draft: Draft) -> list[str]:
         trouble = draft.seen.accounting.trouble if draft.seen.accounting else "nobody has read it yet"
         return [f"Quotas are not in force now: {trouble}."] if job.account in quotas else []
     return lines_of(job, turn, draft)
+
+
+def has_quota(job: Job | None, draft: Draft) -> bool:
+    """Its account has one of its own."""
+    return job is not None and job.account in in_force(draft)
 
 
 def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
@@ -74,9 +80,9 @@ def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
     if ruling is None:
         if not job.is_pending:
             return []
-        return [
-            f"Quota of team {team}: not asked yet, the job itself is not ready to run ({job.reason or 'no reason'})."
-        ]
+        when = f", before {_at(job.eligible, draft)}" if (job.eligible or 0.0) > draft.now else ""
+        why = f"{job.reason or 'no reason'}{when}"
+        return [f"Quota of team {team}: not asked yet, the job is not ready to run ({why})."]
     match ruling.standing:
         case Standing.NEVER:
             return [_never(ruling.unit, turn)]
@@ -89,6 +95,10 @@ def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
             return [_waits(ruling, turn), *_shares(ruling, turn)]
         case _:
             return [_admitted(job, ruling, turn, draft)]
+
+
+def _at(moment: float | None, draft: Draft) -> str:
+    return f"{datetime.fromtimestamp(moment or 0.0, UTC):%H:%M:%SZ} ({until(moment or 0.0, draft.now)})"
 
 
 def _never(unit: Unit, turn: Turn) -> str:
@@ -113,7 +123,8 @@ def _waits(ruling: Ruling, turn: Turn) -> str:
     if limited:
         why = f"the team has reached its limit ({told({name: _limit(unit.team, name, turn) for name in limited})})"
     else:
-        why = f"they are in use: {_holders(short, unit.team, turn)}"
+        holders = _holders(short, unit.team, turn)
+        why = f"they are in use: {holders}" if holders else "no node that takes jobs has them free"
     return f"Quota of team {unit.team}: it waits, short of {told(short)}; {why}."
 
 
@@ -136,7 +147,7 @@ def _holders(short: Mapping[Resource, int], team: str, turn: Turn) -> str:
         for each in sorted(accounts, key=lambda one: (-one.borrowed(name), -one.use.get(name, 0), one.team))[:_NAMED]:
             borrowed = f" ({each.borrowed(name)} borrowed)" if each.borrowed(name) else ""
             found.append(f"{each.team} has {told({name: each.use[name]})}{borrowed}")
-    return ", ".join(dict.fromkeys(found)) or "by jobs of no team, or on nodes that take none now"
+    return ", ".join(dict.fromkeys(found))
 
 
 def _shares(ruling: Ruling, turn: Turn) -> list[str]:

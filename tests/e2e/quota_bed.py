@@ -1,0 +1,91 @@
+"""A cluster whose teams have quotas: two machines of four GPUs each, accounts, and AWS clients for the head."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from steward.testbed.accounting import sacctmgr
+from steward.testbed.bed import BedError
+from tests.e2e.groups_bed import CLIENT_S, Access
+from tests.e2e.story import Story
+
+TYPE = "ml.g6.12xlarge"
+HARDWARE = f"CPUs=48 RealMemory=196608 Gres=gpu:l4:4 Feature={TYPE}"
+SLURM_CONF = "SchedulerParameters=bf_interval=3,sched_interval=3,batch_sched_delay=0\nKillWait=2"
+SETTINGS: Mapping[str, Mapping[str, object]] = {
+    "quota": {"grace_s": 1.0, "patience_s": 5.0},
+    "checks.memory": {"mode": "off"},
+}
+"""Little patience; and the machine under the bed has less memory than its nodes pretend to."""
+SOON_S = 40.0
+
+
+@dataclass(slots=True)
+class QuotaStory(Story):
+    """Words about teams, their jobs and their limits."""
+
+    access: Access = field(default_factory=lambda: Access("", ""))
+
+    def aws(self, *words: str) -> Any:
+        """`aws sagemaker ...`: its answer. Raises BedError with what it said when it fails."""
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.dir), **self.access.env}
+        argv = [str(Path(sys.executable).with_name("aws")), "sagemaker", *words, "--output", "json"]
+        done = subprocess.run(argv, env=env, capture_output=True, timeout=CLIENT_S * 3, check=False)
+        if done.returncode != 0:
+            raise BedError(done.stderr.decode().strip())
+        return json.loads(done.stdout or b"null")
+
+    def account(self, *teams: str) -> None:
+        """Accounts that the site has already, with root as their user."""
+        for team in teams:
+            sacctmgr(self.bed, "add", "account", team, f"Description={team}", "Organization=site")
+            sacctmgr(self.bed, "add", "user", "root", f"Account={team}")
+
+    def create(self, team: str, *resources: Mapping[str, object], percent: int, weight: int = 10) -> str:
+        """A quota of that team; its id."""
+        sharing = {"Strategy": "LendAndBorrow", "BorrowLimit": percent}
+        config = {"ComputeQuotaResources": list(resources), "ResourceSharingConfig": sharing}
+        made = self.aws(
+            *("create-compute-quota", "--name", team, "--cluster-arn", self.get("/v1/quotas")["cluster_arn"]),
+            *("--compute-quota-target", json.dumps({"TeamName": team, "FairShareWeight": weight})),
+            *("--compute-quota-config", json.dumps(config)),
+        )
+        return str(made["ComputeQuotaId"])
+
+    def wait_in_force(self, *ids: str) -> None:
+        def settled() -> bool:
+            found = {id: self.aws("describe-compute-quota", "--compute-quota-id", id)["Status"] for id in ids}
+            return set(found.values()) <= {"Created", "Updated"}
+
+        self.wait("the quotas are in force", settled, SOON_S)
+
+    def run_job(self, team: str, gpus: int, cpus: int, gib: int, *options: str) -> int:
+        """A batch job that sleeps until it is ended."""
+        script = self.script("sleep.sh", "exec sleep 3600\n")
+        size = (f"--gres=gpu:l4:{gpus}", f"--cpus-per-task={cpus}", f"--mem={gib}G", "--nodes=1", "--ntasks=1")
+        return self.submit(script, f"--account={team}", *size, "--requeue", *options)
+
+    def limits(self, qos: str) -> dict[str, str]:
+        """GrpTRES of a QOS, as sacctmgr shows it."""
+        argv = ["sacctmgr", "--noheader", "--parsable2", "show", "qos", qos, "format=GrpTRES"]
+        words = self.bed.run(argv, check=False).text.strip()
+        return dict(re.findall(r"([^=,]+)=([^,]+)", words))
+
+    def wait_says(self, job: int, text: str) -> None:
+        self.wait(f"explain says of job {job}: {text}", lambda: text in self.explain(str(job)), SOON_S)
+
+    def team(self, name: str) -> dict[str, dict[str, Any]]:
+        """Resource -> its row of `steward quota list`."""
+        rows = self.get(f"/v1/quotas/{name}")["resources"]
+        return {row["resource"]: row for row in rows}
+
+    def tell(self) -> str:
+        shown = ["sacctmgr", "--parsable2", "show", "qos", "format=Name,Priority,GrpTRES,Preempt"]
+        lines = [Story.tell(self), self.bed.run(shown, check=False).text]
+        return "\n".join([*lines, *(f"{job}: {self.explain(str(job))}" for job in self.jobs)])
