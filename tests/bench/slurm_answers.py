@@ -1,4 +1,5 @@
-"""What reading a long queue costs the head: `python -m tests.bench.slurm_answers [--jobs N] [--cores N] [--json FILE]`.
+"""What reading a long queue costs the head: `python -m tests.bench.slurm_answers [--jobs N] [--cores N] [--json FILE]`,
+and with `--real [--nodes N] [--jobs N]` what looks at a real Slurm cost, as text and JSON, whole and narrow.
 
 Each row is the recorded answer of one Slurm, grown to 10,000 running jobs on nodes of 128 cores, and taken through the
 real reader by a process of its own: what Slurm's command itself takes is not in it. `cores` is an answer with every
@@ -22,6 +23,7 @@ from typing import Any
 from steward.adapters.process import run
 from steward.adapters.slurm import records
 from steward.adapters.slurm.commands import MAX_BYTES
+from tests.bench import slurm_reads
 
 GOAL_PAUSE_S, GOAL_TIMES = 0.25, 2.5
 _LIMIT_S = 10.0
@@ -48,7 +50,19 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--cores", type=int, default=128)
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--nodes", type=int, default=10_000)
     asked = parser.parse_args()
+    if asked.real:
+        looks = slurm_reads.table(asked.nodes, asked.jobs)
+        print(
+            "\n".join(
+                f"{each['slurm']:8} {each['what']:22} {each['wall_s']:7} s {each['cpu_s']:7} s cpu" for each in looks
+            )
+        )
+        if asked.json:
+            asked.json.write_text(json.dumps(looks))
+        return 0
     rows = [
         row("22.05.8", asked.jobs, lambda job: with_used_cores(job, asked.cores)),
         row("24.11.5", asked.jobs, without_cores),

@@ -13,7 +13,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
 from steward.model.node import Node
-from tests.contract.cluster import Cluster
+from tests.contract.cluster import Cluster, running
 from tests.contract.conftest import Clusters, wrappers
 from tests.contract.slurm_worlds import RealWorld
 
@@ -48,10 +48,11 @@ def test_nodes_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
     world.port.down([N2], MARK)
     world.running(world.submit(on="n3"))
     asked = commands(world.cluster)
+    port = text_nodes.usual_port(asked.read("scontrol", "show", "config"))
     text = asked.look("scontrol", "--all", "--oneliner", "show", "node", env={"SLURM_TIME_FORMAT": "%s"})
     wanted = records.nodes(asked.read(*asked.version().read_nodes))
 
-    found = {node.name: node for node in (text_nodes.node(text_nodes.key(line)) for line in text.splitlines())}
+    found = {node.name: node for node in (text_nodes.node(text_nodes.key(line, port)) for line in text.splitlines())}
     assert found.keys() == wanted.keys()
     assert {name: different(found[name], wanted[name]) for name in wanted if found[name] != wanted[name]} == {}
 
@@ -130,5 +131,31 @@ def test_a_reason_that_text_cannot_tell_is_told_by_json(world: RealWorld) -> Non
 
 def test_an_odd_line_is_odd(world: RealWorld) -> None:
     with pytest.raises(Odd):
-        text_nodes.key("NodeName=n1 State=IDLE")
+        text_nodes.key("NodeName=n1 State=IDLE", "1")
     assert text_jobs.Format().cut("") == []
+
+
+_MORE = """
+NodeName=x1 NodeAddr=127.0.0.1 Port=9 State=DOWN Reason=off
+NodeName=x2 NodeAddr=127.0.0.1 State=DOWN
+NodeName=f1 State=FUTURE CPUs=2
+NodeName=c1 State=CLOUD CPUs=2
+"""
+
+
+def test_nodes_that_never_were_and_the_usual_port_are_told_of(
+    slurm_root: Path, clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clusters.of(slurm_root)
+    if slurm_root != Path("/"):
+        monkeypatch.setenv("PATH", f"{wrappers(tmp_path, slurm_root)}:/usr/sbin:/usr/bin:/sbin:/bin")
+    with running(("n1",), slurm_root, _MORE) as made:
+        asked, port = commands(made), CommandLineSlurm(conf=made.env["SLURM_CONF"])
+        wanted = records.nodes(asked.read(*asked.version().read_nodes))
+
+        assert port.nodes() == wanted
+        assert port.nodes([NodeName("x1"), NodeName("x2")]) == {
+            name: wanted[name] for name in (NodeName("x1"), NodeName("x2"))
+        }
+        assert wanted[NodeName("x2")].port == made.dynamic_port
+        assert port.nodes()[NodeName("x2")].port == made.dynamic_port

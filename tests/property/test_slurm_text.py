@@ -161,10 +161,11 @@ def test_a_node_is_the_same_as_text_and_as_json_or_odd(
     }  # fmt: skip
     (wanted,) = records.nodes(json.dumps({"nodes": [told]})).values()
     try:
-        key = text_nodes.key(line)
+        key = text_nodes.key(line, "7000")
     except Odd:
         assert set(reason) & set("=[]\n")
         return
 
     assert text_nodes.node(key) == wanted
-    assert text_nodes.key(line.replace(f"CPULoad={load[0]}", "CPULoad=0.01")) == key
+    assert text_nodes.key(line.replace(f"CPULoad={load[0]}", "CPULoad=0.01"), "7000") == key
+    assert text_nodes.node(text_nodes.key(line.replace("Port=6818 ", ""), "7000")).port == 7000

@@ -24,9 +24,14 @@ class NodeReader:
         """What was read last of each node, and from which text."""
         self._odd: dict[str, Node] = {}
         """The same of nodes of which the text is odd."""
+        self._usual_port = ""
 
     def whole(self) -> Mapping[NodeName, Node]:
-        answer = self._commands.look(*_SHOW, env=_IN_SECONDS)
+        try:
+            answer = self._commands.look(*_SHOW, env=_IN_SECONDS)
+        except Retryable:
+            self._usual_port = ""  # slurmctld may begin anew with another configuration
+            raise
         read = self._read(answer) if answer.startswith("NodeName=") else None
         found = self._by_json() if read is None else read
         if not found and _NO_NODES not in answer:
@@ -51,9 +56,15 @@ class NodeReader:
             found[node.name] = node
         return found
 
+    def _key(self, line: str) -> str:
+        port = self._usual_port  # another thread may forget it any time
+        if not port:
+            port = self._usual_port = text_nodes.usual_port(self._commands.read("scontrol", "show", "config"))
+        return text_nodes.key(line, port)
+
     def _one(self, line: str) -> Node | None:
         try:
-            key = text_nodes.key(line)
+            key = self._key(line)
             name = text_nodes.name_of(key)
             known = self._known.get(name)
             if known is not None and known[0] == key:
@@ -84,7 +95,7 @@ def _told_oddly(answer: str, found: Mapping[NodeName, Node]) -> dict[str, Node]:
 
 def _is_odd(line: str) -> bool:
     try:
-        text_nodes.node(text_nodes.key(line))
+        text_nodes.node(text_nodes.key(line, "0"))
     except text_nodes.Odd:
         return True
     return False

@@ -17,14 +17,18 @@ from steward.model.node import Node, NodeBase, Reason
 _LINE = re.compile(
     r"NodeName=([A-Za-z0-9_][A-Za-z0-9_.-]*) (?:Arch=\S+ )?CoresPerSocket=\d+ +CPUAlloc=\d+ (?:CPUEfctv=\d+ )?"
     r"CPUTot=(\d+) CPULoad=\S+ AvailableFeatures=(\S+) ActiveFeatures=(\S+) Gres=(\S+) (?:GresDrain=\S+ )?"
-    r"(?:GresUsed=\S+ )?NodeAddr=(\S+) NodeHostName=(\S+) (?:Port=(\d+) )?(?:Version=\S+ ?)?(?:OS=[^=]*? +)?"
+    r"(?:GresUsed=\S+ )?NodeAddr=(\S+) NodeHostName=(\S+) +(?:Port=(\d+) +)?(?:Version=\S+ *)?(?:OS=[^=]*? +)?"
     r"RealMemory=(\d+) AllocMem=\d+ FreeMem=\S+ Sockets=\d+ Boards=\d+ (?:[A-Z][A-Za-z]+=[\w.,:/-]+ )*?"
     r"State=([A-Z_+*]+) ThreadsPerCore=\d+ TmpDisk=\d+ Weight=\d+ (?:Owner=\S+ )?(?:MCS_label=\S+ +)?"
     r"(?:NextState=\S+ )?(?:Partitions=(\S+) +)?BootTime=(None|Unknown|\d+) SlurmdStartTime=(None|Unknown|\d+) "
-    r"(?:[A-Z][A-Za-z]+=[^\s=]* )*?CfgTRES=\S* AllocTRES=\S*(?: [A-Z][A-Za-z]+=[^\s=]*)* *"
+    r"(?:[A-Z][A-Za-z]+=[^\s=]* )*?CfgTRES=\S* AllocTRES=\S*"
+    r"(?: (?!Reason=|Comment=|Extra=|Instance)[A-Z][A-Za-z]+=[^\s=]*)* *"
     r"(?:Reason=([^=\[\]]*) \[([^@=\[\]]+)@(\d+)\])?(?: (?:Comment|Extra|InstanceId|InstanceType)=[^=\[\]]*)*"
 )
-_VOLATILE = re.compile(r"(CPUAlloc|CPULoad|AllocMem|FreeMem|LastBusyTime|AllocTRES|CurrentWatts|AveWatts)=\S*")
+_PORT = re.compile(r"^SlurmdPort\s*=\s*([0-9]{1,5})\s*$", re.MULTILINE)
+_VOLATILE = re.compile(
+    r"(CPUAlloc|CPULoad|AllocMem|FreeMem|LastBusyTime|AllocTRES|CurrentWatts|AveWatts|ExtSensors[A-Za-z]+)=\S*"
+)
 _SHARED = 1024
 
 
@@ -32,12 +36,20 @@ class Odd(ValueError):
     """Text that is not as expected: ask for JSON."""
 
 
-def key(line: str) -> str:
+def usual_port(config: str) -> str:
+    """Of every node whose line names none, from `scontrol show config`. Raises Odd."""
+    found = _PORT.search(config)
+    if found is None:
+        raise Odd("no SlurmdPort in Slurm's configuration")
+    return found[1]
+
+
+def key(line: str, usual_port: str) -> str:
     """What counts of a line: not the load, the memory in use or when it was last busy. Raises Odd."""
     found = _LINE.fullmatch(line)
     if found is None:
         raise Odd(line)
-    return "\0".join(each or "" for each in found.groups())
+    return "\0".join([each or "" for each in found.groups()] + [usual_port])
 
 
 def name_of(key: str) -> NodeName:
@@ -52,7 +64,7 @@ def odd_key(line: str) -> str:
 def node(key: str) -> Node:
     """Raises Odd."""
     name, cpus, features, active, gres, address, host, port, memory, state, *rest = key.split("\0")
-    partitions, booted, started, reason, user, at = rest
+    partitions, booted, started, reason, user, at, usual_port = rest
     base, flags = _state(state)
     told = Reason(text=reason, user=user, at=float(at or 0)) if reason else None
     return Node(
@@ -64,7 +76,7 @@ def node(key: str) -> Node:
         features=_words(features),
         active_features=_words(active),
         address=address,
-        port=int(port or 0),
+        port=int(port or usual_port),
         cpus=int(cpus),
         memory_mb=int(memory),
         gres="" if gres == "(null)" else intern(gres),
