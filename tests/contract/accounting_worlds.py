@@ -2,7 +2,7 @@
 
 import getpass
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -11,9 +11,8 @@ from steward.adapters.slurm.accounting_text import limits_of
 from steward.model.accounting import Accounting, Association, Qos
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
-from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import Bed
-from steward.testbed.local_controller import Controller
+from steward.testbed.faults import FaultKind, fault
 from steward.testbed.wait import wait_until
 from tests.fakes.accounting import FakeAccounting
 from tests.fakes.slurm_cluster import FakeCluster
@@ -126,8 +125,7 @@ class FakeWorld(AccountingWorld):
 class RealWorld(AccountingWorld):
     bed: Bed
     port: AccountingPort
-    jobs: Callable[..., dict[JobId, Job]]
-    controller: Controller
+    jobs: Callable[..., Mapping[JobId, Job]]
     accounts: list[str] = field(default_factory=list)
 
     def add_account(self, name: str) -> None:
@@ -153,10 +151,10 @@ class RealWorld(AccountingWorld):
         return self.jobs({job})[job]
 
     def kill_slurmdbd(self) -> None:
-        self.controller.kill(SLURMDBD)
+        self.bed.inject(fault(FaultKind.KILL_SLURMDBD))
 
     def start_slurmdbd(self) -> None:
-        self.controller.restart(SLURMDBD)
+        self.bed.inject(fault(FaultKind.START_SLURMDBD))
         wait_until("slurmdbd answers", lambda: self.bed.run(["sacctmgr", "-n", "show", "cluster"]), 30)
 
     def step(self) -> None:
@@ -167,7 +165,7 @@ class RealWorld(AccountingWorld):
 
     def clear(self) -> None:
         """No job, no account and no QOS of a test is left."""
-        if self.controller.running(SLURMDBD) is None:
+        if self.bed.status().faults:
             self.start_slurmdbd()
         queue = ["squeue", "--noheader", "--all", "--format=%A"]
         if self.bed.run(queue).text.split():

@@ -14,10 +14,8 @@ from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJo
 from steward.model.ids import JobId, Key
 from steward.model.why import Why
 from steward.ports import Permanent, Retryable, Stale
-from steward.testbed.bed import Bed, BedSpec
-from steward.testbed.layout import Layout
-from steward.testbed.local import LocalBed
-from steward.testbed.local_controller import Controller
+from steward.testbed.bed import Backend, Bed, BedSpec
+from steward.testbed.beds import make
 from tests.contract.accounting_worlds import AccountingWorld, RealWorld, a_fake
 
 KEY, WHY = Key("quota"), Why(rule="quota.cap", text="a test wants it")
@@ -26,13 +24,23 @@ _NEEDED = ("slurmctld", "slurmdbd", "mariadbd", "munged")
 
 
 @pytest.fixture(scope="module")
-def bed() -> Iterator[Bed]:
+def bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
+    """Of the installed Slurm; with `--backend docker --slurm 24.11` of another."""
+    backend = Backend(request.config.getoption("--backend"))
     missing = [name for name in _NEEDED if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None]
-    if missing:
+    if missing and backend is Backend.LOCAL:
         pytest.skip(f"no real accounting: {', '.join(missing)} not installed")
-    place = Path(tempfile.mkdtemp(prefix="steward-acct-", dir="/tmp"))
-    hardware = "CPUs=8 RealMemory=1000 Gres=gpu:l4:4"
-    bed = LocalBed(BedSpec(dir=place, nodes=2, steward=False, accounting=True, hardware=hardware))
+    bed = make(
+        BedSpec(
+            dir=Path(tempfile.mkdtemp(prefix="steward-acct-", dir="/tmp")),
+            backend=backend,
+            slurm=request.config.getoption("--slurm"),
+            nodes=2,
+            steward=False,
+            accounting=True,
+            hardware="CPUs=8 RealMemory=1000 Gres=gpu:l4:4",
+        )
+    )
     try:
         bed.up(print)
         yield bed
@@ -41,15 +49,16 @@ def bed() -> Iterator[Bed]:
 
 
 @pytest.fixture(params=["fake", "commands"])
-def world(request: pytest.FixtureRequest) -> Iterator[AccountingWorld]:
+def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[AccountingWorld]:
     if request.param == "fake":
         yield a_fake()
         return
     bed: Bed = request.getfixturevalue("bed")
+    if bed.spec.backend is Backend.DOCKER:  # its commands are in its search path, and enter its controller
+        monkeypatch.setenv("PATH", bed.env["PATH"])
     conf = bed.env["SLURM_CONF"]
     jobs = CommandLineSlurm(conf=conf).jobs
-    port = SlurmAccounting(conf=conf, jobs=jobs)
-    made = RealWorld(bed=bed, port=port, jobs=jobs, controller=Controller(Layout(root=bed.spec.dir)))  # type: ignore[arg-type]
+    made = RealWorld(bed=bed, port=SlurmAccounting(conf=conf, jobs=jobs), jobs=jobs)
     yield made
     made.clear()
 

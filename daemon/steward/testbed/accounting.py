@@ -13,6 +13,7 @@ from pathlib import Path
 from steward.adapters.process import Failed, run
 from steward.testbed.bed import Bed, BedError, BedSpec
 from steward.testbed.layout import Layout
+from steward.testbed.slurm_versions import SlurmVersion
 from steward.testbed.wait import wait_until
 
 ACCOUNT = "everybody"
@@ -21,11 +22,14 @@ DATABASE, SLURMDBD = "mariadbd", "slurmdbd"
 _TYPED_GPU = re.compile(r"\bgpu:([A-Za-z0-9_.-]+):\d+")
 _TABLES = ("mariadb_system_tables.sql", "mysql_system_tables.sql")
 _SCRIPTS = (Path("/usr/share/mariadb"), Path("/usr/share/mysql"))
+_MARKS = (23, 2)
 _INSTALL_S = 60.0
 _MEMBERS_S = 30.0
 
 
-def slurm_conf(spec: BedSpec, *, host: str, port: int = 6819, munge_socket: Path | None = None) -> list[str]:
+def slurm_conf(
+    spec: BedSpec, version: SlurmVersion, *, host: str, port: int = 6819, munge_socket: Path | None = None
+) -> list[str]:
     """Lines of slurm.conf; none for a bed without accounting. `munge_socket` where it is not MUNGE's own place."""
     if not spec.accounting:
         return []
@@ -38,9 +42,11 @@ def slurm_conf(spec: BedSpec, *, host: str, port: int = 6819, munge_socket: Path
         "AccountingStorageEnforce=associations,limits,qos",
         f"AccountingStorageTRES={','.join(['gres/gpu', *(f'gres/gpu:{kind}' for kind in kinds)])}",
         "PriorityType=priority/multifactor",
-        "PriorityWeightQOS=100000",
+        "PriorityWeightQOS=1000000",
         "PreemptType=preempt/qos",
         "PreemptMode=REQUEUE",
+        # 22.05 does not start with a word that it does not know.
+        *(["PreemptParameters=min_exempt_priority=4000000000"] if version.release >= _MARKS else []),
     ]
 
 

@@ -9,6 +9,7 @@ from docker.models.networks import Network
 from steward.adapters.providers.docker_machine import NODE
 from steward.model.ids import NodeName
 from steward.testbed import docker_link, fake_gpus
+from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_files import Plan
@@ -50,6 +51,8 @@ class DockerFaults:
             FaultKind.START_HEAD: lambda _: self._on_head(lambda each: _start_unit(each, HEAD)),
             FaultKind.STOP_HEAD: lambda _: self._on_head(lambda each: _freeze_unit(each, HEAD)),
             FaultKind.CONT_HEAD: lambda _: self._on_head(lambda each: _thaw_unit(each, HEAD)),
+            FaultKind.KILL_SLURMDBD: lambda _: self._on_head(lambda each: _kill_unit(each, SLURMDBD)),
+            FaultKind.START_SLURMDBD: lambda _: self._on_head(lambda each: _start_unit(each, SLURMDBD)),
             FaultKind.RESTART_SLURMCTLD: lambda _: self._on_head(_restart_slurmctld),
             **file_faults(layout),
         }

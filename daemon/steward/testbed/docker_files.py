@@ -131,7 +131,10 @@ def _accounting(plan: Plan) -> Iterable[str]:
     if not plan.accounting:
         return ["AccountingStorageTRES=gres/gpu", "JobAcctGatherType=jobacct_gather/none"]
     gather = "JobAcctGatherType=jobacct_gather/linux"
-    return [*accounting.slurm_conf(plan.spec, host="head"), gather] if plan.spec.accounting else _ACCOUNTING
+    if not plan.spec.accounting:
+        return _ACCOUNTING
+    version = slurm_versions.parse(f"slurm {plan.slurm}")
+    return [*accounting.slurm_conf(plan.spec, version, host="head"), gather]
 
 
 def _node(plan: Plan, name: str, address: str) -> str:

@@ -7,6 +7,7 @@ from docker.models.containers import Container
 
 from steward.adapters.providers.docker_machine import NODE
 from steward.model.ids import NodeName
+from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import Power
 from steward.testbed.broken_scontrol import how_broken
 from steward.testbed.docker_engine import containers, engine
@@ -45,8 +46,7 @@ def faults_in_force(layout: DockerLayout, plan: Plan) -> Iterator[Fault]:
     for node, container in machines(plan.cluster).items():
         for kind in _of_node(layout, plan, node, container):
             yield Fault(kind=kind, node=node)
-    if plan.spec.steward:
-        yield from _of_head(layout)
+    yield from _of_head(layout, plan)
     if (broken := how_broken(layout.wrappers)) is not None:
         yield Fault(kind=broken)
     if layout.refuse_launch.exists():
@@ -91,9 +91,13 @@ def _of_node(layout: DockerLayout, plan: Plan, node: NodeName, container: Contai
         yield FaultKind.SLOW_LINK
 
 
-def _of_head(layout: DockerLayout) -> Iterator[Fault]:
+def _of_head(layout: DockerLayout, plan: Plan) -> Iterator[Fault]:
     with engine() as client:
         head = client.containers.get(layout.head)
+        if plan.spec.accounting and is_dead(head, SLURMDBD):
+            yield Fault(kind=FaultKind.KILL_SLURMDBD)
+        if not plan.spec.steward:
+            return
         if is_dead(head, HEAD):
             yield Fault(kind=FaultKind.KILL_HEAD)
         elif _is_stopped(head, HEAD):

@@ -98,7 +98,7 @@ class Controller:
     def restart(self, name: str) -> None:
         """Start it again if it is dead; returns when the process is there."""
         if (machine := self._machine(name)) is None:
-            raise BedError(f"this bed has no {name}; it was brought up as plain Slurm")
+            raise BedError(f"this bed has no {name}; it was brought up without it (--plain, or no --accounting)")
         local_machine.restart_programs(machine)
         wait_until(f"{name} runs again", lambda: self.running(name) is not None, _READY_S, every_s=0.01)
 

@@ -10,6 +10,7 @@ from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
 from steward.testbed import fake_gpus
+from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError
 from steward.testbed.faults import Fault, FaultKind
 from steward.testbed.file_faults import file_faults
@@ -50,6 +51,8 @@ class LocalFaults:
             FaultKind.START_HEAD: lambda _: controller.restart(_HEAD),
             FaultKind.STOP_HEAD: lambda _: controller.signal(_HEAD, signal.SIGSTOP),
             FaultKind.CONT_HEAD: lambda _: controller.signal(_HEAD, signal.SIGCONT),
+            FaultKind.KILL_SLURMDBD: lambda _: controller.kill(SLURMDBD),
+            FaultKind.START_SLURMDBD: lambda _: controller.restart(SLURMDBD),
             FaultKind.RESTART_SLURMCTLD: lambda _: controller.renew("slurmctld"),
             **file_faults(layout),
         }

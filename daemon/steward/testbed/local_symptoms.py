@@ -6,6 +6,7 @@ from steward.adapters import proc
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
+from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import Power
 from steward.testbed.broken_scontrol import how_broken
 from steward.testbed.fake_gpus import has_fault
@@ -42,6 +43,8 @@ def faults_in_force(
             yield Fault(kind=kind, node=node)
     if manifest.spec.steward and controller.running("stewardd") is None:
         yield Fault(kind=FaultKind.KILL_HEAD)
+    if manifest.spec.accounting and controller.running(SLURMDBD) is None:
+        yield Fault(kind=FaultKind.KILL_SLURMDBD)
     if controller.is_stopped("stewardd"):
         yield Fault(kind=FaultKind.STOP_HEAD)
     if (broken := how_broken(layout.wrappers)) is not None:

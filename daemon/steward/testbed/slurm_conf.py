@@ -55,7 +55,9 @@ def _slurm_conf(layout: Layout, plan: SlurmPlan) -> str:
     return "\n".join(
         [
             *_controller(layout, plan),
-            *accounting.slurm_conf(spec, host=LOOPBACK, port=plan.slurmdbd_port, munge_socket=layout.munge_socket),
+            *accounting.slurm_conf(
+                spec, plan.version, host=LOOPBACK, port=plan.slurmdbd_port, munge_socket=layout.munge_socket
+            ),
             spec.slurm_conf,
             *_nodes(plan),
             *silent_nodes(spec),

@@ -31,6 +31,7 @@ def test_slurm_enforces_limits_and_lets_qos_preempt(tmp_path: Path) -> None:
     assert "AccountingStoragePort=2" in lines
     assert f"AccountingStoragePass={tmp_path}/run/munge.sock" in lines
     assert "PreemptType=preempt/qos" in lines
+    assert not any(line.startswith("PreemptParameters") for line in lines), "22.05 would not start"
 
 
 def test_a_bed_without_accounting_has_no_word_of_it(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def test_limits_are_in_force_only_where_they_were_asked_for(tmp_path: Path) -> N
     assert "AccountingStorageEnforce" not in text(tmp_path, made, "slurm.conf")
     conf = text(tmp_path, replace(made, spec=replace(made.spec, accounting=True)), "slurm.conf")
     assert "AccountingStorageEnforce=associations,limits,qos\n" in conf
+    assert "PreemptParameters=min_exempt_priority=" in conf
     assert conf.count("AccountingStorageTRES=") == conf.count("AccountingStorageHost=head\n") == 1
 
 
