@@ -180,7 +180,8 @@ class RealWorld(AccountingWorld):
 
     def _gone(self, kind: str, name: str) -> bool:
         done = self.bed.run(["sacctmgr", "-i", "delete", kind, name], check=False)
-        return done.returncode == 0 or "Nothing deleted" in done.text + done.error_text
+        said = done.text + done.error_text
+        return done.returncode == 0 or "Nothing deleted" in said or "didn't affect anything" in said
 
 
 def a_fake() -> FakeWorld:

@@ -20,6 +20,7 @@ ACCOUNT = "everybody"
 """Whose members may submit from the start: without an association Slurm refuses every job."""
 DATABASE, SLURMDBD = "mariadbd", "slurmdbd"
 _TYPED_GPU = re.compile(r"\bgpu:([A-Za-z0-9_.-]+):\d+")
+_THERE = re.compile(r"Nothing new added|[Aa]lready exist")
 _TABLES = ("mariadb_system_tables.sql", "mysql_system_tables.sql")
 _SCRIPTS = (Path("/usr/share/mariadb"), Path("/usr/share/mysql"))
 _MARKS = (23, 2)
@@ -125,5 +126,5 @@ def sacctmgr(bed: Bed, *words: str) -> None:
     """One edit. What is so already is success."""
     argv: Sequence[str] = ["sacctmgr", "--immediate", "--quiet", *words]
     done = bed.run(argv, check=False)
-    if done.returncode != 0 and "Nothing new added" not in done.text + done.error_text:
+    if done.returncode != 0 and not _THERE.search(done.text + done.error_text):
         raise BedError(f"accounting: {done.line()}")

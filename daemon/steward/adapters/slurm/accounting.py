@@ -7,7 +7,8 @@ Tried on real Slurm 22.05.8 unless said:
   are read every 10 s and after each change of ours.
 - `modify qos where name=N description=D set ...` changes nothing of a QOS with another description: that it is ours is
   checked in the database, at the moment of the change. `Nothing modified` (exit status 1) is also what a missing one
-  gets. `add` of one that exists is `Nothing new added` and changes nothing.
+  gets (24.11: `Request didn't affect anything`). `add` of one that exists changes nothing and says `Nothing new added`
+  (24.11: `Already existing account red on cluster hpc`).
 - `modify account where name=A` without `cluster=` changes A on every cluster of the database. `qos+=`, `qos-=`,
   `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command.
 - `delete account` with `cluster=` takes the account from that cluster and leaves its name; without, from all clusters.
@@ -15,7 +16,9 @@ Tried on real Slurm 22.05.8 unless said:
   behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
 - An administrator may give a waiting job any QOS, also one that its account may not use: Slurm does not check, so this
   does. The QOS of a running job cannot be changed (`Job is no longer pending execution`).
-- A priority that was set directly outlasts a requeue; `release` gives a waiting job back to Slurm's own reckoning.
+- A priority that was set directly outlasts a requeue; `release` gives a waiting job back to Slurm's own reckoning, and
+  from 24.11 on a running one, too: marked, it is spared by preemption; released, it is taken next (tried).
+- With a list of QOS (24.11) a running job shows the one that it runs in, and has its list again when it was requeued.
 - An edit takes 45 ms on an idle machine, and is in force in slurmctld at once. slurmdbd dead: `Connection refused`
   within 20 ms. slurmdbd hanging: sacctmgr waits for ever, so it has a time limit of its own.
 - Names: Slurm takes `a|b` and blanks for an account, `u|v` for a user, and several lines for a description.
@@ -39,7 +42,8 @@ from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.ports import Retryable, Stale
 
-_NOTHING = re.compile(r"Nothing (modified|deleted|new added)")
+_NOTHING = re.compile(r"Nothing (modified|deleted|new added)|Request didn't affect anything|[Aa]lready exist")
+"""What 22.05 says, and what 24.11 and 26.05 say."""
 _SLURMDBD_S = 5.0
 _TABLES_S = 10.0
 _CONFIG_S = 60.0
