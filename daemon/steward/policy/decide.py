@@ -22,8 +22,8 @@ FINAL_CODE, DEADLINE, MEMORY = "resume.final_code", "resume.deadline", "resume.o
 TIME_LIMIT, FOR_OTHERS = "resume.time_limit", "resume.made_room"
 NO_MORE = frozenset({FINAL_CODE, CANCELLED, DEADLINE, MEMORY, TIME_LIMIT, FOR_OTHERS})
 """The rules of ends after which no run comes, whatever was decided before."""
-TIMED_OUT, MADE_ROOM = "resume.timeout", "resume.preempted"
-TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM})
+TIMED_OUT, MADE_ROOM, RECLAIMED = "resume.timeout", "resume.preempted", "resume.reclaimed"
+TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED})
 """The rules of jobs that come back though no fault ended them: others have their turn first."""
 
 
@@ -56,7 +56,7 @@ class Rule:
 
 def has_cause(f: Failure) -> bool:
     """Something but the job itself ended it."""
-    return bool(f.evidence) or f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED)
+    return bool(f.evidence or f.gave_way) or f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED)
 
 
 def _is_bare(f: Failure) -> bool:
@@ -89,6 +89,7 @@ RULES: tuple[Rule, ...] = (
         text="it was cancelled or is complete",
         final=True,
     ),
+    Rule(name=RECLAIMED, when=lambda f: bool(f.gave_way), decision=REQUEUE, text="it had to give way to another job"),
     Rule(
         name=DEADLINE,
         when=_is_over(JobState.DEADLINE),
@@ -261,6 +262,8 @@ def _facts(f: Failure) -> tuple[str, ...]:
     facts = [item.text for item in against]
     if f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED):
         facts.insert(0, _by_slurm(f))
+    if f.gave_way:
+        facts.insert(0, f.gave_way)
     if status := _status(f):
         facts.append(status)
     facts += [f"its log: {sign.sign}" for sign in _first_signs(f)]

@@ -76,6 +76,8 @@ class Failure:
     """Its user does not want it requeued."""
     may_retry: bool = False
     """A retry in place has what it needs: its input, its host, and a try before that was no flop."""
+    gave_way: str = ""
+    """Why this run had to give way to another job, where it had: then no node is to blame."""
     short: bool = False
     """Without the culprits there are not enough usable idle nodes for a new run."""
 
@@ -172,7 +174,8 @@ def _failure(
     signs: tuple[LogSign, ...] = (),
     may_retry: bool = False,
 ) -> Failure:
-    chosen = options(mem.mode, draft.want.resume)
+    chosen, gave_way = options(mem.mode, draft.want.resume), draft.quota.gave_way(job.id, mem.restarts)
+    found = () if gave_way else found
     retried = last_retry(mem)
     since = max((at for at in (mem.started, retried.at if retried else None) if at is not None), default=None)
     return Failure(
@@ -191,6 +194,7 @@ def _failure(
         is_batch=job.is_batch,
         stays_in_place=mem.stays_in_place,
         may_retry=may_retry,
+        gave_way=gave_way,
         short=is_short_without(blamed(found), job, mem, draft),
     )
 

@@ -8,7 +8,7 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
-from steward.policy.decide import TURN_OVER
+from steward.policy.decide import RECLAIMED, TURN_OVER
 from steward.policy.draft import Draft
 from steward.policy.exclude import exclude_list
 from steward.policy.options import options
@@ -103,7 +103,7 @@ def lost_its_place(mem: JobMemory) -> bool:
 
 def not_before(mem: JobMemory, draft: Draft) -> float:
     """Back-off: when the resume that is under way may start (Unix s); 0 for at once, as for a job that got on."""
-    resumes = [attempt for attempt in mem.attempts if attempt.decision is not Decision.STOP]
+    resumes = [a for a in mem.attempts if a.decision is not Decision.STOP and a.why.rule != RECLAIMED]
     if len(resumes) < 2 or not _is_under_way(resumes[-1]) or _got_on(resumes[-2].saved, resumes[-1].saved):
         return 0.0
     return resumes[-2].at + options(mem.mode, draft.want.resume).wait_s(mem.resumes)

@@ -7,7 +7,7 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
-from steward.policy.decide import NO_MORE, Ruling
+from steward.policy.decide import NO_MORE, RECLAIMED, Ruling
 from steward.policy.draft import Draft
 from steward.policy.exclude import exclude_list, users_own
 
@@ -17,7 +17,8 @@ MOST_ATTEMPTS = 20
 def keep_ruling(
     id: JobId, decided_for: str, ruling: Ruling, draft: Draft, *, node: NodeName | None = None, slurm_did: bool = False
 ) -> None:
-    """Tell of a ruling and remember it, once for each `decided_for`; all but STOP count against the job's budget.
+    """Tell of a ruling and remember it, once for each `decided_for`; all but STOP count against the job's budget, and
+    but that it gave way to another job.
 
     `slurm_did`: the job is back in the queue already.
     """
@@ -38,7 +39,7 @@ def keep_ruling(
         saved=mem.saved,
         lines=ruling.lines,
     )
-    resumed = ruling.decision is not Decision.STOP
+    resumed = ruling.decision is not Decision.STOP and ruling.why.rule != RECLAIMED
     draft.jobs[id] = replace(
         mem,
         attempts=(*mem.attempts, attempt)[-MOST_ATTEMPTS:],

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from steward.model.ids import JobId
 from steward.model.memory import Memory
 from steward.policy.kept import Kept
 
@@ -12,6 +13,12 @@ class QuotaBook:
     def __init__(self, memory: Memory) -> None:
         self.quotas, self.scheduler = Kept(memory.quotas), memory.scheduler
         self.jobs, self.writes = Kept(memory.quota_jobs), Kept(memory.quota_writes)
+
+    def gave_way(self, id: JobId, restart: int) -> str:
+        """Why this run of a job had to give way; empty: it had not."""
+        memory = self.jobs.get(id)
+        found = [each.text for each in memory.evictions if each.restart == restart] if memory is not None else []
+        return f"it {found[-1]}" if found else ""
 
     def stored(self) -> dict[str, Any]:
         """The fields of Memory."""

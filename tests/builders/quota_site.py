@@ -1,0 +1,87 @@
+"""A site whose teams have quotas that Slurm knows: what runs and waits there, and one turn after the other."""
+
+from dataclasses import replace
+from typing import Any
+
+from steward.model.accounting import Capabilities
+from steward.model.action import (
+    Action,
+    DropQos,
+    MarkJob,
+    MoveJob,
+    RequeueJob,
+    SetNodeCount,
+    SetQos,
+    SetTeam,
+    SignalJob,
+)
+from steward.model.job import JobState
+from steward.model.node import NodeBase
+from steward.model.quota import ComputeQuota, Share
+from tests.builders.picture import Picture
+from tests.builders.quota import G6, LISTS, a_picture, a_quota, tres, written
+
+MINE = (
+    SetQos,
+    SetTeam,
+    DropQos,
+    MoveJob,
+    MarkJob,
+    SetNodeCount,
+    RequeueJob,
+    SignalJob,
+)
+UNBOUND = (Share(machine_type=G6.name, accelerators=100),)
+
+
+def own(team: str, gpus: int, **fields: Any) -> ComputeQuota:
+    return replace(a_quota(team, gpus=gpus, borrow_absolute=UNBOUND, weight=10), **fields)
+
+
+def done(picture: Picture) -> tuple[Picture, list[Action]]:
+    """One turn of the head, and what Slurm is like afterwards."""
+    plan = picture.plan()
+    mine: list[Action] = [action for action in plan.actions if isinstance(action, MINE)]
+    return written(replace(picture, memory=plan.memory), mine).after(1.0), mine
+
+
+def settled(picture: Picture) -> Picture:
+    """Until nothing is left to do."""
+    for _ in range(6):
+        picture, actions = done(picture)
+        if not actions:
+            return picture
+    raise AssertionError(actions)
+
+
+def a_site(can: Capabilities = LISTS, *quotas: ComputeQuota, machines: int = 2) -> Picture:
+    return settled(a_picture(*(quotas or (own("a", 4), own("b", 4))), can=can, machines=machines))
+
+
+def waits(picture: Picture, id: int, team: str, gpus: int, **fields: Any) -> Picture:
+    given: dict[str, Any] = {
+        "qos": f"stw-{team}-g",
+        "reason": "QOSGrpGRES",
+        "submitted": picture.now,
+        "node_count": 1,
+        **fields,
+    }
+    pending = picture.job(id, on=(), state=JobState.PENDING, account=team, requested=tres(gpus), **given)
+    return pending.change_job(id, started=None)
+
+
+def runs(picture: Picture, id: int, team: str, gpus: int, end: str = "g", on: str = "n1", **fields: Any) -> Picture:
+    given: dict[str, Any] = {
+        "qos": f"stw-{team}-{end}",
+        "account": team,
+        "requested": tres(gpus),
+        "allocated": tres(gpus),
+        **fields,
+    }
+    return picture.job(id, on=(on,), **given).node(on, base=NodeBase.MIXED)
+
+
+def borrowed_and_wanted_back(can: Capabilities) -> Picture:
+    picture = runs(runs(a_site(can), 1, "a", 4), 2, "a", 2, "b", "n2", started=1000.0)
+    picture = settled(runs(picture, 3, "a", 2, "b", "n2", started=2000.0))
+    return waits(picture, 4, "b", 2)
