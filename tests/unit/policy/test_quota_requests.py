@@ -1,0 +1,109 @@
+"""What jobs ask for, as quotas count it: arrays, heterogeneous jobs, sizes, typed and untyped GPUs, MIG, several
+partitions."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from steward.model.action import MoveJob, SetNodeCount
+from steward.model.ids import JobId
+from steward.model.quota import resource
+from steward.policy.draft import Draft
+from steward.policy.quota.decide import Standing
+from steward.policy.quota.flavors import gpus_of, parse_tres
+from steward.policy.quota.requests import sizes
+from steward.policy.quota.turn import Turn, take_turn
+from tests.builders.picture import Picture, n
+from tests.builders.quota import C5, G6, LISTS, POOL, tres
+from tests.builders.quota_site import a_site, done, own, runs, waits
+
+
+def turn_of(picture: Picture) -> Turn:
+    found = take_turn(Draft(picture.seen, picture.want, picture.memory, picture.now))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("gpu:l4:4(S:0-1),shard:8", [("l4", 4)]),
+        ("gpu:4", [("", 4)]),
+        ("gpu:a100:2(IDX:0-1),gpu:1g.10gb:7", [("a100", 2), ("1g.10gb", 7)]),
+        ("", []),
+        ("gpu:", []),
+    ],
+)
+def test_the_gpus_of_a_node(text: str, found: list[tuple[str, int]]) -> None:
+    assert list(gpus_of(text)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("cpu=48,mem=96G", {"cpu": 48, "mem": 98304}), ("mem=0.5T", {"mem": 524288}), ("x=,y,mem=1500M", {"mem": 1500})],
+)
+def test_resources_in_slurms_words(text: str, found: dict[str, int]) -> None:
+    assert dict(parse_tres(text)) == found
+
+
+def test_a_request_without_a_type_counts_where_its_partition_has_machines() -> None:
+    picture = waits(a_site(), 1, "a", 4).change_job(1, requested="cpu=1,gres/gpu=4")
+    assert turn_of(picture).rulings[JobId(1)].amounts[POOL] == 4
+
+
+def test_a_type_that_no_machine_has_never_fits() -> None:
+    picture = waits(a_site(), 1, "a", 4).change_job(1, requested=tres(1, kind="h100"))
+    assert turn_of(picture).rulings[JobId(1)].standing is Standing.NEVER
+
+
+def test_a_job_of_several_partitions_takes_the_machine_type_that_its_team_owns() -> None:
+    site = a_site()
+    other = replace(site.seen.nodes[n("n2")], partitions=frozenset({"cpu"}), gres="", features=frozenset({C5.name}))
+    picture = waits(site.see(nodes={**site.seen.nodes, other.name: other}), 1, "a", 0, partition="cpu,main")
+    picture = picture.change_job(1, requested=tres(0, 4, 8))
+    ruling = turn_of(picture).rulings[JobId(1)]
+    assert (ruling.standing, ruling.amounts.keys()) == (Standing.OWN, {resource(G6.name, k) for k in ("cpu", "mem")})
+
+
+def test_of_an_array_as_many_tasks_are_let_in_as_fit() -> None:
+    picture = waits(runs(a_site(), 1, "a", 3), 2, "a", 1, array_job_id=JobId(2), waiting_tasks=40)
+    ruling = turn_of(picture).rulings[JobId(2)]
+    assert (ruling.granted, ruling.borrowed) == (5, 4)
+
+
+def test_the_parts_of_a_heterogeneous_job_are_let_in_together() -> None:
+    picture = runs(a_site(), 1, "a", 2)
+    for id in (5, 6):
+        picture = waits(picture, id, "a", 2, het_job_id=JobId(5))
+    _, actions = done(picture)
+    assert {action.job for action in actions if isinstance(action, MoveJob)} == {5, 6}
+
+
+def test_a_heterogeneous_job_of_which_a_part_does_not_fit_waits_whole() -> None:
+    picture = runs(runs(a_site(), 1, "a", 4), 2, "b", 4, on="n2")
+    for id in (5, 6):
+        picture = waits(picture, id, "a", 2, het_job_id=JobId(5))
+    assert done(picture)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({"node_count": 1, "most_nodes": 4}, (1, 2, 3, 4)),
+        ({"node_count": 1, "node_sizes": "1,2,4"}, (1, 2, 4)),
+        ({"node_count": 1, "node_sizes": "1-15:4"}, (1, 5, 9, 13)),
+        ({"node_count": 2}, ()),
+        ({"node_count": 2, "node_sizes": "x,-"}, ()),
+    ],
+)
+def test_the_sizes_that_a_job_takes(fields: dict[str, Any], found: tuple[int, ...]) -> None:
+    job = waits(a_site(), 1, "a", 1, **fields).seen.jobs[JobId(1)]
+    assert sizes(job) == found
+
+
+def test_a_job_that_takes_fewer_nodes_is_made_smaller_rather_than_waits() -> None:
+    site = a_site(LISTS, own("a", 4), own("b", 12), machines=4)
+    site = runs(runs(site, 1, "b", 4, on="n1"), 2, "b", 4, on="n2")
+    _, actions = done(waits(site, 3, "a", 4, node_sizes="1,2,4", most_nodes=4))
+    assert [each.most for each in actions if isinstance(each, SetNodeCount)] == [1]

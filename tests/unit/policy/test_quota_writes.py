@@ -1,0 +1,54 @@
+"""Writes to Slurm: what takes away comes first, and a head that dies between two of them ends where it would have."""
+
+import pytest
+
+from steward.model.action import Action, SetQos
+from steward.model.job import JobState
+from tests.builders.picture import Picture
+from tests.builders.quota import LISTS, WEAK, a_picture, written
+from tests.builders.quota_site import MINE, a_site, borrowed_and_wanted_back, own, runs, settled, waits
+
+
+def stories() -> dict[str, Picture]:
+    return {
+        "set up": a_picture(own("a", 4), own("b", 4)),
+        "borrow": waits(runs(a_site(), 1, "a", 4), 2, "a", 2),
+        "reclaim by Slurm": borrowed_and_wanted_back(LISTS),
+        "reclaim by us": borrowed_and_wanted_back(WEAK),
+    }
+
+
+def limits(picture: Picture) -> dict[str, dict[str, int]]:
+    assert picture.seen.accounting is not None
+    return {name: dict(qos.limits) for name, qos in picture.seen.accounting.qos.items()}
+
+
+@pytest.mark.parametrize("story", list(stories()))
+def test_a_head_that_dies_between_two_writes_ends_where_it_would_have(story: str) -> None:
+    picture = stories()[story]
+    plan = picture.plan()
+    actions: list[Action] = [action for action in plan.actions if isinstance(action, MINE)]
+    whole = settled(written(picture.then(), actions).after(20.0))
+    for count in range(len(actions)):
+        again = settled(written(picture.then(), actions[:count]).after(20.0))
+        assert limits(again) == limits(whole)
+        assert again.memory.quota_jobs.keys() == whole.memory.quota_jobs.keys()
+        assert {id: each.count for id, each in again.memory.quota_jobs.items()} == {
+            id: each.count for id, each in whole.memory.quota_jobs.items()
+        }
+
+
+def test_limits_go_down_before_others_go_up() -> None:
+    picture = settled(runs(runs(a_site(), 1, "a", 4), 2, "a", 4, "b", "n2"))
+    ended = picture.change_job(2, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
+    both = waits(runs(ended, 3, "b", 2, on="n2"), 4, "b", 4)
+    order = [action.why.rule for action in both.plan().actions if isinstance(action, SetQos)]
+    assert order[0] == "quota.lower"
+    assert "quota.lower" not in order[order.index("quota.higher") :] if "quota.higher" in order else True
+
+
+def test_a_turn_writes_no_more_than_it_may() -> None:
+    picture = a_picture(*(own(f"t{i}", 1) for i in range(20)))
+    plan = picture.plan()
+    assert len([action for action in plan.actions if isinstance(action, MINE)]) == picture.want.quota.edits_at_once
+    assert plan.wake_at is not None
