@@ -63,7 +63,7 @@ def test_a_job_of_several_partitions_takes_the_machine_type_that_its_team_owns()
     picture = waits(site.see(nodes={**site.seen.nodes, other.name: other}), 1, "a", 0, partition="cpu,main")
     picture = picture.change_job(1, requested=tres(0, 4, 8))
     ruling = turn_of(picture).rulings[JobId(1)]
-    assert (ruling.standing, ruling.amounts.keys()) == (Standing.OWN, {resource(G6.name, k) for k in ("cpu", "mem")})
+    assert (ruling.standing, set(ruling.amounts)) == (Standing.OWN, {resource(G6.name, k) for k in ("cpu", "mem")})
 
 
 def test_of_an_array_as_many_tasks_are_let_in_as_fit() -> None:
