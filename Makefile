@@ -79,10 +79,12 @@ e2e-machines:   ## both kinds of end-to-end tests on the docker test bed, one af
 e2e-docker: shim ## end-to-end tests on the docker test bed
 	docker/engine.sh run $(E2E) --backend docker $(JUNIT) $(ARGS)
 
-e2e-versions: shim ## the main job on the newer Slurms, docker test bed
+e2e-versions: shim ## the main job, and accounting, on the newer Slurms, docker test bed
 	for version in $(NEWER_SLURMS); do \
 	  docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py $(AGAIN) --backend docker --slurm $$version \
 	    --junitxml=$(RESULTS)/$@-$$version.xml $(ARGS) || exit 1; \
+	  docker/engine.sh run $(PYTEST) tests/contract/test_accounting.py -k commands --backend docker --slurm $$version \
+	    --junitxml=$(RESULTS)/$@-accounting-$$version.xml || exit 1; \
 	done
 
 bench: setup shim ## recovery times against plain Slurm; ARGS="--runs N --json FILE"
