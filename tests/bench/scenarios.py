@@ -11,8 +11,7 @@ from tests.e2e.story import Story, task_script
 _BACK_S = 60.0
 _PLAIN_BACK_S = 1200.0
 _RUN_S = 10.0
-"""So long a job runs before its node is hurt, as jobs do. Slurm's scheduler passes over batch jobs younger than
-batch_sched_delay (3 s)."""
+"""So long a job runs before its node is hurt, as jobs do, and so long nothing asked Slurm for a pass over its queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

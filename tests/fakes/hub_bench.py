@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,7 @@ class HubBench:
     logs: list[tuple[NodeName, LogChunk]] = field(default_factory=list)
     agents: list[asyncio.StreamWriter] = field(default_factory=list)
     facts: Callable[[JobId], ResumeFacts | None] = lambda job: None
+    nodes_of: Callable[[JobId], Collection[NodeName]] = lambda job: ()
     defaults: tuple[SiteDefault, ...] = ()
     origins: Origins = field(default_factory=Origins)
     addresses: AddressRule = AddressRule.AUTO
@@ -62,6 +63,7 @@ class HubBench:
             heartbeat_s=heartbeat_s,
             keep_log=lambda node, chunk: self.logs.append((node, chunk)),
             facts=self.facts,
+            nodes_of=self.nodes_of,
             defaults=self.defaults,
             origins=self.origins,
             addresses=self.addresses,

@@ -1,4 +1,7 @@
-"""What the head knows of a resumed job's past, asked when something of it starts here."""
+"""What the head knows of a resumed job's past, asked when something of it starts here.
+
+The head tells it by itself with the answer that lets a step run again: then nobody need ask.
+"""
 
 import asyncio
 from typing import Protocol
@@ -9,6 +12,9 @@ from steward.model.ids import JobId
 from steward.model.job_report import ResumeFacts
 
 PATIENCE_S = 0.15
+TOLD_S = 5.0
+"""So long what was told unasked answers a question."""
+MAX_TOLD = 256
 
 
 class Head(Protocol):
@@ -20,9 +26,12 @@ class Past:
         self._head = head
         self._patience_s = patience_s
         self._wanted: dict[JobId, asyncio.Future[ResumeFacts | None]] = {}
+        self._told: dict[JobId, tuple[ResumeFacts, float]] = {}
 
     async def of(self, job: JobId) -> ResumeFacts | None:
         """None: the head does not know the job, or did not answer in time. Many may wait for one answer."""
+        if (told := self._told.get(job)) is not None and _now() < told[1] + TOLD_S:
+            return told[0]
         wanted = self._wanted.get(job)
         if wanted is None:
             wanted = self._wanted[job] = asyncio.get_running_loop().create_future()
@@ -33,7 +42,15 @@ class Past:
         return wanted.result() if wanted.done() else None
 
     def hear(self, job: JobId, facts: ResumeFacts | None) -> None:
-        """The head's word; nobody may wait for it any more."""
+        """The head's word; nobody may wait for it any more, or yet."""
         wanted = self._wanted.get(job)
         if wanted is not None and not wanted.done():
             wanted.set_result(facts)
+        elif facts is not None:
+            self._told = {id: told for id, told in self._told.items() if id != job and _now() < told[1] + TOLD_S}
+            if len(self._told) < MAX_TOLD:
+                self._told[job] = facts, _now()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 
 from steward.adapters.handshake import Gate, Hello, Terms, accept_agent
+from steward.adapters.job_messages import facts_frame
 from steward.adapters.mend_messages import mend_frame
 from steward.adapters.messages import answer_frame, check_now_frame, let_go_frame
 from steward.adapters.peer_messages import LookOrder, look_frame
@@ -55,16 +56,18 @@ class Hub:
         keep_log: Callable[[NodeName, LogChunk], None] = lambda node, chunk: None,
         keep_bundle: Callable[[NodeName, BundlePiece], None] = lambda node, piece: None,
         facts: Callable[[JobId], ResumeFacts | None] = lambda job: None,
+        nodes_of: Callable[[JobId], Collection[NodeName]] = lambda job: (),
         defaults: tuple[SiteDefault, ...] = (),
         origins: Origins | None = None,
         addresses: AddressRule = AddressRule.AUTO,
         examine: Examine | None = None,
     ) -> None:
         """`keep_log` gets the output of nodes' setups, `keep_bundle` what jobs' tasks were doing, `facts` tells of a
-        resumed job's past; all are called in the loop's thread and must not block. `defaults` are told to
-        every agent. `origins` know where nodes are, `addresses` says what counts of that, `examine` is the second
-        witness for an agent in doubt."""
+        resumed job's past and `nodes_of` where it runs; all are called in the loop's thread and must not block.
+        `defaults` are told to every agent. `origins` know where nodes are, `addresses` says what counts of that,
+        `examine` is the second witness for an agent in doubt."""
         self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
+        self._facts, self._nodes_of = facts, nodes_of
         self._heartbeat_s, self._nodes, self._defaults = heartbeat_s, 0, defaults
         self._roster = Roster()
         self._admission = Admission(origins or Origins(), addresses, tell)
@@ -135,8 +138,17 @@ class Hub:
         return self._since
 
     def answer(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
+        job = self._asks.job_of(ask)
         link = self._asks.take(ask)
         self._in_loop(lambda: link.send(answer_frame(ask, answer, exclude)))
+        if answer is Answer.RETRY and job is not None:
+            self._in_loop(lambda: self._tell_past(job, exclude))
+
+    def _tell_past(self, job: JobId, exclude: frozenset[NodeName]) -> None:
+        """The nodes on which it runs again are told what its tasks will ask for before they ask."""
+        facts = self._facts(job)
+        if facts is not None:
+            self._send_all(frozenset(self._nodes_of(job)) - exclude, facts_frame(job, facts))
 
     def check_now(self, nodes: frozenset[NodeName], budget_s: float) -> None:
         frame = check_now_frame(self._clock.now(), budget_s)

@@ -41,6 +41,11 @@ class Asks(Generic[L]):
         with self._lock:
             return any(ask.job == job for ask, _ in self._asks.values())
 
+    def job_of(self, ask: AskId) -> JobId | None:
+        with self._lock:
+            known = self._asks.get(ask)
+        return known[0].job if known is not None else None
+
     def add(self, ask: Ask, link: L) -> bool:
         """False when the node, or the user there, has too many already, or another node asks by that id; the same id
         again moves to the node's new connection."""

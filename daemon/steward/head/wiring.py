@@ -34,6 +34,7 @@ from steward.head.origin import Origins
 from steward.head.second_look import SecondLook
 from steward.head.setup_logs import SetupLogs
 from steward.model.events import Event
+from steward.model.ids import JobId, NodeName
 from steward.model.observed import Freshness
 from steward.model.settings import Settings
 from steward.policy.plan import Plans, plan
@@ -104,6 +105,7 @@ def wire(settings: Settings) -> Head:
         keep_log=logs.take,
         keep_bundle=bundles.take,
         facts=lambda job: None if cycle.latest is None else resume_facts(job, cycle.latest.memory),
+        nodes_of=lambda job: _nodes_of(job, cycle.latest),
         defaults=desired(settings).resume.defaults,
         origins=origins,
         addresses=settings.head.agent_addresses,
@@ -120,6 +122,11 @@ def wire(settings: Settings) -> Head:
     aws = endpoint(settings, gatekeeper=gatekeeper, clock=base.clock, tell=base.told.append, handlers=served)
     app = build(source, gatekeeper, news, aws, choose.host_names(settings))
     return Head(cycle=cycle, hub=hub, app=app, notifier=base.notifier, notify=desk)
+
+
+def _nodes_of(job: JobId, latest: Snapshot | None) -> frozenset[NodeName]:
+    known = latest.seen.jobs.get(job) if latest is not None else None
+    return known.nodes if known is not None else frozenset()
 
 
 def _base(settings: Settings) -> _Base:

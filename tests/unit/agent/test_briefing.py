@@ -124,3 +124,14 @@ def test_one_question_serves_all_steps_that_start_together() -> None:
         assert head.asked == [{"t": "facts?", "job": 7}]
 
     asyncio.run(story())
+
+
+def test_what_the_head_tells_with_its_answer_need_not_be_asked_for() -> None:
+    async def story() -> None:
+        head = Head(answers=False)
+        head.past = Past(head)
+        head.past.hear(JobId(7), FACTS)
+        assert await head.past.of(JobId(7)) == FACTS
+        assert head.asked == []
+
+    asyncio.run(story())

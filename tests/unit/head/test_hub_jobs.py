@@ -4,7 +4,7 @@ import asyncio
 
 from steward.adapters.ask_messages import ask_frame
 from steward.adapters.job_messages import exits_frame, facts_of, facts_wanted_frame
-from steward.model.ask import Ask, AskKind
+from steward.model.ask import Answer, Ask, AskKind
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts, TaskExit
 from steward.model.resume_mode import ResumeMode, SiteDefault
@@ -79,6 +79,23 @@ def test_what_is_told_again_on_a_new_connection_is_no_news_and_only_the_last_are
                 await again.send(exits_frame(map(an_exit, range(begin, begin + 37)), now=160.0))
             await bench.until("the last ones are kept", lambda: bench.view().exits[-1].task == 76)
             assert len(bench.view().exits) == 64
+
+    asyncio.run(story())
+
+
+def test_where_a_step_runs_again_its_past_is_told_with_the_answer() -> None:
+    async def story() -> None:
+        nodes = {NodeName("n1"), NodeName("n2"), NodeName("n3")}
+        async with a_hub(facts=lambda job: FACTS, nodes_of=lambda job: nodes) as bench:
+            channels = {node: (await bench.connect(hello(node, f"i-{node}")))[0] for node in ("n1", "n2")}
+            for node in channels:
+                await bench.until_connected(node)
+            await channels["n1"].send(ask_frame(AN_ASK))
+            await bench.until("it is asked", lambda: bench.hub.asks())
+            bench.hub.answer(AskId("a-1"), Answer.RETRY, frozenset({NodeName("n3")}))
+            assert (await channels["n1"].receive())["t"] == "answer"
+            for channel in channels.values():
+                assert facts_of(await channel.receive()) == (7, FACTS)
 
     asyncio.run(story())
 
