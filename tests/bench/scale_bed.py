@@ -102,6 +102,11 @@ def watch_quiet(bed: Bed, seconds: float) -> Quiet:
     )
 
 
+def memory_mib(bed: Bed) -> float:
+    """Of the head and all that it started, now."""
+    return sum(one.rss_mib for one in _below(_processes(bed), _head(bed)).values())
+
+
 def status_s(bed: Bed) -> list[float]:
     """What `steward status` takes, from the shell and back."""
     return [_timed(lambda: bed.run(["steward", "status"])) for _ in range(_LOOKS)]
