@@ -41,7 +41,7 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
     default = _default_before(account, draft)
     has = picture.of_account(quota.team)
     if has is not None and names & (has.qos | {has.default_qos}):
-        ours = {tres for tres in has.limits if f"{account}/cap:{tres}" in draft.quota.writes}
+        ours = {tres for tres in has.limits if _is_ours(f"{account}/cap:{tres}", draft)}
         before = {tres: _before(f"{account}/cap:{tres}", draft) for tres in ours}
         action = SetTeam(
             key=edit_key(account, f"ends {sorted(names & has.qos)}"),
@@ -60,6 +60,11 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
             draft.wish(MoveJob(key=key, why=why, job=job.id, qos=(default or _COMMON_QOS,)), RETRY_S)
     for name in sorted(names - {name for job in in_it for name in job.qos.split(",")}):
         draft.wish(DropQos(key=edit_key(name, "ends"), why=why, qos=name), RETRY_S)
+
+
+def _is_ours(key: str, draft: Draft) -> bool:
+    known = draft.quota.writes.get(key)
+    return known is not None and known.foreign is None
 
 
 def _default_before(account: str, draft: Draft) -> str:

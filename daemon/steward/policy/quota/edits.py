@@ -99,7 +99,7 @@ def _said(value: object) -> str:
 
 
 def _of_team(want: WantedTeam, has: Association, draft: Draft, found: Edits) -> None:
-    ours = _Fields(f"account {want.account}", draft)
+    ours = _Fields(f"account {want.account}", draft, has_limits_of_its_own=True)
     lower, higher = _changed_caps(ours, has.limits, want.caps)
     missing = want.qos - has.qos
     drop = frozenset(name for name in has.qos if name.startswith(PREFIX) and name not in want.qos)
@@ -141,8 +141,9 @@ def _changed_caps(
 class _Fields:
     """Of one QOS or account: which of them differ from what is wanted, and whose they are."""
 
-    def __init__(self, owner: str, draft: Draft) -> None:
-        self._owner, self._draft = owner, draft
+    def __init__(self, owner: str, draft: Draft, *, has_limits_of_its_own: bool = False) -> None:
+        """`has_limits_of_its_own`: what stood there before us is a person's, too."""
+        self._owner, self._draft, self._has_limits_of_its_own = owner, draft, has_limits_of_its_own
 
     def written(self, has: Mapping[str, int]) -> set[str]:
         """Limits that stand there and that we wrote."""
@@ -152,6 +153,8 @@ class _Fields:
         """It has to be written. Remembers the value that is written."""
         key, writes = f"{self._owner}/{name}", self._draft.quota.writes
         known = writes.get(key)
+        if known is None and has and self._has_limits_of_its_own and name.startswith("cap:"):
+            known = Wrote(values=(want,))
         if has == want:
             if known is None:
                 writes[key] = Wrote(values=(want,))
