@@ -1,5 +1,6 @@
 """What the read-only pages say, from one snapshot."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,7 @@ from steward.policy.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
+_DIGITS = re.compile(r"[0-9]+")
 
 
 def status_view(source: Source, snapshot: Snapshot) -> Json:
@@ -168,5 +170,4 @@ def plan_view(plan: Plan, snapshot: Snapshot, now: float) -> Json:
 
 def natural(name: NodeName | str) -> tuple[Any, ...]:
     """Sort key that puts n2 before n10."""
-    digits = "".join(char if char.isdigit() else " " for char in name).split()
-    return ("".join(char for char in name if not char.isdigit()), [int(number) for number in digits], name)
+    return (_DIGITS.sub("", name), [int(number) for number in _DIGITS.findall(name)], name)
