@@ -29,11 +29,13 @@ class Standing(Enum):
     """Its team's jobs start in order, and an earlier one waits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Ruling:
-    """On one waiting unit. `amounts` is what one of it uses where it may run, `granted` how many of it may, `borrowed`
-    how many of these with what others lend. `nodes` is the node count that it may have (0: as it asked). `short` is
-    what it lacks, `until` when it may borrow again."""
+    """On one waiting unit. Never changed, as a unit.
+
+    `amounts` is what one of it uses where it may run, `granted` how many of it may, `borrowed` how many of these with
+    what others lend. `nodes` is the node count that it may have (0: as it asked). `short` is what it lacks, `until`
+    when it may borrow again."""
 
     unit: Unit
     standing: Standing

@@ -100,7 +100,9 @@ def caps_of(turn: Turn, team: str, picture: Accounting, amounts: Mapping[Resourc
     """In Slurm's words. Slurm has no limit of CPUs or memory by machine type: where a team counts them on each of its
     types, the sum is the limit."""
     found: dict[str, int] = {}
-    for tres, names in _words(turn, team).items():
+    if team not in turn.words:
+        turn.words[team] = _words(turn, team)
+    for tres, names in turn.words[team].items():
         if tres in _BUILT_IN or tres in picture.tracked:
             found[tres] = sum(amounts[name] for name in names)
     return found

@@ -19,9 +19,9 @@ _GRES, _TYPED = "gres/gpu", "gres/gpu:"
 Amounts = Mapping[Resource, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Unit:
-    """What is admitted, and gives way, as a whole.
+    """What is admitted, and gives way, as a whole. Never changed; not frozen, for a turn makes one for each job.
 
     `team` is empty for one of no team. `options` is what it uses: one for a running job, for a waiting one one for each
     machine type on which it may run. `count` is how many of the same it stands for (tasks of an array), `sizes` the

@@ -1,11 +1,11 @@
 """One look at who owns, uses and wants what, and the rulings on it: the same for the plan, the tables and `explain`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from steward.model.ids import JobId
 from steward.model.job import Job
-from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, SchedulerConfig, resource
+from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Decider, Rules, Ruling, Yielding
 from steward.policy.quota.fill_in import owned
@@ -33,6 +33,8 @@ class Turn:
     yielding: tuple[Yielding, ...]
     teams: Mapping[str, str]
     """Account -> its team, for accounts below a team's."""
+    words: dict[str, Mapping[str, list[Resource]]] = field(default_factory=dict)
+    """Team -> what Slurm calls its resources, worked out once."""
 
 
 def in_force(draft: Draft) -> dict[str, ComputeQuota]:
@@ -127,7 +129,7 @@ def _use(
     running: dict[str, list[Unit]] = {}
     going: set[JobId] = set()
     usable = requests.flavors.usable
-    for unit in requests.units((job for job in draft.seen.jobs.values() if holds_nodes(job)), teams):
+    for unit in requests.units([job for job in draft.seen.jobs.values() if holds_nodes(job)], teams):
         amounts = unit.options[0]
         if not unit.team:
             ledger.hold(amounts)
@@ -138,7 +140,8 @@ def _use(
                 continue
             ledger.take(unit.team, amounts)
         for job in unit.jobs:
-            if away := job.nodes - usable:
+            if not job.nodes <= usable:
+                away = job.nodes - usable
                 part = {name: amount * len(away) // len(job.nodes) for name, amount in requests.used((job,)).items()}
                 ledger.hold(part, -1)
     return running, frozenset(going)
