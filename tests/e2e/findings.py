@@ -8,8 +8,10 @@ Finding = dict[str, Any]
 
 
 def bad(story: Story, node: str) -> dict[str, Finding]:
-    """Check -> its finding, of those that are bad on the node; none while nobody speaks for it."""
-    return {finding["check"]: finding for finding in _agent(story, node).get("bad", ())}
+    """Check -> its finding, of those that are bad on the node; none while nobody speaks for it. What is the cluster's is
+    left out: nodes that share one machine also see the hung mount that another cluster's story makes beside."""
+    told = _agent(story, node).get("bad", ())
+    return {finding["check"]: finding for finding in told if finding["scope"] != "cluster"}
 
 
 def telling(story: Story, check: str) -> dict[str, Finding]:
