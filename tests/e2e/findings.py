@@ -8,10 +8,10 @@ Finding = dict[str, Any]
 
 
 def bad(story: Story, node: str) -> dict[str, Finding]:
-    """Check -> its finding, of those that are bad on the node; none while nobody speaks for it. What is the cluster's is
-    left out: nodes that share one machine also see the hung mount that another cluster's story makes beside."""
+    """Check -> its finding, of those that are bad on the node; none while nobody speaks for it. Without shared file
+    systems: nodes of one machine also see the hung mount that another cluster's story makes meanwhile."""
     told = _agent(story, node).get("bad", ())
-    return {finding["check"]: finding for finding in told if finding["scope"] != "cluster"}
+    return {finding["check"]: finding for finding in told if finding["check"] != "fs.shared"}
 
 
 def telling(story: Story, check: str) -> dict[str, Finding]:
