@@ -70,6 +70,8 @@ class Draft:
         self._slots: dict[NodeName, Slot] | None = None
         self._cases_of: defaultdict[NodeName, dict[CaseId, None]] | None = None
         self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
+        self.quota_said: dict[JobId, str] = {}
+        """What quotas have to say in the comments of jobs, where that is new."""
         self._actions, self._events = list[Action](), list[Event]()
         self._wake: float | None = None
 

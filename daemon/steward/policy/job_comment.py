@@ -1,4 +1,5 @@
-"""What people who use sacct or squeue read of a job that opted in: its admin comment, in 200 characters.
+"""What people who use sacct or squeue read of a job that opted in, or that quotas hold up: its admin comment, in 200
+characters.
 
 Written only while the job waits or runs: Slurm changes nothing of a job that has ended. So the comment about a stop is
 written before the shim that waits is told to go on.
@@ -22,6 +23,7 @@ from steward.policy.draft import Draft
 
 AGAIN_S = 60.0
 _NAMED = 2
+_AND = "; "
 _STOPPED = "stopped, "
 
 
@@ -33,11 +35,25 @@ def comment_jobs(draft: Draft) -> None:
             continue  # nothing was done for it yet
         if job is None or mem is None or not _can_be_told(job):
             continue
-        text = job_comment(runs, mem.resumes)
-        if text and text != ours(job.admin_comment):
-            key = Key(f"comment:{id}:{crc32(text.encode()):08x}")
-            why = Why(rule="job.comment", text="what was done for the job has changed")
-            draft.wish(CommentJob(key=key, why=why, job=id, text=text), AGAIN_S if key in draft.seen.failures else None)
+        if id not in draft.quota_said:
+            _tell(job, job_comment(runs, mem.resumes, _quota_part(job)), draft)
+    for id, word in draft.quota_said.items():
+        job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
+        if job is not None and _can_be_told(job):
+            _tell(job, job_comment(draft.ledger.get(id, ()), mem.resumes if mem else 0, word), draft)
+
+
+def _tell(job: Job, text: str, draft: Draft) -> None:
+    if text and text != ours(job.admin_comment):
+        key = Key(f"comment:{job.id}:{crc32(text.encode()):08x}")
+        why = Why(rule="job.comment", text="what was done for the job has changed")
+        draft.wish(CommentJob(key=key, why=why, job=job.id, text=text), AGAIN_S if key in draft.seen.failures else None)
+
+
+def _quota_part(job: Job) -> str:
+    """What its comment says of quotas stays until they have something else to say."""
+    parts = ours(job.admin_comment).removeprefix(PREFIX).split(_AND)
+    return _AND.join(part for part in parts if part.startswith("quota"))
 
 
 def _can_be_told(job: Job) -> bool:
@@ -49,8 +65,8 @@ def _can_be_told(job: Job) -> bool:
     )
 
 
-def job_comment(runs: Sequence[Run], resumes: int) -> str:
-    """Empty: nothing was done for it yet. `runs` are of one job, in order."""
+def job_comment(runs: Sequence[Run], resumes: int, quota: str = "") -> str:
+    """Empty: nothing was done for it yet. `runs` are of one job, in order; `quota` is what quotas say of it."""
     words = []
     resumed = [run for run in runs if run.ending in (Ending.RETRIED, Ending.REQUEUED) and run.decision is not None]
     if resumed:
@@ -59,7 +75,8 @@ def job_comment(runs: Sequence[Run], resumes: int) -> str:
     stop = last.why.text if last and last.why and last.decision is Decision.STOP else ""
     if stop:
         words.append(f"last: {_STOPPED}{stop}" if resumed else f"{_STOPPED}{stop}")
-    text = PREFIX + "; ".join(words).replace(BETWEEN.strip(), "/")
+    words += [quota] if quota else []
+    text = PREFIX + _AND.join(words).replace(BETWEEN.strip(), "/")
     return printable(text, LONGEST) if words else ""
 
 

@@ -16,6 +16,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota import give_way
 from steward.policy.quota.closing import close_ended
+from steward.policy.quota.comment import quota_words
 from steward.policy.quota.decide import Ruling, Standing
 from steward.policy.quota.edits import Edits, edits
 from steward.policy.quota.limits import wanted_qos, wanted_teams
@@ -55,6 +56,7 @@ def keep_quotas(draft: Draft) -> None:
     if turn is None:
         return
     _settle(turn, picture, draft)
+    draft.quota_said = quota_words(turn, draft)
     if draft.want.quota.enabled:
         changes = edits(wanted_qos(turn, draft, picture), wanted_teams(turn, picture), picture, draft)
         _write(changes, turn, picture, draft)

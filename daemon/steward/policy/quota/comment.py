@@ -1,0 +1,96 @@
+"""What a job's comment says of quotas, in a few words that seldom change: each change is one more call to Slurm.
+
+Only what its user can do something about, or would ask about: that it never fits, what it waits for, that it gave way.
+A job that starts at once gets no comment.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from steward.model.comment import ours
+from steward.model.ids import JobId
+from steward.model.quota import QuotaJob, Resource
+from steward.policy.draft import Draft
+from steward.policy.quota.decide import Ruling, Standing
+from steward.policy.quota.turn import Turn
+from steward.policy.quota.words import told
+
+AT_ONCE = 10
+"""New comments in one turn."""
+PATIENCE_S = 10.0
+"""A job that waits for less says nothing."""
+_WORD = "quota: "
+_RUNS = "quota lets it run"
+
+
+def quota_words(turn: Turn, draft: Draft) -> dict[JobId, str]:
+    """Job -> what its comment has to say now, for the few of which that is new."""
+    found: dict[JobId, str] = {}
+    for id, word in _words(turn, draft):
+        job = draft.seen.jobs.get(id)
+        if job is not None and word not in job.admin_comment:
+            found[id] = word
+            if len(found) == AT_ONCE:
+                break
+    return found
+
+
+def _words(turn: Turn, draft: Draft) -> Iterator[tuple[JobId, str]]:
+    alike: dict[tuple[str, Standing, int, tuple[Resource, ...]], str] = {}
+    for number, ruling in turn.rulings.items():
+        unit = ruling.unit
+        if draft.now >= unit.since + PATIENCE_S:
+            key = unit.team, ruling.standing, id(unit.options), tuple(ruling.short)
+            if key not in alike:
+                alike[key] = _waits(ruling, turn)
+            word = alike[key]
+            if gave_way := _gave_way(draft.quota.jobs.get(number)):
+                word = f"{word}; {gave_way}" if word else gave_way
+            if word or _speaks_of_quota(number, draft):
+                yield number, word or _RUNS
+    for units in turn.running.values():
+        for unit in units:
+            if _speaks_of_quota(unit.id, draft):
+                yield unit.id, _gave_way(draft.quota.jobs.get(unit.id)) or _RUNS
+
+
+def _waits(ruling: Ruling, turn: Turn) -> str:
+    """Without figures that change from turn to turn."""
+    unit = ruling.unit
+    match ruling.standing:
+        case Standing.NEVER:
+            return f"{_WORD}never fits{_most(ruling, turn)}"
+        case Standing.WAITS:
+            names = ", ".join(sorted(ruling.short))
+            return f"{_WORD}team {unit.team} waits for {names}" if names else f"{_WORD}team {unit.team} waits"
+        case Standing.BACKS_OFF:
+            return f"{_WORD}gave way before, borrows again later"
+        case Standing.BEHIND:
+            return f"{_WORD}behind an earlier job of team {unit.team}"
+        case _:
+            return ""
+
+
+def _most(ruling: Ruling, turn: Turn) -> str:
+    unit = ruling.unit
+    for amounts in unit.options:
+        beyond: Mapping[Resource, int] = turn.ledger.over_limit(unit.team, amounts)
+        if beyond:
+            return f", at most {told({name: amounts[name] - more for name, more in beyond.items()})}"
+    return ": no such machine here"
+
+
+def _gave_way(memory: QuotaJob | None) -> str:
+    """The last time."""
+    over = [each for each in memory.evictions if each.over is not None] if memory is not None else []
+    if not over:
+        return ""
+    last = over[-1]
+    clock = datetime.fromtimestamp(last.at, UTC).strftime("%H:%MZ")
+    return f"{_WORD}gave way to job {last.to_job} of {last.to_team} {clock} ({last.cause.value})"
+
+
+def _speaks_of_quota(id: JobId, draft: Draft) -> bool:
+    """With a comment of ours that is not true any more."""
+    job = draft.seen.jobs.get(id)
+    return job is not None and _WORD in job.admin_comment and _WORD in ours(job.admin_comment)
