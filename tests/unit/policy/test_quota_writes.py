@@ -56,6 +56,18 @@ def test_a_turn_writes_no_more_than_it_may() -> None:
     assert plan.wake_at is not None
 
 
+def test_a_qos_that_is_not_seen_yet_when_a_team_comes_is_no_persons_doing() -> None:
+    both = a_picture(own("a", 4), own("b", 4))
+    alone = replace(both, memory=replace(both.memory, quotas={"q-a": both.memory.quotas["q-a"]}))
+    made = [action for action in alone.plan().actions if isinstance(action, MINE)]
+    memory = replace(alone.then().memory, quotas={**alone.then().memory.quotas, "q-b": both.memory.quotas["q-b"]})
+    unseen = replace(alone, memory=memory).then()
+    picture = settled(written(unseen, made).after(20.0))
+    assert not any(event.kind == "quota.by_hand" for event in picture.plan().events)
+    assert picture.seen.accounting is not None
+    assert picture.seen.accounting.qos["stw-a-g"].preempts == {"stw-b-b"}
+
+
 def test_limits_that_an_account_had_before_stay() -> None:
     picture = a_picture(own("a", 4))
     accounting = picture.seen.accounting

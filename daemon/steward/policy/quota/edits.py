@@ -185,12 +185,14 @@ def _newest(*values: str) -> tuple[str, ...]:
 
 
 def _remember_made(want: WantedQos, draft: Draft) -> None:
-    """A QOS that is made anew has no past."""
+    """A QOS that is made anew has no past, but what an earlier turn wanted of it may be what Slurm shows next."""
+    before = {key: each for key, each in draft.quota.writes.items() if key.startswith(f"{want.name}/")}
     forget(want.name, draft)
     values = {f"cap:{tres}": str(amount) for tres, amount in want.caps.items()}
     values |= {"priority": str(want.priority), "grace": str(want.grace_s), "preempt": _joined(want.preempts)}
     for name, value in values.items():
-        draft.quota.writes[f"{want.name}/{name}"] = Wrote(values=(value,))
+        key = f"{want.name}/{name}"
+        draft.quota.writes[key] = Wrote(values=_newest(value, *(before[key].values if key in before else ())))
 
 
 def forget(owner: str, draft: Draft) -> None:
