@@ -118,7 +118,7 @@ class Head:
         self.eyes = self.eyes or Eyes(self.world, self.sweep_s)
         known = self.eyes.look(seen, memory)
         decided = decide(
-            lambda seen: plan(seen, self.want, memory, self.world.now), lambda plan: plan.actions, known, self.eyes
+            lambda seen: plan(seen, self.want, memory, self.world.now), lambda plan: plan, known, self.eyes
         )
         return decided.seen, decided.thought
 

@@ -41,7 +41,7 @@ from steward.model.reservation import Reservation
 from steward.policy.budget import REPLACING
 from steward.policy.options import options
 from steward.policy.plan import plan
-from steward.workflows.subject import subject_of
+from steward.workflows.subject import subject_of, told_of
 from tests.fakes.world import World
 from tests.property.hang_law import HangLaw
 from tests.property.liveness import Liveness
@@ -169,12 +169,13 @@ def acts_on_what_is_there(decided: Plan, seen: Observed, world: World) -> None:
     if seen.slurm is not Freshness.FRESH:
         return
     nodes, jobs = world.slurm.shown_nodes(world.now), world.slurm.shown(world.now)
-    for action in decided.actions:
-        about = subject_of([action], seen)
-        for name in about.nodes:
-            assert seen.nodes.get(name) == nodes.get(name), f"P6: {action.key} on an old record of {name}"
-        for id in about.jobs:
-            assert seen.jobs.get(id) == jobs.get(id), f"P6: {action.key} on an old record of job {id}"
+    about = [(str(action.key), subject_of([action], seen)) for action in decided.actions]
+    about += [(event.text, told_of([event])) for event in decided.events]
+    for what, subject in about:
+        for name in subject.nodes:
+            assert seen.nodes.get(name) == nodes.get(name), f"P6: {what} on an old record of {name}"
+        for id in subject.jobs:
+            assert seen.jobs.get(id) == jobs.get(id), f"P6: {what} on an old record of job {id}"
 
 
 def has_reason(action: Action) -> None:

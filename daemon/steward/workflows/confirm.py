@@ -1,8 +1,9 @@
 """An old picture does nothing destructive, for each record: what an action is about is read before it is decided.
 
-The picture of a turn has records of different ages. When the plan wishes for an action, the nodes and jobs that it is
-about must have been read since the turn began. What was not is read now; where it is another thing than was planned on,
-the plan is made anew. Each round reads what no round before it read, and the last one reads everything.
+The picture of a turn has records of different ages. When the plan wishes for an action, or tells of something (opens a
+repair, trips a breaker), the nodes and jobs that it is about must have been read for this turn. What was not is read
+now; where it is another thing than was planned on, the plan is made anew. Each round reads what no round before it
+read, and the last one reads everything.
 """
 
 import logging
@@ -12,8 +13,9 @@ from typing import Generic, Protocol, TypeVar
 
 from steward.model.action import Action
 from steward.model.observed import Freshness, Observed
+from steward.model.plan import Plan
 from steward.model.subject import Subject
-from steward.workflows.subject import kind_of, subject_of
+from steward.workflows.subject import kind_of, subject_of, told_of
 
 log = logging.getLogger(__name__)
 
@@ -52,22 +54,22 @@ class Decided(Generic[T]):
 
 def decide(
     think: Callable[[Observed], T],
-    actions_of: Callable[[T], Sequence[Action]],
+    plan_of: Callable[[T], Plan],
     seen: Observed,
     reader: Confirmer,
 ) -> Decided[T]:
-    """Think until every action is about what was read in this turn. Where that cannot be read the picture is old, and
-    what is thought about an old picture stands: it withholds all that may harm."""
+    """Think until all that is done and told is about what was read for this turn. Where that cannot be read the picture
+    is old, and what is thought about an old picture stands: it withholds all that may harm."""
     for number in range(ROUNDS + 1):
         thought = think(seen)
         if seen.slurm is not Freshness.FRESH:
             return Decided(seen=seen, thought=thought)
-        actions = actions_of(thought)
-        confirmed = reader.confirm(seen, subject_of(actions, seen))
+        plan = plan_of(thought)
+        confirmed = reader.confirm(seen, subject_of(plan.actions, seen) | told_of(plan.events))
         if confirmed.same:
             return Decided(seen=confirmed.seen, thought=thought)
         seen = reader.confirm_all(confirmed.seen) if number == ROUNDS - 1 else confirmed.seen
-        _tell(actions, seen)
+        _tell(plan.actions, seen)
     seen = replace(seen, slurm=Freshness.OLD)
     return Decided(seen=seen, thought=think(seen))
 

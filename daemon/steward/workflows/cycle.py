@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from steward.model.action import Action
 from steward.model.ask import Answer
 from steward.model.desired import Desired
 from steward.model.events import Event
@@ -140,7 +139,7 @@ class Cycle:
         )
         seen = replace(seen, done=parts.journal.done())
         marks.append(time.monotonic())
-        decided = decide(partial(self._think, self._in_time(before, seen.at)), _actions_of, seen, parts.observer)
+        decided = decide(partial(self._think, self._in_time(before, seen.at)), _plan_of, seen, parts.observer)
         seen, (plan, ordered) = decided.seen, decided.thought
         marks.append(time.monotonic())
         self._commit(before, plan, ordered)
@@ -253,8 +252,8 @@ class Cycle:
                 log.info("not answered: %s", error)
 
 
-def _actions_of(thought: tuple[Plan, list[Event]]) -> Sequence[Action]:
-    return thought[0].actions
+def _plan_of(thought: tuple[Plan, list[Event]]) -> Plan:
+    return thought[0]
 
 
 def _phases(marks: list[float], rung: float | None) -> Phases:

@@ -102,6 +102,15 @@ def subject_of(actions: Iterable[Action], seen: Observed) -> Subject:
     )
 
 
+def told_of(events: Iterable[Event]) -> Subject:
+    """The nodes and jobs that these name."""
+    events = tuple(events)
+    nodes, jobs = (event.node for event in events), (event.job for event in events)
+    return Subject(
+        nodes=frozenset(name for name in nodes if name is not None), jobs=frozenset(id for id in jobs if id is not None)
+    )
+
+
 def touched_by(actions: Iterable[Action], seen: Observed) -> Subject | None:
     """The records that are others once these are done; None: nobody can say which."""
     scene = _Scene(seen)

@@ -3,10 +3,13 @@
 from dataclasses import dataclass, field, replace
 
 from steward.model.action import Action, DrainNode, ProbeNode
+from steward.model.events import Event
 from steward.model.ids import Key, NodeName
 from steward.model.mark import Mark
+from steward.model.memory import Memory
 from steward.model.node import Node, NodeBase
 from steward.model.observed import Freshness, Observed
+from steward.model.plan import Plan
 from steward.model.subject import Subject
 from steward.model.why import Why
 from steward.workflows.confirm import ROUNDS, Confirmed, decide
@@ -52,16 +55,24 @@ class World:
         return replace(seen, nodes={**seen.nodes, **self.truth})
 
 
-def idle_ones(seen: Observed) -> tuple[Action, ...]:
+def a_plan(*actions: Action, events: tuple[Event, ...] = ()) -> Plan:
+    return Plan(actions=actions, memory=Memory(), events=events)
+
+
+def idle_ones(seen: Observed) -> Plan:
     """Drain the first idle node."""
     if seen.slurm is not Freshness.FRESH:
-        return ()
+        return a_plan()
     first = next((name for name in N if seen.nodes[name].base is NodeBase.IDLE), None)
-    return (drain(first),) if first else ()
+    return a_plan(drain(first)) if first else a_plan()
+
+
+def same(plan: Plan) -> Plan:
+    return plan
 
 
 def decided(world: World) -> tuple[Action, ...]:
-    return decide(idle_ones, lambda actions: actions, SEEN, world).thought
+    return decide(idle_ones, same, SEEN, world).thought.actions
 
 
 def test_what_is_as_it_was_planned_on_is_decided_once() -> None:
@@ -90,12 +101,23 @@ def test_a_world_that_differs_in_every_round_is_read_as_a_whole() -> None:
 def test_an_old_picture_is_not_confirmed() -> None:
     world = World()
     seen = replace(SEEN, slurm=Freshness.OLD)
-    assert decide(idle_ones, lambda actions: actions, seen, world).thought == ()
+    assert decide(idle_ones, same, seen, world).thought.actions == ()
     assert world.asked == []
 
 
 def test_a_look_at_a_node_needs_no_confirmation() -> None:
     world = World()
     probe = ProbeNode(key=Key("probe:n0"), why=WHY, node=N[0])
-    decide(lambda seen: (probe,), lambda actions: actions, SEEN, world)
+    decide(lambda seen: a_plan(probe), same, SEEN, world)
     assert world.asked == []
+
+
+def test_nothing_is_told_of_a_node_that_is_another_one_by_now() -> None:
+    def tell_of_idle(seen: Observed) -> Plan:
+        is_idle = seen.nodes[N[0]].base is NodeBase.IDLE
+        event = Event(at=0.0, kind="case.withheld", text="n0 would be repaired", node=N[0])
+        return a_plan(events=(event,) if is_idle else ())
+
+    world = World(truth={N[0]: node(N[0], NodeBase.DOWN)})
+    assert decide(tell_of_idle, same, SEEN, world).thought.events == ()
+    assert world.asked == [{N[0]}]
