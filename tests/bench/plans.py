@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.head.interpreter import suit_many_nodes
-from steward.model.ask import OptedIn
+from steward.model.ask import AskKind, OptedIn
 from steward.model.case import Case, Step, Trigger
 from steward.model.deep import DeepKind
 from steward.model.group import Cluster, ClusterStatus, Goal, GroupStatus
@@ -57,6 +57,7 @@ def main() -> int:
         "quiet, all nodes of one API group": (group := grouped(site), group),
         "one node is lost": (opted, opted.lost("n2000")),
         "1,000 nodes are lost with 1,000 jobs": (opted, opted.lost(*(f"n{_OWN + i}" for i in range(1, 1001)))),
+        "300 shims ask at once": (opted, asking(opted, 300)),
         "200 resumed jobs wait": (site, resumed(site, 200)),
         "200 resumed jobs wait, nodes are kept": (site, kept(resumed(site, 200))),
         "300 deep checks on start": (site, deep_checks(site, 300)),
@@ -105,6 +106,14 @@ def opted_in(site: Picture) -> Picture:
         OptedIn(job=job.id, uid=job.user_id, mode=ON, restart=0, at=T0 - 8000, told_by=job.nodes) for job in running
     ]
     return site.see(opted_in=tuple(words))
+
+
+def asking(site: Picture, many: int) -> Picture:
+    """So many batch scripts failed when a node of each was lost."""
+    for id, job in [each for each in site.seen.jobs.items() if each[1].is_active][:many]:
+        node = min(job.nodes)
+        site = site.lost(node).ask(AskKind.BATCH, id=id, node=node, uid=job.user_id)
+    return site
 
 
 def grouped(site: Picture) -> Picture:

@@ -10,14 +10,16 @@ from steward.model.deep import DeepCause, DeepRun, DeepState
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
+from steward.model.resume import JobMemory
 from steward.policy.company import LEAST_USERS, bad_company
 from steward.policy.deep_crowd import STARTS_BY_ITSELF_S, Crowd, is_in_other_run
 from steward.policy.draft import Draft
+from steward.policy.exclude import is_short_without
 from steward.policy.places import rivals
 from steward.policy.traits import FAILURES as FAILED
 from steward.policy.traits import is_idle
 from tests.builders.deep import a_run
-from tests.builders.picture import T0, Picture, a_cluster, names
+from tests.builders.picture import ON, T0, Picture, a_cluster, names
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
 PARTITIONS = ("main", "main", "main,dev", "gone", "")
@@ -93,6 +95,20 @@ def test_a_rival_is_a_waiting_job_for_which_these_nodes_and_idle_ones_are_enough
     for job in picture.seen.jobs.values():
         found = rivals(job, nodes, draft_of(picture))
         assert list(found) == [each for each in waiting(picture) if each.id != job.id and could_run(each)]
+
+
+@settings(max_examples=200)
+@given(pictures(), some_nodes, some_nodes)
+def test_a_job_is_short_when_too_few_sound_nodes_that_are_free_or_its_own_are_left(
+    picture: Picture, bad: frozenset[NodeName], had: frozenset[NodeName]
+) -> None:
+    for job in picture.seen.jobs.values():
+        mem = JobMemory(id=job.id, uid=job.user_id, mode=ON, opted_at=T0, nodes=had)
+        every = [node for node in picture.seen.nodes.values() if not job.partition or shares(job, node)]
+        usable = [n for n in every if n.is_schedulable and (not n.is_busy or n.name in job.nodes | had)]
+        left = {node.name for node in usable} - bad - job.excluded
+        short = len(left) < max(1, job.node_count, len(had))
+        assert is_short_without(bad, job, mem, draft_of(picture)) is short
 
 
 @settings(max_examples=200)

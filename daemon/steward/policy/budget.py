@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, Trigger
 from steward.policy.breaker import members, scopes
 from steward.policy.correlate import CHECK, in_incident
 from steward.policy.draft import Draft
 from steward.policy.ladder import cool_until, is_light
 
-REPLACING = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 HOUR_S = 3600.0
 
 
@@ -30,7 +29,7 @@ def _for_turn(case: Case, draft: Draft) -> str:
     rules = draft.want.repair
     group = scopes(case.node, draft)[0]
     most = max(rules.concurrent_min, int(rules.concurrent_fraction * members(group, draft)))
-    busy = [c.node for c in draft.cases.values() if c.step in REPLACING and scopes(c.node, draft)[0] == group]
+    busy = [node for node in draft.replacing.values() if scopes(node, draft)[0] == group]
     if len(busy) < most:
         return ""
     return f"waits for its turn: {len(busy)} of at most {most} repairs run ({', '.join(sorted(busy)[:10])})"
@@ -39,7 +38,7 @@ def _for_turn(case: Case, draft: Draft) -> str:
 def _for_turn_of_all(case: Case, draft: Draft) -> str:
     """And in the whole cluster up to a number."""
     most = draft.want.repair.concurrent_all_count
-    busy = sum(1 for c in draft.cases.values() if c.step in REPLACING)
+    busy = len(draft.replacing)
     return "" if busy < most else f"waits for its turn: {busy} repairs run in the whole cluster (limit {most})"
 
 

@@ -30,7 +30,8 @@ from steward.policy.traits import Trait
 from steward.policy.trust import hushed
 
 TIDY = (Step.SUSPECT, Step.CLOSED)
-"""Steps in which nothing was done to the node (yet, or any more)."""
+"""Nothing was done to the node (yet, or any more)."""
+REPLACING = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
 
 class Draft:
@@ -72,6 +73,7 @@ class Draft:
         self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
         self.quota_said: dict[JobId, str] = {}
         """What quotas have to say in the comments of jobs, where that is new."""
+        self.replacing = {case.id: case.node for case in self.cases.values() if case.step in REPLACING}
         self._actions, self._events = list[Action](), list[Event]()
         self._wake: float | None = None
 
@@ -165,8 +167,7 @@ class Draft:
 
     @property
     def may_provision(self) -> bool:
-        """False while a person paused us. Groups are what a caller of the API asked for, not our own judgement: they
-        are made and ended also where repairs are only reported."""
+        """False while a person paused us. Groups are a caller's wish: made and ended also where we only report."""
         return not self.paused
 
     def open_case(self, node: NodeName) -> Case | None:
@@ -193,6 +194,9 @@ class Draft:
 
     def keep(self, case: Case) -> Case:
         self.cases[case.id] = case
+        self.replacing.pop(case.id, None)
+        if case.step in REPLACING:
+            self.replacing[case.id] = case.node
         if self._cases_of is not None:
             self._cases_of[case.node][case.id] = None
         if case.is_open:
@@ -206,6 +210,7 @@ class Draft:
 
     def forget(self, case: Case) -> None:
         self.cases.pop(case.id, None)
+        self.replacing.pop(case.id, None)
         if self._cases_of is not None:
             self._cases_of[case.node].pop(case.id, None)
         if self._open.get(case.node) == case.id:

@@ -1,7 +1,6 @@
 """Which nodes a job should not get again: the culprits of its last failures, until they are sound again."""
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 
 from steward.model.case import Case
 from steward.model.ids import NodeName
@@ -38,15 +37,15 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
 
 def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:
     """Whether too few nodes that could take the job now are left when it does without `bad`; its own count as free."""
-    mine = job.nodes | mem.nodes
-    nodes = (draft.seen.nodes[name] for name in _may_have(job, draft))
-    usable = [node for node in nodes if node.is_schedulable and (not node.is_busy or node.name in mine)]
-    return len({node.name for node in usable} - bad - users_own(job, mem)) < _need(job, mem)
+    there, not_for_it = _may_have(job, draft), bad | users_own(job, mem)
+    free = draft.overview.free_among(there)
+    own = {name for name in (job.nodes | mem.nodes) & there if draft.seen.nodes[name].is_schedulable}
+    return len(free) - len(free & not_for_it) + len(own - free - not_for_it) < _need(job, mem)
 
 
-def _may_have(job: Job, draft: Draft) -> AbstractSet[NodeName]:
+def _may_have(job: Job, draft: Draft) -> frozenset[NodeName]:
     """The nodes of its partitions, and of the reservation that it asked for."""
-    found = draft.overview.nodes_of(job.partition) if job.partition.strip(",") else draft.seen.nodes.keys()
+    found = draft.overview.nodes_of(job.partition) if job.partition.strip(",") else draft.overview.nodes
     inside = own_reservation(job, draft)
     return found if inside is None else inside & found
 

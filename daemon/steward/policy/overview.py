@@ -25,6 +25,7 @@ class Overview:
         self._seen, self._noted, self._ground, self._now = seen, noted, ground, now
         self._of_partitions: dict[str, frozenset[NodeName]] = {}
         self._idle_of: dict[str, frozenset[NodeName]] = {}
+        self._free_among: dict[frozenset[NodeName], frozenset[NodeName]] = {}
         self._priorities_of: dict[str, Sequence[int]] = {}
 
     def noted_of(self, prefix: str) -> list[NodeName]:
@@ -138,6 +139,17 @@ class Overview:
             found = [nodes.having(each) for each in nodes.kinds(Within) if parts & each.partitions]
             self._of_partitions[partitions] = frozenset().union(*found)
         return self._of_partitions[partitions]
+
+    @cached_property
+    def nodes(self) -> frozenset[NodeName]:
+        """All of them."""
+        return frozenset(self._seen.nodes)
+
+    def free_among(self, nodes: frozenset[NodeName]) -> frozenset[NodeName]:
+        """Those of them on which nothing runs, in service."""
+        if nodes not in self._free_among:
+            self._free_among[nodes] = nodes & self._ground.nodes.having(Trait.FREE)
+        return self._free_among[nodes]
 
     def idle_of(self, partitions: str) -> frozenset[NodeName]:
         """Those of them that are idle."""

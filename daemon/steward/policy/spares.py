@@ -10,7 +10,7 @@ from steward.model.action import DrainNode, TerminateInstance
 from steward.model.case import Case, Step
 from steward.model.health import Advice
 from steward.model.ids import Key, NodeName
-from steward.model.instance import Instance, InstanceState
+from steward.model.instance import Instance
 from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.why import Why
@@ -44,9 +44,8 @@ def _hold(name: NodeName, draft: Draft) -> None:
 
 def loans(draft: Draft) -> Mapping[NodeName, Instance]:
     """Spare -> the loan on it."""
-    spares = draft.want.spares
-    listed = [i for i in draft.seen.instances.values() if i.node in spares and i.state is not InstanceState.GONE]
-    return {i.node: i for i in sorted(listed, key=lambda i: i.id) if i.token}
+    listed = (each for spare in sorted(draft.want.spares) for each in draft.instances_of(spare))
+    return {each.node: each for each in listed if each.token}
 
 
 def _end_if_over(loan: Instance, draft: Draft) -> None:

@@ -34,6 +34,8 @@ class Trait(Enum):
     """A node that somebody takes away on purpose."""
     IDLE = auto()
     """A node on which Slurm would start a job now."""
+    FREE = auto()
+    """A node in service on which nothing runs; it may be without power."""
     UNFIT = auto()
     """A node on which Slurm starts no job, now or later."""
     UNHEARD = auto()
@@ -92,8 +94,8 @@ def traits_of_node(node: Node) -> frozenset[Hashable]:
         found.append(Trait.AWAY)
     if not node.is_schedulable:
         found.append(Trait.UNFIT)
-    elif is_idle(node):
-        found.append(Trait.IDLE)
+    elif not node.is_busy:
+        found += (Trait.FREE, Trait.IDLE) if is_idle(node) else (Trait.FREE,)
     words = [feature for feature in node.features if feature.startswith(HEALTH)]
     if len(words) == 1 and words[0] in node.active_features:
         found.append(Shows(words[0].removeprefix(HEALTH)))
