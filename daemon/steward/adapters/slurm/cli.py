@@ -1,4 +1,4 @@
-"""Slurm through its commands. One command a read, one command a batch of writes; JSON in, argv lists out.
+"""Slurm through its commands. One or two commands a read, one a batch of writes; text and JSON in, argv lists out.
 
 Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
 

@@ -5,6 +5,7 @@ waited, else taken from what it has. Newer ones tell more in JSON: a job that is
 a flag instead of its state, is asked for so; from then on its text tells what changed.
 """
 
+import time
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,9 @@ from steward.model.job import Job
 from steward.ports import Retryable, Stale
 
 _SQUEUE = ("squeue", "--noheader", "--all", "--states=all")
+_HERE = "--states=running,suspended,completing"
 _EACH = "--array"
+_SHORT_S = 60.0
 _ONE_BY_ONE = 4
 """So many jobs are asked for one by one: slurmctld tells squeue of one, or of all."""
 _LONG_QUEUE = 300
@@ -44,14 +47,32 @@ class JobReader:
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
-        self._format = Format()
+        self._short_until = 0.0
         self._known: dict[JobId, tuple[Key | None, Job]] = {}
         """What was read last of each job, and from which text."""
 
     def whole(self) -> Mapping[JobId, Job]:
-        found = self._read()
-        self._known = {id: self._known[id] for id in found if id in self._known}
+        """Where no text of the long list changed, the short one is looked at once a minute only: what a job excludes is
+        all that it may tell of then, and a narrow look reads that each time."""
+        try:
+            texts = self._texts()
+            if time.monotonic() < self._short_until and (same := self._as_before(texts)) is not None:
+                return same
+            found = self._by_text(texts)
+        except Odd:
+            found = self._every_by_json()
+        for id in list(self._known):
+            if id not in found:
+                self._known.pop(id, None)
+        self._short_until = time.monotonic() + _SHORT_S
         return found
+
+    def _as_before(self, texts: Mapping[JobId, str]) -> Mapping[JobId, Job] | None:
+        """None: some of them are others than at the last look."""
+        known = self._known.copy()
+        if known.keys() != texts.keys() or any(not key or key[0] != texts[id] for id, (key, _) in known.items()):
+            return None
+        return {id: known[id][1] for id in texts}
 
     def some(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
         found: dict[JobId, Job] = {}
@@ -84,9 +105,10 @@ class JobReader:
     def _at(self, on: Collection[NodeName]) -> Mapping[JobId, Job]:
         """Maybe others, too: squeue takes none of the names where it does not know one."""
         names = [name for name in on if is_node(name)]
+        argv = (*_SQUEUE[:-1], _HERE, f"--nodelist={node_list(names)}", f"--format={text_jobs.SHORT}")
         try:
-            return self._read(f"--nodelist={node_list(names)}") if names else {}
-        except Stale:
+            return self.some(text_jobs.short(self._commands.read(*argv)).times, ()) if names else {}
+        except (Stale, Odd):
             return self._read()
 
     def _by_id(self, job: JobId) -> Mapping[JobId, Job]:
@@ -103,17 +125,17 @@ class JobReader:
     def _read(self, *which: str) -> dict[JobId, Job]:
         """Maybe of others, too."""
         try:
-            return self._by_text(*which)
+            return self._by_text(None, *which)
         except Odd:
             return self._every_by_json()
 
-    def _by_text(self, *which: str) -> dict[JobId, Job]:
+    def _by_text(self, texts: dict[JobId, str] | None, *which: str) -> dict[JobId, Job]:
         """Who is not in both lists any more is gone. A task that began between them makes one more look. Raises Odd for
         what cannot be read at all."""
         for _ in range(2):
-            texts, short = self._both(*which)
-            look = self._jobs(texts, short)
-            merged = look.merged | (short.tasks - texts.keys())
+            read, short = (texts, self._short(*which)) if texts is not None else self._both(*which)
+            look, texts = self._jobs(read, short), None
+            merged = look.merged | (short.tasks - read.keys())
             if not merged:
                 break
         else:
@@ -127,13 +149,17 @@ class JobReader:
     def _both(self, *which: str) -> tuple[dict[JobId, str], Short]:
         with ThreadPoolExecutor(1) as beside:
             texts = beside.submit(self._texts, *which)
-            argv = (*_SQUEUE, _EACH, f"--format={text_jobs.SHORT}", *which)
-            short = text_jobs.short(self._commands.look(*argv, env=_IN_SECONDS))
+            short = self._short(*which)
             return texts.result(), short
 
+    def _short(self, *which: str) -> Short:
+        argv = (*_SQUEUE, _EACH, f"--format={text_jobs.SHORT}", *which)
+        return text_jobs.short(self._commands.look(*argv, env=_IN_SECONDS))
+
     def _texts(self, *which: str) -> dict[JobId, str]:
-        answer = self._commands.look(*_SQUEUE, *which, env={**_IN_SECONDS, "SQUEUE_FORMAT2": str(self._format)})
-        return {text_jobs.id_of(record): record for record in self._format.cut(answer)}
+        form = Format()
+        answer = self._commands.look(*_SQUEUE, *which, env={**_IN_SECONDS, "SQUEUE_FORMAT2": str(form)})
+        return {text_jobs.id_of(record): record for record in form.cut(answer)}
 
     def _jobs(self, texts: Mapping[JobId, str], short: Short) -> _Look:
         more = self._commands.version().tells_more_in_json

@@ -36,7 +36,9 @@ class NodeReader:
         found = self._by_json() if read is None else read
         if not found and _NO_NODES not in answer:
             raise Retryable("Slurm's answer has no node in it: not believed")
-        self._known = {name: self._known[name] for name in found if name in self._known}
+        for name in list(self._known):
+            if name not in found:
+                self._known.pop(name, None)
         return found
 
     def some(self, only: Collection[NodeName]) -> Mapping[NodeName, Node]:

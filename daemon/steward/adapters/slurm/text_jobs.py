@@ -1,9 +1,10 @@
-"""Jobs as squeue prints them in a format of ours: a thirtieth of the time of JSON, and a record that did not change is
+"""Jobs as squeue prints them in a format of ours: a quarter of the time of JSON, and a record that did not change is
 seen by its text alone.
 
 A job's name and comment are its user's own: they may hold newlines and whole records. So all texts are told apart by a
-random word that stands in the environment of squeue only, where no user can read it: nobody can write it into a name.
-The rest are numbers, states and names of nodes, which are checked. What is not as expected is Odd: ask for JSON.
+random word, new each time, that stands in the environment of squeue only, where no user can read it: nobody can write
+it into a name. The rest are numbers, states and names of nodes, which are checked. What is not as expected is Odd: ask
+for JSON.
 
 squeue (22.05, 24.11, 26.05) takes pending tasks of an array that were told apart already as one line, unless it is told
 to show each (`--array`), when it shows each waiting task of the rest, too. So a second, short list goes with the first:

@@ -1,4 +1,4 @@
-"""A node as one line of `scontrol --oneliner show nodes` tells of it: a tenth of the time of JSON.
+"""A node as one line of `scontrol --oneliner show nodes` tells of it: a fifth of the time of JSON.
 
 Nobody but administrators and slurmd writes what stands there, and the line is read from its first word to its last:
 what is not as expected, a reason with brackets or `=` for one, is Odd and must be asked for as JSON. The same in 22.05,

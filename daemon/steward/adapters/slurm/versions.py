@@ -4,6 +4,8 @@ Differences, each seen on real 22.05.8, 24.11.5 and 26.05.5 (recordings in tests
 
 - Reading. 22.05 has `sinfo --json` and `squeue --json` (openapi v0.0.38) and no `scontrol --json`; from 23.02 on
   `scontrol --json show nodes|jobs` is used, because `sinfo --json` there prints groups of nodes instead of nodes.
+- Text. squeue's long format (`-O`) has the excluded nodes from 23.02 or later on, not in 22.05; the exit code is a wait
+  status in 22.05, `code:signal` later. A state is one word in all of them: from 23.02 on JSON tells more.
 - Cores. Asked for every detail, as `--json` does by itself, 24.05 and later name each core of each node of a job, used
   or not: 173 bytes a core, and scontrol's own time and memory with it. `--hide` takes that back, and is itself taken
   back by `--all`: scontrol heeds its options in their order. Of 150 jobs on nodes with 128 cores, in 24.11.5: 4.7 MB,
