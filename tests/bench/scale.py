@@ -105,7 +105,10 @@ def one_size(bed: Bed, nodes: int, jobs: int, up_s: float, asked: argparse.Names
         took = recovery(bed, run)
         recoveries.append(took["tasks"] if took else None)
         ways += [took] if took else []
-    rested(bed)
+    try:
+        rested(bed)
+    except NotInTime as error:
+        say(f"not at rest: {str(error)[:_SHOWN]}")
     quiet = scale_bed.watch_quiet(bed, asked.quiet_s)
     say(f"idle: {quiet.idle_percent:.1f} % of a core, {quiet.rss_mib:.0f} MiB, {quiet.rpcs_per_s:.2f} calls a second")
     size = Size(
