@@ -101,7 +101,7 @@ def send(process: Process, number: signal.Signals) -> bool:
     """Signal this very process; False when it is gone. Holds a pidfd, so the pid cannot change hands in between."""
     try:
         descriptor = os.pidfd_open(process.pid)
-    except ProcessLookupError:
+    except (ProcessLookupError, FileNotFoundError):  # newer kernels say ENOENT of a process that is just being reaped
         return False
     try:
         if not is_alive(process):
