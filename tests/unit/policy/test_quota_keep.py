@@ -116,6 +116,15 @@ def test_without_slurms_preemption_the_newest_is_signalled_and_put_back_after_it
     assert JobId(2) not in picture.memory.quota_jobs
 
 
+@pytest.mark.parametrize("can", [LISTS, MARKS, WEAK])
+def test_what_a_job_that_gives_way_frees_is_not_for_the_next_borrower(can: Capabilities) -> None:
+    """The limit is lowered in the turn that chooses it, before anything is asked of the job."""
+    picture, actions = done(borrowed_and_wanted_back(can))
+    assert caps(picture, "stw-a-b") == 2
+    first = next(at for at, each in enumerate(actions) if isinstance(each, SetQos) and each.qos == "stw-a-b")
+    assert not any(isinstance(each, SignalJob | RequeueJob) for each in actions[:first])
+
+
 def test_when_slurm_does_not_preempt_we_make_room() -> None:
     picture, _ = done(borrowed_and_wanted_back(LISTS))
     picture, actions = done(picture.after(80))

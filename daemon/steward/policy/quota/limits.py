@@ -130,20 +130,25 @@ def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
 
 
 class _Use:
-    """What a team has in Slurm's own eyes, those that give way among it."""
+    """What a team has in Slurm's own eyes. Those that give way are among it, but for the limit of what it borrows: what
+    they free is for whom they give way to, not for the next borrower."""
 
     def __init__(self, turn: Turn, team: str) -> None:
         self._nominal = turn.ledger.accounts[team].owned.nominal
         self._g: dict[Resource, int] = {}
         self._b: dict[Resource, int] = {}
+        self._leaving: dict[Resource, int] = {}
+        chosen = {each.unit.id for each in turn.yielding}
         self._other: dict[Resource, int] = {}
         for unit in turn.running.get(team, ()):
             sums = self._g if is_guaranteed(unit) else self._b if is_borrowed(unit) else self._other
             for name, amount in turn.ledger.counted(team, unit.options[0]).items():
                 sums[name] = sums.get(name, 0) + amount
+                if sums is self._b and (unit.id in turn.going or unit.id in chosen):
+                    self._leaving[name] = self._leaving.get(name, 0) + amount
 
     def borrowed(self, name: Resource) -> int:
-        return self._b.get(name, 0)
+        return self._b.get(name, 0) - self._leaving.get(name, 0)
 
     def open_to_own(self, name: Resource) -> int:
         """What of the quota is not used otherwise, and never less than what runs."""
