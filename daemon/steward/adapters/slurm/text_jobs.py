@@ -137,15 +137,14 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
     state, flags = records.job_state([_checked(_STATE, of["state"])])
     array, task, waiting = _array(of, times)
     tres, started = intern(_text(of["tres-alloc"])), _time(of["starttime"])
-    has_run = state is not JobState.PENDING and started is not None
-    nodes = _number(of["numnodes"])
+    on, nodes = _nodes(of["nodelist"]), _number(of["numnodes"])
     return Job(
         id=JobId(_number(of["jobid"])),
         name="",
         state=state,
         user_id=_number(of["userid"]),
         flags=flags,
-        nodes=_nodes(of["nodelist"]),
+        nodes=on,
         batch_host=_host(of["batchhost"]),
         is_batch=_number(of["batchflag"]) != 0,
         restarts=_number(of["restartcnt"]),
@@ -163,7 +162,7 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         priority=_number(of["prioritylong"]),
         nice=_number(of["nice"]),
         requested=tres,
-        allocated=tres if has_run else "",
+        allocated=tres if on and state is not JobState.PENDING else "",
         most_nodes=records.most_nodes(_number(of["maxnodes"]), nodes),
         waiting_tasks=waiting,
     )
