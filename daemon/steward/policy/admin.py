@@ -1,5 +1,7 @@
 """Commands that an admin gives through a node's reason: `Action:Replace` and `Action:Reboot`, to the letter."""
 
+from functools import lru_cache
+
 from steward.model.health import Advice
 from steward.model.mark import first_token
 from steward.model.node import Node
@@ -23,7 +25,12 @@ def near_miss(node: Node) -> str:
         return ""
     if not (node.is_drain or node.is_down):
         return ""
-    squeezed = "".join(node.reason.text.split()).lower().replace("_", "").replace("-", "")
+    return _nearly(node.reason.text)
+
+
+@lru_cache(maxsize=4096)
+def _nearly(reason: str) -> str:
+    squeezed = "".join(reason.split()).lower().replace("_", "").replace("-", "")
     return next((text for text in COMMANDS if squeezed.startswith(text.lower()) or _similar(squeezed, text)), "")
 
 

@@ -7,6 +7,7 @@ the login name of who writes it; the same words by a person are his, and the nod
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from steward.model.mark import first_token
 from steward.model.node import Node, Reason
@@ -136,12 +137,18 @@ ACTING = (Response.CHECK, Response.RESTART_SLURMD, Response.REBOOT, Response.REV
 
 def row_of(reason: Reason, slurm_user: str) -> Row | None:
     """The row of a reason that Slurm itself wrote; None for a person's, a tool's and our own."""
-    text = first_token(reason.text)
-    row = next((row for row in ROWS if row.pattern.match(text)), None)
+    row = _row_of_text(reason.text)
     if row is None:
         return None
     authors = {slurm_user} if row.author is Author.CONTROLLER else {slurm_user, "root"}
     return row if reason.user in authors else None
+
+
+@lru_cache(maxsize=4096)
+def _row_of_text(text: str) -> Row | None:
+    """Each plan asks it of every node that is out of service, and most of them say the same."""
+    written = first_token(text)
+    return next((row for row in ROWS if row.pattern.match(written)), None)
 
 
 def slurms_own(node: Node, slurm_user: str) -> Row | None:
