@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +11,7 @@ from steward.model.desired import MachineType
 from steward.model.events import Level
 from steward.model.order import Answer
 from steward.model.quota import ComputeQuota, QuotaStatus, Share
-from steward.model.quota_order import CreateQuota, DeleteQuota, QuotaWish, UpdateQuota
+from steward.model.quota_order import CreateQuota, DeleteQuota, QuotaWish, SchedulerWish, UpdateQuota
 from steward.model.team_name import why_no_team
 from steward.model.text import printable
 from steward.policy.orders.desk import Desk
@@ -59,7 +59,7 @@ def make(name: str, wish: QuotaWish, desk: Desk, *, tags: Any = MappingProxyType
         modified=desk.now,
         modified_by=desk.who,
     )
-    made = replace(made, **_said(wish))
+    made = replace(made, **said(wish))
     _check(made, desk)
     desk.quotas[made.id] = made
     desk.tell("quota.created", f"{desk.who} created quota {name} of team {team}", team=team)
@@ -74,7 +74,7 @@ def change(quota: ComputeQuota, wish: QuotaWish, desk: Desk) -> ComputeQuota:
         raise invalid(f"Quota {quota.name} is of team {quota.team}: delete it and create one for another team.")
     changed = replace(
         quota,
-        **_said(wish),
+        **said(wish),
         version=quota.version + 1,
         status=QuotaStatus.UPDATING,
         failure="",
@@ -121,9 +121,9 @@ def new_id(kind: str, name: str, created: float) -> str:
     return hashlib.sha256(f"{kind}:{name}:{created:.6f}".encode()).hexdigest()[:12]
 
 
-def _said(wish: QuotaWish) -> dict[str, Any]:
-    names = ("team", "weight", "shares", "strategy", "borrow_percent", "borrow_absolute", "preempt", "enabled")
-    given = {name: getattr(wish, name) for name in (*names, "description")}
+def said(wish: QuotaWish | SchedulerWish) -> dict[str, Any]:
+    """What a wish says, by the field."""
+    given = {each.name: getattr(wish, each.name) for each in fields(wish)}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -8,7 +8,7 @@ from steward.model.order import Answer
 from steward.model.quota import QuotaStatus, SchedulerConfig
 from steward.model.quota_order import CreateScheduler, DeleteScheduler, SchedulerWish, UpdateScheduler
 from steward.policy.orders.desk import Desk
-from steward.policy.orders.quota import check_cluster, check_version, new_id
+from steward.policy.orders.quota import check_cluster, check_version, new_id, said
 from steward.policy.orders.refuse import check_repeated, conflict, limit, not_found
 from steward.policy.orders.tags import check_tags
 
@@ -51,7 +51,7 @@ def make(name: str, wish: SchedulerWish, desk: Desk, *, tags: Any = MappingProxy
         modified=desk.now,
         modified_by=desk.who,
     )
-    made = replace(made, **_said(wish))
+    made = replace(made, **said(wish))
     _check(made)
     desk.scheduler = made
     desk.tell("quota.scheduler", f"{desk.who} created scheduler configuration {name}")
@@ -62,7 +62,7 @@ def change(present: SchedulerConfig, wish: SchedulerWish, desk: Desk) -> Schedul
     """The next version of it."""
     changed = replace(
         present,
-        **_said(wish),
+        **said(wish),
         version=present.version + 1,
         status=QuotaStatus.UPDATED,
         failure="",
@@ -81,11 +81,6 @@ def scheduler_of(id: str, desk: Desk) -> SchedulerConfig:
     if desk.scheduler is None or desk.scheduler.id != id:
         raise not_found(f"Cluster scheduler configuration {id} not found.")
     return desk.scheduler
-
-
-def _said(wish: SchedulerWish) -> dict[str, Any]:
-    given = {name: getattr(wish, name) for name in ("classes", "fair_share", "idle_sharing", "description")}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _check(config: SchedulerConfig) -> None:
