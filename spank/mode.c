@@ -114,12 +114,18 @@ static bool _is_path(struct piece value)
 static const struct {
 	const char *name;
 	bool (*is_good)(struct piece value);
+	const char *takes; /* the complaint, with the range */
 } options[] = {
-	{"max", _is_thousand},	     {"stalls", _is_some},
-	{"age", _is_a_days_seconds}, {"backoff", _is_switch},
-	{"codes", _is_code_list},    {"timeout", _is_switch},
-	{"requeue", _is_switch},     {"hang", _is_hang},
-	{"stacks", _is_signal},	     {"checkpoint", _is_path},
+	{"max", _is_thousand, "is not valid (0 to 1000)"},
+	{"stalls", _is_some, "is not valid (1 to 1000)"},
+	{"age", _is_a_days_seconds, "is not valid (seconds, 0 to 86400)"},
+	{"backoff", _is_switch, "is not valid (0 or 1)"},
+	{"codes", _is_code_list, "is not valid (exit codes, 1 to 255)"},
+	{"timeout", _is_switch, "is not valid (0 or 1)"},
+	{"requeue", _is_switch, "is not valid (0 or 1)"},
+	{"hang", _is_hang, "is not valid (0, 1, or seconds, 10 to 86400)"},
+	{"stacks", _is_signal, "is not valid (USR1, USR2, HUP, QUIT or URG)"},
+	{"checkpoint", _is_path, "is not valid (an absolute path)"},
 };
 
 #define OPTION_COUNT (sizeof(options) / sizeof(options[0]))
@@ -146,8 +152,10 @@ static const char *_read_option(struct piece word, unsigned int *seen)
 	for (size_t i = 0; i < OPTION_COUNT; i++) {
 		if (!_is(key, options[i].name))
 			continue;
-		if ((*seen & 1U << i) || !options[i].is_good(value))
-			return "is out of range or comes twice";
+		if (*seen & 1U << i)
+			return "is given twice";
+		if (!options[i].is_good(value))
+			return options[i].takes;
 		*seen |= 1U << i;
 		return NULL;
 	}

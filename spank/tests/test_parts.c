@@ -81,8 +81,8 @@ static void _test_modes(void)
 	       "a bad mode is named");
 	_check(_is_refused_for("1,max=1,mix=3,age=9", "mix=3", "not known"),
 	       "an unknown option is named");
-	_check(_is_refused_for("1,age=0,age=1", "age=1", "comes twice"),
-	       "an option that comes twice is named");
+	_check(_is_refused_for("1,age=0,age=1", "age=1", "given twice"),
+	       "an option that is given twice is named");
 	_check(_is_refused_for("1,", "", "not known"), "an empty option");
 }
 

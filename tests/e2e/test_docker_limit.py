@@ -20,7 +20,7 @@ for step in $(seq 1 600); do echo $step >$STEWARD_PROGRESS_FILE; sleep 0.5; done
     job = story.submit(
         story.script("train.sh", f"srun -N2 -n2 {steps}\n"), "--auto-resume=1", "-N3", "--no-kill", "--time=10"
     )
-    story.wait("its steps are known", lambda: "It told step" in story.explain(f"{job}"))
+    story.wait("its steps are known", lambda: "Last reported step:" in story.explain(f"{job}"))
     story.wait("both tasks began", lambda: len(story.lines("began")) == 2)
     host = story.job(job).batch_host
 

@@ -1,4 +1,4 @@
-"""More nodes break than a breaker lets be out: the rest is told only, users see it, and a person lets it go on."""
+"""More nodes break than a breaker lets be out: the rest is only reported, users see it, and a person lets it go on."""
 
 import json
 import time

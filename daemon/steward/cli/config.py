@@ -30,7 +30,7 @@ def config() -> None:
 def check(file: Path | None) -> None:
     """Read the settings as the daemons do; exit 1 and say what to mend when they are wrong."""
     settings = _read(file)
-    click.echo(f"{settings_path(file, os.environ)}: right; {len(settings.slots())} nodes to repair")
+    click.echo(f"{settings_path(file, os.environ)}: valid; {_counted(len(settings.slots()))} may be repaired")
 
 
 @config.command()
@@ -44,6 +44,10 @@ def show(file: Path | None) -> None:
 def doc() -> None:
     """Print docs/config.md."""
     click.echo(settings_page(), nl=False)
+
+
+def _counted(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes or 'no'} nodes"
 
 
 def _read(file: Path | None) -> Settings:

@@ -80,12 +80,12 @@ def _troubles(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @click.command()
-@click.option("--wrong", is_flag=True, help="Only those that are not fine.")
+@click.option("--wrong", is_flag=True, help="Only nodes that are not fine.")
 @JSON
 @click.pass_obj
 @one_line_errors
 def nodes(context: Context, wrong: bool, as_json: bool) -> None:
-    """Every node: its verdict, what it rests on, since when, and what comes next."""
+    """Every node: its verdict, the evidence, since when, and what comes next."""
     found = context.client().nodes()
     if wants_json(context, as_json):
         print_json(found)
@@ -120,7 +120,7 @@ def _agent_word(agent: dict[str, Any] | None) -> str:
 
 @click.command()
 @JSON
-@click.option("--all", "closed", is_flag=True, help="Closed ones, too.")
+@click.option("--all", "closed", is_flag=True, help="Show closed repairs, too.")
 @click.pass_obj
 @one_line_errors
 def cases(context: Context, as_json: bool, closed: bool) -> None:
@@ -149,15 +149,17 @@ def cases(context: Context, as_json: bool, closed: bool) -> None:
 
 @click.command()
 @JSON
-@click.option("-f", "--follow", is_flag=True, help="Go on until interrupted.")
-@click.option("-n", "--lines", type=click.IntRange(1, 5000), default=50, show_default=True, help="So many old ones.")
-@click.option("--node", default="", help="Only of this node.")
-@click.option("--kind", default="", help="Only kinds that begin so: case., node.lost, breaker.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new events until interrupted.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(1, 5000), default=50, show_default=True, help="How many past events to show."
+)
+@click.option("--node", default="", help="Only events of this node.")
+@click.option("--kind", default="", help="Only kinds that begin with this: case., node.lost, breaker.")
 @click.option("--level", type=click.Choice(LEVELS), default="info", show_default=True, help="At least this level.")
 @click.pass_obj
 @one_line_errors
 def events(context: Context, as_json: bool, follow: bool, lines: int, node: str, kind: str, level: str) -> None:
-    """What happened, oldest first. With -f a head that restarts is waited for, and nothing is missed."""
+    """Events, oldest first. With -f the command waits for a head that restarts, and misses nothing."""
     client, wanted = context.client(), EventFilter(node=node, kind=kind, level=level)
     for event in (
         client.follow(lines, wanted, _wait_for_head()) if follow else client.events(limit=lines, wanted=wanted)
@@ -236,7 +238,7 @@ def explain(context: Context, words: tuple[str, ...], as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def doctor(context: Context, as_json: bool) -> None:
-    """Is all in order? Exit status 1 when something is bad."""
+    """Check Steward and its connections. Exit status 1 when something is bad."""
     found = context.client().doctor()
     if wants_json(context, as_json):
         print_json(found)
@@ -248,7 +250,7 @@ def doctor(context: Context, as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="May be said: this command never changes anything.")
+@click.option("--dry-run", is_flag=True, help="For scripts: `plan` never changes anything, with or without this.")
 @JSON
 @click.pass_obj
 @one_line_errors

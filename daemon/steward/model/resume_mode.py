@@ -71,6 +71,21 @@ class SiteDefault:
     mode: ResumeMode
 
 
+RANGES: Mapping[str, str] = {
+    "max": "max=N with N from 0 to 1000",
+    "stalls": "stalls=N with N from 1 to 1000",
+    "age": "age=SECONDS from 0 to 86400",
+    "backoff": "backoff=0 or backoff=1",
+    "codes": "codes=C:C with at most 32 exit codes from 1 to 255",
+    "timeout": "timeout=0 or timeout=1",
+    "requeue": "requeue=0 or requeue=1",
+    "hang": "hang=0, hang=1 or hang=SECONDS from 10 to 86400",
+    "stacks": "stacks=USR1, USR2, HUP, QUIT or URG",
+    "checkpoint": "checkpoint=/PATH of letters, digits and ._/+@%:=-",
+}
+"""What each option takes."""
+
+
 def _options(words: list[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for word in words:
@@ -79,8 +94,10 @@ def _options(words: list[str]) -> dict[str, Any]:
         if read is None:
             raise ValueError(f"--auto-resume: {word!r} is not known: {USAGE}")
         found = read(value)
-        if found is None or values.keys() & found.keys():
-            raise ValueError(f"--auto-resume: {word!r} is out of range or comes twice: {USAGE}")
+        if found is None:
+            raise ValueError(f"--auto-resume: {word!r} is not valid: use {RANGES[key]}")
+        if values.keys() & found.keys():
+            raise ValueError(f"--auto-resume: {key!r} is given twice")
         values |= found
     return values
 

@@ -29,7 +29,7 @@ TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """`final`: nothing is looked at again for this run. `open`: it rests on nobody's speaking against a node, and
+    """`final`: nothing is looked at again for this run. `open`: it holds while no fault of a node is found;
     fresh checks may overturn it. `unproven`: it is a resume without evidence. `lines`: what the job itself printed, for
     its user and admins alone; `why`, which all may read, has the names of their signs."""
 
@@ -122,7 +122,7 @@ RULES: tuple[Rule, ...] = (
         name="resume.no_evidence",
         when=lambda f: _is_bare(f) and not f.options.without_evidence,
         decision=STOP,
-        text="nothing speaks for a fault of the machines: the failure is taken as the job's own",
+        text="no hardware fault found on its nodes; treated as the job's own failure",
         open=True,
     ),
     Rule(

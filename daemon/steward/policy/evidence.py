@@ -1,4 +1,4 @@
-"""What speaks for a fault of the machines when a job fails. Without it a failure is the user's own."""
+"""The evidence of a hardware fault when a job fails. Without evidence the failure is the job's own."""
 
 from dataclasses import dataclass, replace
 

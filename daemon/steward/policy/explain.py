@@ -26,7 +26,7 @@ from steward.policy.explain_health import (
 )
 from steward.policy.explain_job import hurry, resume_lines, silence_lines
 from steward.policy.explain_place import place_lines
-from steward.policy.explain_words import ago, clean, until
+from steward.policy.explain_words import ago, clean, times, until
 from steward.policy.quota.explain import has_quota, quota_lines
 from steward.policy.slot_cases import is_between
 from steward.policy.slurm_faults import acting_row
@@ -132,7 +132,7 @@ def _agent(name: NodeName, node: Node | None, draft: Draft) -> list[str]:
 def _case(case: Case, draft: Draft) -> list[str]:
     lines = [
         f"Case {case.id}, opened {ago(case.opened, draft.now)}: {case.why}",
-        f"It is at step {case.step.value} since {ago(case.entered, draft.now)}.",
+        f"At step {case.step.value}, entered {ago(case.entered, draft.now)}.",
     ]
     if case.step is Step.RELEASE and (wait := must_wait(case, draft)):
         lines.append(f"It {wait}.")
@@ -144,7 +144,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
     elif case.step is Step.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
         lines.append(f"It waits for a spare; {shortage(draft)}.")
     if case.tries:
-        lines.append(f"The provider refused {case.tries} times; next try {until(case.next_try, draft.now)}.")
+        lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
     ends = ", or ".join(f'"{fact.value}"' for fact in facts_of(case.step))
     limit = deadline(case.step, draft.want.repair)
     by = f", at the latest {until(case.entered + limit, draft.now)}" if limit is not None else ""
@@ -154,7 +154,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
 def _no_case(node: Node | None, draft: Draft) -> list[str]:
     fault = fault_of(node, draft) if node else None
     if node is None or fault is None:
-        return ["Nothing speaks against it: no case is open."]
+        return ["No faults found; no repair open."]
     scope = next((s for s in guards(node.name, mark_word(fault.check), draft) if s in draft.breakers), None)
     withheld = draft.breakers[scope].text if scope else why_withheld(node, fault, draft)
     lines = [f"It has a fault: {fault.why}"]
@@ -180,7 +180,7 @@ def _known_of_job(id: JobId, job: Job | None) -> str:
         return f"Job {id}: Slurm does not know it any more."
     where = f" on {','.join(sorted(job.nodes))}" if job.nodes else ""
     reason = f" ({job.reason})" if job.reason and job.is_pending else ""
-    return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, restarted {job.restarts} times.'
+    return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, restarted {times(job.restarts)}.'
 
 
 def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:

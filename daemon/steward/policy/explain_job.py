@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.policy.draft import Draft
-from steward.policy.explain_words import ago, until
+from steward.policy.explain_words import ago, times, until
 from steward.policy.failure import stalls
 from steward.policy.gone import open_silence
 from steward.policy.hang import hang_line
@@ -49,7 +49,7 @@ def _step(mem: JobMemory, draft: Draft) -> Iterator[str]:
     told = told_of(mem.id, mem.nodes, draft, restart=mem.restarts)
     newest = max((p for p in told if p.step is not None), key=lambda p: p.stepped or 0.0, default=None)
     if newest is not None and newest.stepped is not None:
-        yield f"It told step {newest.step} {ago(newest.stepped, draft.now)}, on {newest.node}."
+        yield f"Last reported step: {newest.step} ({ago(newest.stepped, draft.now)}, on {newest.node})."
 
 
 def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:
@@ -88,4 +88,4 @@ def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
     at = not_before(mem, draft)
     if at > draft.now:
         return f"after so many resumes it is hurried on only {until(at, draft.now)}"
-    return f"nudged {mem.nudges} times"
+    return f"nudged {times(mem.nudges)}"

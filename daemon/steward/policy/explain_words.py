@@ -20,6 +20,11 @@ def span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
+def times(count: int) -> str:
+    """`never`, `once`, `3 times`."""
+    return {0: "never", 1: "once"}.get(count, f"{count} times")
+
+
 def clean(lines: list[str]) -> tuple[str, ...]:
     """Reasons, names and check texts are hostile: one printable line each."""
     return tuple(printable(line, _LINE) for line in lines)

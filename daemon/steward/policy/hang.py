@@ -233,7 +233,7 @@ def _why_left(mem: JobMemory, ruling: Ruling, hang: Standstill, draft: Draft) ->
     if ruling.decision is Decision.STOP:
         return str(ruling.why)
     if not ruling.culprits and len(near) >= TOO_MANY:
-        return f"{len(near)} jobs stopped at about the same time, which speaks for a cause that they share"
+        return f"{len(near)} jobs stopped at about the same time: a common cause is likely"
     if not ruling.culprits and hang.is_quiet and not mem.mode.hang:
-        return "nothing speaks for a fault, and it did not ask for this (hang=1)"
+        return "no hardware fault found, and the job did not ask for this (hang=1)"
     return ""

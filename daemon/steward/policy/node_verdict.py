@@ -226,7 +226,7 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
         )
     passed = len(view.passed) if view else 0
     bad = _bad(name, draft)
-    told = f"; told only: {', '.join(sorted({f.check for f in bad})[:5])}" if bad else ""
+    told = f"; reported only: {', '.join(sorted({f.check for f in bad})[:5])}" if bad else ""
     return NodeVerdict(word=Word.FINE, evidence=f"{passed} checks passed{told}")
 
 

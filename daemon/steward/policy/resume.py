@@ -201,7 +201,7 @@ def _why_given_up(job: Job, ended: float, draft: Draft) -> str:
 
 
 def _decide_late(job: Job, decided_for: str, ruling: Ruling, ended: float, draft: Draft) -> None:
-    """A ruling that rests on nobody's speaking against a node waits for what may still turn up."""
+    """A ruling that depends on finding no fault waits for faults that may still be reported."""
     rules, stops = draft.want.resume, ruling.decision is Decision.STOP
     until = ended + (rules.evidence_after_s if stops else rules.detect_s)
     too_late = draft.now > ended + rules.evidence_after_s

@@ -26,7 +26,7 @@ def of_job(picture: Picture, id: int = 7) -> str:
 
 
 def test_a_healthy_node_has_nothing_against_it() -> None:
-    assert "Nothing speaks against it" in of_node(a_cluster(), "n2")
+    assert "No faults found; no repair open" in of_node(a_cluster(), "n2")
 
 
 def test_a_dead_node_shows_its_case_the_evidence_and_what_comes_next() -> None:
@@ -68,7 +68,7 @@ def test_hostile_text_is_shown_as_text_on_one_line() -> None:
 def test_a_users_own_bug_is_explained() -> None:
     picture = a_cluster().job().opted_in().then().ask(AskKind.BATCH).then(0.1).checked("n1", "n2", "n3").then(60)
     text = of_job(picture)
-    assert "not resumed: nothing speaks for a fault of the machines" in text
+    assert "not resumed: no hardware fault found on its nodes; treated as the job's own failure" in text
     assert "[resume.no_evidence]" in text
 
 

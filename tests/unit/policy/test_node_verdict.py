@@ -107,7 +107,7 @@ def test_a_shared_fault_is_no_nodes() -> None:
 
 def test_what_is_only_told_leaves_a_node_fine_and_is_named() -> None:
     said = of(a_cluster().failing("n2", Severity.INFO, check="gpu.persist"))
-    assert (said.word, said.evidence) == (Word.FINE, "0 checks passed; told only: gpu.persist")
+    assert (said.word, said.evidence) == (Word.FINE, "0 checks passed; reported only: gpu.persist")
 
 
 def test_somebody_elses_drain_is_foreign_whatever_fails() -> None:

@@ -36,7 +36,7 @@ def test_check_says_that_a_right_file_is_right(tmp_path: Path) -> None:
     file.write_text('[[groups]]\nname="a"\nnodes="n[1-6]"\nprovider="static"')
     result = CliRunner().invoke(config, ["check"], env={"STEWARD_CONFIG": str(file)})
     assert result.exit_code == 0
-    assert "6 nodes to repair" in result.output
+    assert "valid; 6 nodes may be repaired" in result.output
 
 
 def test_show_prints_what_is_in_force(tmp_path: Path) -> None:
