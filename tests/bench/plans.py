@@ -61,6 +61,8 @@ def main() -> int:
         "200 resumed jobs wait": (site, resumed(site, 200)),
         "200 resumed jobs wait, nodes are kept": (site, kept(resumed(site, 200))),
         "300 deep checks on start": (site, deep_checks(site, 300)),
+        "all but six bear a reason, 5,000 jobs held": (away := held(out(a_cluster(asked.nodes)), asked.jobs), away),
+        "and one of the six is lost": (away, away.lost("n1")),
         "six nodes, 66 jobs ended": (six := a_cluster(6), ended(six, 66)),
         "six nodes, 2,000 jobs held": (six, held(six, 2000)),
     }
@@ -140,6 +142,17 @@ def a_slot(node: NodeName, number: int) -> SlotRecord:
         has_served=True,
         why=_WHY,
     )
+
+
+def out(site: Picture) -> Picture:
+    """All but six nodes were taken out of service by somebody, long ago, and no agent was ever there."""
+    reason = Reason(text="not bought yet", user="root", at=T0 - 90_000)
+    names = list(site.seen.nodes)[6:]
+    nodes = {
+        name: replace(site.seen.nodes[name], base=NodeBase.DOWN, reason=reason, responding=False) for name in names
+    }
+    agents = {name: view for name, view in site.seen.agents.items() if name not in nodes}
+    return site.see(nodes={**site.seen.nodes, **nodes}, agents=agents, agents_since=T0 - 9000)
 
 
 def ended(site: Picture, many: int) -> Picture:

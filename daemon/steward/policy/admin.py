@@ -1,39 +1,13 @@
-"""Commands that an admin gives through a node's reason: `Action:Replace` and `Action:Reboot`, to the letter."""
+"""Commands that an admin gives through a node's reason (`order_words.py`)."""
 
-from functools import lru_cache
-
-from steward.model.health import Advice
-from steward.model.mark import first_token
 from steward.model.node import Node
+from steward.policy.order_words import COMMANDS, ordered
 from steward.policy.verdict import Command
-
-COMMANDS = {"Action:Replace": Advice.REPLACE, "Action:Reboot": Advice.REBOOT}
 
 
 def command(node: Node) -> Command | None:
     """The order in the node's reason when it is out of service and the first token is exactly one."""
-    if node.reason is None or not (node.is_drain or node.is_down):
+    text = ordered(node)
+    if not text or node.reason is None:
         return None
-    text = first_token(node.reason.text)
-    rung = COMMANDS.get(text)
-    return Command(text=text, rung=rung, at=node.reason.at) if rung else None
-
-
-def near_miss(node: Node) -> str:
-    """What the admin may have meant when the reason nearly is a command, else empty."""
-    if node.reason is None or command(node) is not None or node.mark is not None:
-        return ""
-    if not (node.is_drain or node.is_down):
-        return ""
-    return _nearly(node.reason.text)
-
-
-@lru_cache(maxsize=4096)
-def _nearly(reason: str) -> str:
-    squeezed = "".join(reason.split()).lower().replace("_", "").replace("-", "")
-    return next((text for text in COMMANDS if squeezed.startswith(text.lower()) or _similar(squeezed, text)), "")
-
-
-def _similar(squeezed: str, text: str) -> bool:
-    verb = text.split(":")[1].lower()
-    return squeezed in (verb, f"action{verb}", f"action={verb}", f"actions:{verb}")
+    return Command(text=text, rung=COMMANDS[text], at=node.reason.at)

@@ -12,7 +12,7 @@ from steward.model.observed import AgentView, PeerWord, Witness
 from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
 from steward.policy.traits import Trait, is_away_on_purpose
-from steward.policy.verdict import Standing, machine_of, missed_since, standing
+from steward.policy.verdict import Standing, machine_of, missable, missed_since, standing
 
 PEERS = 3
 """Agents that are asked about a silent node."""
@@ -148,7 +148,7 @@ def reach(draft: Draft) -> tuple[int, int]:
     """How many nodes the head reaches (their agent is heard, or slurmd answered lately), and how many it misses."""
     if draft.found.reach is None:
         heard, missing = len(draft.seen.nodes) - len(draft.overview.unheard), 0
-        for name in draft.overview.unheard:
+        for name in missable(draft):
             node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
             if view is not None and _is_reached(view, draft):
                 heard += 1

@@ -6,14 +6,15 @@ from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.mark import SPARE
 from steward.model.node import Node
-from steward.policy.admin import near_miss
 from steward.policy.at_rest import restless
 from steward.policy.draft import Draft
 from steward.policy.evidence import note_lost
 from steward.policy.forgotten import give_back_again
 from steward.policy.gone import AGREE, has_jobs, held_nodes, most_are_reached, open_silence, peers_of
+from steward.policy.order_words import near_miss
 from steward.policy.slot_cases import is_between
-from steward.policy.verdict import Standing, standing
+from steward.policy.traits import Trait
+from steward.policy.verdict import Standing, missable, standing
 
 LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
 """A look at a late one is in time for when its silence becomes a loss."""
@@ -25,7 +26,7 @@ LOOKS_AT_ONCE = 256
 
 def note_foreign(draft: Draft) -> None:
     """Say once what an operator would ask about: reasons that nearly are commands, and marks without a case."""
-    for node in draft.overview.out:
+    for node in draft.overview.with_reason(Trait.NEARLY_ORDERED, Trait.MARKED):
         meant = near_miss(node)
         text = node.reason.text if node.reason else ""
         if meant:
@@ -52,7 +53,7 @@ def probe_silent(draft: Draft) -> None:
     incident = open_silence(draft)
     many = incident.nodes if incident is not None else frozenset()
     asked_about = _asked_about(draft) if many else set()
-    for node in map(draft.seen.nodes.__getitem__, draft.overview.unheard):
+    for node in map(draft.seen.nodes.__getitem__, missable(draft)):
         is_passed_over = node.name in many and node.name not in asked_about
         if not is_passed_over and not is_between(node, draft):
             _probe(node, draft)

@@ -52,10 +52,11 @@ class Overview:
         of = (self._ground.nodes.keys_stamp, self.unheard)
         return self._ground.once("heard", of, lambda: sorted(self._seen.nodes.keys() - set(self.unheard)))
 
-    @cached_property
-    def out(self) -> Sequence[Node]:
-        """Nodes that bear a reason, by name."""
-        return [self._seen.nodes[name] for name in sorted(self._ground.nodes.having(Trait.OUT))]
+    def with_reason(self, *traits: Trait) -> Sequence[Node]:
+        """Nodes whose reason has one of these traits, by name. Those that bear any other reason, thousands of them on
+        some sites, are nobody's business."""
+        names = set[NodeName]().union(*map(self._ground.nodes.having, traits))
+        return [self._seen.nodes[name] for name in sorted(names)]
 
     @cached_property
     def finding(self) -> Sequence[NodeName]:

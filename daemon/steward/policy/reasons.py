@@ -137,7 +137,7 @@ ACTING = (Response.CHECK, Response.RESTART_SLURMD, Response.REBOOT, Response.REV
 
 def row_of(reason: Reason, slurm_user: str) -> Row | None:
     """The row of a reason that Slurm itself wrote; None for a person's, a tool's and our own."""
-    row = _row_of_text(reason.text)
+    row = row_of_text(reason.text)
     if row is None:
         return None
     authors = {slurm_user} if row.author is Author.CONTROLLER else {slurm_user, "root"}
@@ -145,8 +145,8 @@ def row_of(reason: Reason, slurm_user: str) -> Row | None:
 
 
 @lru_cache(maxsize=4096)
-def _row_of_text(text: str) -> Row | None:
-    """Each plan asks it of every node that is out of service, and most of them say the same."""
+def row_of_text(text: str) -> Row | None:
+    """The row of these words, whoever wrote them. Thousands of nodes may say the same."""
     written = first_token(text)
     return next((row for row in ROWS if row.pattern.match(written)), None)
 

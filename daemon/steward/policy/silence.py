@@ -20,7 +20,7 @@ from steward.policy.gone import (
 )
 from steward.policy.slot_cases import is_being_verified, is_between
 from steward.policy.traits import is_away_on_purpose
-from steward.policy.verdict import missed_since
+from steward.policy.verdict import missable, missed_since
 
 
 def follow_silence(draft: Draft) -> None:
@@ -45,7 +45,7 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
     while it is verified it has nothing to be silent for. One that somebody took away on purpose has a reason, too.
     """
     found = {}
-    for node in draft.overview.unheard:
+    for node in missable(draft):
         known = draft.seen.nodes[node]
         if is_away_on_purpose(known) or (is_between(known, draft) and not is_being_verified(node, draft)):
             continue

@@ -109,14 +109,14 @@ def keeps_reason(case: Case, node: Node, draft: Draft) -> bool:
 
 def out_by_reason(draft: Draft) -> Iterator[tuple[Node, Row]]:
     """Nodes that Slurm itself took out of service for something that we act on."""
-    for node in draft.overview.out:
+    for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
         if not is_between(node, draft) and (row := acting_row(node, draft)) is not None:
             yield node, row
 
 
 def tell_reasons(draft: Draft) -> None:
     """Say once of each reason of Slurm's own what it speaks of and what is done about it."""
-    for node in draft.overview.out:
+    for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
         if node.reason is None or (row := slurms_own(node, draft.want.slurm_user)) is None:
             continue
         if row.response in (Response.LEAVE, Response.WATCH) or is_between(node, draft):

@@ -21,7 +21,8 @@ from steward.policy.settling import Settling
 from steward.policy.silence import is_withheld
 from steward.policy.slot_cases import is_between
 from steward.policy.slurm_faults import is_hands_off, reason_fault, with_reason
-from steward.policy.verdict import Fault, Standing, incarnation_of, standing, worst
+from steward.policy.traits import Trait
+from steward.policy.verdict import Fault, Standing, incarnation_of, missable, standing, worst
 
 
 def open_cases(draft: Draft) -> None:
@@ -45,9 +46,9 @@ def open_cases(draft: Draft) -> None:
 
 
 def _unwell(failed: frozenset[NodeName], draft: Draft) -> list[Node]:
-    """Nodes of which something is to be known, by name; all others are well."""
-    out = (node.name for node in draft.overview.out)
-    names = failed.union(out, draft.overview.unheard, draft.overview.finding)
+    """Nodes of which something is to be known, by name; of all others nothing says that they need a repair."""
+    out = (node.name for node in draft.overview.with_reason(Trait.ORDERED, Trait.SLURMS_WORDS))
+    names = failed.union(out, missable(draft), draft.overview.finding)
     return [draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes]
 
 

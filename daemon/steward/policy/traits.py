@@ -1,6 +1,6 @@
 """What is to be known of one record alone, whatever the time and the rest of the picture say (`groundwork.py`)."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -9,6 +9,8 @@ from steward.model.health import Incarnation
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.model.observed import AgentView
+from steward.policy.order_words import near_miss, ordered
+from steward.policy.reasons import row_of_text
 
 PLANNED_ABSENCE = frozenset(
     {"POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN", "POWERING_UP", "REBOOT_ISSUED", "MAINTENANCE"}
@@ -30,6 +32,14 @@ class Trait(Enum):
 
     OUT = auto()
     """A node that bears a reason."""
+    MARKED = auto()
+    """A node whose reason is our mark."""
+    ORDERED = auto()
+    """A node whose reason is an admin's order."""
+    NEARLY_ORDERED = auto()
+    """A node whose reason nearly is one."""
+    SLURMS_WORDS = auto()
+    """A node with a reason as Slurm itself writes it, whoever wrote this one."""
     AWAY = auto()
     """A node that somebody takes away on purpose."""
     IDLE = auto()
@@ -90,6 +100,7 @@ def traits_of_node(node: Node) -> frozenset[Hashable]:
     found: list[Hashable] = [Within(frozenset(node.partitions))]
     if node.reason is not None:
         found.append(Trait.OUT)
+        found += _traits_of_reason(node)
     if is_away_on_purpose(node):
         found.append(Trait.AWAY)
     if not node.is_schedulable:
@@ -100,6 +111,18 @@ def traits_of_node(node: Node) -> frozenset[Hashable]:
     if len(words) == 1 and words[0] in node.active_features:
         found.append(Shows(words[0].removeprefix(HEALTH)))
     return frozenset(found)
+
+
+def _traits_of_reason(node: Node) -> Iterator[Hashable]:
+    """Most nodes that are out of service for long say nothing that anybody acts on."""
+    if node.mark is not None:
+        yield Trait.MARKED
+    if ordered(node):
+        yield Trait.ORDERED
+    if near_miss(node):
+        yield Trait.NEARLY_ORDERED
+    if node.reason is not None and row_of_text(node.reason.text) is not None:
+        yield Trait.SLURMS_WORDS
 
 
 def is_idle(node: Node) -> bool:

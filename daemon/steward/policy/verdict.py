@@ -1,5 +1,6 @@
 """What is known of one node right now: is it there, is it sound, does an admin want it repaired."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -81,6 +82,20 @@ def standing(node: Node, draft: Draft) -> Verdict:
         draft.found.standings[node.name] = _unconnected(node, view, draft)
     verdict: Verdict = draft.found.standings[node.name]
     return verdict
+
+
+def missable(draft: Draft) -> Sequence[NodeName]:
+    """Nodes whose agent is not connected and in time and may be missed, by name: it was seen before, by this head or
+    an earlier one. All others without an agent are UNKNOWN."""
+    unheard, views, before = draft.overview.unheard, draft.ground.agents.keys_stamp, draft.agents.unchanged
+    if before is None:
+        return _find_missable(draft)
+    return draft.ground.once("missable", (unheard, views, before), lambda: _find_missable(draft))
+
+
+def _find_missable(draft: Draft) -> Sequence[NodeName]:
+    views = draft.seen.agents
+    return [name for name in draft.overview.unheard if name in views or name in draft.agents]
 
 
 def _unconnected(node: Node, view: AgentView | None, draft: Draft) -> Verdict:
