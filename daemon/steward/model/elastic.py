@@ -1,0 +1,259 @@
+"""A training run that grows into idle nodes and gives them back: how far it may, what it is doing, what is remembered.
+
+A run is named by its base job, which is its user's own and has the nodes that are sure. Each replica job adds some.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.ids import JobId, NodeName
+
+MAX_SPEC = 64
+MAX_NODES = 4096
+MAX_SIZES = 64
+MAX_SECONDS = 86_400
+OPTIONS = ("grace", "settle", "faulty", "snooze", "backoff")
+_EXAMPLES = "`8` (any size up to 8 nodes), `8:2` (in steps of 2) or `4,8` (exactly these)"
+_COMMENT = re.compile(r"steward-elastic:([1-9][0-9]{0,18}):([a-z0-9]{1,32})")
+_WHOLE = re.compile(r"[0-9]{1,9}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticSpec:
+    """What `--elastic` says, for a base job of `sizes[0]` nodes. Seconds; None: as the site has it."""
+
+    sizes: tuple[int, ...]
+    """In nodes, rising; the first is the base's own."""
+    grace_s: int | None = None
+    settle_s: int | None = None
+    faulty_s: int | None = None
+    snooze_s: int | None = None
+    backoff_s: int | None = None
+
+    @classmethod
+    def parse(cls, text: str, base: int) -> "ElasticSpec":
+        """Raises ValueError with one line that names the right words."""
+        if len(text) > MAX_SPEC:
+            raise ValueError(f"--elastic takes at most {MAX_SPEC} characters")
+        words, options = list[str](), dict[str, int]()
+        for word in text.split(","):
+            name, equals, value = word.partition("=")
+            if equals:
+                options[_option(name, options)] = _seconds(name, value)
+            else:
+                words.append(word)
+        return cls(sizes=_sizes(words, base), **{f"{name}_s": value for name, value in options.items()})
+
+    @property
+    def base(self) -> int:
+        return self.sizes[0]
+
+    def fitting(self, nodes: int) -> int:
+        """The largest size that so many nodes are enough for; 0: not even the base's."""
+        return max((size for size in self.sizes if size <= nodes), default=0)
+
+
+def _option(name: str, known: dict[str, int]) -> str:
+    if name not in OPTIONS:
+        raise ValueError(f"--elastic knows the options {', '.join(f'{one}=' for one in OPTIONS)} (seconds)")
+    if name in known:
+        raise ValueError(f"--elastic has {name}= twice")
+    return name
+
+
+def _seconds(name: str, value: str) -> int:
+    low = 1 if name == "grace" else 0
+    if not _WHOLE.fullmatch(value) or not low <= int(value) <= MAX_SECONDS:
+        raise ValueError(f"--elastic takes {name}= as whole seconds from {low} to {MAX_SECONDS}")
+    return int(value)
+
+
+def _sizes(words: list[str], base: int) -> tuple[int, ...]:
+    if len(words) == 1 and ":" in words[0]:
+        most, _, step = words[0].partition(":")
+        return _checked(base, range(base, _count(most) + 1, _count(step)), most=_count(most))
+    if len(words) == 1:
+        most_nodes = _count(words[0])
+        return _checked(base, range(base, min(most_nodes, MAX_NODES) + 1), most=most_nodes)
+    listed = [_count(word) for word in words]
+    if not listed or min(listed) < base:
+        raise ValueError(f"--elastic names sizes from the job's own {base} nodes up: {_EXAMPLES}")
+    return _checked(base, sorted({base, *listed}), most=max(listed))
+
+
+def _count(word: str) -> int:
+    if not _WHOLE.fullmatch(word) or not int(word):
+        raise ValueError(f"--elastic takes sizes in nodes: {_EXAMPLES}")
+    return int(word)
+
+
+def _checked(base: int, sizes: range | list[int], *, most: int) -> tuple[int, ...]:
+    if most > MAX_NODES:
+        raise ValueError(f"--elastic takes at most {MAX_NODES} nodes")
+    if len(sizes) < 2:
+        raise ValueError(f"--elastic must let the job grow beyond its own {base} nodes: {_EXAMPLES}")
+    if len(sizes) > MAX_SIZES:
+        raise ValueError(
+            f"--elastic takes at most {MAX_SIZES} sizes: name a step, as in `{most}:{-(-most // MAX_SIZES)}`"
+        )
+    return tuple(sizes)
+
+
+def replica_comment(run: JobId, token: str) -> str:
+    """What a replica job's `--comment` says; the only sign by which it is known."""
+    return f"steward-elastic:{run}:{token}"
+
+
+def replica_of(comment: str) -> tuple[JobId, str] | None:
+    """The run and the token of a replica job; None for any other job's comment."""
+    found = _COMMENT.fullmatch(comment)
+    return (JobId(int(found[1])), found[2]) if found is not None else None
+
+
+class Activity(Enum):
+    """What a run's coordinator says that the run does."""
+
+    WAITING = "waiting"
+    """Too few nodes are there for its first round."""
+    FORMING = "forming"
+    """The processes of its generation start; no step was made yet."""
+    RUNNING = "running"
+    SAVING = "saving"
+    """All ranks were asked to save, before the next generation."""
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedSubmit:
+    """A replica that could not be submitted."""
+
+    token: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticWord:
+    """What the agent of a base's batch host says of a run. Times are Unix s on the head's clock.
+
+    `joined`: nodes whose launchers wait or take part; `leaving`: members that were told to go. `signal_s`: of the last
+    change of size, from the wish to all saved; `up_s`: from there to the first step.
+    """
+
+    run: JobId
+    restart: int
+    uid: int
+    node: NodeName
+    spec: str
+    state: Activity
+    generation: int = 0
+    members: frozenset[NodeName] = frozenset()
+    joined: frozenset[NodeName] = frozenset()
+    leaving: frozenset[NodeName] = frozenset()
+    step: int | None = None
+    saved_step: int | None = None
+    consumed: int | None = None
+    failed: tuple[FailedSubmit, ...] = ()
+    saved_s: float | None = None
+    up_s: float | None = None
+    at: float = 0.0
+
+
+class Phase(Enum):
+    """Where a run stands; what comes next is in `policy/elastic/table.py`."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    SETTLING = "settling"
+    DRAINING = "draining"
+    REFORMING = "reforming"
+    FAULTED = "faulted"
+    BACKOFF = "backoff"
+    ENDED = "ended"
+
+
+class Cause(Enum):
+    """Why a run has another size."""
+
+    START = "start"
+    GROW = "grow"
+    PREEMPTED = "preempted"
+    RECLAIMED = "reclaimed"
+    ASKED = "asked"
+    FAULT = "fault"
+    LEFT = "left"
+    """A replica was over: its time was up, or its user ended it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeChange:
+    """One line of a run's history. `done` is when the first step at the new size was made; None: not yet."""
+
+    at: float
+    before: int
+    after: int
+    cause: Cause
+    why: str
+    done: float | None = None
+    saved_s: float | None = None
+    up_s: float | None = None
+    lost_steps: int | None = None
+    """Steps that had to be made again; None: not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """A replica job that was asked for. `job` is None until Slurm shows it."""
+
+    token: str
+    nodes: int
+    asked: float
+    job: JobId | None = None
+    ending: float | None = None
+    """When it was asked to end, by us."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticRun:
+    """What is remembered of a run. `entered` is when its phase began (Unix s), `wish` what a person asked for."""
+
+    id: JobId
+    uid: int
+    spec: str
+    base: int
+    restart: int = 0
+    account: str = ""
+    partition: str = ""
+    phase: Phase = Phase.WAITING
+    entered: float = 0.0
+    why: str = ""
+    generation: int = 0
+    ordered: int = 0
+    """The newest generation that we ordered."""
+    members: frozenset[NodeName] = frozenset()
+    to: frozenset[NodeName] = frozenset()
+    """Members of the generation that is ordered."""
+    cause: Cause = Cause.START
+    replicas: tuple[Replica, ...] = ()
+    next_token: int = 1
+    events: tuple[SizeChange, ...] = ()
+    changes: int = 0
+    """All changes of size; `events` has the last ones."""
+    cool_until: float = 0.0
+    backoff_s: float = 0.0
+    wish: int | None = None
+    paused: bool = False
+    begun: float = 0.0
+    ended: float | None = None
+    node_seconds: float = 0.0
+    """What it had beyond its base, up to `counted`."""
+    counted: float = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self.phase is not Phase.ENDED
+
+    @property
+    def is_changing(self) -> bool:
+        """A change of size is in flight."""
+        return self.phase in (Phase.DRAINING, Phase.REFORMING)
