@@ -1,0 +1,66 @@
+"""What a training loop asks and tells in an elastic run: agreed, harmless outside one, the standard library only."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import sys
+from steward.job import elastic
+{body}
+assert not [name for name in sys.modules if name.startswith("steward.") and not name.startswith("steward.job")]
+assert not [name for name in ("pydantic", "click", "torch") if name in sys.modules]
+"""
+
+
+def run(body: str, **env: str) -> str:
+    """In a process of its own, as a training script is; what it printed."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")} | env
+    argv = [sys.executable, "-P", "-c", SCRIPT.format(body=body)]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_outside_an_elastic_run_nobody_is_asked_to_save_and_nobody_waits() -> None:
+    calls = "elastic.save_and_wait(lambda: print('saved'), 1, 8)"
+    asked = "print(elastic.active(), elastic.resize_wanted(1, 8), elastic.elastic_event_detected())"
+
+    assert run(f"{asked}; {calls}") == "False False False\nsaved\n"
+
+
+def test_a_rank_that_is_asked_saves_and_says_so(tmp_path: Path) -> None:
+    with heard(tmp_path) as agent:
+        (tmp_path / "resize-3").touch()
+        body = "print(elastic.resize_wanted(7, 56)); elastic.saved(7, 56); elastic.wait_for_resize(0); "
+        body += "print(elastic.resize_wanted(8, 64))"
+
+        printed = run(body, STEWARD_ELASTIC_LOCAL=str(tmp_path), STEWARD_ELASTIC_GENERATION="3", LOCAL_WORLD_SIZE="2")
+
+        words = [json.loads(agent.recv(4096)) for _ in range(3)]
+    assert printed == "True\nFalse\n", "who waited in vain trains on and is not asked again"
+    assert [(each["what"], each["step"], each["consumed"]) for each in words] == [
+        ("step", 7, 56),
+        ("noticed", 7, 56),
+        ("saved", 7, 56),
+    ]
+    assert {(each["generation"], each["ranks"]) for each in words} == {(3, "2")}
+
+
+def test_a_question_about_an_earlier_generation_is_not_for_this_one(tmp_path: Path) -> None:
+    (tmp_path / "resize-2").touch()
+
+    printed = run("print(elastic.resize_wanted())", STEWARD_ELASTIC_LOCAL=str(tmp_path), STEWARD_ELASTIC_GENERATION="3")
+
+    assert printed == "False\n"
+
+
+def heard(folder: Path) -> socket.socket:
+    """What torchrun's agent on the node listens to."""
+    agent = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    agent.bind(str(folder / "words"))
+    agent.settimeout(20)
+    return agent
