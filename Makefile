@@ -19,7 +19,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo demo test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
-  e2e-machines e2e-docker e2e-versions bench bench-scale bench-capacity docs fresh clean
+  e2e-docker e2e-versions bench bench-scale bench-capacity docs fresh clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -34,10 +34,12 @@ demo: setup-demo shim   ## three faults under a real training job; ARGS="--json 
 	@$(BIN)/steward demo $(ARGS)
 
 test: setup shim    ## lint, types, the shim, unit, property and contract tests, the main stories; one summary at the end
-	@python3 tools/stages.py lint:5+shim-tests:5 unit:20+contract:20 e2e-main:15
+	@python3 tools/stages.py lint:10 shim-tests:10 e2e-main:25 // contract:25 // nice unit:30
 
 test-all: setup shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
-	@python3 tools/stages.py lint:8+shim-tests:8+demo:8 unit-all:35+contract:35+images:35 e2e-local:70+e2e-machines:70
+	@tools/setup torch
+	@python3 tools/stages.py lint:15 shim-tests:15 demo:15 e2e-local:75 // images:45 e2e-docker:60 e2e-versions:60 \
+	  // contract:60 // nice unit-all:80
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
@@ -72,9 +74,6 @@ e2e-local: shim ## all end-to-end tests of the local test bed, two clusters at a
 
 images:         ## what machines of the docker test bed are made from, for each Slurm (minutes the first time)
 	docker/engine.sh run sh -ec 'for version in $(SLURM) $(NEWER_SLURMS); do docker/build $$version; done'
-
-e2e-machines:   ## both kinds of end-to-end tests on the docker test bed, one after the other
-	$(MAKE) --keep-going e2e-docker e2e-versions
 
 e2e-docker: shim ## end-to-end tests on the docker test bed
 	docker/engine.sh run $(E2E) --backend docker $(JUNIT) $(ARGS)

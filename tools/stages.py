@@ -1,12 +1,13 @@
 """Runs the stages of `make test`, `make test-all`: each with a time limit, one summary at the end.
 
-usage: python3 tools/stages.py NAME:MINUTES ...       each NAME is a target of the Makefile
-       NAME:MINUTES+NAME:MINUTES                      these run beside each other
+usage: python3 tools/stages.py LINE [// LINE ...]     lines run beside each other
+       LINE is [nice] NAME:MINUTES ...               its stages one after the other, each a target of the Makefile;
+                                                     a line that is `nice` has what the others leave of the processors
 
-A stage that fails does not stop the others. What a stage writes goes to .results/NAME.log; shown are its last line, or
-where it failed the end of it. Test runners leave their counts as JUnit files in $STEWARD_RESULTS; the summary names
-what failed and why, its last line adds the counts up (`N passed, N failed, N skipped`), and the exit status is 0 only
-when every stage passed.
+A stage that fails stops neither the others nor those after it. What a stage writes goes to .results/NAME.log; shown
+are its last line, or where it failed the end of it. Test runners leave their counts as JUnit files in $STEWARD_RESULTS;
+the summary names what failed and why, its last line adds the counts up (`N passed, N failed, N skipped`), and the exit
+status is 0 only when every stage passed.
 
 End-to-end stories are told once more when they fail (tests/e2e/flaky.py). Those that passed then are shown at the end
 with what both tries said, and are in .results/flaky.json; up to two of them in a run are forgiven.
@@ -20,7 +21,9 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +32,8 @@ _LOOK_S = 0.1
 _NAMED_FAILURES = 10
 _SAID = 1500
 """Characters of what a failed test said."""
+_NICENESS = 10
+"""Of a nice line: at 19 a test that waits for its own processes got none of the processors for seconds."""
 _LAST_LINES = 40
 """Of a stage that failed."""
 LOGS = Path(".results")
@@ -40,11 +45,7 @@ _FORGIVEN = 2
 class Stage:
     name: str
     limit_s: float
-
-    @staticmethod
-    def parse(text: str) -> "Stage":
-        name, _, minutes = text.partition(":")
-        return Stage(name=name, limit_s=float(minutes) * 60.0)
+    niceness: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,8 @@ class Running:
 
     @staticmethod
     def start(stage: Stage, env: dict[str, str]) -> "Running":
-        command = ["make", "--no-print-directory", stage.name]
+        print(f"=== {stage.name} begins (at most {stage.limit_s / 60:g} min): {log_of(stage)}", flush=True)
+        command = ["nice", "-n", str(stage.niceness), "make", "--no-print-directory", stage.name]
         with log_of(stage).open("wb") as log:
             process = subprocess.Popen(command, env=env, start_new_session=True, stdout=log, stderr=log)
         return Running(stage=stage, process=process, began=time.monotonic())
@@ -95,36 +97,48 @@ class Running:
             return Outcome(stage=self.stage, text="passed" if status == 0 else f"failed ({status})", took_s=took_s)
         if took_s < self.stage.limit_s:
             return None
-        end_session(self.process)
+        end_sessions([self.process])
         return Outcome(stage=self.stage, text=f"took longer than {self.stage.limit_s / 60:g} min", took_s=took_s)
 
 
-def run_together(stages: list[Stage], env: dict[str, str]) -> list[Outcome]:
-    for stage in stages:
-        print(f"=== {stage.name} begins (at most {stage.limit_s / 60:g} min): {log_of(stage)}", flush=True)
-    running = [Running.start(stage, env) for stage in stages]
+def lines_of(words: Iterable[str]) -> list[deque[Stage]]:
+    """What is to run beside each other: each line's stages in their order."""
+    lines: list[deque[Stage]] = [deque()]
+    niceness = 0
+    for word in words:
+        if word == "//":
+            lines.append(deque())
+            niceness = 0
+        elif word == "nice":
+            niceness = _NICENESS
+        else:
+            name, _, minutes = word.partition(":")
+            lines[-1].append(Stage(name=name, limit_s=float(minutes) * 60.0, niceness=niceness))
+    return [line for line in lines if line]
+
+
+def run_lines(lines: list[deque[Stage]], env: dict[str, str]) -> list[Outcome]:
+    """All of them to their end. The stage that a line is at is that line's place in `running`."""
+    running = {number: Running.start(line.popleft(), env) for number, line in enumerate(lines)}
+    outcomes: list[Outcome] = []
     try:
-        return wait(running)
-    except KeyboardInterrupt:
-        for one in running:
-            end_session(one.process)
-        raise
+        while running:
+            for number, one in list(running.items()):
+                if (outcome := one.outcome()) is None:
+                    continue
+                del running[number]
+                outcomes.append(outcome)
+                show(outcome)
+                if lines[number]:
+                    running[number] = Running.start(lines[number].popleft(), env)
+            time.sleep(_LOOK_S)
+    finally:
+        end_sessions([one.process for one in running.values()])
+    return outcomes
 
 
 def log_of(stage: Stage) -> Path:
     return LOGS / f"{stage.name}.log"
-
-
-def wait(running: list[Running]) -> list[Outcome]:
-    outcomes: list[Outcome] = []
-    while running:
-        for one in list(running):
-            if (outcome := one.outcome()) is not None:
-                running.remove(one)
-                outcomes.append(outcome)
-                show(outcome)
-        time.sleep(_LOOK_S)
-    return outcomes
 
 
 def show(outcome: Outcome) -> None:
@@ -134,18 +148,16 @@ def show(outcome: Outcome) -> None:
     print("\n".join(lines[-1:] if outcome.is_good else lines[-_LAST_LINES:]), flush=True)
 
 
-def end_session(process: subprocess.Popen[bytes]) -> None:
-    """Ask first, so that test beds are taken down; then make sure."""
-    for number, patience_s in ((signal.SIGINT, _GRACE_S), (signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(timeout=patience_s)
-        except subprocess.TimeoutExpired:
-            continue
-        except ProcessLookupError:
-            return
-        else:
-            return
+def end_sessions(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Ask first, so that test beds are taken down; then make sure. All at once: each may need its whole patience."""
+    for number, patience_s in ((signal.SIGINT, _GRACE_S), (signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _GRACE_S)):
+        processes = [process for process in processes if process.poll() is None]
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+        give_up = time.monotonic() + patience_s
+        while any(process.poll() is None for process in processes) and time.monotonic() < give_up:
+            time.sleep(_LOOK_S)
 
 
 def counts_in(file: Path) -> Counts:
@@ -212,10 +224,9 @@ def main(words: list[str]) -> int:
     # Started with `&` by a script we ignore interrupts, and so would what we start: no stage could end in order.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     LOGS.mkdir(exist_ok=True)
-    steps = [[Stage.parse(part) for part in word.split("+")] for word in words]
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
         env = {**os.environ, "STEWARD_RESULTS": folder}
-        outcomes = [outcome for stages in steps for outcome in run_together(stages, env)]
+        outcomes = run_lines(lines_of(words), env)
         files = sorted(Path(folder).glob("*.xml"))
         name_failures(files)
         counts = sum((counts_in(file) for file in files), Counts())

@@ -15,7 +15,6 @@ import multiprocessing
 import random
 import resource
 import secrets
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +34,7 @@ from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.node import Node, NodeBase
 from steward.ports import MungePort, PortError
+from steward.testbed.free_ports import free_ports
 from tests.bench.heartbeats import OpenMunge
 from tests.contract.munged import a_munged, is_installed
 
@@ -136,7 +136,7 @@ async def measure(agents: int, munge: MungePort, *, away_s: float, watch_s: floa
         tell=lambda _event: None,
         origins=origins,
     )
-    port = _free_port()
+    port = free_ports(1)[0]
     with crowd(agents, port):
         await asyncio.sleep(away_s)
         cpu = time.process_time()
@@ -182,12 +182,6 @@ async def _lost(hub: Hub, watch_s: float) -> set[NodeName]:
 def _nodes(agents: int) -> dict[NodeName, Node]:
     names = ((NodeName(f"n{number}"), address(number)) for number in range(1, agents + 1))
     return {name: Node(name=name, base=NodeBase.IDLE, address=where) for name, where in names}
-
-
-def _free_port() -> int:
-    with socket.socket() as trial:
-        trial.bind(("127.0.0.1", 0))
-        return int(trial.getsockname()[1])
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from steward.testbed.free_ports import free_ports
 from tests.contract.installed import search_path, version
 
 PARTITIONS = "partitions.conf"
@@ -160,7 +161,7 @@ def running(names: Sequence[str] = ("n1", "n2", "n3"), root: Path = Path("/"), e
     """A cluster that is up and idle; nothing of it is left afterwards. `extra` are more slurm.conf lines."""
     (root / "tmp").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="steward-cl-", dir=root / "tmp"))
-    ports = _free_ports(len(names) + 2)
+    ports = free_ports(len(names) + 2)
     inside = "/" + str(folder.relative_to(root))
     cluster = Cluster(
         root=root,
@@ -276,11 +277,3 @@ SchedulerParameters=sched_interval=2,batch_sched_delay=0
 {listening}{nodes}PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 include {PARTITIONS}
 """
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [s.getsockname()[1] for s in sockets]

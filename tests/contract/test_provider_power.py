@@ -17,7 +17,8 @@ from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.clouds import PowerProvider as Settings
 from steward.ports import Permanent, ProviderPort, Retryable
-from tests.contract.cluster import Cluster, _free_ports, running
+from steward.testbed.free_ports import free_ports
+from tests.contract.cluster import Cluster, running
 from tests.contract.installed import missing
 from tests.contract.provider import OTHER, SLOT, ProviderContract
 
@@ -90,7 +91,7 @@ def _programs(folder: Path) -> str:
     for name, text in (("resume", RESUME), ("suspend", SUSPEND)):
         (folder / name).write_text(text.format(folder=folder))
         (folder / name).chmod(0o755)
-    host, ports = socket.gethostname().split(".")[0], _free_ports(len(NODES))
+    host, ports = socket.gethostname().split(".")[0], free_ports(len(NODES))
     lines = [
         f"NodeName={node} NodeAddr=127.0.0.1 NodeHostname={host} Port={port} CPUs=4 RealMemory=500 State=CLOUD\n"
         for node, port in zip(NODES, ports, strict=True)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from steward.adapters.munge import Munge
 from steward.client import Client, HeadError
 from steward.model.access import AccessKey
 from steward.model.proof import payload
+from steward.testbed.free_ports import free_ports
 from tests.contract.munged import a_munged, is_installed
 from tests.fakes.aws_bench import KEY, signed
 from tests.fakes.until import until
@@ -45,8 +45,7 @@ class Place:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
+    return free_ports(1)[0]
 
 
 @pytest.fixture(scope="module")

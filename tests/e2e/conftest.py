@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -163,7 +163,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """What is told here (see `is_told`), one cluster after the other."""
     here = [item for item in items if not item.path.is_relative_to(HERE) or is_told(config, item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(here)])
-    items[:] = sorted(here, key=which_bed)
+    items[:] = in_order(here)
 
 
 def is_told(config: pytest.Config, item: pytest.Item) -> bool:
@@ -173,6 +173,17 @@ def is_told(config: pytest.Config, item: pytest.Item) -> bool:
     if item.name.endswith("[head-killed]" if on_docker else "[undisturbed]"):
         return False
     return on_docker or config.getoption("--everywhere") or item.get_closest_marker("once") is None
+
+
+def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """A file's stories stay together, at the place of the last of their clusters; in it, the first clusters come first.
+    Told file by file to several processes, a story for itself would have a whole file told, and a cluster brought up,
+    too early."""
+    files: dict[Path, int] = {}
+    for item in items:
+        files[item.path] = max(files.get(item.path, 0), which_bed(item))
+    places = {path: number for number, path in enumerate(files)}
+    return sorted(items, key=lambda item: (files[item.path], places[item.path], which_bed(item)))
 
 
 def which_bed(item: pytest.Item) -> int:

@@ -72,12 +72,15 @@ def test_down_finds_daemons_whose_machine_lost_its_first_process(up: MakeBed) ->
 def test_a_bed_with_accounting_enforces_limits_and_goes_away_whole(up: MakeBed) -> None:
     bed = up(accounting=True)
     assert set(bed.status().services) == {"munged", "mariadbd", "slurmdbd", "slurmctld"}
+    recorded = bed.run(["sacctmgr", "-nP", "show", "cluster", "format=Cluster,ControlPort"]).text.strip()
+    assert recorded == f"bed{recorded.partition('|')[2]}|{recorded.partition('|')[2]}"
     bed.run(["sacctmgr", "-i", "add", "qos", "none", "GrpTRES=gres/gpu=0"])
     bed.run(["sacctmgr", "-i", "modify", "user", getpass.getuser(), "set", "qos+=none"])
     held = bed.run(["sbatch", "--parsable", "--qos=none", "--gres=gpu:1", "--wrap", "sleep 1000"]).text.strip()
     free = bed.run(["sbatch", "--parsable", "--gres=gpu:1", "--wrap", "sleep 1000"]).text.strip()
     wait_until("one job runs", lambda: reason(bed, free) == "None", 30)
     wait_until("one job waits for its limit", lambda: reason(bed, held) == "QOSGrpGRES", 30)
+    assert not list(Path().glob("slurm-*.out")), "a job's output belongs into the bed's shared folder"
     bed.down()
     assert users_of(bed.spec.dir) == []
     assert not bed.spec.dir.exists()

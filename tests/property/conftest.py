@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DataObject
 
 CPU_S = float(os.environ.get("PROPERTY_CPU_S", "3"))
@@ -21,21 +22,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             handle.inner_test = bounded(handle.inner_test, always=named + FEWEST)
 
 
-def bounded(test: Callable[..., None], always: int) -> Callable[..., None]:
-    """The test, which passes at once when it has run for CPU_S in all. One that draws while it runs goes on to its
-    number: Hypothesis takes draws that are left out for a test that is not the same each time."""
-    spent_s, count = 0.0, 0
+def bounded(test: Callable[..., None], always: int, cpu_s: float = CPU_S) -> Callable[..., None]:
+    """The test, which passes at once when it has run for `cpu_s` in all. One that draws while it runs goes on to its
+    number, and one that failed is looked at for as long as Hypothesis wants: what it repeats must fail each time, else
+    it calls the test flaky and says nothing of the example."""
+    spent_s, count, failed = 0.0, 0, False
 
     @functools.wraps(test)
     def within(*args: object, **kwargs: object) -> None:
-        nonlocal spent_s, count
+        nonlocal spent_s, count, failed
         count += 1
         draws = any(isinstance(value, DataObject) for value in (*args, *kwargs.values()))
-        if spent_s > CPU_S and count > always and not draws:
+        if spent_s > cpu_s and count > always and not draws and not failed:
             return
         began_s = time.process_time()
         try:
             test(*args, **kwargs)
+        except UnsatisfiedAssumption:
+            raise
+        except Exception:
+            failed = True
+            raise
         finally:
             spent_s += time.process_time() - began_s
 

@@ -8,6 +8,7 @@ import subprocess  # the only import of it in Steward
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from steward.ports import Retryable
@@ -60,13 +61,15 @@ def run(
     timeout_s: float,
     input: bytes | None = None,
     env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
     max_bytes: int = MAX_BYTES,
     check: bool = True,
 ) -> Completed:
     """Run a program to its end, in a process group of its own of which nothing is left afterwards.
 
-    `env` is laid over our own environment. Each output is cut at `max_bytes`. Raises Failed (a Retryable) when it
-    cannot be started, when `timeout_s` is over, or, with `check`, when its status is not zero.
+    `env` is laid over our own environment; `cwd` is where it runs (None: where we do). Each output is cut at
+    `max_bytes`. Raises Failed (a Retryable) when it cannot be started, when `timeout_s` is over, or, with `check`, when
+    its status is not zero.
     """
     started = time.monotonic()
     try:
@@ -76,6 +79,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=None if env is None else {**os.environ, **env},
+            cwd=cwd,
             start_new_session=True,
             bufsize=0,
         )

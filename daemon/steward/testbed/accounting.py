@@ -107,6 +107,7 @@ def install_database(mariadbd: str, layout: Layout) -> None:
 def let_in(bed: Bed, users: Iterable[str]) -> None:
     """Make them members of `ACCOUNT`, so that they may submit; returns when Slurm's controller knows of it."""
     wanted = sorted(set(users))
+    wait_until("slurmdbd has the cluster's record", lambda: _is_recorded(bed), _MEMBERS_S)
 
     def let_all_in() -> bool:
         sacctmgr(bed, "add", "account", ACCOUNT, "Description=all users of the test bed", "Organization=testbed")
@@ -120,6 +121,12 @@ def let_in(bed: Bed, users: Iterable[str]) -> None:
         lambda: all(f"UserName={user}(" in bed.run(shown).text for user in wanted),
         _MEMBERS_S,
     )
+
+
+def _is_recorded(bed: Bed) -> bool:
+    """Whether slurmctld has told slurmdbd where it listens: until then changes of limits do not reach it."""
+    shown = bed.run(["sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=Cluster,ControlPort"]).text
+    return any(line.partition("|")[2] not in ("", "0") for line in shown.splitlines())
 
 
 def sacctmgr(bed: Bed, *words: str) -> None:

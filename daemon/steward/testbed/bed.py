@@ -132,7 +132,7 @@ class Bed(Protocol):
     def status(self) -> BedStatus: ...
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True, user: str = "") -> Completed:
-        """Run a program on the controller, in the bed's environment, as `user` (empty: who runs the bed).
+        """Run a program on the controller in `shared` and the bed's environment, as `user` (empty: who runs the bed).
 
         Raises Failed (of adapters.process) as `process.run` does.
         """

@@ -83,7 +83,7 @@ class LocalBed:
         )
 
     def run(self, argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True, user: str = "") -> Completed:
-        return run(as_user(user, argv), timeout_s=timeout_s, env=self.env, check=check)
+        return run(as_user(user, argv), timeout_s=timeout_s, env=self.env, cwd=self.shared, check=check)
 
     def inject(self, fault: Fault) -> None:
         known = names_of(self._manifest, self._provider)

@@ -27,6 +27,37 @@ def test_a_stage_that_is_too_slow_can_end_in_order_also_where_a_script_started_u
     assert "took longer than 0.03 min" in done.stdout
 
 
+def test_lines_run_beside_each_other_and_the_stages_of_one_after_each_other(tmp_path: Path) -> None:
+    """`early` can only end once `late` has begun, which its own line's first stage precedes."""
+    (tmp_path / "Makefile").write_text(
+        "early:\n\t@until [ -e late ]; do sleep 0.05; done; touch early\n"
+        "first:\n\t@[ ! -e late ] && touch first\n"
+        "late:\n\t@[ -e first ] && touch late && until [ -e early ]; do sleep 0.05; done\n"
+    )
+    done = run_stages(tmp_path, "early:1", "//", "first:1", "late:1")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count(" passed after ") == 3
+
+
+def test_a_line_goes_on_after_a_stage_that_failed_and_the_run_fails(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("bad:\n\t@exit 3\n\nnext:\n\t@touch next\n")
+    done = run_stages(tmp_path, "bad:1", "next:1")
+    assert done.returncode == 1
+    assert (tmp_path / "next").exists()
+
+
+def test_a_nice_line_yields_to_the_others_and_only_that_one_does(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("%:\n\t@nice > $@\n")
+    assert run_stages(tmp_path, "nice", "unit:1", "more:1", "//", "stories:1").returncode == 0
+    mine, *others = (int((tmp_path / name).read_text()) for name in ("stories", "unit", "more"))
+    assert [other - mine for other in others] == [10, 10] or others == [19, 19]
+
+
+def run_stages(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(STAGES), *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
 def test_the_summary_names_what_failed_and_why(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_a() -> None:\n    assert 2 + 2 == 5, 'arithmetic holds'\n")
     (tmp_path / "Makefile").write_text(
