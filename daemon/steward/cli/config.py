@@ -8,8 +8,11 @@ import click
 
 from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
+from steward.adapters.slurm.survey import survey
+from steward.model.port_error import PortError
 from steward.model.settings import Settings, SettingsError
 from steward.model.settings.doc import settings_page
+from steward.workflows.site_check import logins_of, misfits
 
 _FILE = click.option(
     "--config",
@@ -27,10 +30,23 @@ def config() -> None:
 
 @config.command()
 @_FILE
-def check(file: Path | None) -> None:
-    """Read the settings as the daemons do; exit 1 and say what to mend when they are wrong."""
-    settings = _read(file)
-    click.echo(f"{settings_path(file, os.environ)}: valid; {_counted(len(settings.slots()))} may be repaired")
+@click.option("--offline", is_flag=True, help="Do not ask Slurm: only the file itself is judged.")
+def check(file: Path | None, offline: bool) -> None:
+    """Read the settings as the daemons do, compare them with Slurm; exit 1 and say what to mend when they are wrong."""
+    settings, where = _read(file), settings_path(file, os.environ)
+    note = "; Slurm was not asked" if offline else _compare(settings, where)
+    click.echo(f"{where}: valid; {_counted(len(settings.slots()))} may be repaired{note}")
+
+
+def _compare(settings: Settings, where: Path) -> str:
+    """Slurm that does not answer makes no file wrong: the note says that it was not compared."""
+    try:
+        site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
+    except PortError as error:
+        return f"; not compared with Slurm, which does not answer: {error}"
+    if problems := misfits(settings, site):
+        raise click.ClickException(str(SettingsError(str(where), problems)))
+    return f", as Slurm has them ({len(site.nodes)} nodes)"
 
 
 @config.command()

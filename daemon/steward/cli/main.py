@@ -9,7 +9,7 @@ from steward import __version__
 from steward.cli.context import context_for
 from steward.cli.late import LateGroup
 
-_NO_HEAD = ("config", "testbed", "demo")
+_NO_HEAD = ("config", "init", "testbed", "demo")
 
 
 class _Steward(LateGroup):
@@ -26,6 +26,7 @@ class _Steward(LateGroup):
             "events": "steward.cli.look:events",
             "explain": "steward.cli.look:explain",
             "group": "steward.cli.group:group",
+            "init": "steward.cli.init:init",
             "jobs": "steward.cli.jobs:jobs",
             "lemons": "steward.cli.health:lemons",
             "node": "steward.cli.node:node",

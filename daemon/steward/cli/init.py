@@ -1,0 +1,59 @@
+"""`steward init`: a first settings file, made from what Slurm says."""
+
+import os
+from pathlib import Path
+
+import click
+
+from steward.adapters.settings_path import settings_path
+from steward.adapters.slurm.survey import survey
+from steward.adapters.whole_file import write_whole
+from steward.cli.context import one_line_errors
+from steward.cli.show import line
+from steward.model.settings import parse
+from steward.workflows.site_settings import draft
+
+_DEFAULT_CONF = "/etc/slurm/slurm.conf"
+_ASK_S = 10.0
+
+
+@click.command()
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    default=lambda: click.get_current_context().find_root().params.get("file"),
+    help="File to write (else STEWARD_CONFIG, else /etc/steward/steward.toml).",
+)
+@click.option("--provider", type=click.Choice(["static", "power", "none"]), default=None, help="Who mends machines.")
+@click.option("--act", is_flag=True, help="Repair nodes from the start; without it Steward only reports.")
+@click.option("--force", is_flag=True, help="Replace a file that is there; the old one is kept as FILE.old.")
+@click.option("--print", "only_print", is_flag=True, help="Print the file instead of writing it.")
+@one_line_errors
+def init(file: Path | None, provider: str | None, act: bool, force: bool, only_print: bool) -> None:
+    """Read Slurm, write a commented settings file, and say what was guessed and why."""
+    where = settings_path(file, os.environ)
+    if where.exists() and not (force or only_print):
+        raise click.ClickException(f"{where} is there already: keep it, or replace it with --force")
+    conf = os.environ.get("SLURM_CONF", _DEFAULT_CONF)
+    made = draft(survey(Path(conf), _ASK_S), conf=conf, provider=provider or "", act=act)
+    parse(made.text, source=str(where), env={})  # what we write is what the daemons take
+    if only_print:
+        click.echo(made.text, nl=False)
+        return
+    _write(where, made.text)
+    line(f"{where} is written. Guessed:", "bold")
+    for guess in made.guesses:
+        line(f"  {guess}")
+    line("Read it, then: steward config check")
+
+
+def _write(where: Path, text: str) -> None:
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        if where.exists():
+            where.replace(where.with_name(f"{where.name}.old"))
+        write_whole(where, text)
+        where.chmod(0o644)
+    except OSError as error:
+        raise click.ClickException(f"{where} cannot be written ({error}): run this as root") from error

@@ -1,0 +1,77 @@
+"""What an installation needs to know of a Slurm cluster: read once, for `steward init` and `steward config check`."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from steward.model.ids import NodeName
+from steward.model.node import Node
+
+_HOST = re.compile(r"(?P<name>[^()]+)(?:\((?P<address>[^()]*)\))?")
+_USER = re.compile(r"(?P<name>[^()]+)(?:\([0-9]+\))?")
+_GPU = re.compile(r"gpu(?::(?P<type>[^:(),]+))??:(?P<count>[0-9]{1,5})(?:\(|$)")
+_LOOPBACK = ("127.", "::1", "localhost")
+_HOLD = re.compile(r"^[^#]*\bsteward\S*\.so\b.*\bhold=(?P<seconds>[0-9]{1,6})\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmSite:
+    """`config` is what `scontrol show config` prints; `logins` are those of the asked names that exist here."""
+
+    config: Mapping[str, str]
+    nodes: Mapping[NodeName, Node]
+    partitions: Mapping[str, frozenset[NodeName]]
+    plugstack: str = ""
+    logins: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def cluster(self) -> str:
+        return self.config.get("ClusterName", "")
+
+    @property
+    def slurm_user(self) -> str:
+        match = _USER.match(self.config.get("SlurmUser", ""))
+        return match["name"] if match else ""
+
+    @property
+    def controller(self) -> str:
+        """The first SlurmctldHost, as a name that nodes can resolve."""
+        match = _HOST.match(self.config.get("SlurmctldHost[0]", self.config.get("SlurmctldHost", "")))
+        return match["name"] if match else ""
+
+    @property
+    def takes_new_nodes(self) -> bool:
+        """Nodes that slurm.conf does not name may register."""
+        most = self.config.get("MaxNodeCount", "")
+        return most.isdigit() and int(most) > len(self.nodes)
+
+    @property
+    def powers_nodes(self) -> bool:
+        """Slurm itself powers nodes up and down."""
+        programs = (self.config.get(key, "(null)") for key in ("ResumeProgram", "SuspendProgram"))
+        return all(program.startswith("/") for program in programs)
+
+    @property
+    def hold_s(self) -> int | None:
+        """The shim's `hold=` where plugstack.conf sets one."""
+        match = _HOLD.search(self.plugstack)
+        return int(match["seconds"]) if match else None
+
+    def far_nodes(self) -> list[NodeName]:
+        """Nodes on other machines than the controller's."""
+        return [
+            name
+            for name, node in self.nodes.items()
+            if not node.address.startswith(_LOOPBACK) and self.controller not in (name, node.address)
+        ]
+
+
+def gpus_of(gres: str) -> tuple[str, int]:
+    """`gpu:h100:8(S:0-1),nic:2` as ("h100", 8): the type of the first kind and the count of all. No GPU: ("", 0)."""
+    found = [match for part in _parts(gres) if (match := _GPU.match(part))]
+    return (found[0]["type"] or "", sum(int(match["count"]) for match in found)) if found else ("", 0)
+
+
+def _parts(gres: str) -> Iterable[str]:
+    """Split at commas that are outside of brackets."""
+    return re.split(r",(?![^(]*\))", gres) if gres else ()
