@@ -17,8 +17,9 @@ from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.api.auth import Gatekeeper
 from steward.api.metrics import Metrics
+from steward.api.news import News
 from steward.api.operations import handlers
-from steward.api.server import News, build
+from steward.api.server import build
 from steward.api.source import Source
 from steward.model.desired import Desired
 from steward.model.settings.parse import parse

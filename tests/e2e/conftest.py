@@ -33,6 +33,7 @@ ONLY_LOCAL = (
     "test_deep.py",
     "test_deep_slow",
     "test_fixed",
+    "test_page.py",
     "test_power",
     "test_quota",
     "test_programs",

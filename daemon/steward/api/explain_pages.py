@@ -17,6 +17,7 @@ from steward.model.observed import Observed
 from steward.model.text import printable
 from steward.policy.explain import explain_job, explain_node
 from steward.policy.explain_group import explain_group
+from steward.workflows.snapshot import Snapshot
 
 _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
 """An id, or as squeue shows it for a task of an array: the array's and its index."""
@@ -28,17 +29,14 @@ def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: 
     its user and to admins."""
 
     def node(request: Request) -> Response:
-        snapshot, name = source.snapshot(), NodeName(request.path_params["name"])
-        if all(name not in known for known in (snapshot.seen.nodes, snapshot.seen.agents, snapshot.memory.slots)):
-            raise HTTPException(404, f"{name} is not a node of this cluster")
+        snapshot = source.snapshot()
+        name = known_node(str(request.path_params["name"]), snapshot)
         text = explain_node(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
         return _answer(text, source.store.events(node=name, limit=_EVENTS))
 
     def job(request: Request) -> Response:
-        snapshot, word = source.snapshot(), str(request.path_params["job"])
-        id = _job(word, snapshot.seen)
-        if id is None or (id not in snapshot.seen.jobs and id not in snapshot.memory.jobs):
-            raise HTTPException(404, f"job {word} is not known to Slurm (any more), and never opted in")
+        snapshot = source.snapshot()
+        id = job_of(str(request.path_params["job"]), snapshot)
         known, proof = snapshot.memory.jobs.get(id), request.headers.get("authorization", "")
         private = known is not None and gatekeeper.may_read_of(known.uid, proof, request.method, request.url.path)
         text = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now(), private=private)
@@ -60,6 +58,22 @@ def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: 
 
 def _answer(lines: tuple[str, ...], events: list[tuple[int, Event]]) -> Response:
     return JSONResponse({"lines": list(lines), "events": [event_shape(*one) for one in events]})
+
+
+def known_node(word: str, snapshot: Snapshot) -> NodeName:
+    """Raises HTTPException for a name that is no node here."""
+    name = NodeName(word)
+    if all(name not in known for known in (snapshot.seen.nodes, snapshot.seen.agents, snapshot.memory.slots)):
+        raise HTTPException(404, f"{printable(word, 200)} is not a node of this cluster")
+    return name
+
+
+def job_of(word: str, snapshot: Snapshot) -> JobId:
+    """Raises HTTPException for what is no job that Slurm or we know."""
+    id = _job(word, snapshot.seen)
+    if id is None or (id not in snapshot.seen.jobs and id not in snapshot.memory.jobs):
+        raise HTTPException(404, f"job {word} is not known to Slurm (any more), and never opted in")
+    return id
 
 
 def _job(word: str, seen: Observed) -> JobId | None:

@@ -24,7 +24,9 @@ from steward.api.explain_pages import explain_routes
 from steward.api.hosts import OwnHosts, own_names
 from steward.api.json11.route import Json11
 from steward.api.lemons import lemons_view
+from steward.api.news import News
 from steward.api.notify import channels_view, test_channels
+from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
 from steward.api.report_pages import report_routes
 from steward.api.shapes import event_shape, shape
@@ -37,38 +39,10 @@ from steward.model.order import Refusal
 from steward.ports import PortError
 from steward.workflows.commands import ArmCheck, Command, Pause, ResetBreakers, ResumeActions
 from steward.workflows.cycle import dry_run
-from steward.workflows.snapshot import Snapshot
 
 _MAX_EVENTS = 5000
 _MAX_WAIT_S = 30.0
 _MAX_WAITERS = 64
-
-
-class News:
-    """Tells waiting readers that a cycle ended. Waited for in the loop, told from the cycle's thread."""
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._event = asyncio.Event()
-        self.waiters = 0
-
-    def came(self, _snapshot: Snapshot) -> None:
-        if self._loop is not None and self.waiters:
-            self._loop.call_soon_threadsafe(self._wake)
-
-    async def wait(self, timeout_s: float) -> None:
-        self._loop = asyncio.get_running_loop()
-        self.waiters += 1
-        try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout_s):
-                    await self._event.wait()
-        finally:
-            self.waiters -= 1
-
-    def _wake(self) -> None:
-        self._event.set()
-        self._event = asyncio.Event()
 
 
 class Pages:
@@ -221,6 +195,7 @@ def build(
         reads.route("/v1/notify", pages.notify),
         Route("/v1/notify/test", pages.notify_test, methods=["POST"]),
         reads.route("/metrics", pages.metrics),
+        *page_routes(source, news, reads),
         Route("/", aws.serve, methods=["POST"]),
     ]
     errors: dict[Any, Callable[[Request, Exception], Response]] = {

@@ -22,8 +22,9 @@ from steward.adapters.slurm.submitted import SubmittedJobs
 from steward.adapters.witness import PortWitness
 from steward.api.auth import Gatekeeper
 from steward.api.metrics import Metrics
+from steward.api.news import News
 from steward.api.operations import handlers
-from steward.api.server import News, build
+from steward.api.server import build
 from steward.api.source import CheckBook, Source
 from steward.head import choose
 from steward.head.aws import endpoint

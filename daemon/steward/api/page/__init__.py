@@ -1,0 +1,146 @@
+"""The status page at `/`: server-rendered, read-only, live by server-sent events, and whole without JavaScript."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from importlib import resources
+from types import MappingProxyType
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from steward.api.explain_pages import job_of, known_node
+from steward.api.news import News
+from steward.api.page.cache import Fragment
+from steward.api.page.words import FILTERS
+from steward.api.shapes import event_shape
+from steward.api.source import Source
+from steward.api.turns import Turns
+from steward.model.text import printable
+from steward.policy.explain import explain_job, explain_node
+from steward.ports import Retryable
+
+_MAX_WATCHERS = 32
+_LEAST_S = 2.0
+"""A page that is watched is made again at most so often."""
+_KEEPALIVE_S = 15.0
+_EVENTS = 50
+_KINDS = MappingProxyType({"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"})
+_HEADERS = MappingProxyType(
+    {
+        "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-store",
+    }
+)
+"""Nothing from elsewhere, nothing inline, in nobody's frame."""
+
+
+def page_routes(source: Source, news: News, turns: Turns) -> list[Route]:
+    """All may read them, as the JSON pages with the same content; what a job printed is in none of them."""
+    pages = _Pages(source, news)
+    return [
+        turns.route("/", _in_words(pages.whole)),
+        turns.route("/page/main", _in_words(pages.main)),
+        Route("/page/news", pages.news),
+        Route("/page/{file}", pages.file),
+        turns.route("/node/{name}", _in_words(pages.node)),
+        turns.route("/job/{job}", _in_words(pages.job)),
+    ]
+
+
+class _Pages:
+    def __init__(self, source: Source, news: News) -> None:
+        self._source, self._news, self._watchers = source, news, 0
+        self._templates = Environment(
+            loader=PackageLoader("steward.api.page"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters.update(FILTERS)
+        self._fragment = Fragment(source, self._templates.get_template("main.html"), _LEAST_S)
+
+    def whole(self, _request: Request) -> Response:
+        return self._made("page.html", main=self._fragment.html(), cluster=self._source.cluster)
+
+    def main(self, _request: Request) -> Response:
+        """What changes, without the frame around it."""
+        return HTMLResponse(self._fragment.html(), headers=dict(_HEADERS))
+
+    def node(self, request: Request) -> Response:
+        source, name = self._source, str(request.path_params["name"])
+        snapshot = source.snapshot()
+        node = known_node(name, snapshot)
+        lines = explain_node(node, snapshot.seen, source.want, snapshot.memory, source.clock.now())
+        return self._explained(f"Node {name}", lines, source.store.events(node=node, limit=_EVENTS))
+
+    def job(self, request: Request) -> Response:
+        source, word = self._source, str(request.path_params["job"])
+        snapshot = source.snapshot()
+        id = job_of(word, snapshot)
+        lines = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now())
+        return self._explained(f"Job {word}", lines, source.store.events(job=id, limit=_EVENTS))
+
+    def file(self, request: Request) -> Response:
+        name = str(request.path_params["file"])
+        if name not in _KINDS:
+            raise HTTPException(404, f"there is no file {printable(name, 40)}")
+        text = (resources.files("steward.api.page") / "static" / name).read_text(encoding="utf-8")
+        return Response(text, media_type=_KINDS[name], headers=dict(_HEADERS))
+
+    async def news(self, _request: Request) -> Response:
+        """A line for each cycle that ended. 503 where too many watch: their pages ask by themselves, more rarely."""
+        if self._watchers >= _MAX_WATCHERS:
+            raise HTTPException(503, "too many watch the page now")
+        return StreamingResponse(self._lines(), media_type="text/event-stream", headers=dict(_HEADERS))
+
+    async def _lines(self) -> AsyncIterator[str]:
+        self._watchers += 1
+        try:
+            shown = None
+            while True:
+                latest = self._source.latest()
+                if latest is not None and latest.number != shown:
+                    shown = latest.number
+                    yield f"data: {shown}\n\n"
+                else:
+                    yield ": still here\n\n"
+                await asyncio.sleep(_LEAST_S)
+                await self._news.wait(_KEEPALIVE_S)
+        finally:
+            self._watchers -= 1
+
+    def _explained(self, title: str, lines: tuple[str, ...], events: list[Any]) -> Response:
+        shown = [event_shape(*one) for one in reversed(events)]
+        return self._made("explained.html", title=title, lines=lines, events=shown, cluster=self._source.cluster)
+
+    def _made(self, template: str, **values: Any) -> Response:
+        return HTMLResponse(self._templates.get_template(template).render(**values), headers=dict(_HEADERS))
+
+
+def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """What is wrong is said as a plain line, not as JSON; while the head starts the browser asks again."""
+
+    def said(request: Request) -> Response:
+        try:
+            return page(request)
+        except HTTPException as error:
+            return Response(
+                error.detail, status_code=error.status_code, media_type="text/plain", headers=dict(_HEADERS)
+            )
+        except Retryable as error:
+            headers = {**_HEADERS, "Refresh": "5"}
+            return Response(f"{error}\n", status_code=503, media_type="text/plain", headers=headers)
+
+    return said
+
+
+def _plain(text: str, status: int, headers: Mapping[str, str]) -> Response:
+    return Response(f"{text}\n", status_code=status, media_type="text/plain", headers=dict(headers))

@@ -1,0 +1,124 @@
+"""What the status page shows, from one snapshot: the same words as the JSON pages."""
+
+from collections import Counter
+from typing import Any
+
+from steward.api.page.words import SIGNS
+from steward.api.report import user_name
+from steward.api.shapes import shape
+from steward.api.source import Source
+from steward.api.views import cases_view, natural, nodes_view, status_view
+from steward.model.ids import JobId
+from steward.model.ledger import Phase, Sums
+from steward.model.node_names import fold
+from steward.model.report_only import REPORT_ONLY
+from steward.model.resume import JobMemory
+from steward.policy.node_verdict import Word
+from steward.policy.timeline import timeline
+from steward.workflows.snapshot import Snapshot
+
+Json = dict[str, Any]
+_MOST_CELLS, _MOST_ROWS, _MOST_JOBS, _MOST_ACTIONS, _LAST_EVENTS, _CLOSED = 1500, 200, 40, 100, 25, 10
+_WIDTH = 1000.0
+"""Of a timeline, in its own units."""
+
+
+def page_view(source: Source, snapshot: Snapshot, actions: list[Json], now: float) -> Json:
+    """Everything that the template names."""
+    status, nodes, cases = status_view(source, snapshot), nodes_view(source, snapshot), cases_view(snapshot)
+    wrong = [node for node in nodes if node["verdict"] != Word.FINE.value]
+    return {
+        "now": now,
+        "status": status,
+        "alerts": _alerts(status),
+        **_grid(nodes, wrong),
+        "wrong": wrong[:_MOST_ROWS],
+        "more_wrong": max(len(wrong) - _MOST_ROWS, 0),
+        "cases": [case for case in cases if case["open"]][:_MOST_ROWS],
+        "closed": [case for case in cases if not case["open"]][:_CLOSED],
+        "incidents": [{**one, "nodes": fold(one["nodes"])} for one in status["incidents"]],
+        "breakers": status["breakers"],
+        "jobs": _jobs(snapshot, now),
+        "groups": status["groups"],
+        "gates": [shape(gate) for _, gate in sorted(snapshot.memory.gates.items())],
+        "actions": [_action(action) for action in actions[:_MOST_ACTIONS]],
+        "more_actions": max(len(actions) - _MOST_ACTIONS, 0),
+        "events": [shape(event) for _, event in reversed(source.store.events(limit=_LAST_EVENTS))],
+    }
+
+
+def _alerts(status: Json) -> list[Json]:
+    found = []
+    if status["slurm"] != "fresh":
+        found.append({"level": "error", "text": "Slurm cannot be read now: nothing is decided on what is shown here."})
+    if status["paused"]:
+        found.append({"level": "warning", "text": "Paused by a person: `steward resume-actions` ends the pause."})
+    if not status["acts"]:
+        found.append({"level": "warning", "text": REPORT_ONLY})
+    return found
+
+
+def _grid(nodes: list[Json], wrong: list[Json]) -> Json:
+    """A cell a node. Of very many nodes only those that are not fine have one; the others are a folded list."""
+    is_all = len(nodes) <= _MOST_CELLS
+    counts = Counter(node["verdict"] for node in nodes)
+    fine = [] if is_all else [node["name"] for node in nodes if node["verdict"] == Word.FINE.value]
+    return {
+        "cells": nodes if is_all else wrong[:_MOST_CELLS],
+        "folded_fine": fold(fine)[:2000],
+        "fine_count": len(fine),
+        "legend": [{"word": word, "count": counts[word]} for word in SIGNS if counts[word]],
+    }
+
+
+def _jobs(snapshot: Snapshot, now: float) -> list[Json]:
+    """Those that go on first, then the newest."""
+    found = sorted(snapshot.memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
+    return [_job(job, snapshot, now) for job in found[:_MOST_JOBS]]
+
+
+def _job(job: JobMemory, snapshot: Snapshot, now: float) -> Json:
+    known = snapshot.seen.jobs.get(job.id)
+    runs = snapshot.memory.ledger.get(job.id, ())
+    last = job.last_attempt
+    nodes = known.nodes if known is not None and known.nodes else job.nodes
+    return {
+        "id": job.id,
+        "name": known.name if known else (runs[-1].name if runs else ""),
+        "user": user_name(job.uid),
+        "state": known.state.value if known and job.ended is None else (job.end_text or "ended"),
+        "mode": job.mode.text,
+        "resumes": job.resumes,
+        "nodes": fold(sorted(nodes, key=natural)),
+        "excluded": fold(job.excluded),
+        "step": runs[-1].step if runs else None,
+        "last": {"at": last.at, "decision": last.decision.value, "why": last.why.text} if last else None,
+        **_timeline(job.id, job.ended, snapshot, now),
+    }
+
+
+def _timeline(id: JobId, ended: float | None, snapshot: Snapshot, now: float) -> Json:
+    """Its time as stretches of a bar, and in words."""
+    found = timeline(snapshot.memory.ledger.get(id, ()), ended or now)
+    if not found:
+        return {"bars": [], "spent": ""}
+    begin, whole = found[0].begin, max(found[-1].end - found[0].begin, 1e-3)
+    spent = Sums.of(found).seconds
+    bars = [
+        {
+            "phase": one.phase.value,
+            "x": round((one.begin - begin) / whole * _WIDTH, 1),
+            "width": round(max(one.seconds / whole * _WIDTH, 1.5), 1),
+            "text": f"{one.phase.value}: {one.seconds:.1f} s on {one.nodes} nodes",
+        }
+        for one in found
+    ]
+    words = ", ".join(f"{phase.value} {spent[phase]:.0f} s" for phase in Phase if spent[phase] >= 0.5)
+    return {"bars": bars, "spent": words}
+
+
+def _action(action: Json) -> Json:
+    slot = action.get("slot") or {}
+    names = [str(action[key]) for key in ("node", "job") if action.get(key) is not None]
+    about = names[0] if names else str(slot.get("node") or fold(action.get("nodes", [])))
+    return {"action": action["action"], "about": about, "why": action["why"]["text"], "rule": action["why"]["rule"]}
