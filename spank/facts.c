@@ -13,6 +13,8 @@ static const char *const variables[WIRE_FACTS] = {
 	[WIRE_EXCLUDED_NODES] = "STEWARD_EXCLUDED_NODES",
 	[WIRE_CULPRITS] = "STEWARD_CULPRITS",
 	[WIRE_RESUME_REASON] = "STEWARD_RESUME_REASON",
+	[WIRE_ELASTIC_ADDRESS] = "STEWARD_ELASTIC_ADDRESS",
+	[WIRE_ELASTIC_TOKEN] = "STEWARD_ELASTIC_TOKEN",
 };
 
 void facts_publish(spank_t spank, const struct wire_answer *answer)

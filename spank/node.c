@@ -13,6 +13,7 @@
 
 #include "agent.h"
 #include "defaults.h"
+#include "elastic.h"
 #include "facts.h"
 #include "notice.h"
 #include "options.h"
@@ -145,6 +146,7 @@ void node_start(spank_t spank, const struct config *config)
 	has_mode = _find_mode(spank, &step.mode);
 	if (has_mode)
 		_show_mode(spank);
+	elastic_show(spank, step.job);
 	if (step.kind == WIRE_KIND_BATCH) {
 		if (has_mode || defaults_exist(config))
 			script = _shared_page();
@@ -165,6 +167,8 @@ static void _tell_of_output(const struct config *config)
 
 void node_task_start(spank_t spank, const struct config *config)
 {
+	static struct elastic_spec spec;
+
 	if (!script || step.kind != WIRE_KIND_BATCH)
 		return;
 	if (!has_mode) {
@@ -173,6 +177,7 @@ void node_task_start(spank_t spank, const struct config *config)
 		_show_mode(spank);
 	}
 	step.restart = _number(spank, "SLURM_RESTART_COUNT");
+	step.elastic = elastic_is_base(spank, &spec) ? spec.text : NULL;
 	*script = (struct script){.restart = step.restart, .mode = step.mode};
 	script->has_agent = _tell(spank, config);
 	if (step.mode.kind != RESUME_OFF)

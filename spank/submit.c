@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elastic.h"
 #include "facts.h"
 #include "options.h"
 #include "report.h"
 #include "requeue.h"
 
 /* What Slurm names the option when it hands it to the node by environment. */
-#define SPANK_VARIABLE "_SLURM_SPANK_OPTION_steward_auto_resume"
+#define SPANK_VARIABLE	 "_SLURM_SPANK_OPTION_steward_auto_resume"
+#define ELASTIC_VARIABLE "_SLURM_SPANK_OPTION_steward_elastic"
 
 static void _unset(const char *name)
 {
@@ -22,13 +24,18 @@ static void _unset(const char *name)
 
 void submit_forget_outer_job(void)
 {
-	facts_forget();
+	if (!elastic_forget_outer_job())
+		facts_forget();
 	_unset(SPANK_VARIABLE);
+	_unset(ELASTIC_VARIABLE);
 	_unset(SUBMIT_ENV_CONTROL);
 	/* By hand outside a job, SLURM_SPANK_... is Slurm's documented way to
 	 * give an option by environment; inside, Slurm itself has set it. */
-	if (getenv("SLURM_JOB_ID"))
+	if (getenv("SLURM_JOB_ID")) {
 		_unset(SUBMIT_ENV_OPTION);
+		_unset(SUBMIT_ENV_ELASTIC);
+		_unset(SUBMIT_ENV_MODE);
+	}
 }
 
 /* Show the mode to the job, and to the scripts that the controller runs. */
@@ -71,11 +78,70 @@ static void _keep_in_place(spank_t spank, struct resume_mode *mode)
 		   "otherwise");
 }
 
+/* A replica job ends with its run, and is made anew rather than resumed. */
+static int _publish_replica(spank_t spank)
+{
+	struct resume_mode off = {.kind = RESUME_OFF};
+	struct elastic_spec none = {0};
+
+	elastic_publish(spank, &none);
+	if (setenv(SPANK_VARIABLE, "0", 1) ||
+	    spank_job_control_setenv(spank, SPANK_VARIABLE, "0", 1) !=
+		    ESPANK_SUCCESS)
+		slurm_error("steward: cannot hand on %s", SPANK_VARIABLE);
+	return _publish(spank, &off);
+}
+
+/* Without the option the environment may say it: a script then also runs from
+ * a host where this plugin, and so the option, is not known. False when its
+ * word is no good. */
+static bool _mode_wanted(struct resume_mode *mode, bool *is_given)
+{
+	const char *text = getenv(SUBMIT_ENV_MODE);
+	struct resume_fault fault;
+
+	*is_given = options_given(mode);
+	if (*is_given || !text)
+		return true;
+	*is_given = resume_parse(text, mode, &fault);
+	if (!*is_given)
+		slurm_error("steward: " SUBMIT_ENV_MODE
+			    " in the environment: '%.*s' %s: " RESUME_USAGE,
+			    fault.len, fault.word, fault.why);
+	return *is_given;
+}
+
+/* An elastic job is one that is resumed. */
+static bool _resumes(const struct elastic_spec *spec, struct resume_mode *mode,
+		     bool *is_given)
+{
+	if (*is_given && mode->kind == RESUME_OFF) {
+		slurm_error("steward: --elastic=%s needs --auto-resume: leave "
+			    "out --auto-resume=0",
+			    spec->text);
+		return false;
+	}
+	if (!*is_given)
+		*is_given = resume_parse("1", mode, NULL);
+	return true;
+}
+
 int submit_allocator(spank_t spank)
 {
+	struct elastic_spec spec;
 	struct resume_mode mode;
+	bool is_given;
 
-	if (options_given(&mode)) {
+	if (elastic_is_replica())
+		return _publish_replica(spank);
+	if (!_mode_wanted(&mode, &is_given))
+		return -1;
+	if (options_elastic(&spec)) {
+		if (!_resumes(&spec, &mode, &is_given) || !elastic_check(&spec))
+			return -1;
+		elastic_publish(spank, &spec);
+	}
+	if (is_given) {
 		if (mode.kind != RESUME_OFF && requeue_is_refused())
 			_keep_in_place(spank, &mode);
 		return _publish(spank, &mode);
@@ -99,7 +165,13 @@ int submit_srun(spank_t spank)
 {
 	struct resume_mode mode = {.kind = RESUME_OFF};
 	bool is_ours = _srun_mode(&mode);
+	struct elastic_spec spec;
 
+	if (!getenv("SLURM_JOB_ID") && options_elastic(&spec)) {
+		slurm_error("steward: --elastic: '%.64s' is for sbatch only",
+			    spec.text);
+		return -1;
+	}
 	report_mode(&mode);
 	/* What an outer step has left is not about this one. */
 	if (mode.kind == RESUME_OFF)

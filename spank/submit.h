@@ -13,7 +13,8 @@
 #define SUBMIT_ENV_CONTROL "SLURM_SPANK_" SUBMIT_ENV_MODE
 /* The option as Slurm hands it from sbatch and salloc to the sruns inside, and
  * as a user may give it by environment. */
-#define SUBMIT_ENV_OPTION "SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume"
+#define SUBMIT_ENV_OPTION  "SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume"
+#define SUBMIT_ENV_ELASTIC "SLURM_SPANK__SLURM_SPANK_OPTION_steward_elastic"
 
 /* slurm_spank_init in sbatch and salloc: a job submitted from inside an
  * opted-in job is a job of its own and inherits nothing. */

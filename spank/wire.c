@@ -37,6 +37,8 @@ static const char *const facts[WIRE_FACTS] = {
 	[WIRE_EXCLUDED_NODES] = "excluded_nodes",
 	[WIRE_CULPRITS] = "culprits",
 	[WIRE_RESUME_REASON] = "resume_reason",
+	[WIRE_ELASTIC_ADDRESS] = "elastic_address",
+	[WIRE_ELASTIC_TOKEN] = "elastic_token",
 };
 
 static bool _is(const struct word *word, const char *text)

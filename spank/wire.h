@@ -48,6 +48,8 @@ enum wire_fact {
 	WIRE_EXCLUDED_NODES,
 	WIRE_CULPRITS,
 	WIRE_RESUME_REASON,
+	WIRE_ELASTIC_ADDRESS,
+	WIRE_ELASTIC_TOKEN,
 	WIRE_FACTS, /* how many there are */
 };
 
@@ -77,6 +79,7 @@ struct wire_ask {
 	uint32_t step; /* WIRE_STEP_UNKNOWN: it never got an id */
 	uid_t uid;
 	struct resume_mode mode;
+	const char *elastic;  /* of a run's base, in its opted; NULL: no */
 	unsigned int attempt; /* 1 for the first */
 	uint32_t restart;     /* Slurm's count of requeues */
 	int status;	      /* as from waitpid(2) */

@@ -71,9 +71,11 @@ size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 	return _fitting(snprintf(
 		line, WIRE_LINE_MAX,
 		VERSION " opted job=%" PRIu32 " uid=%u mode=%s restart=%" PRIu32
-			" batch=%d%s\n",
+			" batch=%d%s%s%s\n",
 		ask->job, (unsigned int) ask->uid, resume_text(&ask->mode),
-		ask->restart, ask->kind == WIRE_KIND_BATCH, again));
+		ask->restart, ask->kind == WIRE_KIND_BATCH, again,
+		ask->elastic ? " elastic=" : "",
+		ask->elastic ? ask->elastic : ""));
 }
 
 size_t wire_format_exit(const struct wire_ask *ask, uint32_t task,

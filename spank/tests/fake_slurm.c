@@ -148,6 +148,9 @@ static int _give_options(int ac, char **av)
 		if (!strncmp(av[at], "--auto-resume=", 14) &&
 		    fake_give_option(av[at] + 14))
 			exit(255);
+		if (!strncmp(av[at], "--elastic=", 10) &&
+		    fake_give_elastic(av[at] + 10))
+			exit(255);
 		if (!strncmp(av[at], "--exclude=", 10))
 			snprintf(exclude, sizeof(exclude), "%s", av[at] + 10);
 	}
@@ -212,6 +215,20 @@ static int _run_srun(int ac, char **av)
 	return 0;
 }
 
+/* What is handed on of a job that may grow, one line each. */
+static void _print_elastic(void)
+{
+	for (int i = 0; i < fake.control_env.count; i++) {
+		const char *name = fake.control_env.at[i].name;
+
+		if (!strncmp(name, "STEWARD_ELASTIC", 15))
+			printf("%s=%s%s\n", name, fake.control_env.at[i].value,
+			       strcmp(_env(name), fake.control_env.at[i].value)
+				       ? " but not in the environment"
+				       : "");
+	}
+}
+
 static int _run_allocator(int ac, char **av)
 {
 	const char *told;
@@ -225,6 +242,7 @@ static int _run_allocator(int ac, char **av)
 	told = fake_env_get(&fake.control_env, SUBMIT_ENV_MODE);
 	if (getenv("STEWARD_PROGRESS_FILE") || getenv("STEWARD_CULPRITS"))
 		printf("still told of the outer job\n");
+	_print_elastic();
 	printf("mode=%s control=%s inherited=%s\n", _env(SUBMIT_ENV_MODE),
 	       told ? told : "-",
 	       _env("SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume"));
@@ -303,6 +321,11 @@ static int _run_stepd(int ac, char **av)
 		fake_env_set(&fake.job_env, SUBMIT_ENV_CONTROL,
 			     getenv("FAKE_CONTROL_MODE"));
 	_script_env("FAKE_ATTEMPT", "STEWARD_ATTEMPT");
+	_script_env("FAKE_ELASTIC", "STEWARD_ELASTIC");
+	_script_env("FAKE_ROLE", "STEWARD_ELASTIC_ROLE");
+	_script_env("FAKE_RUN", "STEWARD_ELASTIC_RUN");
+	_script_env("FAKE_CONTROL_ROLE", "SLURM_SPANK_STEWARD_ELASTIC_ROLE");
+	_script_env("FAKE_CONTROL_ELASTIC", "SLURM_SPANK_STEWARD_ELASTIC");
 	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
 	_give_options(ac - 2, av + 2);
 	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);

@@ -26,7 +26,8 @@ struct fake_env {
 
 struct fake_spank {
 	spank_context_t context;
-	struct spank_option *option; /* as registered */
+	struct spank_option *option;  /* the last one, as registered */
+	struct spank_option *elastic; /* the one of this name */
 	uint32_t job, step;
 	uid_t uid;
 	uint32_t task;
@@ -45,6 +46,7 @@ spank_t fake_handle(void);
 
 /* As Slurm does for each place the option stands; its callback's result. */
 int fake_give_option(const char *value);
+int fake_give_elastic(const char *value);
 
 void fake_env_set(struct fake_env *env, const char *name, const char *value);
 /* NULL when not set. */

@@ -69,6 +69,53 @@ static void _test_table(void)
 		fclose(file);
 }
 
+/* The table that Python's reader is held to as well. */
+static void _test_elastic_table(void)
+{
+	FILE *file = fopen(getenv("ELASTICS"), "re");
+	struct elastic_spec spec;
+	char line[1024];
+	int read = 0;
+
+	_check(file != NULL, "ELASTICS names the table");
+	while (file && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (line[0] != '#') {
+			const char *text = strchr(line, ' ') + 1;
+
+			read++;
+			_check(elastic_parse(text, &spec, NULL) ==
+				       (line[0] == 'g'),
+			       line);
+		}
+	}
+	_check(read > 50, "the table was read");
+	if (file)
+		fclose(file);
+}
+
+static void _test_elastic_begin(void)
+{
+	struct elastic_spec spec;
+
+	_check(elastic_parse("2,4,8,grace=3", &spec, NULL) &&
+		       !elastic_begins_with(&spec, 1) &&
+		       !elastic_begins_with(&spec, 2) &&
+		       elastic_begins_with(&spec, 3) &&
+		       elastic_begins_with(&spec, 8),
+	       "a list of sizes begins with the job's own");
+	_check(elastic_parse("8:2", &spec, NULL) &&
+		       !elastic_begins_with(&spec, 3) &&
+		       !elastic_begins_with(&spec, 6) &&
+		       elastic_begins_with(&spec, 7) &&
+		       elastic_begins_with(&spec, 9),
+	       "a run has a size to grow to");
+	_check(elastic_parse("4096", &spec, NULL) &&
+		       elastic_begins_with(&spec, 2) &&
+		       !elastic_begins_with(&spec, 4033),
+	       "a run has 64 sizes at most");
+}
+
 static void _test_modes(void)
 {
 	const struct resume_mode none = {.kind = RESUME_OFF};
@@ -435,6 +482,8 @@ int main(int ac, char **av)
 	if (ac > 1)
 		return 0; /* the srun of _is_executed() */
 	_test_modes();
+	_test_elastic_table();
+	_test_elastic_begin();
 	_test_table();
 	_test_option();
 	_test_config();

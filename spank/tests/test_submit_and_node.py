@@ -71,8 +71,17 @@ class Submission(ShimTest):
             assert "'hangs=3' is not known" in output
             assert ",hang=0|1|SECONDS" in output
 
-    def test_a_job_without_the_option_is_not_opted_in_by_a_stray_variable(self) -> None:
-        assert self.submit(STEWARD_AUTO_RESUME="1") == "mode=- control=- inherited=-"
+    def test_the_environment_opts_in_where_the_option_is_not_given(self) -> None:
+        assert self.submit(STEWARD_AUTO_RESUME="any:2") == "mode=any:2 control=any:2 inherited=-"
+        assert self.submit("--auto-resume=0", STEWARD_AUTO_RESUME="1") == "mode=0 control=0 inherited=-"
+
+    def test_a_bad_word_in_the_environment_refuses_the_submission(self) -> None:
+        status, output, _ = self.run_slurm("sbatch", SLURM_JOB_ID="", STEWARD_AUTO_RESUME="yes")
+        assert status != 0
+        assert "STEWARD_AUTO_RESUME in the environment: 'yes' is not known: use 0, 1" in output
+
+    def test_a_variable_of_an_outer_job_opts_nothing_in(self) -> None:
+        assert self.submit(SLURM_JOB_ID="12", STEWARD_AUTO_RESUME="1") == "mode=- control=- inherited=-"
 
     def test_a_job_submitted_inside_an_opted_in_job_inherits_nothing(self) -> None:
         variable = "SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume"
@@ -81,6 +90,72 @@ class Submission(ShimTest):
         told = {"STEWARD_PROGRESS_FILE": "/run/x", "STEWARD_RESUME_COUNT": "2", "STEWARD_CULPRITS": "n3"}
         assert self.submit(SLURM_JOB_ID="12", **told) == inside
         assert self.submit(**{variable: "1"}).endswith("inherited=1"), "outside it is the user's own wish"
+
+
+class Elastic(ShimTest):
+    """sbatch --elastic=."""
+
+    def submitted(self, *argv: str, **env: str) -> str:
+        """What sbatch hands on."""
+        status, output, _ = self.run_slurm("sbatch", *argv, **{"SLURM_JOB_ID": "", **env})
+        assert status == 0, output
+        return output.strip()
+
+    def refused(self, command: str, *argv: str, **env: str) -> str:
+        """The one line that says why."""
+        status, output, _ = self.run_slurm(command, *argv, **{"SLURM_JOB_ID": "", **env})
+        assert status != 0, output
+        lines = [line for line in output.splitlines() if "steward: " in line]
+        assert len(lines) == 1, output
+        return lines[0]
+
+    def test_it_is_handed_on_with_what_was_typed_and_implies_resuming(self) -> None:
+        told = self.submitted(
+            "--elastic=8:2,grace=30", "--job-name=a b%", "--nodes=2", "train.sh", "--lr", "1"
+        ).splitlines()
+        assert "STEWARD_ELASTIC=8:2,grace=30" in told
+        assert "STEWARD_ELASTIC_ROLE=base" in told
+        assert "STEWARD_ELASTIC_ARGS=--elastic=8:2,grace=30 --job-name=a%20b%25 --nodes=2" in told
+        assert told[-1] == "mode=1 control=1 inherited=-"
+
+    def test_the_mode_that_was_given_stays(self) -> None:
+        assert "mode=any:3 control=any:3" in self.submitted("--elastic=8", "--auto-resume=any:3")
+
+    def test_what_cannot_work_is_refused_with_the_reason(self) -> None:
+        script = self.folder / "het.sh"
+        script.write_text("#!/bin/bash\n#SBATCH -N1\n#SBATCH hetjob\n#SBATCH -N2\ntrue\n")
+        for argv, why in (
+            (["--elastic=8,speed=3"], "'speed=3' is not known: use MAX, MAX:STEP or A,B,C"),
+            (["--elastic=8,grace=0"], "'grace=0' is out of range: use MAX"),
+            (["--elastic=2,4,batch=7,uneven=0"], "does not share its batch out evenly"),
+            (["--elastic=8,batch=7"], "fewer samples in a batch than nodes"),
+            (["--elastic=4", "--nodes=5"], "does not let the job grow beyond its own nodes"),
+            (["--elastic=2,4", "--nodes=3"], "less than the job's own nodes"),
+            (["--elastic=4", "--array=1-3"], "is not for a job array"),
+            (["--elastic=4", str(script)], "is not for a heterogeneous job"),
+            (["--elastic=4", "--auto-resume=0"], "needs --auto-resume"),
+        ):
+            with self.subTest(argv=argv):
+                assert why in self.refused("sbatch", *argv)
+        assert "is for sbatch only" in self.refused("salloc", "--elastic=4")
+        _, output, _ = self.run_slurm("srun", "--elastic=4", SLURM_JOB_ID="")
+        assert "is for sbatch only" in output
+
+    def test_a_switch_that_keeps_jobs_apart_is_warned_of(self) -> None:
+        assert "SwitchType=switch/nvidia_imex" in self.submitted("--elastic=4", FAKE_SWITCH="switch/nvidia_imex")
+        assert "SwitchType" not in self.submitted("--elastic=4", FAKE_SWITCH="switch/none")
+
+    def test_a_job_submitted_inside_an_elastic_one_inherits_nothing(self) -> None:
+        inside = {"STEWARD_ELASTIC": "8", "STEWARD_ELASTIC_ROLE": "replica", "STEWARD_ELASTIC_RUN": "12"}
+        assert self.submitted(SLURM_JOB_ID="12", **inside) == "mode=- control=- inherited=-"
+        option = {"SLURM_SPANK__SLURM_SPANK_OPTION_steward_elastic": "8"}
+        assert self.submitted(SLURM_JOB_ID="12", **option) == "mode=- control=- inherited=-"
+
+    def test_a_replica_keeps_its_run_and_is_not_resumed(self) -> None:
+        given = {"STEWARD_ELASTIC_SUBMIT": "1", "STEWARD_ELASTIC_RUN": "12", "STEWARD_ELASTIC_TOKEN": "abc"}
+        told = self.submitted("--elastic=8", "--auto-resume=1", **given).splitlines()
+        assert {"STEWARD_ELASTIC_ROLE=replica", "STEWARD_ELASTIC_RUN=12", "STEWARD_ELASTIC_TOKEN=abc"} <= set(told)
+        assert told[-1].startswith("mode=0 control=0")
 
 
 class Start(ShimTest):
@@ -97,6 +172,24 @@ class Start(ShimTest):
     def test_the_script_of_an_opted_in_job_is_told(self) -> None:
         opted = ["steward/1 opted job=12 uid=1000 mode=1 restart=0 batch=1"]
         assert self.told("batch", "0", FAKE_JOB_MODE="1") == opted
+
+    def test_the_script_of_a_runs_base_tells_its_sizes(self) -> None:
+        opted = ["steward/1 opted job=12 uid=1000 mode=1 restart=0 batch=1 elastic=8:2"]
+        assert self.told("batch", "0", FAKE_JOB_MODE="1", FAKE_ELASTIC="8:2", FAKE_ROLE="base") == opted
+
+    def test_the_sizes_survive_that_the_environment_is_cut_off(self) -> None:
+        lost = {"FAKE_CONTROL_ELASTIC": "8:2", "FAKE_CONTROL_ROLE": "base"}
+        assert self.told("batch", "0", FAKE_JOB_MODE="1", **lost)[0].endswith(" elastic=8:2")
+
+    def test_a_replica_tells_no_sizes(self) -> None:
+        assert "elastic" not in self.told("batch", "0", FAKE_JOB_MODE="0", FAKE_ELASTIC="8", FAKE_ROLE="replica")[0]
+
+    def test_a_step_tells_no_sizes(self) -> None:
+        assert "elastic" not in self.told("3", "0", FAKE_JOB_MODE="1", FAKE_ELASTIC="8", FAKE_ROLE="base")[0]
+
+    def test_the_tasks_of_a_base_know_the_runs_name(self) -> None:
+        _, output, _ = self.run_slurm("slurmstepd", "batch", "0", FAKE_JOB_MODE="1", FAKE_ELASTIC="8", FAKE_ROLE="base")
+        assert "task STEWARD_ELASTIC_RUN=12" in output
 
     def test_a_requeued_script_tells_how_often(self) -> None:
         assert "restart=7 batch=1" in self.told("batch", "0", FAKE_JOB_MODE="1", FAKE_RESTARTS="7")[0]

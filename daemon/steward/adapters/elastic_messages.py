@@ -10,7 +10,8 @@ from typing import Any
 
 from steward.adapters.messages import items, number, record_of, text, whole
 from steward.adapters.wire import Frame, Malformed
-from steward.model.elastic import MAX_NODES, MAX_SPEC, Activity, ElasticWord, FailedSubmit
+from steward.model.elastic import MAX_SPEC, Activity, ElasticWord, FailedSubmit
+from steward.model.elastic_spec import MAX_NODES
 from steward.model.ids import JobId, NodeName
 from steward.model.text import printable
 

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 from steward.adapters.wire import Frame, Malformed
 from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
+from steward.model.elastic_spec import MAX_TEXT as MAX_ELASTIC
+from steward.model.elastic_spec import ElasticWords
 from steward.model.health import Advice, Finding, Outcome, Report, Scope, Severity
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.resume_mode import MAX_TEXT as MAX_MODE
@@ -81,6 +83,7 @@ def opted_record(opted: OptedIn) -> dict[str, Any]:
         "mode": opted.mode.text,
         "restart": opted.restart,
         "at": opted.at,
+        **({"elastic": opted.elastic} if opted.elastic else {}),
     }
 
 
@@ -93,7 +96,15 @@ def opted_of(value: object) -> OptedIn:
         mode=mode_of(record),
         restart=whole(record, "restart", high=10**6),
         at=number(record, "at"),
+        elastic=_elastic_of(record) if "elastic" in record else "",
     )
+
+
+def _elastic_of(record: Mapping[str, Any]) -> str:
+    try:
+        return ElasticWords.parse(text(record, "elastic", MAX_ELASTIC)).text
+    except ValueError as error:
+        raise Malformed(str(error)) from None
 
 
 def opted_list(frame: Frame) -> tuple[OptedIn, ...]:

@@ -9,6 +9,7 @@ from steward.adapters.deep_line import DeepLine, deep_line_of
 from steward.adapters.verdict_line import VerdictLine
 from steward.adapters.wire import Malformed
 from steward.model.ask import Answer, AskKind
+from steward.model.elastic_spec import ElasticWords
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
 from steward.model.text import printable
@@ -36,6 +37,8 @@ class OptedLine:
     mode: ResumeMode
     restart: int
     attempt: int = 1
+    elastic: str = ""
+    """Of the script of a run's base: what it said in `--elastic=`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +123,14 @@ def _plain(text: str) -> str:
 
 def _opted(fields: dict[str, str]) -> OptedLine:
     attempt = _whole(fields, "attempt", 10**6) if "attempt" in fields else 1
-    return OptedLine(job=_job(fields), uid=_uid(fields), mode=_mode(fields), restart=_restart(fields), attempt=attempt)
+    return OptedLine(
+        job=_job(fields),
+        uid=_uid(fields),
+        mode=_mode(fields),
+        restart=_restart(fields),
+        attempt=attempt,
+        elastic=_elastic(fields),
+    )
 
 
 def _exit(fields: dict[str, str]) -> ExitLine:
@@ -211,6 +221,13 @@ def _uid(fields: dict[str, str]) -> int:
 def _mode(fields: dict[str, str]) -> ResumeMode:
     try:
         return ResumeMode.parse(_needed(fields, "mode"))
+    except ValueError as error:
+        raise BadLine(str(error)) from None
+
+
+def _elastic(fields: dict[str, str]) -> str:
+    try:
+        return ElasticWords.parse(fields["elastic"]).text if "elastic" in fields else ""
     except ValueError as error:
         raise BadLine(str(error)) from None
 

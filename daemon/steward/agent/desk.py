@@ -145,7 +145,9 @@ class Desk:
                 return line.uid == peer and not self._opted.is_anothers(line.job, peer)
 
     async def _note(self, line: OptedLine, *, sure: bool) -> bytes:
-        opted = OptedIn(job=line.job, uid=line.uid, mode=line.mode, restart=line.restart, at=self._clock.now())
+        opted = OptedIn(
+            job=line.job, uid=line.uid, mode=line.mode, restart=line.restart, at=self._clock.now(), elastic=line.elastic
+        )
         if self._opted.add(opted, sure=sure):
             log.info("opted job=%d uid=%d mode=%s restart=%d", line.job, line.uid, line.mode.text, line.restart)
             self._head.post(opted_frame([opted]))

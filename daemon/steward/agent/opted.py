@@ -45,7 +45,8 @@ class _Word:
     out: Output = Output()
 
     def says(self, opted: OptedIn) -> bool:
-        return (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
+        same_sizes = opted.elastic in ("", self.opted.elastic)  # only the script of a run's base tells them
+        return same_sizes and (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
 
 
 class OptedBook:
@@ -97,8 +98,9 @@ class OptedBook:
             if sure:
                 self.settle({opted.job: opted.uid})
             return False
-        out = known.out if known is not None and known.opted.restart == opted.restart else Output()
-        words = {**self._words, key: _Word(opted=opted, sure=known is not None and known.sure, out=out)}
+        of_run = known if known is not None and known.opted.restart == opted.restart else _Word(opted=opted)
+        opted = replace(opted, elastic=opted.elastic or of_run.opted.elastic)
+        words = {**self._words, key: _Word(opted=opted, sure=known is not None and known.sure, out=of_run.out)}
         self._keep(_settled(words, {opted.job: opted.uid} if sure else {}))
         return True
 

@@ -56,4 +56,6 @@ class OptedIn:
     mode: ResumeMode
     restart: int
     at: float
+    elastic: str = ""
+    """Of a run's base, on its batch host: what it said in `--elastic=`."""
     told_by: frozenset[NodeName] = frozenset()

@@ -7,16 +7,12 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from steward.model.elastic_spec import MAX_TEXT, ElasticWords
 from steward.model.ids import JobId, NodeName
 
-MAX_SPEC = 64
-MAX_NODES = 4096
-MAX_SIZES = 64
-MAX_SECONDS = 86_400
+MAX_SPEC = MAX_TEXT
 OPTIONS = ("grace", "settle", "faulty", "snooze", "backoff")
-_EXAMPLES = "`8` (any size up to 8 nodes), `8:2` (in steps of 2) or `4,8` (exactly these)"
 _COMMENT = re.compile(r"steward-elastic:([1-9][0-9]{0,18}):([a-z0-9]{1,32})")
-_WHOLE = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +26,15 @@ class ElasticSpec:
     faulty_s: int | None = None
     snooze_s: int | None = None
     backoff_s: int | None = None
+    batch: int | None = None
+    """Samples of one step over all nodes."""
 
     @classmethod
     def parse(cls, text: str, base: int) -> "ElasticSpec":
         """Raises ValueError with one line that names the right words."""
-        if len(text) > MAX_SPEC:
-            raise ValueError(f"--elastic takes at most {MAX_SPEC} characters")
-        words, options = list[str](), dict[str, int]()
-        for word in text.split(","):
-            name, equals, value = word.partition("=")
-            if equals:
-                options[_option(name, options)] = _seconds(name, value)
-            else:
-                words.append(word)
-        return cls(sizes=_sizes(words, base), **{f"{name}_s": value for name, value in options.items()})
+        words = ElasticWords.parse(text)
+        options = {f"{name}_s": value for name, value in words.values.items() if name in OPTIONS}
+        return cls(sizes=words.from_base(base), batch=words.values.get("batch"), **options)
 
     @property
     def base(self) -> int:
@@ -52,52 +43,6 @@ class ElasticSpec:
     def fitting(self, nodes: int) -> int:
         """The largest size that so many nodes are enough for; 0: not even the base's."""
         return max((size for size in self.sizes if size <= nodes), default=0)
-
-
-def _option(name: str, known: dict[str, int]) -> str:
-    if name not in OPTIONS:
-        raise ValueError(f"--elastic knows the options {', '.join(f'{one}=' for one in OPTIONS)} (seconds)")
-    if name in known:
-        raise ValueError(f"--elastic has {name}= twice")
-    return name
-
-
-def _seconds(name: str, value: str) -> int:
-    low = 1 if name == "grace" else 0
-    if not _WHOLE.fullmatch(value) or not low <= int(value) <= MAX_SECONDS:
-        raise ValueError(f"--elastic takes {name}= as whole seconds from {low} to {MAX_SECONDS}")
-    return int(value)
-
-
-def _sizes(words: list[str], base: int) -> tuple[int, ...]:
-    if len(words) == 1 and ":" in words[0]:
-        most, _, step = words[0].partition(":")
-        return _checked(base, range(base, _count(most) + 1, _count(step)), most=_count(most))
-    if len(words) == 1:
-        most_nodes = _count(words[0])
-        return _checked(base, range(base, min(most_nodes, MAX_NODES) + 1), most=most_nodes)
-    listed = [_count(word) for word in words]
-    if not listed or min(listed) < base:
-        raise ValueError(f"--elastic names sizes from the job's own {base} nodes up: {_EXAMPLES}")
-    return _checked(base, sorted({base, *listed}), most=max(listed))
-
-
-def _count(word: str) -> int:
-    if not _WHOLE.fullmatch(word) or not int(word):
-        raise ValueError(f"--elastic takes sizes in nodes: {_EXAMPLES}")
-    return int(word)
-
-
-def _checked(base: int, sizes: range | list[int], *, most: int) -> tuple[int, ...]:
-    if most > MAX_NODES:
-        raise ValueError(f"--elastic takes at most {MAX_NODES} nodes")
-    if len(sizes) < 2:
-        raise ValueError(f"--elastic must let the job grow beyond its own {base} nodes: {_EXAMPLES}")
-    if len(sizes) > MAX_SIZES:
-        raise ValueError(
-            f"--elastic takes at most {MAX_SIZES} sizes: name a step, as in `{most}:{-(-most // MAX_SIZES)}`"
-        )
-    return tuple(sizes)
 
 
 def replica_comment(run: JobId, token: str) -> str:

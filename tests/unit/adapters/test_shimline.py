@@ -38,6 +38,14 @@ def test_opted_is_read_and_keys_that_are_not_known_are_ignored() -> None:
     assert parse_request(OPTED) == expected
 
 
+def test_the_script_of_a_runs_base_tells_its_sizes() -> None:
+    found = parse_request(OPTED.replace(b"\n", b" elastic=8:2,grace=30\n"))
+    assert isinstance(found, OptedLine)
+    assert found.elastic == "8:2,grace=30"
+    with pytest.raises(BadLine, match="is no MAX:STEP"):
+        parse_request(OPTED.replace(b"\n", b" elastic=8:2;reboot\n"))
+
+
 @pytest.mark.parametrize("key", ["kind", "job", "step", "uid", "mode", "attempt", "restart", "status"])
 def test_an_ask_without_one_of_its_fields_is_malformed(key: str) -> None:
     words = [word for word in ASK.split() if not word.startswith(key.encode() + b"=")]

@@ -37,6 +37,16 @@ def test_jobs_are_known_again_after_a_restart(path: Path) -> None:
     assert OptedBook(path).all() == (opted(7, at=5.0),)
 
 
+def test_what_a_script_said_of_sizes_stays_whatever_its_steps_say(path: Path) -> None:
+    book, script = OptedBook(path), replace(opted(7), elastic="8:2")
+    book.add(script)
+    book.add(opted(7))
+    book.add(replace(opted(7), mode=ResumeMode.parse("any:2")))
+    assert book.all() == (replace(script, mode=ResumeMode.parse("any:2")),)
+    book.add(replace(opted(7), restart=1))
+    assert book.all()[0].elastic == ""
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"job":"x"}]', '[{"job":-1,"uid":0}]'])
 def test_a_spoiled_file_is_an_empty_book(path: Path, content: str) -> None:
     path.write_text(content)

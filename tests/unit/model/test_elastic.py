@@ -1,10 +1,13 @@
 """What `--elastic` says, and how replica jobs are known."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.model.elastic import MAX_SIZES, ElasticSpec, replica_comment, replica_of
+from steward.model.elastic import ElasticSpec, replica_comment, replica_of
+from steward.model.elastic_spec import MAX_SIZES, USAGE, ElasticWords
 from steward.model.ids import JobId
 
 
@@ -15,9 +18,10 @@ from steward.model.ids import JobId
         ("8:2", (2, 4, 6, 8)),
         ("7:2", (2, 4, 6)),
         ("4,8", (2, 4, 8)),
-        ("8,4,2", (2, 4, 8)),
         ("4,grace=30", (2, 3, 4)),
-        ("grace=30,4,8", (2, 4, 8)),
+        ("4,8,grace=30", (2, 4, 8)),
+        ("8,batch=24,uneven=0", (2, 3, 4, 6, 8)),
+        ("8:2,batch=24", (2, 4, 6, 8)),
     ],
 )
 def test_sizes_begin_with_the_jobs_own(text: str, sizes: tuple[int, ...]) -> None:
@@ -32,24 +36,16 @@ def test_options_are_seconds() -> None:
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("", "sizes in nodes"),
-        ("grace=30", "sizes from"),
+        ("3:2", "grow beyond its own 2 nodes"),
         ("2", "grow beyond its own 2 nodes"),
-        ("1", "grow beyond"),
         ("1,4", "from the job's own 2 nodes"),
-        ("8:0", "sizes in nodes"),
-        ("8:7", "grow beyond"),
-        ("4:1,8", "sizes in nodes"),
-        ("a", "sizes in nodes"),
-        ("-4", "sizes in nodes"),
-        ("\u0664", "sizes in nodes"),
-        ("8,wait=3", "grace=, settle=, faulty="),
-        ("8,grace=0", "from 1 to"),
-        ("8,grace=1.5", "whole seconds"),
-        ("8,grace=3,grace=4", "twice"),
-        ("5000", "at most 4096 nodes"),
+        ("8,wait=3", "'wait=3' is not known: use MAX, MAX:STEP or A,B,C"),
+        ("8,grace=0", "'grace=0' is out of range"),
+        ("8,grace=3,grace=4", "is given twice"),
+        ("8,batch=7", "fewer samples in a batch than nodes"),
+        ("2,6,batch=8,uneven=0", "does not share its batch out evenly"),
         ("4096", "name a step"),
-        ("8," + "4," * 40 + "8", "at most 64 characters"),
+        ("8," + "4," * 100 + "8", "longer than 200 characters"),
     ],
 )
 def test_a_bad_word_is_refused_with_the_right_ones(text: str, word: str) -> None:
@@ -81,3 +77,24 @@ def test_a_replica_is_known_by_its_comment() -> None:
     assert replica_of(replica_comment(JobId(7), "r1")) == (7, "r1")
     for other in ("", "steward-elastic:7", "steward-elastic:0:a", "x steward-elastic:7:r1", "steward-elastic:7:R 1"):
         assert replica_of(other) is None
+
+
+SPANK = Path(__file__).parents[3] / "spank"
+ROWS = [line.partition(" ") for line in (SPANK / "tests" / "elastic.txt").read_text().split("\n")]
+
+
+@pytest.mark.parametrize("text", [text for verdict, _, text in ROWS if verdict == "good"])
+def test_the_shims_good_values_are_good(text: str) -> None:
+    assert ElasticWords.parse(text).sizes
+
+
+@pytest.mark.parametrize("text", [text for verdict, _, text in ROWS if verdict == "bad"])
+def test_the_shims_bad_values_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(ValueError, match="--elastic") as refusal:
+        ElasticWords.parse(text)
+    assert str(refusal.value).isprintable()
+
+
+def test_the_shim_and_python_name_the_same_good_words() -> None:
+    words = (SPANK / "elastic_spec.h").read_text().split("ELASTIC_USAGE")[1]
+    assert "".join(words.split('"')[1:4:2]) == USAGE
