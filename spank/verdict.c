@@ -18,8 +18,10 @@
 #include "socket_path.h"
 #include "wire.h"
 
-#define SOCKET	  "/run/steward/agent.sock"
-#define LIMIT_MS  15
+#define SOCKET "/run/steward/agent.sock"
+#ifndef LIMIT_MS /* tests have more */
+#define LIMIT_MS 15
+#endif
 #define REFUSED	  1
 #define BAD_USAGE 2
 

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,10 +186,8 @@ def test_a_list_is_whole_or_not_believed(store: Path, answer: Any) -> None:
 
 
 def test_a_list_that_takes_too_long_is_given_up(store: Path) -> None:
-    began = time.monotonic()
     with pytest.raises(Retryable, match="list: no end within 1 s"):
-        example(store, list=program("time.sleep(60)"), list_timeout_s=1.0).instances()
-    assert time.monotonic() - began < 20
+        example(store, list=program("time.sleep(1000)"), list_timeout_s=1.0).instances()
 
 
 def test_a_reboot_is_done_once_for_a_token(provider: CommandProvider, store: Path) -> None:

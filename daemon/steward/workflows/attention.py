@@ -28,6 +28,8 @@ _CLEANS_UP_S = 10.0
 _JUST_SILENT_S = 1.0
 """Until the second witness has spoken, but for so long at most, nothing is done about a silent node."""
 _SILENT_S = 60.0
+_SMALL_RUN = 16
+"""Nodes. All of a larger run's are read by the sweep: reading them at once would cost what a sweep costs."""
 _MANY_SILENT = 32
 """More at once are an incident: one cause in common, and the sweep shows it."""
 
@@ -65,6 +67,7 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
     jobs |= _parts(jobs, known.jobs) | deeps
     for id in jobs:
         nodes |= _places(id, memory, known.jobs, now)
+    nodes |= _beside(silent, memory, known.jobs)
     new = {one.job: one.at for one in known.opted if _is_new(one, known)}
     return Attention(asked=asked, open=Subject(nodes=frozenset(nodes), jobs=frozenset(jobs)), new=new, unseen=unseen)
 
@@ -119,6 +122,13 @@ def _places(id: JobId, memory: Memory, jobs: Mapping[JobId, Job], now: float) ->
     cleans_up = job is not None and job.is_completing
     is_recent = mem.pending_from is not None and now < mem.pending_from + _CLEANS_UP_S
     return kept | lent | (mem.nodes | mem.parts if cleans_up or is_recent else frozenset())
+
+
+def _beside(silent: set[NodeName], memory: Memory, jobs: Mapping[JobId, Job]) -> set[NodeName]:
+    """The other nodes of small runs that lost one: what is decided about the run asks how they are."""
+    runs = ((memory.jobs[id], jobs.get(id)) for id in _here(silent, memory, jobs) if id in memory.jobs)
+    found = (mem.nodes | mem.parts | (job.nodes if job else frozenset()) for mem, job in runs)
+    return {node for nodes in found if len(nodes) <= _SMALL_RUN for node in nodes}
 
 
 def _deep_jobs(runs: Iterable[DeepRun], jobs: Mapping[JobId, Job]) -> tuple[set[JobId], bool]:

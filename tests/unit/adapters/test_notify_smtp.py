@@ -1,7 +1,6 @@
 """Mails over SMTP, against a real server, good and bad ones."""
 
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -97,9 +96,7 @@ def test_one_recipient_of_two_that_is_refused_is_told() -> None:
 def test_a_server_that_is_not_there_or_says_nothing_is_tried_again() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = int(silent.getsockname()[1])
-        began = time.monotonic()
         with pytest.raises(Retryable, match="cannot take a mail now"):
             smtp(port, timeout_s=0.2).send(a_message())
-        assert time.monotonic() - began < 3.0
     with pytest.raises(Retryable, match=rf"mail server at 127\.0\.0\.1:{port} cannot take a mail now"):
         smtp(port).send(a_message())

@@ -74,6 +74,15 @@ def test_a_node_that_just_fell_silent_is_looked_at_when_the_second_witness_has_s
     assert found.jobs == {J7}
 
 
+def test_the_other_nodes_of_a_small_run_that_lost_one_are_looked_at_too() -> None:
+    lost = (
+        remembered(a_cluster().job(on=("n1", "n2", "n3"))).agent_lost("n2", ago_s=0.2).witnessed("n2", Witness.REFUSED)
+    )
+    assert about(lost).open.nodes == names("n1", "n2", "n3")
+    many = frozenset(NodeName(f"m{number}") for number in range(20))
+    assert about(remembered(lost, nodes=many | names("n2"))).open.nodes == names("n2")
+
+
 def test_a_node_that_is_silent_for_a_while_is_left_to_the_sweep() -> None:
     assert not about(a_cluster().lost("n2").after(120.0)).open
 

