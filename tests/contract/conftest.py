@@ -15,6 +15,7 @@ from steward.adapters.slurm.choose import unavailable
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.native import PyslurmSlurm
+from steward.adapters.slurm.single_nodes import SingleNodes
 from steward.ports import SlurmPort
 from tests.contract.cluster import PARTITIONS, Cluster, running
 from tests.contract.installed import missing
@@ -54,6 +55,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("slurm_root", roots, ids=_name)
     if "slurm_world" in metafunc.fixturenames:
         kinds = [("fake", Path("/")), *(("commands", root) for root in roots), ("pyslurm", Path("/"))]
+        if metafunc.module.__name__.endswith("test_slurm_narrow"):
+            kinds.append(("linked", Path("/")))
         ids = [kind if root == Path("/") else f"{kind}-{root.name}" for kind, root in kinds]
         metafunc.parametrize("slurm_world", kinds, indirect=True, ids=ids)
 
@@ -83,6 +86,9 @@ def slurm_world(
         port: SlurmPort = CommandLineSlurm(conf=conf, include=include)
         if kind == "pyslurm":
             port = stack.enter_context(closing(PyslurmSlurm(conf=conf, include=include)))
+        if kind == "linked":
+            single = stack.enter_context(closing(SingleNodes(conf=conf)))
+            port = CommandLineSlurm(conf=conf, include=include, single=single)
         yield RealWorld(cluster=cluster, port=port)
 
 

@@ -1,10 +1,17 @@
 """What every SlurmPort promises about looks at just some nodes and jobs, on the fake and on real Slurm."""
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
+from steward.adapters.slurm import text_nodes
+from steward.adapters.slurm.commands import MAX_BYTES, Commands
+from steward.adapters.slurm.single_nodes import SingleNodes
 from steward.model.ids import JobId, NodeName
 from steward.model.mark import Mark
 from steward.ports import Retryable
+from tests.contract.conftest import Clusters
 from tests.contract.slurm_worlds import RealWorld, SlurmWorld
 
 MARK = Mark(check="xid", action="drain", id="c1")
@@ -104,3 +111,36 @@ def test_no_answer_is_not_an_answer_without_records(slurm_world: SlurmWorld) -> 
             slurm_world.port.nodes([N1])
     finally:
         slurm_world.mend()
+
+
+def test_a_node_that_was_seen_before_shows_what_is_done_to_it_and_its_partitions(slurm_world: SlurmWorld) -> None:
+    slurm_world.port.nodes()
+    slurm_world.port.drain([N2], MARK)
+    drained = slurm_world.port.nodes([N1, N2])
+    if isinstance(slurm_world, RealWorld):  # the fake's partitions have every node
+        slurm_world.cluster.run("scontrol", "update", "partitionname=main", "nodes=n1,n3")
+    try:
+        parted = slurm_world.port.nodes([N1, N2])
+
+        assert (drained[N1].mark, drained[N2].mark) == (None, MARK)
+        assert parted == {name: slurm_world.port.nodes()[name] for name in (N1, N2)}
+        assert slurm_world.port.nodes([N1, N2]) == parted
+    finally:
+        if isinstance(slurm_world, RealWorld):
+            slurm_world.cluster.run("scontrol", "update", "partitionname=main", "nodes=n1,n2,n3")
+
+
+def test_slurms_own_library_tells_of_nodes_as_scontrol_does_but_for_their_partitions(clusters: Clusters) -> None:
+    conf = clusters.of(Path("/")).env["SLURM_CONF"]
+    commands = Commands(conf=conf, timeout_s=10.0, max_bytes=MAX_BYTES)
+    by_scontrol = commands.some_nodes(
+        "scontrol", "--all", "--oneliner", "show", "node", "n1,n3", env={"SLURM_TIME_FORMAT": "%s"}
+    )
+    with closing(SingleNodes(conf=conf)) as single:
+        told, nothing = single.read([N1, N3], commands.version()), single.read([N9], commands.version())
+
+    assert nothing is None
+    assert told is not None
+    for line in filter(None, by_scontrol.splitlines()):
+        whole = text_nodes.key(line, "1")
+        assert text_nodes.with_partitions_of(text_nodes.key(told.lines[text_nodes.name_of(whole)], "1"), whole) == whole

@@ -110,14 +110,20 @@ def run(
 Child = subprocess.Popen[bytes]
 
 
-def begin(argv: Sequence[str]) -> Child:
-    """Start a program that stays, in a process group of its own, with pipes to its input and from its output.
+def begin(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Child:
+    """Start a program that stays, in a process group of its own, with pipes to its input and from its output. `env` is
+    laid over our own environment.
 
     Who starts it ends it, with `end`, and bounds the time that it waits for it. Raises Failed.
     """
     try:
         return subprocess.Popen(
-            list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, bufsize=0
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=None if env is None else {**os.environ, **env},
+            start_new_session=True,
+            bufsize=0,
         )
     except (OSError, ValueError) as error:
         raise Failed(f"cannot start `{show(' '.join(argv))}`: {error}") from error

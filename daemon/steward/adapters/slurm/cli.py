@@ -40,6 +40,7 @@ from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.read_jobs import JobReader
 from steward.adapters.slurm.read_nodes import NodeReader
+from steward.adapters.slurm.single_nodes import SingleNodes
 from steward.adapters.slurm.versions import Version
 from steward.adapters.slurm.words import node_list, node_lists, partition, reason
 from steward.model.deep_command import PREFIX
@@ -59,7 +60,8 @@ class CommandLineSlurm:
     """SlurmPort by `scontrol` (and `sinfo`, `squeue` on 22.05). Safe to call from several threads.
 
     `conf` is the path of slurm.conf; empty means what the environment or Slurm itself says. Every call may take
-    `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours.
+    `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours; a few
+    nodes are read through `single`, where one is given.
     """
 
     def __init__(
@@ -69,11 +71,12 @@ class CommandLineSlurm:
         timeout_s: float = 10.0,
         include: IncludeFile | None = None,
         max_bytes: int = MAX_BYTES,
+        single: SingleNodes | None = None,
     ) -> None:
         self._include = include
         self._timeout_s = timeout_s
         self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=max_bytes)
-        self._nodes, self._jobs = NodeReader(self._commands), JobReader(self._commands)
+        self._nodes, self._jobs = NodeReader(self._commands, single), JobReader(self._commands)
 
     def describe(self) -> str:
         """One line, which names the reads that last took more than half of what they may.

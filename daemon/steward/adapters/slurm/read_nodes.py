@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from steward.adapters.slurm import narrow, records, text_nodes
 from steward.adapters.slurm.commands import Commands
+from steward.adapters.slurm.single_nodes import MOST, SingleNodes
 from steward.adapters.slurm.words import is_node, node_lists
 from steward.model.ids import NodeName
 from steward.model.node import Node
@@ -18,8 +19,11 @@ _NO_NODES = "No nodes in the system"
 class NodeReader:
     """Safe to call from several threads."""
 
-    def __init__(self, commands: Commands) -> None:
-        self._commands = commands
+    def __init__(self, commands: Commands, single: SingleNodes | None = None) -> None:
+        """`single` reads a few of them more quickly."""
+        self._commands, self._single = commands, single
+        self._parts: object | None = None
+        """Of the partitions at the last whole look. While they are the same, so are those of each known node."""
         self._known: dict[NodeName, tuple[str, Node]] = {}
         """What was read last of each node, and from which text."""
         self._odd: dict[str, Node] = {}
@@ -27,6 +31,8 @@ class NodeReader:
         self._usual_port = ""
 
     def whole(self) -> Mapping[NodeName, Node]:
+        told = self._single.read((), self._commands.version()) if self._single else None
+        self._parts = None
         try:
             answer = self._commands.look(*_SHOW, env=_IN_SECONDS)
         except Retryable:
@@ -39,14 +45,42 @@ class NodeReader:
         for name in list(self._known):
             if name not in found:
                 self._known.pop(name, None)
+        self._parts = told.parts if told and read is not None else None
         return found
 
     def some(self, only: Collection[NodeName]) -> Mapping[NodeName, Node]:
-        found: dict[NodeName, Node] = {}
+        found = self._singly(sorted(set(only)))
+        if found is not None:
+            return found
+        found = {}
         for names in node_lists(name for name in only if is_node(name)):
             read = self._read(self._commands.some_nodes(*_SHOW, names, env=_IN_SECONDS))
             found.update(narrow.of_nodes(self._by_json() if read is None else read, only))
         return found
+
+    def _singly(self, only: list[NodeName]) -> dict[NodeName, Node] | None:
+        """None: the commands must tell."""
+        parts = self._parts
+        if self._single is None or parts is None or not only or len(only) > MOST:
+            return None
+        known = {name: self._known.get(name) for name in only}
+        told = self._single.read(only, self._commands.version()) if all(known.values()) else None
+        if told is None or told.parts != parts or parts is not self._parts:
+            return None
+        found = {name: self._with_known(told.lines[name], before) for name, before in known.items() if before}
+        return {name: node for name, node in found.items() if node} if all(found.values()) else None
+
+    def _with_known(self, line: str, known: tuple[str, Node]) -> Node | None:
+        """A node whose line tells no partitions; None: it is odd."""
+        try:
+            key = text_nodes.with_partitions_of(self._key(line), known[0])
+            if key == known[0]:
+                return known[1]
+            node = text_nodes.node(key)
+        except text_nodes.Odd:
+            return None
+        self._known[node.name] = (key, node)
+        return node
 
     def _read(self, answer: str) -> dict[NodeName, Node] | None:
         """None: JSON must tell."""
@@ -74,6 +108,7 @@ class NodeReader:
             self._known[name] = (key, node := text_nodes.node(key))
             return node
         except text_nodes.Odd:
+            self._known.pop(_name(line), None)
             return self._odd.get(text_nodes.odd_key(line))
 
     def _by_json(self) -> Mapping[NodeName, Node]:
@@ -89,10 +124,14 @@ class NodeReader:
 def _told_oddly(answer: str, found: Mapping[NodeName, Node]) -> dict[str, Node]:
     """By the text; nothing where it and JSON do not tell of the same nodes."""
     lines = list(_lines(answer))
-    names = [NodeName(line.partition(" ")[0].removeprefix("NodeName=")) for line in lines]
+    names = [_name(line) for line in lines]
     if sorted(names) != sorted(found):
         return {}
     return {text_nodes.odd_key(line): found[name] for name, line in zip(names, lines, strict=True) if _is_odd(line)}
+
+
+def _name(line: str) -> NodeName:
+    return NodeName(line.partition(" ")[0].removeprefix("NodeName="))
 
 
 def _is_odd(line: str) -> bool:

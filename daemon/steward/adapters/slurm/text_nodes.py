@@ -30,6 +30,8 @@ _VOLATILE = re.compile(
     r"(CPUAlloc|CPULoad|AllocMem|FreeMem|LastBusyTime|AllocTRES|CurrentWatts|AveWatts|ExtSensors[A-Za-z]+)=\S*"
 )
 _SHARED = 1024
+_PARTITIONS_AT = 10
+"""Among the words of a key."""
 
 
 class Odd(ValueError):
@@ -50,6 +52,13 @@ def key(line: str, usual_port: str) -> str:
     if found is None:
         raise Odd(line)
     return "\0".join([each or "" for each in found.groups()] + [usual_port])
+
+
+def with_partitions_of(key: str, known: str) -> str:
+    """A key of the same node that has the partitions of an earlier one."""
+    words, before = key.split("\0"), known.split("\0")
+    words[_PARTITIONS_AT] = before[_PARTITIONS_AT]
+    return "\0".join(words)
 
 
 def name_of(key: str) -> NodeName:
