@@ -183,6 +183,8 @@ class QuotaJob:
     """All of them: what an eviction costs doubles the time until the next one."""
     marked: int | None = None
     """The priority that we gave the running job so that Slurm's preemption spares it, and that must go again."""
+    mark_seen: bool = False
+    """Slurm showed it: another priority is a person's from then on."""
 
     @property
     def yielding(self) -> Eviction | None:

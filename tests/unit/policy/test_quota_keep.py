@@ -6,6 +6,7 @@ import pytest
 
 from steward.model.accounting import Capabilities
 from steward.model.action import (
+    MarkJob,
     MoveJob,
     RequeueJob,
     SetNodeCount,
@@ -213,3 +214,63 @@ def test_a_node_that_takes_no_job_is_lent_to_nobody() -> None:
     plan = waits(picture, 2, "a", 4).plan()
     moved = [action.job for action in plan.actions if isinstance(action, MoveJob)]
     assert moved == []
+
+
+def test_machines_that_are_not_lent_stay_free_when_others_break() -> None:
+    """Three teams on two machines, of which one breaks: what is left is all that the first team owns."""
+    closed = own("closed", 4, strategy=Strategy.DONT_LEND)
+    site = a_site(LISTS, closed, own("lender", 4), own("c", 0), machines=2)
+    picture = waits(site.drained("n2", "somebody's"), 1, "c", 2)
+    assert not any(isinstance(action, MoveJob) for action in done(picture)[1])
+
+
+def test_machines_that_are_not_lent_stay_free_when_jobs_of_no_team_have_the_others() -> None:
+    closed = own("closed", 4, strategy=Strategy.DONT_LEND)
+    site = a_site(LISTS, closed, own("lender", 4), own("c", 0), machines=2)
+    picture = waits(runs(site, 9, "nobody", 4, on="n2", qos="normal"), 1, "c", 2)
+    assert not any(isinstance(action, MoveJob) for action in done(picture)[1])
+
+
+def test_a_victim_that_still_cleans_up_is_not_asked_for_again_nor_is_another() -> None:
+    picture, _ = done(borrowed_and_wanted_back(WEAK))
+    picture, _ = done(picture.after(61))
+    cleaning = {"flags": frozenset({"COMPLETING"}), "restarts": 1, "state": JobState.PENDING}
+    picture, actions = done(picture.change_job(3, **cleaning))
+    assert not any(isinstance(action, SignalJob | RequeueJob) for action in actions)
+    assert picture.memory.quota_jobs[JobId(3)].count == 1
+    assert JobId(2) not in picture.memory.quota_jobs
+
+
+def test_a_job_on_a_broken_node_does_not_give_way_for_nothing() -> None:
+    """The newest is on a node that takes no jobs: what it would free is nobody's."""
+    site = runs(a_site(WEAK, own("a", 2), own("b", 6)), 1, "a", 2, "g", "n1")
+    site = runs(runs(site, 2, "a", 2, "b", "n1", started=1000.0), 3, "a", 4, "b", "n2", started=2000.0)
+    _, actions = done(waits(settled(site.drained("n2", "somebody's")), 4, "b", 2))
+    assert [each.job for each in actions if isinstance(each, SignalJob)] == [2]
+
+
+def test_more_marks_than_one_turn_sets_are_all_set_in_time() -> None:
+    picture = a_site(LISTS, own("a", 80), own("b", 4), machines=20)
+    for id in range(1, 71):
+        picture = runs(picture, id, "a", 1, "b", f"n{1 + id // 4}", started=float(id))
+    picture, actions = done(picture)
+    assert sum(isinstance(action, MarkJob) for action in actions) == 50
+    picture = settled(picture)
+    assert all(picture.seen.jobs[JobId(id)].priority > LISTS.exempt_priority for id in range(1, 71))
+
+
+@pytest.mark.parametrize("priority", [500, LISTS.exempt_priority + 500])
+def test_a_priority_that_a_person_set_on_a_marked_job_stays(priority: int) -> None:
+    picture = settled(runs(a_site(), 2, "a", 2, "b"))
+    picture, _ = done(picture)
+    picture = picture.change_job(2, priority=priority)
+    picture, actions = done(picture.after(10))
+    assert actions == []
+    assert settled(runs(picture, 1, "a", 4, "g", "n2", started=1.0)).seen.jobs[JobId(2)].priority == priority
+
+
+def test_a_mark_that_slurm_did_not_take_is_set_again() -> None:
+    picture = runs(a_site(), 2, "a", 2, "b")
+    lost = picture.then()
+    again = lost.after(6).plan().actions
+    assert sum(isinstance(action, MarkJob) for action in again) == 1

@@ -31,6 +31,10 @@ class Owned:
     counted: frozenset[Resource]
     warnings: tuple[str, ...] = ()
 
+    def private(self, name: Resource) -> int:
+        """What of it never leaves the team."""
+        return self.nominal.get(name, 0) - self.lends.get(name, 0)
+
 
 def owned(quota: ComputeQuota, types: Mapping[str, MachineType], *, count_filled: bool = False) -> Owned:
     """A machine type that nobody described has just what was asked for."""

@@ -43,6 +43,8 @@ def follow(draft: Draft) -> None:
 
 
 def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
+    if job is not None and job.is_pending and job.is_completing:
+        return  # its nodes are not free yet: it counts as one that gives way until they are
     if job is None or job.restarts > eviction.restart or job.is_over or job.is_pending:
         _is_over(id, memory, eviction, job, draft)
     elif eviction.due is None and not _is_waited_for(eviction, draft):

@@ -7,11 +7,11 @@ exists.
 from dataclasses import replace
 
 from steward.model.accounting import Accounting
-from steward.model.action import MarkJob, MoveJob, SetNodeCount
+from steward.model.action import MoveJob, SetNodeCount
 from steward.model.events import Level
-from steward.model.ids import JobId, Key
+from steward.model.ids import Key
 from steward.model.job import Job
-from steward.model.quota import QuotaJob, QuotaStatus
+from steward.model.quota import QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota import give_way
@@ -20,14 +20,10 @@ from steward.policy.quota.comment import quota_words
 from steward.policy.quota.decide import Ruling, Standing
 from steward.policy.quota.edits import Edits, edits
 from steward.policy.quota.limits import wanted_qos, wanted_teams
+from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
 from steward.policy.quota.names import PREFIX, borrowed_qos, guaranteed_qos
-from steward.policy.quota.requests import Unit
-from steward.policy.quota.turn import Turn, in_force, is_borrowed, take_turn
+from steward.policy.quota.turn import Turn, in_force, take_turn
 
-RETRY_S = 5.0
-SOON_S = 1.0
-TOUCHED_AT_ONCE = 50
-"""Jobs that are moved or marked in one turn; the rest has its turn next."""
 _SETTLED = {
     QuotaStatus.CREATING: QuotaStatus.CREATED,
     QuotaStatus.CREATE_FAILED: QuotaStatus.CREATED,
@@ -80,7 +76,7 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
     for action in lower:
         draft.wish(action, RETRY_S)
     give_way.begin(turn.yielding, picture, draft)
-    touched = _mark(turn, picture, draft)
+    touched = keep_marks(turn, picture, draft)
     for ruling in sorted(turn.rulings.values(), key=lambda each: each.unit.id):
         if touched >= TOUCHED_AT_ONCE:
             draft.wake(draft.now + SOON_S)
@@ -91,61 +87,6 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
         draft.wish(action, RETRY_S)
     if picture.reachable and len(lower) + len(higher) < changes.count:
         draft.wake(draft.now + SOON_S)
-
-
-def _mark(turn: Turn, picture: Accounting, draft: Draft) -> int:
-    """Running borrowed jobs that their quota covers by now are spared by Slurm's preemption; others are not."""
-    touched = 0
-    if not picture.can.marks:
-        return touched
-    above = picture.can.exempt_priority + 1
-    for team, units in turn.running.items():
-        borrowed = [unit for unit in units if is_borrowed(unit) and unit.jobs[0].is_active]
-        beyond = {unit.id for unit in turn.room.excess(team)} | turn.going if borrowed else frozenset()
-        for unit in borrowed[: TOUCHED_AT_ONCE + len(beyond)]:
-            touched += _set_mark(unit, above if unit.id not in beyond else None, draft)
-    for id, memory in list(draft.quota.jobs.items()):
-        job = draft.seen.jobs.get(id)
-        if memory.marked is not None and (job is None or job.is_over):
-            _remember_mark(id, memory.team, None, draft)
-        elif memory.marked is not None and job is not None and job.is_pending and touched < TOUCHED_AT_ONCE:
-            touched += _release(job, memory, draft)
-    return touched
-
-
-def _set_mark(unit: Unit, priority: int | None, draft: Draft) -> int:
-    """A mark is there where Slurm shows it; a higher priority that is not ours is left."""
-    job, memory = unit.jobs[0], draft.quota.jobs.get(unit.id)
-    marked = memory.marked if memory is not None else None
-    if priority is not None and job.priority < priority:
-        why = Why(rule="quota.mark", text=f"the quota of {unit.team} covers it by now: it does not give way")
-        key = Key(f"quota:mark:{job.id}:{job.restarts}:{priority}")
-        _remember_mark(job.id, unit.team, priority, draft)
-        return draft.wish(MarkJob(key=key, why=why, job=job.id, priority=priority, restart=job.restarts), RETRY_S)
-    if priority is None and marked is not None and job.priority >= marked:
-        why = Why(rule="quota.unmark", text=f"{unit.team} has borrowed again: it may have to give way")
-        key = Key(f"quota:unmark:{job.id}:{job.restarts}")
-        return draft.wish(MarkJob(key=key, why=why, job=job.id, priority=None, restart=job.restarts), RETRY_S)
-    if priority is None and marked is not None:
-        _remember_mark(job.id, unit.team, None, draft)
-    return 0
-
-
-def _release(job: Job, memory: QuotaJob, draft: Draft) -> int:
-    """Slurm keeps a priority that was set directly, also over a requeue."""
-    if memory.marked is not None and job.priority < memory.marked:
-        _remember_mark(job.id, memory.team, None, draft)
-        return 0
-    why = Why(rule="quota.unmark", text="it waits again: its priority is Slurm's to say")
-    key = Key(f"quota:unmark:{job.id}:{job.restarts}")
-    return draft.wish(MarkJob(key=key, why=why, job=job.id, priority=None, restart=job.restarts), RETRY_S)
-
-
-def _remember_mark(id: JobId, team: str, priority: int | None, draft: Draft) -> None:
-    memory = draft.quota.jobs.get(id) or QuotaJob(team=team)
-    draft.quota.jobs[id] = replace(memory, marked=priority)
-    if priority is None and not memory.evictions:
-        del draft.quota.jobs[id]
 
 
 def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:

@@ -50,6 +50,8 @@ class Ledger:
         spare = {name: max(0, capacity.get(name, 0) - total[name]) if idle_sharing else 0 for name in names}
         self.pool = {name: self.lendable[name] + spare[name] for name in names}
         self.pool_use = dict.fromkeys(names, 0)
+        self._kept_idle = {name: sum(each.private(name) for each in owned if name in each.counted) for name in names}
+        """What teams own, do not lend and do not use: free, but for nobody else."""
         self._counted: dict[tuple[str, int], tuple[Amounts, Amounts]] = {}
         self._limits: dict[str, frozenset[Resource]] = {}
 
@@ -70,15 +72,19 @@ class Ledger:
             self._counted[key] = found, amounts  # kept, so that its id stays its own
         return self._counted[key][0]
 
-    def take(self, team: str, amounts: Amounts, times: int = 1) -> None:
-        """A job of the team has (or is given) so much; negative `times`: it gives it back."""
+    def take(self, team: str, amounts: Amounts, times: int = 1, *, away: Amounts | None = None) -> None:
+        """A job of the team has (or is given) so much; negative `times`: it gives it back. `away` of it is on nodes
+        that take no jobs."""
         account = self.accounts[team]
         for name, amount in self.counted(team, amounts).items():
             before = account.use.get(name, 0)
             account.use[name] = before + amount * times
-            private = account.owned.nominal.get(name, 0) - account.owned.lends.get(name, 0)
+            private = account.owned.private(name)
             self.pool_use[name] += max(0, account.use[name] - private) - max(0, before - private)
+            self._kept_idle[name] += max(0, private - account.use[name]) - max(0, private - before)
         self.hold(amounts, times)
+        if away:
+            self.hold(away, -times)
 
     def hold(self, amounts: Amounts, times: int = 1) -> None:
         """Nodes are taken that much; no team's share is."""
@@ -89,20 +95,22 @@ class Ledger:
     def available(self, team: str, name: Resource) -> int:
         """How much more the quotas let the team have, whatever the nodes say."""
         account = self.accounts[team]
-        nominal, lends = account.owned.nominal.get(name, 0), account.owned.lends.get(name, 0)
-        private, use = nominal - lends, account.use.get(name, 0)
+        lends, private, use = account.owned.lends.get(name, 0), account.owned.private(name), account.use.get(name, 0)
         of_pool = max(0, use - private)
         may_borrow = account.owned.may_borrow.get(name, 0)
         from_pool = min(self.pool[name] - self.pool_use[name], lends - of_pool + may_borrow)
         return max(0, private - use) + max(0, from_pool)
 
     def shortage(self, team: str, amounts: Amounts) -> dict[Resource, int]:
-        """What the team lacks for a request, of quotas or of free nodes; empty: it fits."""
+        """What the team lacks for a request, of quotas or of free nodes; empty: it fits. Where nodes are broken, or
+        jobs of no team have them, the idle part of those who do not lend is still theirs."""
         short: dict[Resource, int] = {}
+        account = self.accounts[team]
         for name, amount in self.counted(team, amounts).items():
             has = self.available(team, name)
             if name in self.free:
-                has = min(has, self.free[name])
+                own = max(0, account.owned.private(name) - account.use.get(name, 0))
+                has = min(has, self.free[name] - self._kept_idle[name] + own)
             if amount > has:
                 short[name] = amount - max(has, 0)
         return short

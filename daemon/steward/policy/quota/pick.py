@@ -57,11 +57,11 @@ class Room:
 
     def take(self, unit: Unit) -> None:
         self.gone.add(unit.id)
-        self.ledger.take(unit.team, unit.options[0], -1)
+        self.ledger.take(unit.team, unit.options[0], -1, away=unit.away)
 
     def put_back(self, unit: Unit) -> None:
         self.gone.discard(unit.id)
-        self.ledger.take(unit.team, unit.options[0])
+        self.ledger.take(unit.team, unit.options[0], away=unit.away)
 
 
 def _goes_first(unit: Unit) -> tuple[int, float, int, int]:

@@ -26,7 +26,8 @@ class Unit:
     `team` is empty for one of no team. `options` is what it uses: one for a running job, for a waiting one one for each
     machine type on which it may run. `count` is how many of the same it stands for (tasks of an array), `sizes` the
     node counts that it takes, the smallest first; `options` are of the smallest. `since` is when it was submitted, or
-    started (Unix s). `weight` is its priority class's; a job without a class is below all.
+    started (Unix s). `weight` is its priority class's; a job without a class is below all. `away` is what of its one
+    option is on nodes that take no jobs: nobody gets that when it gives way.
     """
 
     id: JobId
@@ -37,6 +38,7 @@ class Unit:
     count: int = 1
     sizes: tuple[int, ...] = ()
     since: float = 0.0
+    away: Amounts | None = None
 
     @property
     def qos(self) -> tuple[str, ...]:
@@ -78,6 +80,7 @@ class Requests:
             count=max(first.waiting_tasks, 1) if is_one and not is_here else 1,
             sizes=sizes(first) if is_one and not is_here else (),
             since=(first.started if is_here else first.submitted) or 0.0,
+            away=self._away(jobs) if is_here else None,
         )
 
     def weight(self, job: Job) -> int:
@@ -96,6 +99,15 @@ class Requests:
                 self._had[key] = self._split(parse_tres(key[0]), job)
             found.append(self._had[key])
         return _sum(found)
+
+    def _away(self, jobs: Iterable[Job]) -> Amounts | None:
+        """What they have on nodes that take no jobs."""
+        found: list[Amounts] = []
+        for job in jobs:
+            if not job.nodes <= self.flavors.usable:
+                gone, all_of = len(job.nodes - self.flavors.usable), len(job.nodes)
+                found.append({name: amount * gone // all_of for name, amount in self.used((job,)).items()})
+        return _sum(found) if found else None
 
     def _split(self, tres: Mapping[str, int], job: Job) -> Amounts:
         """Over the machine types of its nodes, by their number; accelerators over those that have some."""

@@ -128,28 +128,24 @@ def _use(
     """Enter what runs. What gives way already counts as gone: the one that it makes room for has the room."""
     running: dict[str, list[Unit]] = {}
     going: set[JobId] = set()
-    usable = requests.flavors.usable
     for unit in requests.units([job for job in draft.seen.jobs.values() if holds_nodes(job)], teams):
         amounts = unit.options[0]
         if not unit.team:
             ledger.hold(amounts)
+            ledger.hold(unit.away or {}, -1)
         else:
             running.setdefault(unit.team, []).append(unit)
             if _gives_way(unit, draft):
                 going.add(unit.id)
                 continue
-            ledger.take(unit.team, amounts)
-        for job in unit.jobs:
-            if not job.nodes <= usable:
-                away = job.nodes - usable
-                part = {name: amount * len(away) // len(job.nodes) for name, amount in requests.used((job,)).items()}
-                ledger.hold(part, -1)
+            ledger.take(unit.team, amounts, away=unit.away)
     return running, frozenset(going)
 
 
 def _gives_way(unit: Unit, draft: Draft) -> bool:
     memory = draft.quota.jobs.get(unit.id)
-    return memory is not None and memory.yielding is not None and memory.yielding.restart == unit.jobs[0].restarts
+    eviction, job = memory.yielding if memory is not None else None, unit.jobs[0]
+    return eviction is not None and (eviction.restart == job.restarts or job.is_completing)
 
 
 def _staying(running: Mapping[str, list[Unit]], going: frozenset[JobId]) -> dict[str, list[Unit]]:

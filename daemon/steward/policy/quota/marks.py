@@ -1,0 +1,116 @@
+"""Marks: priorities that keep Slurm's preemption away from borrowed jobs that their quota covers by now.
+
+A priority that differs from the one that we set, after Slurm showed ours, is a person's: it stays.
+"""
+
+from dataclasses import replace
+
+from steward.model.accounting import Accounting
+from steward.model.action import MarkJob
+from steward.model.events import Level
+from steward.model.ids import JobId, Key
+from steward.model.job import Job
+from steward.model.quota import QuotaJob
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.quota.requests import Unit
+from steward.policy.quota.turn import Turn, is_borrowed
+
+RETRY_S = 5.0
+SOON_S = 1.0
+TOUCHED_AT_ONCE = 50
+"""Jobs that are moved or marked in one turn; the rest has its turn next."""
+
+
+def keep_marks(turn: Turn, picture: Accounting, draft: Draft) -> int:
+    """Marks that have to go, then those that are missing; how many jobs were touched."""
+    touched = release_all(draft)
+    if not picture.can.marks:
+        return touched
+    spared, beyond = _borrowed(turn)
+    for unit in beyond:
+        touched += _unmark(unit, draft)
+    above = picture.can.exempt_priority + 1
+    for unit in spared:
+        if touched >= TOUCHED_AT_ONCE:
+            draft.wake(draft.now + SOON_S)
+            break
+        touched += _mark(unit, above, draft)
+    return touched
+
+
+def release_all(draft: Draft, *teams: str) -> int:
+    """Marks of jobs that wait again or are over; and all of these teams, whose quotas end."""
+    touched = 0
+    for id, memory in list(draft.quota.jobs.items()):
+        job = draft.seen.jobs.get(id)
+        if memory.marked is None:
+            continue
+        if job is None or job.is_over:
+            _remember(id, memory.team, None, draft)
+        elif job.is_pending or memory.team in teams:
+            why = (
+                "it waits again: its priority is" if job.is_pending else "its team's quota ends: its priority is again"
+            )
+            touched += _release(job, memory, f"{why} Slurm's to say", draft)
+    return touched
+
+
+def _borrowed(turn: Turn) -> tuple[list[Unit], list[Unit]]:
+    """Running jobs with borrowed QOS: those that their quota covers by now, and those that it does not."""
+    spared: list[Unit] = []
+    beyond: list[Unit] = []
+    for team, units in turn.running.items():
+        borrowed = [unit for unit in units if is_borrowed(unit) and unit.jobs[0].is_active]
+        excess = {unit.id for unit in turn.room.excess(team)} | turn.going if borrowed else frozenset()
+        for unit in borrowed:
+            (beyond if unit.id in excess else spared).append(unit)
+    return spared, beyond
+
+
+def _mark(unit: Unit, priority: int, draft: Draft) -> int:
+    """A mark is there where Slurm shows it; a higher priority that is not ours is left."""
+    job, memory = unit.jobs[0], draft.quota.jobs.get(unit.id)
+    if memory is not None and memory.marked is not None:
+        if job.priority == memory.marked and not memory.mark_seen:
+            draft.quota.jobs[unit.id] = replace(memory, mark_seen=True)
+        if _is_a_persons(job, memory):
+            text = f"job {job.id}: somebody set its priority to {job.priority} by hand, and it stays"
+            once = f"quota-priority:{job.id}:{job.restarts}:{job.priority}"
+            draft.tell("quota.by_hand", text, once=once, level=Level.WARNING, job=job.id)
+            return 0
+    if job.priority >= priority:
+        return 0
+    why = Why(rule="quota.mark", text=f"the quota of {unit.team} covers it by now: it does not give way")
+    key = Key(f"quota:mark:{job.id}:{job.restarts}:{priority}")
+    _remember(job.id, unit.team, priority, draft)
+    return draft.wish(MarkJob(key=key, why=why, job=job.id, priority=priority, restart=job.restarts), RETRY_S)
+
+
+def _unmark(unit: Unit, draft: Draft) -> int:
+    memory = draft.quota.jobs.get(unit.id)
+    if memory is None or memory.marked is None:
+        return 0
+    return _release(unit.jobs[0], memory, f"{unit.team} has borrowed again: it may have to give way", draft)
+
+
+def _is_a_persons(job: Job, memory: QuotaJob) -> bool:
+    return memory.mark_seen and job.priority != memory.marked
+
+
+def _release(job: Job, memory: QuotaJob, text: str, draft: Draft) -> int:
+    """Slurm keeps a priority that was set directly, also over a requeue. Any other than ours is not ours to change."""
+    if job.priority != memory.marked:
+        _remember(job.id, memory.team, None, draft)
+        return 0
+    why = Why(rule="quota.unmark", text=text)
+    key = Key(f"quota:unmark:{job.id}:{job.restarts}")
+    return draft.wish(MarkJob(key=key, why=why, job=job.id, priority=None, restart=job.restarts), RETRY_S)
+
+
+def _remember(id: JobId, team: str, priority: int | None, draft: Draft) -> None:
+    memory = draft.quota.jobs.get(id) or QuotaJob(team=team)
+    if priority is None and not memory.evictions:
+        draft.quota.jobs.pop(id, None)
+    elif (memory.marked, memory.mark_seen) != (priority, False):
+        draft.quota.jobs[id] = replace(memory, marked=priority, mark_seen=False)
