@@ -15,6 +15,7 @@ static const char *const variables[WIRE_FACTS] = {
 	[WIRE_RESUME_REASON] = "STEWARD_RESUME_REASON",
 	[WIRE_ELASTIC_ADDRESS] = "STEWARD_ELASTIC_ADDRESS",
 	[WIRE_ELASTIC_TOKEN] = "STEWARD_ELASTIC_TOKEN",
+	[WIRE_RESUMED] = "STEWARD_RESUMED",
 };
 
 void facts_publish(spank_t spank, const struct wire_answer *answer)

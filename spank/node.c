@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -116,6 +117,17 @@ static bool _script_is(spank_t spank, bool there)
 	return access(words[0], F_OK) ? !there && errno == ENOENT : there;
 }
 
+/* In the script's own process: one line in the job's output. */
+static void _say_resumed(const struct wire_answer *answer)
+{
+	const char *what = wire_fact(answer, WIRE_RESUMED);
+
+	if (what && dprintf(STDERR_FILENO, "steward: resumed, %s\n", what) < 0)
+		slurm_info("steward: job %" PRIu32
+			   ": no line in its output: %m",
+			   step.job);
+}
+
 /* False when no agent has answered. */
 static bool _tell(spank_t spank, const struct config *config)
 {
@@ -126,6 +138,8 @@ static bool _tell(spank_t spank, const struct config *config)
 		slurm_info("steward: no agent at %s takes note of job %" PRIu32,
 			   config->socket, step.job);
 	facts_publish(spank, &answer);
+	if (step.kind == WIRE_KIND_BATCH)
+		_say_resumed(&answer);
 	return is_noted;
 }
 

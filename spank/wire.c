@@ -39,6 +39,7 @@ static const char *const facts[WIRE_FACTS] = {
 	[WIRE_RESUME_REASON] = "resume_reason",
 	[WIRE_ELASTIC_ADDRESS] = "elastic_address",
 	[WIRE_ELASTIC_TOKEN] = "elastic_token",
+	[WIRE_RESUMED] = "resumed",
 };
 
 static bool _is(const struct word *word, const char *text)

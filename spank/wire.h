@@ -50,6 +50,7 @@ enum wire_fact {
 	WIRE_RESUME_REASON,
 	WIRE_ELASTIC_ADDRESS,
 	WIRE_ELASTIC_TOKEN,
+	WIRE_RESUMED,
 	WIRE_FACTS, /* how many there are */
 };
 

@@ -263,6 +263,12 @@ class Environment(ShimTest):
                     f"{whose} STEWARD_RESUME_REASON=node n3 failed",
                 ]
 
+    def test_a_resumed_script_has_one_line_about_it_in_its_output_and_a_step_has_none(self) -> None:
+        self.agent("stop").facts = " resumed=1%20of%205,%20after%20n2%20failed"
+        for step, lines in (("batch", 1), ("3", 0)):
+            _, output, _ = self.run_slurm("slurmstepd", step, "0", FAKE_JOB_MODE="1")
+            assert output.count("steward: resumed, 1 of 5, after n2 failed\n") == lines, output
+
     def test_without_an_agent_only_the_mode_is_set(self) -> None:
         _, output, _ = self.run_slurm("slurmstepd", "3", "0", FAKE_JOB_MODE="1")
         assert [line for line in output.splitlines() if line.startswith("stepd ")] == ["stepd STEWARD_AUTO_RESUME=1"]

@@ -70,6 +70,8 @@ def test_with_the_spare_outside_the_job_is_requeued_and_runs(story: Story, who: 
 
     story.wait("four tasks run again", lambda: len(started(story, restart=1)) == 4)
     assert victim not in started(story, restart=1)
+    (line,) = [line for line in story.lines("out") if "steward: resumed, " in line]
+    assert line == f"steward: resumed, 1 of 5, after {victim} failed; no checkpoint is known"
     story.hurt(FaultKind.ALLOW_LAUNCH)
     story.wait(
         "its comment is there: Slurm takes none of a job that has ended",

@@ -63,9 +63,8 @@ ORDER = {
 FACTS = {
     "uid": 1000,
     "resumes": 1,
-    "culprits": ["n2"],
-    "excluded": ["n2"],
-    "reason": "n2 was lost",
+    **{nodes: ["n2"] for nodes in ("culprits", "excluded")},
+    **dict.fromkeys(("reason", "resumed"), "n2 was lost"),
     "checkpoint": "/ckpt/10",
     "checkpoint_step": 10,
 }

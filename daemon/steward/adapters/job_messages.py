@@ -74,6 +74,7 @@ def facts_frame(job: JobId, facts: ResumeFacts | None) -> Frame:
         "reason": printable(facts.reason, MAX_REASON),
         "checkpoint": facts.checkpoint if printable(facts.checkpoint, MAX_PATH) == facts.checkpoint else "",
         "checkpoint_step": facts.checkpoint_step,
+        "resumed": printable(facts.resumed, MAX_REASON),
     }
     return {"t": "facts", "job": job, "facts": record}
 
@@ -93,6 +94,7 @@ def facts_of(frame: Frame) -> tuple[JobId, ResumeFacts | None]:
         reason=text(record, "reason", MAX_REASON),
         checkpoint=text(record, "checkpoint", MAX_PATH),
         checkpoint_step=step,
+        resumed=text(record, "resumed", MAX_REASON),
     )
 
 

@@ -56,6 +56,7 @@ class Briefing:
 def _facts(facts: ResumeFacts) -> dict[str, str]:
     return {
         "resume_count": str(facts.resumes),
+        "resumed": facts.resumed,
         "last_checkpoint": facts.checkpoint,
         "last_step": "" if facts.checkpoint_step is None else str(facts.checkpoint_step),
         "resume_reason": facts.reason,

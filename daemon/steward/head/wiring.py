@@ -97,6 +97,7 @@ def wire(settings: Settings) -> Head:
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
     origins, witness = Origins(), PortWitness(now=base.clock.now)
     second = SecondLook(witness, lambda node, seen: hub.saw(node, seen))
+    rules = desired(settings).resume
     hub = Hub(
         sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
         clock=base.clock,
@@ -105,9 +106,9 @@ def wire(settings: Settings) -> Head:
         heartbeat_s=settings.head.heartbeat_s,
         keep_log=logs.take,
         keep_bundle=bundles.take,
-        facts=lambda job: None if cycle.latest is None else resume_facts(job, cycle.latest.memory),
+        facts=lambda job: None if cycle.latest is None else resume_facts(job, cycle.latest.memory, rules),
         nodes_of=lambda job: _nodes_of(job, cycle.latest),
-        defaults=desired(settings).resume.defaults,
+        defaults=rules.defaults,
         origins=origins,
         addresses=settings.head.agent_addresses,
         examine=second,

@@ -75,3 +75,5 @@ class ResumeFacts:
     reason: str = ""
     checkpoint: str = ""
     checkpoint_step: int | None = None
+    resumed: str = ""
+    """One line for the job's own output: which resume this run is and why; empty: it is none."""

@@ -26,6 +26,7 @@ FACTS = ResumeFacts(
     reason="a node failed",
     checkpoint="/ckpt/10",
     checkpoint_step=10,
+    resumed="2 of 5, after n3 failed",
 )
 
 
@@ -72,6 +73,7 @@ def test_a_resumed_run_is_told_of_its_past(tmp_path: Path, opted: OptedLine) -> 
     told = words(Head(), tmp_path, opted)
     assert {name: told[name] for name in told if not name.endswith("_file")} == {
         "resume_count": "2",
+        "resumed": "2 of 5, after n3 failed",
         "last_checkpoint": "/ckpt/10",
         "last_step": "10",
         "resume_reason": "a node failed",
