@@ -195,6 +195,9 @@ class StorePort(Protocol):
 
     def keep_channel(self, name: str, state: ChannelState) -> None: ...
 
+    def first_use(self, key: str, until: float) -> bool:
+        """Whether `key` was never taken before; from now on it was, until that time (Unix s), also for other heads."""
+
 
 class MessengerPort(Protocol):
     """How a channel of notifications sends. Slow: called in the channel's own thread."""

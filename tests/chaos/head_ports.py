@@ -191,6 +191,9 @@ class StoreWithPoints:
     def keep_channel(self, name: str, state: ChannelState) -> None:
         self._write(lambda: self.inner.keep_channel(name, state))
 
+    def first_use(self, key: str, until: float) -> bool:
+        return self.inner.first_use(key, until)
+
     def _write(self, do: Callable[[], None]) -> None:
         self.trouble.point(Point.BEFORE_WRITE)
         try:

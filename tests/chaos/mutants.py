@@ -59,6 +59,9 @@ class _Store:
     def keep_channel(self, name: str, state: ChannelState) -> None:
         self.inner.keep_channel(name, state)
 
+    def first_use(self, key: str, until: float) -> bool:
+        return self.inner.first_use(key, until)
+
 
 class LateStore(_Store):
     """Commits only when what it was about has been done."""

@@ -213,6 +213,20 @@ def test_a_memory_is_frozen_when_it_was_loaded(world: StoreWorld) -> None:
     assert isinstance(world.reopen().load().asked, MappingProxyType)
 
 
+def test_what_was_used_once_is_known_until_its_time_is_over_also_after_a_restart_and_every_commit(
+    world: StoreWorld,
+) -> None:
+    assert world.store.first_use("a" * 64, world.clock[0] + 600)
+    assert not world.store.first_use("a" * 64, world.clock[0] + 600)
+    assert world.store.first_use("A" * 64, world.clock[0] + 600)
+    world.store.commit(Memory(), [], [])
+    again = world.reopen()
+    assert not again.first_use("a" * 64, world.clock[0] + 600)
+    world.clock[0] += 601
+    assert again.first_use("a" * 64, world.clock[0] + 600)
+    assert again.load() == Memory()
+
+
 def test_what_a_channel_of_notifications_remembers_outlives_a_restart_and_every_commit(world: StoreWorld) -> None:
     event = Event(at=5.0, kind="node.lost", text=HOSTILE, node=NodeName("n1"))
     message = Message(number=7, key="node.lost|n1|", last=event, level=Level.ERROR, since=5.0, count=3, trying=True)

@@ -30,6 +30,7 @@ from steward.model.events import Event
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge, FakeMunged
 from tests.fakes.serving import serving
+from tests.fakes.store import FakeStore
 
 REGION = "steward-1"
 KEY = AccessKey(id="AKIDPLATFORM", secret="a secret of the platform team", user="platform")
@@ -47,6 +48,7 @@ class AwsBench:
     munged: FakeMunged = field(default_factory=FakeMunged)
     keys: dict[str, AccessKey] = field(default_factory=lambda: {key.id: key for key in (KEY, READER)})
     clock: FakeClock = field(default_factory=lambda: FakeClock(at=datetime.now(UTC).timestamp()))
+    store: FakeStore = field(default_factory=FakeStore)
     reads: Rate = OFTEN
     writes: Rate = OFTEN
     url: str = ""
@@ -58,7 +60,7 @@ class AwsBench:
             service=SERVICE,
             door=Door(gatekeeper, signatures),
             limits=Limits(reads=self.reads, writes=self.writes, now=self.clock.now),
-            replays=Replays(skew_s=300, now=self.clock.now),
+            replays=Replays(skew_s=300, now=self.clock.now, first_use=self.store.first_use),
             audit=Audit(tell=self.events.append, now=self.clock.now),
             handlers=self.handlers,
             max_body_bytes=1 << 20,

@@ -139,6 +139,9 @@ class FakeStore:
         self.channels[name] = state
         self.wrote("channel")
 
+    def first_use(self, key: str, until: float) -> bool:
+        return True
+
     def _write(self) -> None:
         if self.refuse is not None:
             raise self.refuse

@@ -34,6 +34,7 @@ class FakeStore:
     happened: list[Event] = field(default_factory=list)
     channels: dict[str, ChannelState] = field(default_factory=dict)
     lines: dict[str, Line] = field(default_factory=dict)
+    used: dict[str, float] = field(default_factory=dict)
     broken: str = ""
 
     def load(self) -> Memory:
@@ -101,6 +102,13 @@ class FakeStore:
     def keep_channel(self, name: str, state: ChannelState) -> None:
         self._check()
         self.channels[name] = state
+
+    def first_use(self, key: str, until: float) -> bool:
+        self._check()
+        is_first = self.used.get(key, self.now() - 1.0) < self.now()
+        if is_first:
+            self.used[key] = until
+        return is_first
 
     def _check(self) -> None:
         if self.broken:

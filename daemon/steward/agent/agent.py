@@ -1,6 +1,7 @@
 """The agent: what its parts say to each other. It decides nothing about nodes or jobs; the head does."""
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
@@ -9,7 +10,7 @@ from steward.adapters.mend_messages import MendOrder, mend_of
 from steward.adapters.messages import LetGoOrder, answer_of, let_go_of, number, text
 from steward.adapters.peer_messages import LookOrder, look_of
 from steward.adapters.stacks_messages import StacksOrder, stacks_of
-from steward.adapters.wire import Frame, Malformed
+from steward.adapters.wire import Frame
 from steward.agent.desk import Desk
 from steward.agent.link import Link
 from steward.agent.together import together
@@ -17,7 +18,11 @@ from steward.model.ids import JobId
 from steward.model.job_report import ResumeFacts
 from steward.ports import Notifier
 
+log = logging.getLogger(__name__)
 ALIVE_EVERY_S = 5.0
+_TYPE_SHOWN = 20
+_MOST_LEFT_OUT = 100
+"""Types of frames that are told of, each once."""
 
 
 class Senses(Protocol):
@@ -121,6 +126,7 @@ class Agent:
         self._mending = mending
         self._peers = peers
         self._notifier = notifier
+        self._left_out: set[str] = set()
 
     def greetings(self) -> tuple[Frame, ...]:
         speakers = (self._senses, self._desk, self._jobs, self._setups, self._deep, self._mending)
@@ -145,7 +151,13 @@ class Agent:
             case "set_up":
                 self._setups.hear(frame)
             case _:
-                raise Malformed(f"the head said {frame['t'][:20]!r}, which this agent does not know")
+                self._leave_out(frame["t"][:_TYPE_SHOWN])
+
+    def _leave_out(self, type: str) -> None:
+        """A head of another version says what we do not know: the rest of what it says still counts."""
+        if type not in self._left_out and len(self._left_out) < _MOST_LEFT_OUT:
+            self._left_out.add(type)
+            log.warning("the head says %r, which this agent does not know: left out; another version?", type)
 
     async def run(self, *more: Coroutine[Any, Any, None]) -> None:
         """Until cancelled, or until one part fails for good: then its error."""

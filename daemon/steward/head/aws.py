@@ -23,8 +23,10 @@ def endpoint(
     clock: Clock,
     tell: Callable[[Event], None],
     handlers: Mapping[str, Handler],
+    first_use: Callable[[str, float], bool],
 ) -> Json11:
-    """`handlers` by the operation's name; one that has none is unknown. Raises Permanent for wrong keys or botocore."""
+    """`handlers` by the operation's name; one that has none is unknown. `first_use` is the
+    store's. Raises Permanent for wrong keys or botocore."""
     api = settings.api
     try:
         service = load()
@@ -39,7 +41,7 @@ def endpoint(
             writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
             now=clock.now,
         ),
-        replays=Replays(skew_s=api.clock_skew_s, now=clock.now),
+        replays=Replays(skew_s=api.clock_skew_s, now=clock.now, first_use=first_use),
         audit=Audit(tell=tell, now=clock.now),
         handlers=handlers,
         max_body_bytes=api.max_body_kib * 1024,

@@ -13,7 +13,7 @@ from steward.adapters.peer_messages import looked_of
 from steward.adapters.progress_messages import progress_of
 from steward.adapters.setup_messages import LogChunk, setup_log_of, setup_of
 from steward.adapters.stacks_messages import BundlePiece, bundle_of
-from steward.adapters.wire import Frame, Malformed
+from steward.adapters.wire import Frame
 from steward.head.link import Link
 from steward.head.roster import Roster
 from steward.head.waiting import Asks, Opted
@@ -24,6 +24,9 @@ from steward.model.observed import PeerWord
 from steward.ports import Clock
 
 log = logging.getLogger(__name__)
+_TYPE_SHOWN = 20
+_MOST_LEFT_OUT = 1000
+"""Told of, each once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +51,10 @@ class Hearing:
     ) -> None:
         self._roster, self._asks, self._opted = roster, asks, opted
         self._clock, self._ring, self._keep, self._facts = clock, ring, keep, facts
+        self._left_out: set[tuple[NodeName, str]] = set()
 
     def take(self, link: Link, frame: Frame) -> None:
-        """A frame that is no beat. Raises Malformed."""
+        """A frame that is no beat. One of a type that we do not know is left out. Raises Malformed."""
         match frame["t"]:
             case "report":
                 self._reported(link, frame)
@@ -90,7 +94,13 @@ class Hearing:
                 job = facts_wanted_of(frame)
                 link.send(facts_frame(job, self._facts(job)))
             case other:
-                raise Malformed(f"a frame of the unknown type {other[:20]!r}")
+                self._leave_out(link.node, other[:_TYPE_SHOWN])
+
+    def _leave_out(self, node: NodeName, type: str) -> None:
+        """An agent of another version says what we do not know: the rest of what it says still counts."""
+        if (node, type) not in self._left_out and len(self._left_out) < _MOST_LEFT_OUT:
+            self._left_out.add((node, type))
+            log.warning("frames of the unknown type %r are left out: another version?", type, extra={"node": node})
 
     def _reported(self, link: Link, frame: Frame) -> None:
         self._ring_if(self._roster.reported(link.node, report_of(frame), self._clock.now()))

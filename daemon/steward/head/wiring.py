@@ -121,7 +121,14 @@ def wire(settings: Settings) -> Head:
     gatekeeper = Gatekeeper(base.munge, choose.admins(settings), settings.cluster.name)
     source = _source(base, hub, cycle, desk)
     served = handlers(source)
-    aws = endpoint(settings, gatekeeper=gatekeeper, clock=base.clock, tell=base.told.append, handlers=served)
+    aws = endpoint(
+        settings,
+        gatekeeper=gatekeeper,
+        clock=base.clock,
+        tell=base.told.append,
+        handlers=served,
+        first_use=base.store.first_use,
+    )
     app = build(source, gatekeeper, news, aws, choose.host_names(settings))
     return Head(cycle=cycle, hub=hub, app=app, notifier=base.notifier, notify=desk)
 

@@ -18,6 +18,7 @@ from tests.fakes.aws_bench import KEY, READER, AwsBench, an_aws_endpoint, post, 
 from tests.fakes.aws_stubs import ARN, HANDLERS, Members, code_of, list_clusters
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge
+from tests.fakes.store import FakeStore
 
 
 def test_a_handler_is_told_who_asks_and_from_where(aws: AwsBench) -> None:
@@ -120,13 +121,29 @@ def test_equal_changes_of_one_second_are_signed_anew_by_the_sdk_and_all_done(aws
 @pytest.mark.parametrize("count", [3, 200_000])
 def test_the_memory_of_signatures_is_bounded(count: int) -> None:
     clock = FakeClock(at=1000.0)
-    replays = Replays(skew_s=300, now=clock.now)
+    replays = Replays(skew_s=300, now=clock.now, first_use=FakeStore(now=clock.now).first_use)
     for number in range(count):
         replays.take(str(number))
     with pytest.raises(ApiError, match="sign it anew"):
         replays.take(str(count - 1))
     clock.at += 601
     replays.take(str(count - 1))
+
+
+def test_a_captured_change_is_not_carried_out_again_by_a_head_that_began_anew() -> None:
+    clock = FakeClock(at=1000.0)
+    store = FakeStore(now=clock.now)
+    Replays(skew_s=300, now=clock.now, first_use=store.first_use).take("one")
+    restarted = Replays(skew_s=300, now=clock.now, first_use=store.first_use)
+    with pytest.raises(ApiError, match="sign it anew"):
+        restarted.take("one")
+    restarted.take("another")
+
+
+def test_a_signature_that_cannot_be_written_down_is_not_taken(aws: AwsBench) -> None:
+    body = b'{"ClusterName": "ml"}'
+    aws.store.broken = "the disk is full"
+    assert post(aws, body, signed("DeleteCluster", body, url=aws.url)).json()["__type"] == "ServiceUnavailable"
 
 
 def test_every_change_is_in_the_audit_with_who_and_how_it_ended(aws: AwsBench) -> None:

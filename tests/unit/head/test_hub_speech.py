@@ -185,9 +185,7 @@ def test_one_node_cannot_fill_the_head_with_asks() -> None:
     asyncio.run(story())
 
 
-@pytest.mark.parametrize(
-    "frame", [{"t": "shutdown"}, {"t": "ask", "id": 7}, {"t": "report", "findings": [{}] * 100}, {"t": "withdraw"}]
-)
+@pytest.mark.parametrize("frame", [{"t": "ask", "id": 7}, {"t": "report", "findings": [{}] * 100}, {"t": "withdraw"}])
 def test_a_peer_that_talks_nonsense_is_hung_up_on(frame: Frame) -> None:
     async def story() -> None:
         async with a_hub() as bench:
@@ -195,6 +193,23 @@ def test_a_peer_that_talks_nonsense_is_hung_up_on(frame: Frame) -> None:
             await bench.until_connected()
             await channel.send(frame)
             await bench.until("it is gone", lambda: not bench.view().connected)
+
+    asyncio.run(story())
+
+
+def test_what_an_agent_of_another_version_says_is_left_out_and_the_rest_counts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            for _ in range(3):
+                await channel.send({"t": "of tomorrow", "what": [1, 2]})
+            await channel.send(report_frame([BAD], None))
+            await bench.until("its report is there", lambda: bench.view().findings == (BAD,))
+            assert bench.view().connected
+            assert sum("of tomorrow" in record.getMessage() for record in caplog.records) == 1
 
     asyncio.run(story())
 

@@ -20,6 +20,8 @@ from steward.ports import Permanent
 
 CHANNEL = "notify"
 """The section of what channels of notifications remember; no field of Memory has this name."""
+USED = "used"
+"""The section of what may be used once, as signatures of requests; no field of Memory has this name either."""
 _PRUNE_ROWS = 5000
 _KEYS_AT_ONCE = 500
 _LONGEST = 2000
@@ -55,6 +57,24 @@ def channel(connection: Connection, name: str) -> ChannelState | None:
 def keep_channel(connection: Connection, name: str, state: ChannelState) -> None:
     body = json.dumps(encode(ChannelState, state), ensure_ascii=False)
     write(connection, sections.Changes(put=((CHANNEL, name, body),), gone=()))
+
+
+def first_use(connection: Connection, key: str, *, until: float, now: float) -> bool:
+    table = memory_table
+    mine = (table.c.section == USED) & (table.c.key == key)
+    found = connection.execute(select(table.c.body).where(mine)).scalar()
+    if found is not None and float(found) >= now:
+        return False
+    write(connection, sections.Changes(put=((USED, key, repr(until)),), gone=()))
+    return True
+
+
+def prune_used(connection: Connection, *, now: float) -> None:
+    """Keys whose time is over."""
+    table = memory_table
+    found = connection.execute(select(table.c.key, table.c.body).where(table.c.section == USED)).all()
+    gone = tuple((USED, key) for key, until in found if float(until) < now)
+    write(connection, sections.Changes(put=(), gone=gone[:_PRUNE_ROWS]))
 
 
 def add_intents(connection: Connection, intents: Sequence[Action], at: float) -> None:

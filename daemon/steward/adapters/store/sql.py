@@ -45,7 +45,7 @@ class SqlStore:
         self._keep_s, self._keep_ledger_s = keep_s, keep_ledger_s
         self._writing = threading.Lock()
         self._stored: Memory | None = None
-        self._prune_at = now()
+        self._prune_at = self._prune_used_at = now()
 
     def load(self) -> Memory:
         """Raises Permanent when a row cannot be read."""
@@ -98,6 +98,14 @@ class SqlStore:
     def keep_channel(self, name: str, state: ChannelState) -> None:
         with self._writing, self._transaction(writes=True) as connection:
             rows.keep_channel(connection, name, state)
+
+    def first_use(self, key: str, until: float) -> bool:
+        with self._writing, self._transaction(writes=True) as connection:
+            now = self._now()
+            if now >= self._prune_used_at:
+                self._prune_used_at = now + _PRUNE_EVERY_S
+                rows.prune_used(connection, now=now)
+            return rows.first_use(connection, key, until=until, now=now)
 
     def _prune(self, connection: Connection, now: float) -> None:
         """Now and then a bounded number of old rows, so that no commit is slow for it."""
