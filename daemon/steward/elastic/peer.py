@@ -1,0 +1,114 @@
+"""One of torchrun's agents, as the coordinator of its run knows it, and what it may say. What comes in is hostile."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_LINE = 64 * 1024
+MAX_MEMBERS = 4096
+MAX_PROCESSES = 1024
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,255}\Z")
+_LARGEST = 1 << 62
+
+
+@dataclass(slots=True, kw_only=True)
+class Peer:
+    """A node's agent. `over` says how its processes ended (done or failed), until it is told what to do about it."""
+
+    node: str
+    is_base: bool
+    is_first: bool
+    """Whether it is on the base's batch host."""
+    processes: int = 1
+    generation: int = 0
+    """That its processes run; 0: none."""
+    address: str = ""
+    port: int = 0
+    waits: bool = False
+    over: str = ""
+    leaves: bool = False
+    noticed: bool = False
+    saved: set[int] = field(default_factory=set)
+    """Local ranks that saved in this generation."""
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Nothing is lost when its processes are stopped now."""
+        return len(self.saved) >= self.processes or (self.over == "done" and self.noticed)
+
+    @property
+    def order(self) -> tuple[bool, bool, tuple[str | int, ...]]:
+        """Ranks go by this: the batch host first, then the base, then the replicas, each by name."""
+        parts = tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", self.node))
+        return not self.is_first, not self.is_base, parts
+
+    def forget_generation(self) -> None:
+        """Its processes are stopped: what they said is about the past."""
+        self.saved.clear()
+        self.noticed, self.over = False, ""
+
+
+def in_order(peers: Iterable[Peer]) -> list[Peer]:
+    """By rank."""
+    return sorted(peers, key=lambda peer: peer.order)
+
+
+def fitting(peers: Iterable[Peer], base: int, sizes: tuple[int, ...]) -> tuple[str, ...]:
+    """As many of these as make an allowed size, the base's own before replicas; none where they are too few."""
+    ranked = in_order(peers)
+    if len(ranked) < base:
+        return ()
+    most = max((size for size in sizes if size <= len(ranked)), default=0) if sizes else len(ranked)
+    return tuple(peer.node for peer in ranked[:most])
+
+
+class BadWord(ValueError):
+    """A line that is not what an agent may say."""
+
+
+def node_of(words: Mapping[str, Any], key: str = "node") -> str:
+    value = words.get(key)
+    if not isinstance(value, str) or not _NODE.match(value):
+        raise BadWord(f"{key} is no name of a node")
+    return value
+
+
+def nodes_of(words: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Names in the order in which they came, each once."""
+    value = words.get(key, [])
+    if not isinstance(value, list) or len(value) > MAX_MEMBERS:
+        raise BadWord(f"{key} is no list of nodes")
+    return tuple(dict.fromkeys(node_of({key: one}, key) for one in value))
+
+
+def whole_of(words: Mapping[str, Any], key: str, *, high: int = _LARGEST, default: int = 0) -> int:
+    value = words.get(key, default)
+    if isinstance(value, str) and value.isdigit() and len(value) < 20:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= high:
+        raise BadWord(f"{key} is no number from 0 to {high}")
+    return value
+
+
+def maybe_whole_of(words: Mapping[str, Any], key: str) -> int | None:
+    return None if words.get(key) is None else whole_of(words, key)
+
+
+def address_of(words: Mapping[str, Any]) -> str:
+    value = words.get("address")
+    if not isinstance(value, str) or not _ADDRESS.match(value):
+        raise BadWord("address is no address")
+    return value
+
+
+def peer_of(words: Mapping[str, Any]) -> Peer:
+    """From an agent's first line."""
+    return Peer(
+        node=node_of(words),
+        is_base=words.get("role") == "base",
+        is_first=words.get("role") == "base" and words.get("first") is True,
+        generation=whole_of(words, "generation", high=1 << 31),
+        leaves=words.get("leaves") is True,
+    )

@@ -1,0 +1,296 @@
+"""Who takes part in an elastic run, generation by generation. Pure: events and the time in, lines to send out.
+
+A generation is *asked* to save (the flag that all ranks see), *gathers* (its processes are stopped, each agent of the
+next one comes to wait) and *forms* once, when all of them wait. Each of these has a deadline. Nobody is let in but by
+an order, nobody is kept who is lost or has to leave.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from steward.elastic.peer import MAX_PROCESSES, Peer, address_of, fitting, in_order, maybe_whole_of, nodes_of, whole_of
+
+GATHER_S = 90.0
+START_S = 300.0
+LOST_S = 1.0
+VERDICT_S = 8.0
+RESTORE_S = 10.0
+
+Line = dict[str, Any]
+
+
+@dataclass(kw_only=True)
+class Run:
+    """The one owner of what is known of a run. `out` is what is to be sent: (node, line)."""
+
+    base: int
+    sizes: tuple[int, ...]
+    """In nodes, rising; empty: any."""
+    grace_s: float
+    generation: int = 0
+    members: tuple[str, ...] = ()
+    """Of the generation, by rank."""
+    state: str = "waiting"
+    peers: dict[str, Peer] = field(default_factory=dict)
+    out: list[tuple[str, Line]] = field(default_factory=list)
+    target: tuple[str, ...] = ()
+    """Who is to wait before the generation forms; empty: it has formed."""
+    next_members: tuple[str, ...] | None = None
+    next_generation: int = 0
+    missing: set[str] = field(default_factory=set)
+    deadlines: dict[str, float] = field(default_factory=dict)
+    step: int | None = None
+    saved_step: int | None = None
+    consumed: int | None = None
+    why: str = "no node has come yet"
+    saved_s: float | None = None
+    up_s: float | None = None
+    asked_at: float = 0.0
+    rest_at: float = 0.0
+
+    # What agents and people say
+
+    def join(self, peer: Peer, members: tuple[str, ...], now: float) -> None:
+        """An agent came, or came back after its line or the coordinator was gone."""
+        if peer.generation > self.generation and peer.node in members:
+            self.generation, self.members, self.state = peer.generation, members, "running"
+            self._expect_all(now)
+        self.peers[peer.node] = peer
+        self.missing.discard(peer.node)
+        if self.asked and peer.node in self.members:
+            self._send(peer.node, asked=self.generation)
+        if peer.node in self.members and peer.generation < self.generation and not self.target:
+            self._lose(peer.node, now, "started again")
+
+    def wait(self, node: str, words: Mapping[str, Any], now: float) -> None:
+        """Its processes are stopped (or were never begun), and it waits for a generation."""
+        peer = self.peers[node]
+        peer.address, peer.port = address_of(words), whole_of(words, "port", high=65535)
+        peer.waits, peer.generation = True, 0
+        peer.forget_generation()
+        if (peer.leaves and self.generation) or self.state == "done":
+            self._send(node, leave=True)
+        elif node in self.members and not self.target and self.state in ("running", "saving", "forming"):
+            self._gather(self._survivors(), now, f"{node} started its processes again")
+        self._form_if_ready(now)
+
+    def notice(self, node: str, now: float) -> None:
+        """Its node is to be given back."""
+        peer = self.peers[node]
+        if peer.leaves:
+            return
+        peer.leaves = True
+        if node in self.target:
+            self._gather(tuple(one for one in self.target if one != node), now, f"{node} has to leave")
+        elif node not in self.members or self.is_over:
+            self._send(node, leave=True)
+        else:
+            before = self.next_members if self.asked and self.next_members is not None else self.members
+            self._ask(tuple(one for one in before if one != node), self.grace_s, now, f"{node} has to leave")
+
+    def said(self, node: str, words: Mapping[str, Any], now: float) -> None:
+        """What a process of the training told its agent."""
+        peer, what = self.peers[node], words.get("what")
+        if whole_of(words, "generation", high=1 << 31) != self.generation or node not in self.members or self.target:
+            return
+        peer.processes = max(1, whole_of(words, "ranks", high=MAX_PROCESSES, default=1))
+        step, consumed = maybe_whole_of(words, "step"), maybe_whole_of(words, "consumed")
+        if what == "noticed":
+            peer.noticed = True
+        elif what == "saved":
+            peer.saved.add(whole_of(words, "local_rank", high=1 << 16))
+            self.saved_step = step
+        elif what == "step":
+            self.step = step
+        self.consumed = self.consumed if consumed is None else consumed
+        if self.state == "forming":
+            self.state = "running"
+            self.deadlines.pop("start", None)
+            self.up_s = now - self.rest_at if self.rest_at else None
+        self._gather_if_saved(now)
+
+    def over(self, node: str, how: str, now: float) -> None:
+        """Its processes ended. After a save on demand that is no end; a failure may be another node's."""
+        peer = self.peers[node]
+        peer.over = how
+        if self.target:
+            self._send(node, restart=True)
+        elif how == "done" and not (self.asked and peer.noticed):
+            self.state, self.why = "done", "the training is done"
+            self._judge()
+        elif self.is_over:
+            self._judge()
+        elif how == "failed":
+            self.deadlines.setdefault("verdict", now + VERDICT_S)
+        self._gather_if_saved(now)
+
+    def lost(self, node: str, now: float) -> None:
+        """Its line is gone: it ended, or its node died."""
+        peer = self.peers.pop(node, None)
+        if self.is_over and not self.peers:
+            self.state, self.members, self.why = "waiting", (), "all agents are gone"
+        elif not self.is_over and peer is not None:
+            self._lose(node, now, "was lost")
+
+    def order(self, words: Mapping[str, Any], now: float) -> None:
+        """The head's wish: this generation, with these members. One that is not newer than what is, is old."""
+        generation = whole_of(words, "generation", high=1 << 31, default=self.generation + 1)
+        wanted = tuple(node for node in nodes_of(words, "members") if node in self.peers)
+        grace_s = float(whole_of(words, "grace_s", high=86_400))
+        why = str(words.get("why", ""))[:200]
+        if generation <= self.generation or self.state == "waiting" or self.is_over or self.target or not wanted:
+            return
+        self.next_generation = generation
+        if grace_s > 0:
+            self._ask(wanted, grace_s, now, why)
+        else:
+            self._gather(wanted, now, why)
+
+    def tick(self, now: float) -> None:
+        """What is late."""
+        late = [name for name, at in self.deadlines.items() if at <= now]
+        for name in late:
+            self.deadlines.pop(name, None)
+        if self.is_over:
+            return
+        if "lost" in late and self.missing:
+            self._gather(self._survivors(), now, f"lost {', '.join(sorted(self.missing))}")
+        elif "save" in late and self.asked:
+            slow = [node for node in self.members if node in self.peers and not self.peers[node].is_at_rest]
+            self._gather(self._wanted(), now, f"{', '.join(slow) or 'nobody'} did not save in time: went on without")
+        elif "gather" in late and self.target:
+            here = tuple(node for node in self.target if node in self.peers and self.peers[node].waits)
+            self._gather(here, now, "some nodes did not stop their processes in time")
+        elif "verdict" in late and not self.target:
+            self.state, self.why = "failed", "processes failed and no node was lost"
+            self._judge()
+        elif "start" in late and self.state == "forming":
+            self.state = "running"
+
+    # What is read
+
+    @property
+    def asked(self) -> bool:
+        """The ranks of the generation were asked to save."""
+        return self.state == "saving"
+
+    @property
+    def is_over(self) -> bool:
+        """Its processes ended for good: they were done, or failed for a reason of their own."""
+        return self.state in ("done", "failed")
+
+    def restore(self, kept: Mapping[str, Any], now: float) -> None:
+        """The coordinator begins anew: members of before have a moment to come back."""
+        self.generation, self.members = whole_of(kept, "generation", high=1 << 31), nodes_of(kept, "members")
+        if self.generation and self.members:
+            self.state, self.why = "running", "the coordinator began anew"
+            self._expect_all(now)
+
+    # How it goes on
+
+    def _ask(self, members: tuple[str, ...], grace_s: float, now: float, why: str) -> None:
+        until = now + grace_s
+        self.deadlines["save"] = min(until, self.deadlines["save"]) if self.asked else until
+        self.next_members, self.why = members, why
+        if not self.asked:
+            self.state, self.asked_at, self.saved_s, self.up_s = "saving", now, None, None
+            for node in self.members:
+                self._send(node, asked=self.generation)
+        self._gather_if_saved(now)
+
+    def _gather_if_saved(self, now: float) -> None:
+        if self.asked and all(node in self.peers and self.peers[node].is_at_rest for node in self.members):
+            self.saved_s = now - self.asked_at
+            self._gather(self._wanted(), now, self.why)
+
+    def _gather(self, wanted: Iterable[str], now: float, why: str) -> None:
+        """The next generation begins: who runs is stopped, who is not in it and has to leave goes."""
+        self.why, self.rest_at = why, now
+        here = [self.peers[node] for node in dict.fromkeys(wanted) if node in self.peers]
+        chosen = fitting([peer for peer in here if not peer.leaves], self.base, self.sizes)
+        begins = not self.target
+        for name in ("save", "lost", "verdict", "start"):
+            self.deadlines.pop(name, None)
+        self.missing.clear()
+        if not chosen:
+            self._pause(why)
+            return
+        if begins and self.state != "waiting":
+            self.generation = max(self.generation + 1, self.next_generation)
+        self.target, self.next_members, self.state = chosen, None, "forming"
+        self.members = chosen
+        self.deadlines["gather"] = now + GATHER_S
+        self._stop_all()
+        self._form_if_ready(now)
+
+    def _stop_all(self) -> None:
+        for node, peer in self.peers.items():
+            if not peer.waits:
+                self._send(node, restart=True)
+            if peer.leaves:
+                self._send(node, leave=True)
+
+    def _pause(self, why: str) -> None:
+        self.target, self.next_members, self.members = (), None, ()
+        self.state, self.generation = "waiting", self.generation + 1
+        self.why = f"{why}; {len(self.peers)} of at least {self.base} nodes are here: waits for more"
+        self._stop_all()
+
+    def _form_if_ready(self, now: float) -> None:
+        """A generation forms once, when the last one that belongs to it waits: nobody waits for who may still come."""
+        if self.state == "waiting":
+            self._first(now)
+        elif self.target and all(node in self.peers and self.peers[node].waits for node in self.target):
+            ranked = in_order(self.peers[node] for node in self.target)
+            self.members, self.target = tuple(peer.node for peer in ranked), ()
+            self.deadlines.pop("gather", None)
+            self.deadlines["start"] = now + START_S
+            self.step = None
+            master = ranked[0]
+            round_of = {"generation": self.generation, "world": len(ranked), "members": list(self.members)}
+            for rank, peer in enumerate(ranked):
+                peer.waits, peer.generation = False, self.generation
+                peer.forget_generation()
+                form = {**round_of, "rank": rank, "address": master.address, "port": master.port}
+                self._send(peer.node, form=form)
+
+    def _first(self, now: float) -> None:
+        """The first round is the base's own; after too few were left, whoever is here makes up the base's size."""
+        ready = [peer for peer in self.peers.values() if peer.waits and not peer.leaves]
+        ready = [peer for peer in ready if peer.is_base] if not self.generation else ready
+        if len(ready) < self.base:
+            self.why = f"{len(ready)} of at least {self.base} nodes are here: waits for more"
+            return
+        chosen = fitting(ready, self.base, self.sizes)
+        self.generation += 1
+        self.why = f"{len(chosen)} nodes came"
+        self.state, self.target, self.members, self.rest_at = "forming", chosen, chosen, now
+        self._form_if_ready(now)
+
+    def _wanted(self) -> tuple[str, ...]:
+        return self.members if self.next_members is None else self.next_members
+
+    def _survivors(self) -> tuple[str, ...]:
+        wanted = self.target or self._wanted()
+        return tuple(node for node in wanted if node in self.peers and node not in self.missing)
+
+    def _lose(self, node: str, now: float, how: str) -> None:
+        if node in self.target:
+            self._gather(tuple(one for one in self.target if one != node), now, f"{node} {how}")
+        elif node in self.members:
+            self.missing.add(node)
+            self.deadlines.setdefault("lost", now + LOST_S)
+
+    def _expect_all(self, now: float) -> None:
+        self.missing = {node for node in self.members if node not in self.peers}
+        if self.missing:
+            self.deadlines["lost"] = now + RESTORE_S
+
+    def _judge(self) -> None:
+        for node, peer in self.peers.items():
+            if peer.over:
+                self._send(node, verdict=peer.over)
+
+    def _send(self, node: str, **line: Any) -> None:
+        self.out.append((node, line))

@@ -1,0 +1,212 @@
+"""The coordinator's lines: one from each of torchrun's agents (TCP, with the token), some from Steward's agent."""
+
+import asyncio
+import contextlib
+import hmac
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from steward.elastic.peer import MAX_LINE, BadWord, nodes_of, peer_of
+from steward.elastic.run import Run
+
+SILENT_S = 5.0
+BEAT_S = 1.0
+HELLO_S = 10.0
+IDLE_S = 600.0
+SAY_AGAIN_S = 5.0
+_TICK_S = 0.05
+_MAX_UNSENT = 1 << 20
+_MOST_LINES = 8192
+_log = logging.getLogger(__name__)
+
+Line = dict[str, Any]
+
+
+class Coordinator:
+    """Carries lines and time to a run, and what the run says to whom it is for."""
+
+    def __init__(self, name: str, run: Run, folder: Path, token: str, *, silent_s: float = SILENT_S) -> None:
+        self.name, self.run, self.folder, self.token, self.silent_s = name, run, folder, token, silent_s
+        self.lines: dict[str, asyncio.StreamWriter] = {}
+        self.relays: set[asyncio.StreamWriter] = set()
+        self.open = 0
+        self.kept = ""
+        self.said: Line = {}
+        self.said_at = float("-inf")
+        self.heard_at = time.monotonic()
+
+    async def serve(self, host: str, port: int, stopped: asyncio.Event) -> None:
+        """Until `stopped`, or until nobody has been here for long. Its files are written when it listens."""
+        relay = self.folder / "relay.sock"
+        relay.unlink(missing_ok=True)
+        self.restore()
+        members = await asyncio.start_server(self.hear_member, host, port, limit=MAX_LINE)
+        before = os.umask(0o177)
+        try:
+            agents = await asyncio.start_unix_server(self.hear_relay, str(relay), limit=MAX_LINE)
+        finally:
+            os.umask(before)
+        _write(self.folder / "address", f"{host} {members.sockets[0].getsockname()[1]}\n")
+        async with members, agents:
+            await self.turn(stopped)
+            for writer in [*self.lines.values(), *self.relays]:
+                writer.close()
+
+    async def turn(self, stopped: asyncio.Event) -> None:
+        beat_at = 0.0
+        while not stopped.is_set() and time.monotonic() - self.heard_at < IDLE_S:
+            now = time.monotonic()
+            if self.lines or self.relays:
+                self.heard_at = now
+            self.run.tick(now)
+            if now >= beat_at:
+                beat_at = now + BEAT_S
+                for node in self.run.peers:
+                    self.run.out.append((node, {"beat": True}))
+            self.flush()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), _TICK_S)
+
+    async def hear_member(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One of torchrun's agents, or somebody without the token, who gets no answer."""
+        if self.open >= _MOST_LINES:
+            writer.close()
+            return
+        self.open += 1
+        node = ""
+        try:
+            hello = _line_of(await asyncio.wait_for(reader.readline(), HELLO_S))
+            if not hmac.compare_digest(str(hello.get("token", "")).encode(), self.token.encode()):
+                raise BadWord("the token is another run's")
+            node = self.arrive(hello, writer)
+            while line := await asyncio.wait_for(reader.readline(), self.silent_s):
+                if self.lines.get(node) is not writer:
+                    break
+                self.take(node, _line_of(line))
+        except (BadWord, TimeoutError, OSError, ValueError) as error:
+            _log.warning("a line ends node=%s why=%s", node or "-", error or type(error).__name__)
+        finally:
+            self.open -= 1
+            if node and self.lines.get(node) is writer:
+                del self.lines[node]
+                self.run.lost(node, time.monotonic())
+                self.flush()
+            writer.close()
+
+    def arrive(self, hello: Line, writer: asyncio.StreamWriter) -> str:
+        peer = peer_of(hello)
+        if before := self.lines.pop(peer.node, None):
+            before.close()
+        self.lines[peer.node] = writer
+        self.run.join(peer, nodes_of(hello, "members"), time.monotonic())
+        self.flush()
+        return peer.node
+
+    def take(self, node: str, line: Line) -> None:
+        """One line of an agent: that it waits, has to leave, what a process said, how its processes ended."""
+        now = time.monotonic()
+        if "wait" in line:
+            self.run.wait(node, line, now)
+        elif "notice" in line:
+            self.run.notice(node, now)
+        elif "what" in line:
+            self.run.said(node, line, now)
+        elif line.get("over") in ("done", "failed"):
+            self.run.over(node, str(line["over"]), now)
+        if line != {"beat": True}:
+            self.flush()
+
+    async def hear_relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Steward's agent on this node: orders in, states out. The socket's mode says who may come."""
+        self.relays.add(writer)
+        _send(writer, {"run": self.name, **word_of(self.run)})
+        try:
+            while line := await reader.readline():
+                order = _line_of(line)
+                if order.get("order") == "resize":
+                    self.run.order(order, time.monotonic())
+                    self.flush()
+        except (BadWord, OSError, ValueError) as error:
+            _log.warning("a relay's line ends why=%s", error)
+        finally:
+            self.relays.discard(writer)
+            writer.close()
+
+    def flush(self) -> None:
+        """Send what the run has for others, keep what a restart needs, say what is new (a step once a second)."""
+        self.keep()
+        out, self.run.out = self.run.out, []
+        for node, line in out:
+            if writer := self.lines.get(node):
+                _send(writer, line)
+        word, now = word_of(self.run), time.monotonic()
+        counters = {"step", "consumed"}
+        is_news = any(word[key] != self.said.get(key) for key in word if key not in counters)
+        is_step = word != self.said and now - self.said_at >= BEAT_S
+        if is_news or is_step or now - self.said_at >= SAY_AGAIN_S:
+            self.said, self.said_at = word, now
+            for writer in self.relays:
+                _send(writer, {"run": self.name, **word})
+
+    def keep(self) -> None:
+        """Written before anybody hears of a new generation."""
+        kept = json.dumps({"generation": self.run.generation, "members": list(self.run.members)})
+        if kept != self.kept:
+            self.kept = kept
+            _quietly(lambda: _write(self.folder / "state.json", kept))
+
+    def restore(self) -> None:
+        try:
+            self.run.restore(_line_of((self.folder / "state.json").read_bytes()), time.monotonic())
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            _log.warning("what was kept cannot be read why=%s", error)
+
+
+def word_of(run: Run) -> Line:
+    """What the head is to know of a run."""
+    return {
+        "state": {"done": "ended", "failed": "waiting"}.get(run.state, run.state),
+        "generation": run.generation,
+        "members": list(run.members),
+        "joined": sorted(run.peers),
+        "leaving": sorted(node for node, peer in run.peers.items() if peer.leaves),
+        "step": run.step,
+        "saved_step": run.saved_step,
+        "consumed": run.consumed,
+        "why": run.why[:200],
+        "timings": {"saved_s": run.saved_s, "up_s": run.up_s},
+    }
+
+
+def _line_of(line: bytes) -> Line:
+    value = json.loads(line)
+    if not isinstance(value, dict):
+        raise BadWord("a line is no record")
+    return value
+
+
+def _send(writer: asyncio.StreamWriter, line: Line) -> None:
+    """Who does not read his lines loses them: he is given up soon."""
+    if not writer.is_closing() and writer.transport.get_write_buffer_size() < _MAX_UNSENT:
+        writer.write(json.dumps(line).encode() + b"\n")
+
+
+def _quietly(write: Callable[[], None]) -> None:
+    """A full disk costs the memory of a restart, never the run."""
+    try:
+        write()
+    except OSError as error:
+        _log.warning("the state cannot be kept why=%s", error)
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(path.name + ".tmp")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

@@ -1,0 +1,19 @@
+"""What torchrun finds under the name `steward` in the entry points `torchrun.handlers`.
+
+Every process that imports torch.distributed's launcher loads this, training processes too, and while torch is half
+imported: so torch is imported once a handler is wanted.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+
+def handler() -> Callable[[Any], Any]:
+    """What makes a rendezvous handler from torchrun's parameters."""
+    return _create
+
+
+def _create(parameters: Any) -> Any:
+    from steward.job.rendezvous import create  # noqa: PLC0415 - torch, which only torchrun's own agent has whole by now
+
+    return create(parameters)

@@ -1,0 +1,200 @@
+"""The line from one of torchrun's agents to its run's coordinator, held by a thread. Standard library only.
+
+The link fails open: while no coordinator answers, nobody is asked for anything and torchrun does as it does alone.
+"""
+
+import json
+import logging
+import os
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from steward.job.elastic import FOLDER, GENERATION, WORDS
+
+BEAT_S = 1.0
+SILENT_S = 10.0
+AGAIN_S = 0.5
+_LOOK_S = 0.02
+_MOST_WORDS = 256
+_log = logging.getLogger(__name__)
+
+Line = dict[str, Any]
+
+
+class Link:
+    """What the agent's main thread sees of the run; the thread keeps it true.
+
+    `form` is the generation to take part in, `restart` says that the processes of this one are to be stopped, `leave`
+    that this node is no longer wanted, `verdict` what becomes of processes that ended.
+    """
+
+    def __init__(self, env: Mapping[str, str], node: str) -> None:
+        self.run = env["STEWARD_ELASTIC_RUN"]
+        self.folder = Path(tempfile.mkdtemp(prefix="steward-elastic-", dir=_short_folder()))
+        self.hello: Line = {
+            "token": env.get("STEWARD_ELASTIC_TOKEN", ""),
+            "node": node,
+            "role": "replica" if env.get("STEWARD_ELASTIC_ROLE") == "replica" else "base",
+            "first": env.get("SLURM_NODEID", "0") == "0",
+        }
+        host, _, port = env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")
+        self.address = (host.strip("[]"), int(port))
+        self.changed = threading.Condition()
+        self.generation, self.members = 0, list[str]()
+        self.form: Line | None = None
+        self.waiting: Line | None = None
+        self.restart = self.leave = self.leaves = self.connected = False
+        self.over = self.verdict = ""
+        self.words = list[Line]()
+        self._closed = threading.Event()
+        self._socket: socket.socket | None = None
+        self._heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._heard.bind(str(self.folder / WORDS))
+        self._heard.setblocking(False)
+        self._thread = threading.Thread(target=self._keep, name="steward-elastic", daemon=True)
+        self._thread.start()
+
+    # The main thread's part
+
+    def wait(self, address: str, port: int, longest_s: float) -> Line | None:
+        """This node's place in the next generation; None: it is not wanted any more. TimeoutError when none forms."""
+        until = time.monotonic() + longest_s
+        with self.changed:
+            self.form, self.restart, self.over, self.verdict = None, False, "", ""
+            self.generation, self.words = 0, []
+            self.waiting = {"wait": True, "address": address, "port": port}
+            self._send(self.waiting)
+            while self.form is None and not self.leave:
+                if time.monotonic() > until:
+                    raise TimeoutError
+                self.changed.wait(0.2)
+            self.waiting = None
+            if self.form is None:
+                return None
+            self._begin(self.form)
+            return self.form
+
+    def notice(self) -> None:
+        """This node is to be given back. Called by a signal handler: it takes no lock."""
+        self.leaves = True
+
+    def ended(self, how: str) -> str:
+        """What to do about processes that ended: `restart`, `wait`, or their own end (`done`, `failed`)."""
+        with self.changed:
+            self._hear_words()
+            if self.over != how:
+                self.over = how
+                self._send({"over": how})
+            if self.restart or self.leave:
+                return "restart"
+            return self.verdict or ("wait" if self.connected else how)
+
+    def close(self) -> None:
+        self._closed.set()
+        with self.changed:
+            self._drop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # The thread's part
+
+    def _keep(self) -> None:
+        while not self._closed.is_set():
+            try:
+                self._talk()
+            except (OSError, ValueError) as error:
+                _log.info("the coordinator of run %s does not answer: %s", self.run, error)
+            with self.changed:
+                self._drop()
+            self._closed.wait(AGAIN_S)
+
+    def _talk(self) -> None:
+        line = socket.create_connection(self.address, timeout=5)
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        line.settimeout(_LOOK_S)
+        with self.changed:
+            self._socket, self.connected = line, True
+            state = {"generation": self.generation, "members": self.members, "leaves": self.leaves}
+            for each in ({**self.hello, **state}, self.waiting, *self.words, {"over": self.over}):
+                if each and each != {"over": ""}:
+                    self._send(each)
+        buffer, heard_at, beat_at, told = b"", time.monotonic(), 0.0, self.leaves
+        while not self._closed.is_set():
+            if self.leaves and not told:
+                told = True
+                with self.changed:
+                    self._send({"notice": True})
+            if time.monotonic() >= beat_at:
+                beat_at = time.monotonic() + BEAT_S
+                with self.changed:
+                    self._send({"beat": True})
+            with self.changed:
+                self._hear_words()
+            try:
+                if not (came := line.recv(65536)):
+                    return
+            except TimeoutError:
+                if time.monotonic() - heard_at > SILENT_S:
+                    raise
+                continue
+            heard_at = time.monotonic()
+            *whole, buffer = (buffer + came).split(b"\n")
+            for line_of_it in whole:
+                self._take(json.loads(line_of_it))
+
+    def _take(self, line: Line) -> None:
+        with self.changed:
+            if "form" in line:
+                self.form = line["form"]
+            elif "asked" in line and line["asked"] == self.generation:
+                (self.folder / f"resize-{self.generation}").touch()
+            elif line.get("restart"):
+                self.restart = True
+            elif line.get("leave"):
+                self.leave = True
+            elif "verdict" in line:
+                self.verdict = str(line["verdict"])
+            self.changed.notify_all()
+
+    def _begin(self, form: Line) -> None:
+        self.generation, self.members = int(form["generation"]), list(form["members"])
+        os.environ[FOLDER], os.environ[GENERATION] = str(self.folder), str(self.generation)
+
+    def _hear_words(self) -> None:
+        """What the training's processes said, in order. Saves are kept for a coordinator that begins anew."""
+        while True:
+            try:
+                words = json.loads(self._heard.recv(65536))
+            except ValueError:
+                continue
+            except OSError:
+                return
+            if isinstance(words, dict) and "what" in words:
+                if words["what"] != "step" and len(self.words) < _MOST_WORDS:
+                    self.words.append(words)
+                self._send(words)
+
+    def _send(self, line: Line) -> None:
+        """With the lock held. A line that breaks is found by the thread."""
+        if self._socket is None:
+            return
+        try:
+            self._socket.sendall(json.dumps(line).encode() + b"\n")
+        except OSError:
+            self._drop()
+
+    def _drop(self) -> None:
+        self.connected = False
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _short_folder() -> str | None:
+    """A socket's path holds 107 bytes."""
+    return "/tmp" if len(tempfile.gettempdir()) > 60 else None

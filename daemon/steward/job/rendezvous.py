@@ -1,0 +1,155 @@
+"""torchrun's rendezvous backend `steward`: `torchrun --rdzv-backend=steward`. The only part that imports torch.
+
+The coordinator says who takes part. torchrun restarts its processes without counting a restart when it learns that
+somebody waits; so "the next generation is due" is told to it as that. Processes that ended while the run changes its
+size, or because another node died, are no failure of theirs: they are held for the coordinator's word.
+"""
+
+import os
+import signal
+import socket
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+import torch.distributed as dist
+from torch.distributed.elastic.agent.server import api as agents
+from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElasticAgent
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.rendezvous.api import (
+    RendezvousHandler,
+    RendezvousInfo,
+    RendezvousParameters,
+    RendezvousStoreInfo,
+    RendezvousTimeoutError,
+)
+
+from steward.job.elastic_link import Link
+
+JOIN_TIMEOUT_S = 86_400
+_watched: list[bool] = []
+AGAIN_S = 3.0
+"""A second signal so much later is an order to end, as torchrun has it."""
+
+
+def create(parameters: RendezvousParameters) -> RendezvousHandler:
+    """One agent's handler. Raises where the job is no elastic one, with what to do."""
+    missing = [name for name in ("RUN", "ADDRESS", "TOKEN") if not os.environ.get(f"STEWARD_ELASTIC_{name}")]
+    if missing:
+        raise ValueError(
+            f"--rdzv-backend=steward: STEWARD_ELASTIC_{missing[0]} is not in the environment. "
+            "Submit with `sbatch --elastic=SIZES` where Steward runs, or use another backend"
+        )
+    _watch_processes()
+    return StewardRendezvous(parameters)
+
+
+class StewardRendezvous(RendezvousHandler):
+    """Takes part as the coordinator says. Each generation has a store of its own, on its first node."""
+
+    def __init__(self, parameters: RendezvousParameters) -> None:
+        node = os.environ.get("STEWARD_ELASTIC_NODE") or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+        self.address = parameters.local_addr or os.environ.get("STEWARD_ELASTIC_LOCAL_ADDRESS") or _reachable()
+        self.timeout_s = parameters.get_as_int("join_timeout", JOIN_TIMEOUT_S) or JOIN_TIMEOUT_S
+        self.run_id: str = parameters.run_id
+        self.link = Link(os.environ, node)
+        self.store: Any = None
+        self.held: Any = None
+        self.noticed_at = 0.0
+        self.is_shut = False
+        if os.environ.get("STEWARD_ELASTIC_ROLE") == "replica":
+            for number in (signal.SIGUSR1, signal.SIGTERM):
+                signal.signal(number, self.notice)
+
+    def notice(self, number: int, _: FrameType | None) -> None:
+        """Slurm takes a replica's node back: the run is told, saves and goes on without it."""
+        again = self.link.leaves and time.monotonic() - self.noticed_at > AGAIN_S
+        if again or not self.link.connected:
+            raise SignalException(f"torchrun got signal {number}", sigval=signal.Signals(number))
+        if not self.link.leaves:
+            self.noticed_at = time.monotonic()
+        self.link.notice()
+
+    def get_backend(self) -> str:
+        return "steward"
+
+    @property
+    def use_agent_store(self) -> bool:
+        return True
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        self.held = None
+        own = dist.TCPStore(self.address, 0, is_master=True, wait_for_workers=False)
+        try:
+            form = self.link.wait(self.address, own.port, self.timeout_s)
+        except TimeoutError:
+            raise RendezvousTimeoutError(f"run {self.link.run} did not form within {self.timeout_s} s") from None
+        if form is None:
+            print(f"steward: this node leaves run {self.link.run}", file=sys.stderr, flush=True)
+            self.shutdown()
+            raise SystemExit(0)
+        rank, address, port = int(form["rank"]), str(form["address"]), int(form["port"])
+        self.store = own if rank == 0 else dist.TCPStore(address, port, is_master=False, wait_for_workers=False)
+        return RendezvousInfo(
+            dist.PrefixStore(f"steward/{form['generation']}", self.store),
+            rank,
+            int(form["world"]),
+            RendezvousStoreInfo(address, port),
+        )
+
+    def num_nodes_waiting(self) -> int:
+        return int(self.link.restart or self.link.leave)
+
+    def is_closed(self) -> bool:
+        return self.is_shut
+
+    def set_closed(self) -> None:
+        self.is_shut = True
+
+    def get_run_id(self) -> str:
+        return self.run_id
+
+    def shutdown(self) -> bool:
+        if not self.is_shut:
+            self.is_shut = True
+            self.link.close()
+        return True
+
+
+def _watch_processes() -> None:
+    """torchrun asks its rendezvous nothing about processes that ended. This asks, before torchrun judges them."""
+    if _watched:
+        return
+    _watched.append(True)
+    look = LocalElasticAgent._monitor_workers
+
+    def monitored(agent: Any, group: Any) -> Any:
+        ours = group.spec.rdzv_handler
+        if not isinstance(ours, StewardRendezvous):
+            return look(agent, group)
+        result = ours.held or look(agent, group)
+        _keep_notice(ours)
+        how = {agents.WorkerState.SUCCEEDED: "done", agents.WorkerState.FAILED: "failed"}.get(result.state)
+        if how and ours.link.ended(how) in ("restart", "wait"):
+            ours.held = result
+            return agents.RunResult(state=agents.WorkerState.HEALTHY)
+        return result
+
+    LocalElasticAgent._monitor_workers = monitored
+
+
+def _keep_notice(ours: StewardRendezvous) -> None:
+    """torchrun sets its own handler when it starts processes; a replica's first SIGTERM is a notice, not its end."""
+    is_replica = ours.link.hello["role"] == "replica"
+    if is_replica and not ours.link.leaves and signal.getsignal(signal.SIGTERM) != ours.notice:
+        signal.signal(signal.SIGTERM, ours.notice)
+
+
+def _reachable() -> str:
+    """The address of this host that others can reach: by its name, else by the way to the coordinator."""
+    host = os.environ["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[0].strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, 9))
+        return str(probe.getsockname()[0])

@@ -1,0 +1,77 @@
+"""Agents of an elastic run for its coordinator's rounds."""
+
+from typing import Any
+
+from steward.elastic.peer import Peer
+from steward.elastic.run import Run
+
+Line = dict[str, Any]
+
+
+class Story:
+    """Agents that do at once what they are told, and what they were told."""
+
+    def __init__(self, base: int = 2, sizes: tuple[int, ...] = (2, 3, 4), grace_s: float = 30.0) -> None:
+        self.run = Run(base=base, sizes=sizes, grace_s=grace_s)
+        self.now = 100.0
+        self.forms: list[tuple[str, Line]] = []
+        self.told: list[tuple[str, Line]] = []
+        self.stuck: set[str] = set()
+
+    def come(self, *nodes: str, role: str = "base") -> None:
+        for node in nodes:
+            is_base = role == "base"
+            self.run.join(Peer(node=node, is_base=is_base, is_first=is_base and node == "n1"), (), self.now)
+            self.wait(node)
+
+    def wait(self, node: str) -> None:
+        self.run.wait(node, {"address": node, "port": 1}, self.now)
+        self.hear()
+
+    def hear(self) -> None:
+        out, self.run.out = self.run.out, []
+        for node, line in out:
+            if "form" in line:
+                self.forms.append((node, line["form"]))
+            else:
+                self.told.append((node, line))
+            if (line.get("restart") or line.get("leave")) and node in self.run.peers and node not in self.stuck:
+                if line.get("leave"):
+                    self.run.lost(node, self.now)
+                elif not self.run.peers[node].waits:
+                    self.wait(node)
+        if self.run.out:
+            self.hear()
+
+    def say(self, node: str, what: str, **words: Any) -> None:
+        self.run.said(node, {"what": what, "generation": self.run.generation, "step": 1, **words}, self.now)
+        self.hear()
+
+    def save(self, *nodes: str) -> None:
+        for node in nodes:
+            self.say(node, "noticed")
+            self.say(node, "saved", local_rank=0, step=7, consumed=70)
+
+    def order(self, *members: str, grace_s: int = 30, generation: int = 0) -> None:
+        wish = {"generation": generation or self.run.generation + 1, "members": list(members), "grace_s": grace_s}
+        self.run.order(wish, self.now)
+        self.hear()
+
+    def pass_(self, seconds: float) -> None:
+        self.now += seconds
+        self.run.tick(self.now)
+        self.hear()
+
+    def grown(self) -> "Story":
+        """Four nodes, two of them a replica job's, train."""
+        self.come("n1", "n2")
+        self.come("n3", "n4", role="replica")
+        self.say("n1", "step")
+        self.order("n1", "n2", "n3", "n4")
+        self.save("n1", "n2")
+        self.say("n1", "step", step=8)
+        assert self.shape() == ("running", 2, ("n1", "n2", "n3", "n4"))
+        return self
+
+    def shape(self) -> tuple[str, int, tuple[str, ...]]:
+        return self.run.state, self.run.generation, self.run.members

@@ -1,0 +1,216 @@
+"""Who takes part in an elastic run: rounds form once, all save before a change, nobody waits for who may still come."""
+
+from steward.elastic.peer import Peer
+from steward.elastic.run import GATHER_S, LOST_S, START_S, VERDICT_S
+from tests.builders.elastic_rounds import Story
+
+
+def test_the_first_round_is_the_bases_and_forms_once_when_its_last_node_came() -> None:
+    story = Story()
+
+    story.come("n3", role="replica")
+    story.come("n2")
+    assert (story.run.state, story.forms) == ("waiting", [])
+    assert story.run.why == "1 of at least 2 nodes are here: waits for more"
+    story.come("n1")
+
+    assert [(node, form["rank"]) for node, form in story.forms] == [("n1", 0), ("n2", 1)]
+    assert {form["address"] for _, form in story.forms} == {"n1"}, (
+        "the batch host is the first, and it stays to the end"
+    )
+
+
+def test_all_ranks_save_before_the_run_grows_and_the_new_nodes_come_in_one_round() -> None:
+    story = Story()
+    story.come("n1", "n2")
+    story.come("n3", "n4", role="replica")
+    story.say("n1", "step")
+
+    story.order("n1", "n2", "n3", "n4")
+    assert [line for line in story.told if "asked" in line[1]] == [("n1", {"asked": 1}), ("n2", {"asked": 1})]
+    story.save("n1")
+    assert story.shape() == ("saving", 1, ("n1", "n2"))
+    story.now += 2
+    story.save("n2")
+
+    assert story.shape() == ("forming", 2, ("n1", "n2", "n3", "n4"))
+    assert [form["rank"] for _, form in story.forms[2:]] == [0, 1, 2, 3]
+    assert (story.run.saved_step, story.run.consumed, story.run.saved_s) == (7, 70, 2)
+
+
+def test_new_nodes_are_let_in_by_an_order_only() -> None:
+    story = Story()
+    story.come("n1", "n2")
+    story.say("n1", "step")
+
+    story.come("n3", role="replica")
+    story.pass_(1000)
+
+    assert story.shape() == ("running", 1, ("n1", "n2"))
+
+
+def test_an_order_that_is_not_newer_is_old() -> None:
+    story = Story().grown()
+
+    story.order("n1", "n2", generation=2)
+
+    assert story.shape() == ("running", 2, ("n1", "n2", "n3", "n4"))
+
+
+def test_the_generation_of_an_order_is_taken() -> None:
+    story = Story().grown()
+
+    story.order("n1", "n2", generation=9, grace_s=0)
+
+    assert story.shape() == ("forming", 9, ("n1", "n2"))
+
+
+def test_a_node_that_is_to_be_given_back_leaves_after_the_save_without_an_order() -> None:
+    story = Story().grown()
+
+    story.run.notice("n4", story.now)
+    story.hear()
+    assert story.run.state == "saving"
+    story.save("n1", "n2", "n3", "n4")
+
+    assert story.shape() == ("forming", 3, ("n1", "n2", "n3"))
+    assert ("n4", {"leave": True}) in story.told
+
+
+def test_two_nodes_that_leave_are_one_change() -> None:
+    story = Story().grown()
+
+    story.run.notice("n4", story.now)
+    story.run.notice("n3", story.now)
+    story.save("n1", "n2", "n3", "n4")
+
+    assert story.shape() == ("forming", 3, ("n1", "n2"))
+
+
+def test_a_rank_that_never_saves_is_not_waited_for_longer_than_the_grace() -> None:
+    story = Story(grace_s=30).grown()
+    story.run.notice("n4", story.now)
+    story.save("n1", "n2", "n4")
+
+    story.pass_(29)
+    assert story.run.state == "saving"
+    story.pass_(1)
+
+    assert story.shape() == ("forming", 3, ("n1", "n2", "n3"))
+    assert story.run.why == "n3 did not save in time: went on without"
+
+
+def test_hyperpods_pattern_is_a_save_too_and_no_end_of_the_training() -> None:
+    story = Story()
+    story.come("n1", "n2")
+    story.come("n3", role="replica")
+    story.say("n1", "step")
+    story.order("n1", "n2", "n3")
+
+    for node in ("n1", "n2"):
+        story.say(node, "noticed")
+        story.run.over(node, "done", story.now)
+        story.hear()
+
+    assert story.shape() == ("forming", 2, ("n1", "n2", "n3"))
+
+
+def test_a_lost_node_and_the_failures_that_it_brings_are_one_smaller_round() -> None:
+    story = Story().grown()
+
+    story.run.over("n1", "failed", story.now)
+    story.run.over("n2", "failed", story.now)
+    story.run.lost("n4", story.now)
+    story.pass_(LOST_S)
+
+    assert story.shape() == ("forming", 3, ("n1", "n2", "n3"))
+    assert not [line for _, line in story.told if "verdict" in line]
+
+
+def test_a_node_lost_while_all_save_does_not_hold_up_the_others() -> None:
+    story = Story().grown()
+    story.run.notice("n3", story.now)
+    story.save("n1", "n2", "n3")
+    story.run.lost("n4", story.now)
+
+    story.pass_(LOST_S)
+
+    assert story.shape() == ("forming", 3, ("n1", "n2"))
+
+
+def test_processes_that_fail_with_all_nodes_there_fail_as_they_would_without_us() -> None:
+    story = Story().grown()
+
+    story.run.over("n2", "failed", story.now)
+    story.pass_(VERDICT_S)
+    story.run.over("n1", "failed", story.now)
+    story.hear()
+
+    assert [line for line in story.told if "verdict" in line[1]][:1] == [("n2", {"verdict": "failed"})]
+    assert ("n1", {"verdict": "failed"}) in story.told
+
+
+def test_a_training_that_is_done_ends() -> None:
+    story = Story().grown()
+    for node in ("n1", "n2", "n3", "n4"):
+        story.run.over(node, "done", story.now)
+    story.hear()
+
+    assert story.run.state == "done"
+    assert {node for node, line in story.told if line == {"verdict": "done"}} == {"n1", "n2", "n3", "n4"}
+
+
+def test_fewer_than_the_base_wait_and_say_so_and_go_on_when_one_comes_back() -> None:
+    story = Story(sizes=(2, 4))
+    story.come("n1", "n2")
+    story.say("n1", "step")
+    story.run.lost("n2", story.now)
+
+    story.pass_(LOST_S)
+    assert story.run.state == "waiting"
+    assert "1 of at least 2 nodes are here" in story.run.why
+    story.come("n2")
+
+    assert (story.run.state, story.run.members) == ("forming", ("n1", "n2"))
+
+
+def test_a_size_that_is_not_allowed_is_made_smaller() -> None:
+    story = Story(sizes=(2, 4)).grown()
+
+    story.run.lost("n3", story.now)
+    story.pass_(LOST_S)
+
+    assert story.run.members == ("n1", "n2")
+
+
+def test_a_node_whose_processes_do_not_stop_is_left_behind() -> None:
+    story = Story().grown()
+    story.stuck.add("n3")
+    story.order("n1", "n2", "n3", grace_s=0)
+    assert story.run.target
+
+    story.pass_(GATHER_S)
+
+    assert (story.run.target, story.run.members) == ((), ("n1", "n2"))
+
+
+def test_a_script_that_tells_nothing_of_its_steps_counts_as_running_after_a_while() -> None:
+    story = Story()
+    story.come("n1", "n2")
+
+    story.pass_(START_S)
+
+    assert story.run.state == "running"
+
+
+def test_a_coordinator_that_begins_anew_takes_the_run_as_it_is() -> None:
+    story = Story().grown()
+    again = Story()
+    again.run.restore({"generation": 2, "members": ["n1", "n2", "n3", "n4"]}, again.now)
+    for node, peer in story.run.peers.items():
+        peer_again = Peer(node=node, is_base=peer.is_base, is_first=peer.is_first, generation=2)
+        again.run.join(peer_again, story.run.members, again.now)
+
+    again.pass_(100)
+
+    assert (again.shape(), again.told, again.forms) == (story.shape(), [], [])
