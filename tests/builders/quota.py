@@ -6,7 +6,7 @@ from typing import Any
 
 from steward.model.accounting import Account as AccountRecord
 from steward.model.accounting import Accounting, Association, Capabilities, Qos
-from steward.model.action import Action, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.action import Action, DropQos, DropTeam, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.action.quota import Caps
 from steward.model.desired import MachineType
 from steward.model.ids import JobId
@@ -133,6 +133,7 @@ def written(picture: Picture, actions: Iterable[Action]) -> Picture:
     """The picture after Slurm's accounting and queue took these actions."""
     accounting = picture.seen.accounting
     assert accounting is not None
+    accounts = dict(accounting.accounts)
     qos, teams, jobs = dict(accounting.qos), list(accounting.associations), dict(picture.seen.jobs)
     for action in actions:
         match action:
@@ -140,6 +141,9 @@ def written(picture: Picture, actions: Iterable[Action]) -> Picture:
                 qos[action.qos] = _set_qos(qos.get(action.qos, Qos(name=action.qos)), action)
             case DropQos():
                 qos.pop(action.qos, None)
+            case DropTeam():
+                teams = [each for each in teams if each.account != action.account]
+                accounts.pop(action.account, None)
             case SetTeam():
                 teams = [_set_team(each, action) if each.account == action.account else each for each in teams]
             case MoveJob():
@@ -150,7 +154,7 @@ def written(picture: Picture, actions: Iterable[Action]) -> Picture:
                 jobs[action.job] = replace(jobs[action.job], node_count=action.most, most_nodes=action.most)
             case _:
                 pass
-    after = replace(accounting, qos=qos, associations=tuple(teams), at=picture.now)
+    after = replace(accounting, qos=qos, associations=tuple(teams), accounts=accounts, at=picture.now)
     return picture.see(accounting=after, jobs=jobs)
 
 

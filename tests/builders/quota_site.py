@@ -7,6 +7,7 @@ from steward.model.accounting import Capabilities
 from steward.model.action import (
     Action,
     DropQos,
+    DropTeam,
     MarkJob,
     MoveJob,
     RequeueJob,
@@ -25,6 +26,7 @@ MINE = (
     SetQos,
     SetTeam,
     DropQos,
+    DropTeam,
     MoveJob,
     MarkJob,
     SetNodeCount,

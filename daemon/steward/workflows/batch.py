@@ -13,6 +13,7 @@ from steward.model.action import (
     DownNode,
     DrainNode,
     DropQos,
+    DropTeam,
     ExtendLimit,
     ForgetNode,
     FreeNodes,
@@ -91,7 +92,7 @@ def _nodes(action: Action) -> frozenset[NodeName] | None:
             return None
         case ReleaseNodes() | FreeNodes() | SetNice() | ExtendLimit():
             return None
-        case SetQos() | DropQos() | SetTeam() | MoveJob() | MarkJob() | SetNodeCount() | CancelJob():
+        case SetQos() | DropQos() | SetTeam() | DropTeam() | MoveJob() | MarkJob() | SetNodeCount() | CancelJob():
             return None
         case SignalJob() | LookAtAlarms() | CommentJob() | CollectStacks():
             return frozenset()

@@ -12,6 +12,7 @@ from steward.model.action import (
     Action,
     CancelJob,
     DropQos,
+    DropTeam,
     FreeNodes,
     KeepNodes,
     MarkJob,
@@ -54,6 +55,7 @@ EffectAction = (
     | SetQos
     | DropQos
     | SetTeam
+    | DropTeam
     | MoveJob
     | MarkJob
     | SetNodeCount
@@ -70,6 +72,7 @@ TABLE: Mapping[type[Action], Callable[[Ports, Any], None]] = {
     SetQos: lambda to, a: to.accounts.set_qos(a),
     DropQos: lambda to, a: to.accounts.drop_qos(a),
     SetTeam: lambda to, a: to.accounts.set_team(a),
+    DropTeam: lambda to, a: to.accounts.remove_account(a.account),
     MoveJob: lambda to, a: to.accounts.move_job(a),
     MarkJob: lambda to, a: to.accounts.mark_job(a),
     SetNodeCount: lambda to, a: to.accounts.set_node_count(a),

@@ -9,6 +9,7 @@ from steward.model.action import (
     DownNode,
     DrainNode,
     DropQos,
+    DropTeam,
     ExtendLimit,
     ForgetNode,
     FreeNodes,
@@ -40,7 +41,7 @@ KeepAction = KeepNodes | FreeNodes
 DeepAction = ReserveNodes | SubmitDeep | ReleaseNodes
 NodeAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetFeature
 QueueAction = MoveJob | MarkJob | SetNodeCount | CancelJob
-AccountAction = SetQos | DropQos | SetTeam
+AccountAction = SetQos | DropQos | SetTeam | DropTeam
 SlurmAction = NodeAction | SetGate | WritePartitions | DeepAction | KeepAction | JobAction | QueueAction
 _TOO_SLOW_S = 5.0
 

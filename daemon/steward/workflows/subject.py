@@ -17,6 +17,7 @@ from steward.model.action import (
     DownNode,
     DrainNode,
     DropQos,
+    DropTeam,
     ExtendLimit,
     ForgetNode,
     FreeNodes,
@@ -54,7 +55,7 @@ from steward.model.subject import Subject
 OneNode = DrainNode | ReturnNode | ForgetNode | MendNode | SetUpNode
 OneMachine = LaunchInstance | TerminateInstance | RebootInstance | BackUpNode
 Harmless = CheckNow | ProbeNode | LookAtAlarms | SetFeature | SetGate | WritePartitions | ReleaseNodes | FreeNodes
-Limits = SetQos | DropQos | SetTeam
+Limits = SetQos | DropQos | SetTeam | DropTeam
 Elsewhere = OneNode | OneMachine | Harmless | Limits
 
 _NAMED = ("node", "job", "instance", "partition", "open")
@@ -181,7 +182,7 @@ def _machine(action: Elsewhere) -> Subject:
             return Subject(nodes=frozenset({action.node}))
         case CheckNow() | ProbeNode() | LookAtAlarms() | SetFeature() | SetGate() | WritePartitions():
             return Subject()
-        case ReleaseNodes() | FreeNodes() | SetQos() | DropQos() | SetTeam():
+        case ReleaseNodes() | FreeNodes() | SetQos() | DropQos() | SetTeam() | DropTeam():
             return Subject()
         case _:
             assert_never(action)

@@ -8,6 +8,7 @@ from steward.model.accounting import Capabilities
 from steward.model.action import (
     MarkJob,
     MoveJob,
+    NudgeJob,
     RequeueJob,
     SetNodeCount,
     SetQos,
@@ -274,3 +275,25 @@ def test_a_mark_that_slurm_did_not_take_is_set_again() -> None:
     lost = picture.then()
     again = lost.after(6).plan().actions
     assert sum(isinstance(action, MarkJob) for action in again) == 1
+
+
+def gave_way(can: Capabilities) -> Picture:
+    """Job 3 was put back for job 4 of the owner, and Slurm lets it wait for two minutes."""
+    picture, _ = done(borrowed_and_wanted_back(can))
+    picture, _ = done(picture.after(61))
+    picture = picture.requeued(3, qos="stw-a-b", eligible=picture.now + 120)
+    return settled(runs(settled(picture), 4, "b", 2, on="n2"))
+
+
+def test_a_job_that_gave_way_is_hurried_on_when_there_is_room_again() -> None:
+    picture = gave_way(WEAK)
+    assert not any(isinstance(action, NudgeJob) for action in picture.after(8).plan().actions)
+    ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
+    plan = done(ended)[0].after(3).plan()
+    assert [action.job for action in plan.actions if isinstance(action, NudgeJob)] == [3]
+
+
+def test_a_start_time_that_its_user_set_is_waited_for() -> None:
+    picture = gave_way(WEAK).change_job(3, eligible=gave_way(WEAK).now + 900)
+    ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
+    assert not any(isinstance(action, NudgeJob) for action in done(ended)[0].after(3).plan().actions)

@@ -42,6 +42,7 @@ from steward.model.action.places import (
 from steward.model.action.quota import (
     CancelJob,
     DropQos,
+    DropTeam,
     MarkJob,
     MoveJob,
     SetNodeCount,
@@ -61,6 +62,7 @@ __all__ = [
     "DownNode",
     "DrainNode",
     "DropQos",
+    "DropTeam",
     "ExtendLimit",
     "ForgetNode",
     "FreeNodes",
@@ -125,6 +127,7 @@ Action = (
     | ReleaseNodes
     | SetQos
     | DropQos
+    | DropTeam
     | SetTeam
     | MoveJob
     | MarkJob

@@ -45,6 +45,13 @@ class SetTeam(BaseAction):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropTeam(BaseAction):
+    """Delete an account that Steward made and that nobody is in any more. Stale where it is not ours, or not empty."""
+
+    account: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoveJob(BaseAction):
     """Have a waiting job be of these QOS, tried in this order (more than one: Slurm 24.11 and newer). Stale when it
     does not wait any more."""

@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator
 
-from steward.model.accounting import Accounting
-from steward.model.action import DropQos, MoveJob, SetTeam
+from steward.model.accounting import ACCOUNT_MARK, Accounting
+from steward.model.action import DropQos, DropTeam, MoveJob, SetTeam
+from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.quota import ComputeQuota, QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.edits import edit_key, forget
+from steward.policy.quota.marks import release_all
 from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 
 RETRY_S = 5.0
+LEAVING_S = 120.0
+"""So long an empty account of ours may take to go; then it stays, and that is told."""
 _COMMON_QOS = "normal"
 """Slurm makes it with every database."""
 
@@ -23,12 +27,39 @@ def close_ended(draft: Draft, picture: Accounting) -> None:
         names = {name for name in (guaranteed_qos(quota.team), borrowed_qos(quota.team)) if name in picture.qos}
         if quota.team in teams:  # another quota of the team took its place
             names = set()
+        if quota.team not in teams and draft.want.quota.enabled:
+            release_all(draft, quota.team)
         if names and picture.reachable and draft.want.quota.enabled:
             _close(quota, frozenset(names), picture, draft)
         if not names and quota.status is QuotaStatus.DELETING:
+            if quota.team not in teams and _drops_account(quota, picture, draft):
+                continue
             del draft.quota.quotas[quota.id]
             _forget(quota.team, draft)
             draft.tell("quota.deleted", f"quota {quota.name} of team {quota.team} is gone")
+
+
+def _drops_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bool:
+    """An account that `steward quota setup` made goes with its team's last quota, once nobody is in it. False: there is
+    nothing to wait for."""
+    account = picture.accounts.get(quota.team)
+    if account is None or account.organization != ACCOUNT_MARK or not draft.want.quota.enabled:
+        return False
+    in_it = any(
+        each.parent == quota.team or (each.account == quota.team and each.user) for each in picture.associations
+    )
+    if in_it or any(job.account == quota.team and not job.is_over for job in draft.seen.jobs.values()):
+        return False
+    if draft.now >= draft.first_seen(f"quota-account:{quota.id}") + LEAVING_S:
+        text = f"account {quota.team}, which Steward made, could not be deleted: it stays, and is empty"
+        draft.tell("quota.account_stays", text, level=Level.WARNING)
+        return False
+    if picture.reachable:
+        why = Why(
+            rule="quota.account", text=f"the last quota of team {quota.team} is gone, and nobody is in its account"
+        )
+        draft.wish(DropTeam(key=edit_key(f"account {quota.team}", "ends"), why=why, account=quota.team), RETRY_S)
+    return True
 
 
 def _is_ending(quota: ComputeQuota) -> bool:

@@ -34,6 +34,12 @@ class Edits:
     def count(self) -> int:
         return len(self.lower) + len(self.urgent) + len(self.higher)
 
+    @property
+    def owners(self) -> set[str]:
+        """The QOS and the accounts that are not as they should be."""
+        every = (*self.lower, *self.urgent, *self.higher)
+        return {each.account if isinstance(each, SetTeam) else each.qos for each in every}
+
 
 def edits(qos: Iterable[WantedQos], teams: Iterable[WantedTeam], picture: Accounting, draft: Draft) -> Edits:
     """What has to be written; who wrote what is remembered with it."""

@@ -7,13 +7,14 @@ exists.
 from dataclasses import replace
 
 from steward.model.accounting import Accounting
-from steward.model.action import MoveJob, SetNodeCount
+from steward.model.action import MoveJob, NudgeJob, SetNodeCount
 from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.job import Job
 from steward.model.quota import QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.nudge import credential_safe_at
 from steward.policy.quota import give_way
 from steward.policy.quota.closing import close_ended
 from steward.policy.quota.comment import quota_words
@@ -22,7 +23,7 @@ from steward.policy.quota.edits import Edits, edits
 from steward.policy.quota.limits import wanted_qos, wanted_teams
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
 from steward.policy.quota.names import PREFIX, borrowed_qos, guaranteed_qos
-from steward.policy.quota.turn import Turn, in_force, take_turn
+from steward.policy.quota.turn import Turn, in_force, is_delayed, take_turn
 
 _SETTLED = {
     QuotaStatus.CREATING: QuotaStatus.CREATED,
@@ -51,11 +52,12 @@ def keep_quotas(draft: Draft) -> None:
     turn = take_turn(draft)
     if turn is None:
         return
-    _settle(turn, picture, draft)
     draft.quota_said = quota_words(turn, draft)
+    changes = Edits()
     if draft.want.quota.enabled:
         changes = edits(wanted_qos(turn, draft, picture), wanted_teams(turn, picture), picture, draft)
         _write(changes, turn, picture, draft)
+    _settle(turn, picture, changes, draft)
 
 
 def _trouble(picture: Accounting) -> str:
@@ -100,6 +102,7 @@ def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:
     for job in unit.jobs:
         if wanted and tuple(job.qos.split(",")) != wanted and not _starts_with(job, wanted, picture):
             touched += draft.wish(_move(ruling, job, wanted), RETRY_S)
+        touched += _hurry(job, draft) if is_delayed(job, draft) else 0
     most = unit.sizes[-1] if unit.sizes else 0
     if ruling.nodes and ruling.nodes < most:
         text = f"a limit of its team would hold it up: {ruling.nodes} of {unit.sizes[0]} to {most} nodes fit"
@@ -108,6 +111,16 @@ def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:
         action = SetNodeCount(key=key, why=why, job=unit.id, least=ruling.nodes, most=ruling.nodes)
         touched += draft.wish(action, RETRY_S)
     return touched
+
+
+def _hurry(job: Job, draft: Draft) -> int:
+    """There is room again: Slurm's delay after a requeue is no use any more."""
+    if draft.now < (safe := credential_safe_at(job, draft)):
+        draft.wake(safe)
+        return 0
+    why = Why(rule="quota.nudge", text="it gave way, and there is room for it again")
+    key = Key(f"quota:nudge:{job.id}:{job.restarts}")
+    return draft.wish(NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=job.excluded), RETRY_S)
 
 
 def _qos(ruling: Ruling, picture: Accounting) -> tuple[str, ...]:
@@ -129,14 +142,16 @@ def _move(ruling: Ruling, job: Job, qos: tuple[str, ...]) -> MoveJob:
     return MoveJob(key=key, why=Why(rule="quota.move", text=text), job=job.id, qos=qos)
 
 
-def _settle(turn: Turn, picture: Accounting, draft: Draft) -> None:
-    """A quota is made when its QOS are there; one whose account is missing says so."""
+def _settle(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -> None:
+    """A quota is in force when Slurm shows what the team owns and its ceiling, and its jobs may use both QOS; one whose
+    account is missing says so."""
+    unfinished = changes.owners
     for team, quota in turn.quotas.items():
         names = {guaranteed_qos(team)} | ({borrowed_qos(team)} if quota.strategy.borrows else set())
         if team not in picture.accounts:
             failure = f"Slurm has no account {team}: `steward quota setup --apply` makes it"
             status = _FAILED.get(quota.status, quota.status)
-        elif names <= picture.qos.keys():
+        elif names <= picture.qos.keys() and not unfinished & {guaranteed_qos(team), team}:
             failure, status = "", _SETTLED.get(quota.status, quota.status)
         else:
             failure, status = "", quota.status

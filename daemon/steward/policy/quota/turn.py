@@ -15,6 +15,8 @@ from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from steward.policy.quota.pick import Room
 from steward.policy.quota.requests import Requests, Unit, holds_nodes, is_ready
 
+_REQUEUE_DELAY_S = 150.0
+"""Slurm before 25.11 lets a requeued job wait for 121 s."""
 _GOING = (QuotaStatus.DELETING, QuotaStatus.DELETED)
 
 
@@ -56,7 +58,7 @@ def take_turn(draft: Draft) -> Turn | None:
     running, going = _use(draft, ledger, requests, teams)
     room = Room(ledger, _staying(running, going), guaranteed=is_guaranteed)
     decider = Decider(room, _rules(draft, quotas, fair_share=scheduler.fair_share))
-    waiting = [job for job in draft.seen.jobs.values() if job.account in teams and is_ready(job, draft.now)]
+    waiting = [job for job in draft.seen.jobs.values() if job.account in teams and _is_ready(job, draft)]
     units = list(requests.units(waiting, teams))
     kept = [unit for unit in units if _is_kept(unit, draft)]
     decider.decide([unit for unit in units if unit not in kept] if kept else units, kept)
@@ -71,6 +73,21 @@ def take_turn(draft: Draft) -> Turn | None:
         yielding=tuple(decider.yielding),
         teams=teams,
     )
+
+
+def is_delayed(job: Job, draft: Draft) -> bool:
+    """It gave way, and only the delay that Slurm gives every requeued job keeps it from running. One that opted in is
+    hurried on by its resume."""
+    memory = draft.quota.jobs.get(job.id)
+    last = memory.evictions[-1] if memory is not None and memory.evictions else None
+    if last is None or last.over is None or job.restarts != last.restart + 1 or job.id in draft.jobs:
+        return False
+    is_back = job.is_pending and not job.is_completing and job.reason == "BeginTime"
+    return is_back and draft.now < (job.eligible or 0.0) <= last.over + _REQUEUE_DELAY_S
+
+
+def _is_ready(job: Job, draft: Draft) -> bool:
+    return is_ready(job, draft.now) or is_delayed(job, draft)
 
 
 def is_guaranteed(unit: Unit) -> bool:

@@ -1,0 +1,97 @@
+"""A quota that ends: marks go, the account that we made goes once it is empty, and nothing else of the site's does."""
+
+from dataclasses import replace
+
+import pytest
+
+from steward.model.accounting import ACCOUNT_MARK, Account, Association
+from steward.model.action import DropTeam, MarkJob
+from steward.model.ids import JobId
+from steward.model.job import JobState
+from steward.model.quota import QuotaStatus
+from tests.builders.picture import Picture
+from tests.builders.quota import LISTS
+from tests.builders.quota_site import a_site, done, runs, settled
+
+
+def deleted(picture: Picture, team: str = "a") -> Picture:
+    id = f"q-{team}"
+    quotas = {**picture.memory.quotas, id: replace(picture.memory.quotas[id], status=QuotaStatus.DELETING)}
+    return replace(picture, memory=replace(picture.memory, quotas=quotas))
+
+
+def made_by_us(picture: Picture, team: str = "a", *, users: tuple[str, ...] = ()) -> Picture:
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    accounts = {**accounting.accounts, team: Account(name=team, organization=ACCOUNT_MARK)}
+    more = tuple(Association(account=team, user=user) for user in users)
+    after = replace(accounting, accounts=accounts, associations=(*accounting.associations, *more))
+    return picture.see(accounting=after)
+
+
+def accounts(picture: Picture) -> set[str]:
+    assert picture.seen.accounting is not None
+    return set(picture.seen.accounting.accounts)
+
+
+def test_an_account_that_we_made_goes_with_its_teams_quota() -> None:
+    picture = settled(deleted(made_by_us(a_site())))
+    assert accounts(picture) == {"b"}
+    assert "q-a" not in picture.memory.quotas
+
+
+@pytest.mark.parametrize("whose", ["the site's", "with a user", "with an account below"])
+def test_other_accounts_stay(whose: str) -> None:
+    picture = a_site()
+    if whose == "with a user":
+        picture = made_by_us(picture, users=("u1",))
+    elif whose == "with an account below":
+        picture = made_by_us(picture)
+        accounting = picture.seen.accounting
+        assert accounting is not None
+        below = Association(account="a1", parent="a")
+        picture = picture.see(accounting=replace(accounting, associations=(*accounting.associations, below)))
+    picture = settled(deleted(picture))
+    assert accounts(picture) == {"a", "b"}
+    assert "q-a" not in picture.memory.quotas
+
+
+def test_the_account_stays_while_a_job_of_it_is_left() -> None:
+    picture = settled(deleted(runs(made_by_us(a_site()), 1, "a", 2)))
+    assert "a" in accounts(picture)
+    ended = picture.change_job(1, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
+    assert accounts(settled(ended)) == {"b"}
+
+
+def test_an_account_that_slurm_does_not_delete_holds_the_quota_up_for_two_minutes_only() -> None:
+    picture = settled(deleted(a_site()))
+    picture = made_by_us(a_site())
+    while "q-a" in picture.memory.quotas and not any(isinstance(a, DropTeam) for a in picture.plan().actions):
+        picture, _ = done(deleted(picture))
+    picture = picture.then()
+    assert picture.memory.quotas["q-a"].status is QuotaStatus.DELETING
+    plan = picture.after(130).plan()
+    assert "q-a" not in plan.memory.quotas
+    assert "quota.account_stays" in {event.kind for event in plan.events}
+
+
+def test_a_deleted_quota_takes_its_marks_off_running_jobs() -> None:
+    picture = settled(runs(a_site(), 2, "a", 2, "b"))
+    assert picture.seen.jobs[JobId(2)].priority > LISTS.exempt_priority
+    picture, actions = done(deleted(picture))
+    assert [action.job for action in actions if isinstance(action, MarkJob)] == [2]
+    assert settled(picture).seen.jobs[JobId(2)].priority < LISTS.exempt_priority
+
+
+def test_a_quota_is_in_force_only_when_its_account_has_the_ceiling_and_the_qos() -> None:
+    picture = a_site()
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    quotas = {id: replace(each, status=QuotaStatus.CREATING) for id, each in picture.memory.quotas.items()}
+    bare = tuple(Association(account=each.account, parent="root") for each in accounting.associations)
+    memory = replace(picture.memory, quotas=quotas, quota_writes={})
+    early = replace(picture, memory=memory).see(accounting=replace(accounting, associations=bare))
+    picture, _ = done(early.after(20))
+    assert {each.status for each in picture.memory.quotas.values()} == {QuotaStatus.CREATING}
+    picture = settled(picture)
+    assert {each.status for each in picture.memory.quotas.values()} == {QuotaStatus.CREATED}
