@@ -50,7 +50,7 @@ def happens(world: SlurmWorld, event: Event) -> None:
         world.picture = world.picture.drained("n4", "somebody's")
     else:
         node = world.picture.seen.nodes["n4"]  # type: ignore[index]
-        world.picture = world.picture.node("n4", flags=node.flags - {"DRAIN"}, reason="")
+        world.picture = world.picture.node("n4", flags=node.flags - {"DRAIN"}, reason=None)
 
 
 def borrowed_over(world: SlurmWorld, limits: dict[str, int]) -> int:
