@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from steward.model.action import Action, CollectStacks, LetGo, MendNode, SetUpNode
+from steward.model.action import Action, CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.case import Case
 from steward.model.events import Event
@@ -108,6 +108,10 @@ class SlurmPort(Protocol):
     ) -> None:
         """Submit the one job of reservation `name`: `argv` once on each of its nodes, whatever partitions are closed.
         Where that job is already, nothing is done. It shows in `jobs()` with `name` as its partition."""
+
+    def cancel_replica(self, job: JobId, run: JobId) -> None:
+        """End a replica job of an elastic run. Raises Stale when it is over or gone, Permanent when its comment
+        does not say that it is one of `run`."""
 
     def extend(self, job: JobId, limit_s: float) -> None:
         """Have a running job's time limit be at least this, in whole minutes, as far as its partition allows. Longer
@@ -235,6 +239,9 @@ class AgentPort(Protocol):
 
     def mend(self, order: MendNode) -> None:
         """Raises Stale when its agent is not connected, else as `collect_stacks`. How it ended is `AgentView.mend`."""
+
+    def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
+        """For the coordinator of an elastic run. Raises Stale as `mend` does; how it goes is `AgentView.elastic`."""
 
     def set_up(self, order: SetUpNode) -> None:
         """Have its agent run the lifecycle scripts, once per token and boot. Raises Stale as `mend` does."""

@@ -12,7 +12,9 @@ from steward.model.action import (
     LetGo,
     MendNode,
     RebootInstance,
+    ResizeRun,
     SetUpNode,
+    SubmitReplica,
     TerminateInstance,
 )
 from steward.model.ask import Answer, Ask, OptedIn
@@ -68,6 +70,9 @@ class AgentsOfWorld:
         self._tell(lambda: self.world.apply(order))
 
     def mend(self, order: MendNode) -> None:
+        self._tell(lambda: self.world.apply(order))
+
+    def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
         self._tell(lambda: self.world.apply(order))
 
     def set_up(self, order: SetUpNode) -> None:

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from steward.adapters.slurm import narrow, rules
 from steward.model.action import (
+    CancelReplica,
     ExtendLimit,
     ForgetNode,
     FreeNodes,
@@ -116,6 +117,10 @@ class SlurmOfWorld:
 
     def signal(self, job: JobId, signal: str) -> None:
         action = SignalJob(key=KEY, why=WHY, job=job, signal=signal)
+        self._write(lambda: [self.world.apply(action)])
+
+    def cancel_replica(self, job: JobId, run: JobId) -> None:
+        action = CancelReplica(key=KEY, why=WHY, job=job, run=run)
         self._write(lambda: [self.world.apply(action)])
 
     def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from steward.model.action import Action, CollectStacks, LetGo, MendNode, SetUpNode
+from steward.model.action import Action, CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, InstanceId, Key, NodeName
@@ -28,6 +28,7 @@ class FakeAgents:
     stacks_of: list[CollectStacks] = field(default_factory=list)
     set_ups: list[SetUpNode] = field(default_factory=list)
     mends: list[MendNode] = field(default_factory=list)
+    run_orders: list[ResizeRun | SubmitReplica] = field(default_factory=list)
     seen: dict[NodeName, WitnessSeen] = field(default_factory=dict)
     looked_at_by: dict[NodeName, tuple[str, int, frozenset[NodeName]]] = field(default_factory=dict)
     table: dict[NodeName, AgentView] = field(default_factory=dict)
@@ -63,6 +64,11 @@ class FakeAgents:
         if order.node in self.table and not self.table[order.node].connected:
             raise Stale(f"the agent of {order.node} is not connected")
         self.mends.append(order)
+
+    def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
+        if order.node in self.table and not self.table[order.node].connected:
+            raise Stale(f"the agent of {order.node} is not connected")
+        self.run_orders.append(order)
 
     def set_up(self, order: SetUpNode) -> None:
         if order.node in self.table and not self.table[order.node].connected:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from steward.adapters.slurm import narrow, partition_lines, rules
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job, other_parts
+from steward.model.job import Job, JobState, other_parts
 from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition, PartitionState
@@ -135,6 +135,11 @@ class FakeSlurm(FakeDeepJobs):
             for name in names:
                 both = {"features": available | {prefix + word}, "active_features": active | {prefix + word}}
                 self.node_table[name] = replace(self.node_table[name], **both)  # type: ignore[arg-type]
+
+    def cancel_replica(self, job: JobId, run: JobId) -> None:
+        found = rules.found(self.jobs(), job)
+        rules.may_cancel_replica(found, run)
+        self.job_table[job] = replace(found, state=JobState.CANCELLED, ended=found.started)
 
     def signal(self, job: JobId, signal: str) -> None:
         rules.may_signal(rules.found(self.jobs(), job))

@@ -25,6 +25,7 @@ from steward.agent.agent import Agent
 from steward.head.hearing import Hearing
 from steward.model.ids import NodeName
 from steward.ports import Permanent
+from tests.builders.elastic import ELASTIC_FRAMES
 
 MODE = "any:2,max=3"
 FINDING = {
@@ -137,35 +138,7 @@ SAMPLES: dict[str, Any] = {
     },
     "stacks": {"t": "stacks", "job": 7, "name": "hang-7", "signal": "USR1"},
     "bundle": {"t": "bundle", "name": "hang-7", "offset": 0, "text": "one\n", "last": True},
-    "elastic_order": {
-        "t": "elastic",
-        "run": 7,
-        "order": "submit",
-        "token": "r1",
-        "nodes": 2,
-        "grace_s": 30,
-        "minutes": 0,
-        "qos": "",
-        "exclude": ["n2"],
-        "why": "two nodes are idle",
-    },
-    "elastic_word": {
-        "t": "elastic",
-        "run": 7,
-        "restart": 0,
-        "uid": 1000,
-        "spec": "8,grace=30",
-        "state": "running",
-        "generation": 2,
-        "members": ["n1", "n2"],
-        "joined": ["n1", "n2", "n3"],
-        "leaving": ["n2"],
-        "step": 12,
-        "saved_step": 10,
-        "consumed": 384,
-        "failed": [{"token": "r1", "why": "sbatch: no"}],
-        "timings": {"saved_s": 0.4, "up_s": None},
-    },
+    **ELASTIC_FRAMES,
     "defaults": {"defaults": [{"partition": "gpu", "account": "", "qos": "", "mode": MODE}]},
 }
 """One good value for each reader, by its name without `_of`."""

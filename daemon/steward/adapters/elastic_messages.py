@@ -10,6 +10,7 @@ from typing import Any
 
 from steward.adapters.messages import items, number, record_of, text, whole
 from steward.adapters.wire import Frame, Malformed
+from steward.model.action import ResizeRun, SubmitReplica
 from steward.model.elastic import MAX_SPEC, Activity, ElasticWord, FailedSubmit
 from steward.model.elastic_spec import MAX_NODES
 from steward.model.ids import JobId, NodeName
@@ -68,6 +69,32 @@ def elastic_order_frame(order: Resize | Submit | Cancel) -> Frame:
             return {**frame, "order": "submit", **size, "qos": order.qos, "exclude": sorted(order.exclude)}
         case Cancel():
             return {**frame, "order": "cancel", "job": order.job}
+
+
+def run_order_frame(action: ResizeRun | SubmitReplica) -> Frame:
+    """Of an action, for the agent."""
+    if isinstance(action, ResizeRun):
+        return elastic_order_frame(
+            Resize(
+                run=action.run,
+                generation=action.generation,
+                members=action.members,
+                grace_s=action.grace_s,
+                why=action.why.text,
+            )
+        )
+    return elastic_order_frame(
+        Submit(
+            run=action.run,
+            token=action.token,
+            nodes=action.nodes,
+            grace_s=action.grace_s,
+            minutes=action.minutes,
+            qos=action.qos,
+            exclude=action.exclude,
+            why=action.why.text,
+        )
+    )
 
 
 def elastic_order_of(frame: Frame) -> Resize | Submit | Cancel:

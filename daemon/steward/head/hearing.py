@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from steward.adapters.ask_messages import ask_of
 from steward.adapters.deep_messages import deep_of
+from steward.adapters.elastic_messages import elastic_word_of
 from steward.adapters.job_messages import exits_of, facts_frame, facts_wanted_of
 from steward.adapters.mend_messages import mended_of
 from steward.adapters.messages import answer_frame, opted_list, report_of, text
@@ -86,6 +87,9 @@ class Hearing:
             case "progress":
                 jobs = progress_of(frame, link.node, self._clock.now())
                 self._ring_if(self._roster.progress_is(link.node, jobs))
+            case "elastic":
+                word = elastic_word_of(frame, link.node, self._clock.now())
+                self._ring_if(self._roster.run_is(link.node, word))
             case "bundle":
                 self._keep_piece(link.node, bundle_of(frame))
             case "exits":

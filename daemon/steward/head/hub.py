@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Mapping
 
+from steward.adapters.elastic_messages import run_order_frame
 from steward.adapters.handshake import Gate, Hello, Terms, accept_agent
 from steward.adapters.job_messages import facts_frame
 from steward.adapters.mend_messages import mend_frame
@@ -22,7 +23,7 @@ from steward.head.origin import Origins
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.watch import Examine, Watch
-from steward.model.action import CollectStacks, LetGo, MendNode, SetUpNode
+from steward.model.action import CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, JobId, NodeName
@@ -173,6 +174,9 @@ class Hub:
 
     def mend(self, order: MendNode) -> None:
         self._to_one(order.node, mend_frame(order))
+
+    def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
+        self._to_one(order.node, run_order_frame(order))
 
     def have_looked_at(self, node: NodeName, address: str, port: int, peers: frozenset[NodeName]) -> None:
         frame = look_frame(LookOrder(node=node, address=address, port=port))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from steward.adapters.messages import asked_at
 from steward.model.deep import DeepReport
+from steward.model.elastic import Activity, ElasticWord
 from steward.model.health import Finding, Incarnation, Report
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress, TaskExit
@@ -19,6 +20,7 @@ _DEEP_KEPT = 4
 _BUNDLES_KEPT = 8
 _PEERS_KEPT = 8
 _EXITS_KEPT = 64
+_RUNS_KEPT = 64
 
 
 class Superseded(Exception):
@@ -163,6 +165,15 @@ class Roster:
             self._views[node] = replace(view, progress=jobs)
             return _milestones(jobs) != _milestones(view.progress)
 
+    def run_is(self, node: NodeName, word: ElasticWord) -> bool:
+        """What it says of an elastic run; whether that is news (a step is not)."""
+        with self._lock:
+            view = self._views[node]
+            before = next((one for one in view.elastic if one.run == word.run), None)
+            others = tuple(one for one in view.elastic if one.run != word.run)[-(_RUNS_KEPT - 1) :]
+            self._views[node] = replace(view, elastic=(*others, word))
+            return before is None or _standing(before) != _standing(word)
+
     def has_told(self, node: NodeName, bundle: str) -> None:
         """The node's part of a bundle is here in full."""
         with self._lock:
@@ -202,3 +213,9 @@ def _milestones(jobs: tuple[Progress, ...]) -> list[tuple[JobId, int, bool, bool
 def _essence(findings: tuple[Finding, ...]) -> list[Finding]:
     """Without their times."""
     return [replace(finding, at=0.0) for finding in findings]
+
+
+def _standing(word: ElasticWord) -> ElasticWord:
+    """Without what changes from step to step."""
+    step = word.step if word.state is not Activity.RUNNING else None
+    return replace(word, step=step, saved_step=None, consumed=None, at=0.0)

@@ -6,6 +6,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from steward.model.deep import DeepKind
+from steward.model.elastic_policy import ElasticPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.quota_policy import QuotaPolicy
@@ -283,6 +284,7 @@ class Desired:
     capacity: CapacityPolicy = field(default_factory=CapacityPolicy)
     deep: DeepPolicy = field(default_factory=DeepPolicy)
     health: HealthPolicy = field(default_factory=HealthPolicy)
+    elastic: ElasticPolicy = field(default_factory=ElasticPolicy)
     quota: QuotaPolicy = field(default_factory=QuotaPolicy)
     slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -12,7 +12,8 @@ from steward.model.ids import JobId, NodeName
 
 MAX_SPEC = MAX_TEXT
 OPTIONS = ("grace", "settle", "faulty", "snooze", "backoff")
-_COMMENT = re.compile(r"steward-elastic:([1-9][0-9]{0,18}):([a-z0-9]{1,32})")
+COMMENT = "steward-elastic:"
+_COMMENT = re.compile(COMMENT + r"([1-9][0-9]{0,18}):([a-z0-9]{1,32})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ class ElasticSpec:
 
 def replica_comment(run: JobId, token: str) -> str:
     """What a replica job's `--comment` says; the only sign by which it is known."""
-    return f"steward-elastic:{run}:{token}"
+    return f"{COMMENT}{run}:{token}"
 
 
 def replica_of(comment: str) -> tuple[JobId, str] | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from steward.model.case import Case
 from steward.model.deep import Baseline, DeepRun
+from steward.model.elastic import ElasticRun
 from steward.model.group import ClientToken, Cluster, Group, Operation
 from steward.model.health import Incarnation
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
@@ -113,6 +114,8 @@ class Memory:
     quota_jobs: Mapping[JobId, QuotaJob] = field(default_factory=_none)
     quota_writes: Mapping[str, Wrote] = field(default_factory=_none)
     """`<qos or account>/<field>` -> what we wrote there."""
+    elastic: Mapping[JobId, ElasticRun] = field(default_factory=_none)
+    """Elastic runs by their base's job id: open ones and those of late."""
     client_tokens: Mapping[str, ClientToken] = field(default_factory=_none)
     paused: bool = False
     next_case: int = 1

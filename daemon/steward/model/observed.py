@@ -9,6 +9,7 @@ from typing import Any
 from steward.model.accounting import Accounting
 from steward.model.ask import Ask, OptedIn
 from steward.model.deep import DeepReport
+from steward.model.elastic import ElasticWord
 from steward.model.health import Finding, Incarnation
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
@@ -98,6 +99,8 @@ class AgentView:
     """Names of the stacks that it was asked for (`CollectStacks.name`) and has told in full, the last ones."""
     exits: tuple[TaskExit, ...] = ()
     """Tasks of opted-in jobs that ended badly on it, the last ones."""
+    elastic: tuple[ElasticWord, ...] = ()
+    """What it says of the elastic runs whose base job has its batch script there."""
     address: str = ""
     """Where its connection comes from."""
 

@@ -20,6 +20,7 @@ from steward.model.plan import Plan, stops_last
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.deep_runs import DeepRuns
+from steward.policy.elastic.book import ElasticBook
 from steward.policy.found import Found
 from steward.policy.groundwork import Groundwork
 from steward.policy.kept import Kept
@@ -62,9 +63,9 @@ class Draft:
         self.gates, self.operations = Kept(memory.gates), Kept(memory.operations)
         self.client_tokens, self.baselines = Kept(memory.client_tokens), Kept(memory.baselines)
         self.quota = QuotaBook(memory)
-        self.deeps = Kept(memory.deeps)
-        """Read only: `runs` changes them."""
+        self.elastic, self.deeps = ElasticBook(memory), Kept(memory.deeps)
         self.runs = DeepRuns(self.deeps)
+        """These change `deeps`; nobody else does."""
         self.launching = sum(1 for record in self.records.values() if record.step is SlotStep.LAUNCH)
         self._members: defaultdict[str, dict[NodeName, None]] | None = None
         self._sizes: Counter[str] | None = None
@@ -181,8 +182,7 @@ class Draft:
 
     def case_in_work(self, node: NodeName) -> Case | None:
         """The node's open case when it is past suspicion."""
-        case = self.open_case(node)
-        return case if case and case.step not in TIDY else None
+        return case if (case := self.open_case(node)) and case.step not in TIDY else None
 
     def cases_of(self, node: NodeName) -> list[Case]:
         """Every case of a node that is remembered, open ones and closed ones."""
@@ -224,8 +224,7 @@ class Draft:
     def wish(self, action: Action, every: float | None = None, *, first: bool = False) -> bool:
         """Ask for an action unless the same wish is younger than `every` seconds (None: ask only once); `first`: it is
         done before all others of this plan."""
-        last = self.asked.get(action.key)
-        if last is not None and (every is None or self.now < last + every):
+        if (last := self.asked.get(action.key)) is not None and (every is None or self.now < last + every):
             self.wake(None if every is None else last + every)
             return False
         self.asked[action.key] = self.now
@@ -246,7 +245,7 @@ class Draft:
         group: str = "",
     ) -> None:
         """Write an event; with `once`, only when no event of this key was written before."""
-        if once and once in self.noted:
+        if once in self.noted:
             return
         if once:
             self.noted[once] = self.now
@@ -296,5 +295,6 @@ class Draft:
             deeps=self.deeps.frozen(),
             baselines=self.baselines.frozen(),
             **self.quota.stored(),
+            **self.elastic.stored(),
         )
         return Plan(actions=stops_last(self._actions), memory=memory, events=tuple(self._events), wake_at=self._wake)

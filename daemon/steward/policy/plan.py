@@ -13,6 +13,7 @@ from steward.policy.cases import forgive_blind_time, move_cases, note_look
 from steward.policy.correlate import find_incidents
 from steward.policy.deep import carry_deeps, follow_deeps
 from steward.policy.draft import Draft
+from steward.policy.elastic.follow import follow_runs
 from steward.policy.features import keep_features
 from steward.policy.first import restore_turns
 from steward.policy.gate import keep_gates
@@ -85,6 +86,7 @@ STEPS = (
     keep_nodes,
     give_back_time,
     keep_quotas,
+    follow_runs,
     keep_ledger,
     comment_jobs,
     prune,

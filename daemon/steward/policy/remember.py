@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from steward.model.ask import OptedIn
+from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.model.resume import JobMemory
@@ -76,6 +77,8 @@ def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft,
     job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
     if job is None or uid != job.user_id or not (job.is_active or job.is_pending):
         return
+    if replica_of(job.comment) is not None:
+        return  # its run goes on without it
     if mem is not None and mem.uid == uid and not is_another(job, mem):
         if mem.by_default and not by_default:
             draft.jobs[id] = replace(mem, mode=mode, by_default=False)

@@ -5,6 +5,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from steward.model.deep_command import PREFIX
+from steward.model.elastic import COMMENT as ELASTIC
 from steward.model.health import Incarnation
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
@@ -62,6 +63,10 @@ class Trait(Enum):
     """A job that is over and cleans up."""
     FAILED_ALONE = auto()
     """A job of one node that failed and ended."""
+    ELASTIC = auto()
+    """An agent that tells of elastic runs."""
+    REPLICA = auto()
+    """A job that says that it is a replica of an elastic run, and is not over."""
     EXCLUDING = auto()
     """A job that is not over and names a few nodes to keep away from."""
 
@@ -142,6 +147,8 @@ def traits_of_agent(view: AgentView) -> frozenset[Hashable]:
         found.append(Trait.FINDING)
     elif view.connected:
         found.append(Says(PASSED if view.passed else SKIPPED))
+    if view.elastic:
+        found.append(Trait.ELASTIC)
     if view.progress:
         found.append(Trait.TELLING)
     if view.connected and view.versions:
@@ -168,6 +175,8 @@ def traits_of_job(job: Job) -> frozenset[Hashable]:
         found.append(Trait.FAILED_ALONE)
     if job.is_completing and not job.is_active:
         found.append(Trait.COMPLETING)
+    if job.comment.startswith(ELASTIC) and not job.is_over:
+        found.append(Trait.REPLICA)
     if job.excluded and len(job.excluded) <= LISTED_MOST and not job.is_over:
         found.append(Trait.EXCLUDING)
     return frozenset(found)

@@ -11,6 +11,7 @@ from steward.model.ask import Ask, OptedIn
 from steward.model.case import Step
 from steward.model.deep import DeepRun
 from steward.model.deep_command import slurm_name
+from steward.model.elastic import Phase
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.memory import Memory
@@ -21,6 +22,8 @@ from steward.model.subject import Subject
 
 RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Slots of which nothing is expected."""
+RESTING_RUN = (Phase.RUNNING, Phase.BACKOFF, Phase.WAITING, Phase.ENDED)
+"""Phases of elastic runs in which nothing is in flight."""
 _WAITS_LONG_S = 60.0
 """A job that has waited so long since it was last hurried on waits for others: the sweep tells when it runs."""
 _CLEANS_UP_S = 10.0
@@ -63,6 +66,7 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
     nodes |= {case.stand_in for case in memory.cases.values() if case.is_open and case.stand_in is not None}
     nodes |= {slot.node for slot in memory.slots.values() if slot.step not in RESTING} | silent
     jobs = {mem.id for mem in memory.jobs.values() if _is_open(mem, now)} | _here(nodes, memory, known.jobs)
+    jobs |= _elastic_jobs(memory, known.jobs)
     deeps, unseen = _deep_jobs(memory.deeps.values(), known.jobs)
     jobs |= _parts(jobs, known.jobs) | deeps
     for id in jobs:
@@ -138,6 +142,13 @@ def _deep_jobs(runs: Iterable[DeepRun], jobs: Mapping[JobId, Job]) -> tuple[set[
         return set(), False
     found = {id: job.partition for id, job in jobs.items() if job.partition in names}
     return set(found), names != set(found.values())
+
+
+def _elastic_jobs(memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
+    """Base and replica jobs of runs that change their size."""
+    runs = [run for run in memory.elastic.values() if run.is_open and run.phase not in RESTING_RUN]
+    found = {replica.job for run in runs for replica in run.replicas if replica.job is not None}
+    return {id for id in found | {run.id for run in runs} if id in jobs}
 
 
 def _silent(views: Mapping[NodeName, AgentView], now: float) -> set[NodeName]:

@@ -7,6 +7,7 @@ from steward.model.action import (
     AllowRequeue,
     AnswerAsk,
     CancelJob,
+    CancelReplica,
     CheckNow,
     CollectStacks,
     CommentJob,
@@ -27,6 +28,7 @@ from steward.model.action import (
     ReleaseNodes,
     RequeueJob,
     ReserveNodes,
+    ResizeRun,
     ReturnNode,
     SetFeature,
     SetGate,
@@ -36,6 +38,7 @@ from steward.model.action import (
     SetTeam,
     SignalJob,
     SubmitDeep,
+    SubmitReplica,
     WritePartitions,
 )
 from steward.model.ids import NodeName
@@ -93,6 +96,8 @@ def _nodes(action: Action) -> frozenset[NodeName] | None:
         case ReleaseNodes() | FreeNodes() | SetNice() | ExtendLimit():
             return None
         case SetQos() | DropQos() | SetTeam() | DropTeam() | MoveJob() | MarkJob() | SetNodeCount() | CancelJob():
+            return None
+        case ResizeRun() | SubmitReplica() | CancelReplica():
             return None
         case SignalJob() | LookAtAlarms() | CommentJob() | CollectStacks():
             return frozenset()

@@ -2,11 +2,13 @@
 
 from steward.model.case import Step
 from steward.model.deep import DeepRun
+from steward.model.elastic import ElasticRun
 from steward.model.memory import Memory
-from steward.workflows.attention import RESTING
+from steward.workflows.attention import RESTING, RESTING_RUN
 
 _SILENCE_S = 300.0
 _DEEP_AFTER_S = 60.0
+_ASKED_S = 60.0
 
 
 def is_busy(memory: Memory, now: float) -> bool:
@@ -15,9 +17,18 @@ def is_busy(memory: Memory, now: float) -> bool:
         return True
     if any(slot.step not in RESTING for slot in memory.slots.values()):
         return True
+    if any(_is_elastic_busy(run, now) for run in memory.elastic.values()):
+        return True
     if any(run.is_open for run in memory.deeps.values()) or _is_silence_new(memory, now):
         return True
     return any(job.pending_from is not None for job in memory.jobs.values())
+
+
+def _is_elastic_busy(run: ElasticRun, now: float) -> bool:
+    """It changes its size, or a replica was asked for a moment ago."""
+    if not run.is_open:
+        return False
+    return run.phase not in RESTING_RUN or any(now < one.asked + _ASKED_S for one in run.replicas if one.job is None)
 
 
 def _is_silence_new(memory: Memory, now: float) -> bool:

@@ -11,6 +11,7 @@ from steward.accounting_port import AccountingPort
 from steward.model.action import (
     Action,
     CancelJob,
+    CancelReplica,
     DropQos,
     DropTeam,
     FreeNodes,
@@ -19,10 +20,12 @@ from steward.model.action import (
     MoveJob,
     ReleaseNodes,
     ReserveNodes,
+    ResizeRun,
     SetNodeCount,
     SetQos,
     SetTeam,
     SubmitDeep,
+    SubmitReplica,
 )
 from steward.ports import AgentPort, Permanent, ProviderPort, SitePort, SlurmPort, WitnessPort
 
@@ -60,6 +63,9 @@ EffectAction = (
     | MarkJob
     | SetNodeCount
     | CancelJob
+    | ResizeRun
+    | SubmitReplica
+    | CancelReplica
 )
 """Those that have a row."""
 
@@ -77,6 +83,9 @@ TABLE: Mapping[type[Action], Callable[[Ports, Any], None]] = {
     MarkJob: lambda to, a: to.accounts.mark_job(a),
     SetNodeCount: lambda to, a: to.accounts.set_node_count(a),
     CancelJob: lambda to, a: to.accounts.cancel_job(a),
+    ResizeRun: lambda to, a: to.agents.tell_run(a),
+    SubmitReplica: lambda to, a: to.agents.tell_run(a),
+    CancelReplica: lambda to, a: to.slurm.cancel_replica(a.job, a.run),
 }
 
 

@@ -5,6 +5,7 @@ from steward.model.action import (
     AllowRequeue,
     AnswerAsk,
     CancelJob,
+    CancelReplica,
     CommentJob,
     DownNode,
     DrainNode,
@@ -40,7 +41,7 @@ JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob | CommentJob | Exte
 KeepAction = KeepNodes | FreeNodes
 DeepAction = ReserveNodes | SubmitDeep | ReleaseNodes
 NodeAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetFeature
-QueueAction = MoveJob | MarkJob | SetNodeCount | CancelJob
+QueueAction = MoveJob | MarkJob | SetNodeCount | CancelJob | CancelReplica
 AccountAction = SetQos | DropQos | SetTeam | DropTeam
 SlurmAction = NodeAction | SetGate | WritePartitions | DeepAction | KeepAction | JobAction | QueueAction
 _TOO_SLOW_S = 5.0

@@ -11,6 +11,7 @@ from steward.model.action import (
     AnswerAsk,
     BackUpNode,
     CancelJob,
+    CancelReplica,
     CheckNow,
     CollectStacks,
     CommentJob,
@@ -34,6 +35,7 @@ from steward.model.action import (
     ReleaseNodes,
     RequeueJob,
     ReserveNodes,
+    ResizeRun,
     ReturnNode,
     SetFeature,
     SetGate,
@@ -44,6 +46,7 @@ from steward.model.action import (
     SetUpNode,
     SignalJob,
     SubmitDeep,
+    SubmitReplica,
     TerminateInstance,
     WritePartitions,
 )
@@ -58,7 +61,7 @@ Harmless = CheckNow | ProbeNode | LookAtAlarms | SetFeature | SetGate | WritePar
 Limits = SetQos | DropQos | SetTeam | DropTeam
 Elsewhere = OneNode | OneMachine | Harmless | Limits
 
-_NAMED = ("node", "job", "instance", "partition", "open")
+_NAMED = ("node", "job", "run", "instance", "partition", "open")
 
 
 def kind_of(action: Action) -> str:
@@ -163,6 +166,10 @@ def _checked(action: Action, scene: _Scene) -> Subject:
             return scene.job(action.job) | Subject(nodes=action.exclude & scene.seen.nodes.keys())
         case NudgeJob() | AllowRequeue() | CommentJob() | SetNice() | MoveJob() | MarkJob() | SetNodeCount():
             return Subject(jobs=frozenset({action.job}))
+        case ResizeRun() | SubmitReplica():
+            return Subject(jobs=frozenset({action.run}))
+        case CancelReplica():
+            return scene.job(action.job)
         case LetGo():
             return Subject(nodes=action.nodes, jobs=frozenset({action.job}))
         case ReserveNodes() | SubmitDeep() | KeepNodes():

@@ -205,6 +205,11 @@ class CommandLineSlurm:
         rules.may_signal(running)
         self._commands.run("scancel", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
 
+    def cancel_replica(self, job: JobId, run: JobId) -> None:
+        found = self.job(job)
+        rules.may_cancel_replica(found, run)
+        self._commands.run("scancel", rules.spelled(found))
+
     def reservations(self) -> Mapping[str, Reservation]:
         found = reservations.reservations(self._commands.read("scontrol", "--oneliner", "show", "reservations"))
         return reservations.with_leftovers(found, list(self._all_partitions().values()))

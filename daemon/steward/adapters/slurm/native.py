@@ -107,6 +107,9 @@ class PyslurmSlurm:
     def signal(self, job: JobId, signal: str) -> None:
         self._commands.signal(job, signal)
 
+    def cancel_replica(self, job: JobId, run: JobId) -> None:
+        self._commands.cancel_replica(job, run)
+
     def reservations(self) -> Mapping[str, Reservation]:
         return self._commands.reservations()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Set
 from steward.adapters.process import show
 from steward.adapters.slurm.partition_lines import PartitionLines
 from steward.model import comment
+from steward.model.elastic import replica_of
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark, first_token
@@ -88,6 +89,15 @@ def may_signal(job: Job) -> None:
     """Raises Stale unless the job runs."""
     if not job.is_active:
         raise Stale(f"job {job.id} is {job.state.value}, it does not run")
+
+
+def may_cancel_replica(job: Job, run: JobId) -> None:
+    """Raises Stale when it is over, Permanent when it is no replica of this run."""
+    known = replica_of(job.comment)
+    if known is None or known[0] != run:
+        raise Permanent(f"job {job.id} is no replica of the elastic run {run}: left alone")
+    if not job.is_pending and not job.is_active:
+        raise Stale(f"job {job.id} is {job.state.value}")
 
 
 def may_set_nice(job: Job) -> None:

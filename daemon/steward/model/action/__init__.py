@@ -1,5 +1,6 @@
 """Actions as values: what should be done, under which key, and why. They have no `apply()`; workflows/apply does it."""
 
+from steward.model.action.elastic import CancelReplica, ResizeRun, SubmitReplica
 from steward.model.action.jobs import (
     AllowRequeue,
     AnswerAsk,
@@ -56,6 +57,7 @@ __all__ = [
     "AnswerAsk",
     "BackUpNode",
     "CancelJob",
+    "CancelReplica",
     "CheckNow",
     "CollectStacks",
     "CommentJob",
@@ -79,6 +81,7 @@ __all__ = [
     "ReleaseNodes",
     "RequeueJob",
     "ReserveNodes",
+    "ResizeRun",
     "ReturnNode",
     "SetFeature",
     "SetGate",
@@ -89,6 +92,7 @@ __all__ = [
     "SetUpNode",
     "SignalJob",
     "SubmitDeep",
+    "SubmitReplica",
     "TerminateInstance",
     "WritePartitions",
 ]
@@ -133,4 +137,7 @@ Action = (
     | MarkJob
     | SetNodeCount
     | CancelJob
+    | ResizeRun
+    | SubmitReplica
+    | CancelReplica
 )

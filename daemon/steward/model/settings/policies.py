@@ -6,11 +6,20 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from steward.model.desired import CapacityPolicy, DeepPolicy, HealthPolicy, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.elastic_policy import ElasticPolicy
 from steward.model.quota_policy import QuotaPolicy
 from steward.model.settings.types import Durations, RepairMode, Section
 
 _Policy = TypeVar(
-    "_Policy", ResumePolicy, RepairPolicy, LadderPolicy, HealthPolicy, CapacityPolicy, DeepPolicy, QuotaPolicy
+    "_Policy",
+    ResumePolicy,
+    RepairPolicy,
+    LadderPolicy,
+    HealthPolicy,
+    CapacityPolicy,
+    DeepPolicy,
+    QuotaPolicy,
+    ElasticPolicy,
 )
 _HOUR_S = 3600.0
 

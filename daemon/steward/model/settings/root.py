@@ -11,6 +11,7 @@ from steward.model.machine_types import BUILT_IN
 from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
 from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.deep import DeepSettings
+from steward.model.settings.elastic import ElasticSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.policies import RepairSettings, in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
@@ -41,6 +42,7 @@ class Settings(Section):
     groups: tuple[GroupSettings, ...] = Field(default=(), description="One `[[groups]]` table per group of nodes.")
     provider: ProviderSettings = ProviderSettings()
     capacity: CapacitySettings = CapacitySettings()
+    elastic: ElasticSettings = ElasticSettings()
     quota: QuotaSettings = QuotaSettings()
     notify: tuple[NotifySettings, ...] = Field(
         default=(), description="One `[[notify]]` table per channel that is told of events."
@@ -69,6 +71,7 @@ class Settings(Section):
             repair=self.repair.policy(),
             capacity=self.capacity_policy(),
             deep=self.deep.policy(str(self.agent.socket)),
+            elastic=self.elastic.policy(),
             quota=self.quota.policy(),
             health=self.health.policy(),
             unrepaired=frozenset(group.name for group in self.groups if group.recovery is Recovery.NONE),

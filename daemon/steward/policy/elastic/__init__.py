@@ -1,0 +1,1 @@
+"""Elastic runs: when they grow, when they give back, and what follows."""

@@ -1,0 +1,157 @@
+"""What entering a phase changes in what is remembered of a run, and what is told of it."""
+
+from dataclasses import replace
+
+from steward.model.elastic import Cause, ElasticRun, Phase, SizeChange
+from steward.model.events import Level
+from steward.policy.elastic.book import counted, last_change, with_change
+from steward.policy.elastic.rules import next_backoff
+from steward.policy.elastic.scene import Scene
+from steward.policy.elastic.table import TABLE, Fact
+
+
+def enter(scene: Scene, fact: Fact) -> ElasticRun:
+    """The run in its next phase."""
+    to, run = TABLE[scene.run.phase, fact], counted(scene.run, scene.draft.now)
+    scene.run = replace(run, phase=to, entered=scene.draft.now, why=fact.value)
+    match to:
+        case Phase.DRAINING:
+            return _drain(scene, fact, was=run.phase)
+        case Phase.REFORMING:
+            return _reform(scene)
+        case Phase.BACKOFF:
+            return _cool(scene, failed=fact is Fact.LATE)
+        case Phase.RUNNING:
+            return _run(scene, fact)
+        case Phase.FAULTED:
+            names = ", ".join(sorted(scene.lost or (node for node in scene.run.to if scene.is_lost(node)))[:8])
+            _tell("lost", f"lost {names}", scene, Level.WARNING)
+        case Phase.WAITING | Phase.ENDED:
+            return _stop(scene, fact)
+        case Phase.SETTLING:
+            pass
+    return scene.run
+
+
+def _drain(scene: Scene, fact: Fact, *, was: Phase) -> ElasticRun:
+    """Order the next generation: with what is ready, without what goes."""
+    run, target = scene.run, scene.best()
+    newest = max(run.ordered, run.generation, scene.word.generation if scene.word else 0)
+    cause = _cause(scene, was)
+    before, after = len(scene.members), len(target)
+    words = {Cause.GROW: "grows", Cause.FAULT: "goes on"}.get(cause, "gives way")
+    why = f"{words} from {before} to {after} nodes: {_because(cause, scene)}"
+    _tell("size", why, scene)
+    change = SizeChange(at=scene.draft.now, before=before, after=after, cause=cause, why=why)
+    run = replace(run, ordered=newest + 1, to=target, cause=cause, why=why)
+    is_open = was is Phase.DRAINING and run.events and run.events[-1].done is None
+    return last_change(run, after=after, cause=cause, why=why) if is_open else with_change(run, change)
+
+
+def _cause(scene: Scene, was: Phase) -> Cause:
+    if was is Phase.FAULTED:
+        return Cause.FAULT
+    if was is Phase.SETTLING and not scene.members - scene.here and len(scene.best()) > len(scene.members):
+        return Cause.GROW
+    return leaving_cause(scene)
+
+
+def leaving_cause(scene: Scene) -> Cause:
+    """Why members have to go, the most pressing first."""
+    if scene.word is not None and scene.word.leaving:
+        return Cause.PREEMPTED
+    for job in scene.jobs.values():
+        memory = scene.draft.quota.jobs.get(job.id)
+        if memory is not None and memory.yielding is not None:
+            return Cause.RECLAIMED
+    if scene.rivals:
+        return Cause.RECLAIMED
+    if scene.run.wish is not None and len(scene.members) > scene.run.wish:
+        return Cause.ASKED
+    return Cause.LEFT
+
+
+def _because(cause: Cause, scene: Scene) -> str:
+    match cause:
+        case Cause.GROW:
+            return "nodes are idle, have passed their checks and have settled"
+        case Cause.FAULT:
+            return "a member is lost"
+        case Cause.PREEMPTED:
+            return "Slurm preempts a replica job"
+        case Cause.RECLAIMED:
+            return "others need the nodes" if scene.rivals else "a team takes back what its quota covers"
+        case Cause.ASKED:
+            return "a person asked for it"
+        case _:
+            return "a replica job is over"
+
+
+def _reform(scene: Scene) -> ElasticRun:
+    """The coordinator is there already: by our order, or by itself when nobody told it."""
+    run, word = scene.run, scene.word
+    if word is None:
+        return run
+    before = len(run.members)
+    if word.generation > run.ordered and word.members != run.members:
+        gone = any(scene.is_lost(node) for node in run.members - word.members)
+        cause = Cause.FAULT if gone else leaving_cause(scene)
+        why = f"re-formed by itself with {len(word.members)} nodes after {before}"
+        _tell("size", why, scene)
+        run = with_change(
+            run, SizeChange(at=scene.draft.now, before=before, after=len(word.members), cause=cause, why=why)
+        )
+        run = replace(run, cause=cause)
+    return replace(
+        run,
+        generation=word.generation,
+        ordered=max(run.ordered, word.generation) if word.generation >= run.ordered else run.ordered,
+        members=word.members,
+    )
+
+
+def _cool(scene: Scene, *, failed: bool) -> ElasticRun:
+    """The change is done: no growth for a while, longer where growing was no use lately."""
+    run, word, now = scene.run, scene.word, scene.draft.now
+    last = run.events[-1] if run.events else None
+    if last is not None and last.done is None and not failed and word is not None:
+        run = last_change(run, done=now, saved_s=word.saved_s, up_s=word.up_s, after=len(word.members))
+    if word is not None and not failed:
+        run = replace(run, generation=word.generation, members=word.members)
+    shrank = last is not None and last.after < last.before
+    backoff_s = run.backoff_s
+    if failed or shrank:
+        backoff_s = next_backoff(run, scene.rules, now, failed=failed)
+    cool = now + max(scene.rules.snooze_s, backoff_s)
+    if failed:
+        _tell("late", "made no step at its new size in time", scene, Level.WARNING)
+    else:
+        _tell("steps", f"makes steps with {len(run.members)} nodes", scene)
+    return replace(run, backoff_s=backoff_s, cool_until=cool)
+
+
+def _run(scene: Scene, fact: Fact) -> ElasticRun:
+    run, word, now = scene.run, scene.word, scene.draft.now
+    if fact is Fact.STEPPED and word is not None:
+        size = len(word.members)
+        change = SizeChange(at=now, before=0, after=size, cause=Cause.START, why=f"starts with {size} nodes", done=now)
+        run = with_change(run, change)
+        return replace(
+            run, generation=word.generation, ordered=word.generation, members=word.members, cause=Cause.START
+        )
+    if fact is Fact.LATE:  # its coordinator does not answer: it stays at its size
+        backoff_s = next_backoff(run, scene.rules, now, failed=True)
+        _tell("unanswered", "the change of size was not carried out in time: it stays as it is", scene, Level.WARNING)
+        return replace(run, backoff_s=backoff_s, cool_until=now + backoff_s, to=frozenset())
+    return run
+
+
+def _stop(scene: Scene, fact: Fact) -> ElasticRun:
+    run, now = scene.run, scene.draft.now
+    _tell("over" if fact is Fact.OVER else "queued", fact.value, scene)
+    ended = now if fact is Fact.OVER else None
+    return replace(run, members=frozenset(), to=frozenset(), ended=ended, cool_until=0.0)
+
+
+def _tell(kind: str, text: str, scene: Scene, level: Level = Level.INFO) -> None:
+    scene.draft.tell(f"elastic.{kind}", f"elastic run {scene.run.id}: {text}", job=scene.run.id, level=level)

@@ -1,0 +1,89 @@
+"""Which facts hold for a run now."""
+
+from collections.abc import Callable, Mapping
+
+from steward.model.elastic import Activity, Phase
+from steward.policy.elastic.scene import Scene
+from steward.policy.elastic.table import FACTS, Fact, deadline
+
+
+def first_fact(scene: Scene) -> Fact | None:
+    """The one that decides; None: nothing has happened."""
+    return next((fact for fact in FACTS[scene.run.phase] if _HOLDS[fact](scene)), None)
+
+
+def _over(scene: Scene) -> bool:
+    return scene.is_over or (scene.word is not None and scene.word.state is Activity.ENDED)
+
+
+def _lost(scene: Scene) -> bool:
+    """Of the generation that is to come, where one was ordered without those that are lost."""
+    if scene.run.phase is Phase.DRAINING:
+        return any(scene.is_lost(node) for node in scene.run.to)
+    return bool(scene.lost)
+
+
+def _gives(scene: Scene) -> bool:
+    target = scene.best()
+    if not target:
+        return False
+    if scene.run.phase is Phase.DRAINING:
+        return bool(scene.run.to - scene.here) and target != scene.run.to
+    return bool(scene.members - target) and (bool(scene.members - scene.here) or len(scene.members) > scene.most)
+
+
+def _stepped(scene: Scene) -> bool:
+    return scene.is_running and scene.word is not None and scene.word.generation >= scene.run.ordered
+
+
+def _formed(scene: Scene) -> bool:
+    if scene.word is None:
+        return False
+    before = max(scene.run.generation, scene.run.ordered - 1)
+    return scene.word.generation > before and scene.word.state in (Activity.FORMING, Activity.RUNNING)
+
+
+def _late(scene: Scene) -> bool:
+    until = deadline(scene.run, scene.rules)
+    if scene.run.phase is not Phase.FAULTED:
+        return until is not None and scene.draft.now >= until
+    target = scene.best()
+    if not target:
+        return False
+    is_coming = any(not nodes <= scene.ready and not any(map(scene.is_lost, nodes)) for nodes in scene.staying.values())
+    is_full = len(target) >= len(scene.members)
+    return is_full or not is_coming or (until is not None and scene.draft.now >= until)
+
+
+def can_grow(scene: Scene) -> bool:
+    """More nodes are ready than it has, and nothing speaks against a pause now."""
+    run = scene.run
+    if not scene.draft.want.elastic.enabled or run.paused or scene.draft.now < run.cool_until or not scene.is_running:
+        return False
+    return len(scene.best()) > len(scene.members)
+
+
+def _settled(scene: Scene) -> bool:
+    is_full = len(scene.best()) >= scene.rules.spec.sizes[-1]
+    return can_grow(scene) and (is_full or _late(scene)) and growing(scene) < scene.draft.want.elastic.at_once
+
+
+def growing(scene: Scene) -> int:
+    """Runs that change their size now, cluster-wide: a save of many at once is a burden for the file system."""
+    return sum(1 for run in scene.draft.elastic.runs.values() if run.is_changing)
+
+
+_HOLDS: Mapping[Fact, Callable[[Scene], bool]] = {
+    Fact.OVER: _over,
+    Fact.QUEUED: lambda scene: scene.is_queued,
+    Fact.LOST: _lost,
+    Fact.GIVES: _gives,
+    Fact.STEPPED: _stepped,
+    Fact.FORMED: _formed,
+    Fact.HEALED: lambda scene: not scene.lost,
+    Fact.LATE: _late,
+    Fact.READY: can_grow,
+    Fact.SETTLED: _settled,
+    Fact.ALONE: lambda scene: not can_grow(scene),
+    Fact.COOL: lambda scene: scene.draft.now >= scene.run.cool_until,
+}

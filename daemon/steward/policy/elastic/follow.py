@@ -1,0 +1,144 @@
+"""The step of the plan that follows elastic runs. Nothing where nobody tells of one and none is remembered."""
+
+from dataclasses import replace
+
+from steward.model.action import ResizeRun
+from steward.model.elastic import Activity, Cause, ElasticRun, ElasticWord, Phase, replica_of
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.job import Job
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.elastic.enter import enter
+from steward.policy.elastic.facts import first_fact
+from steward.policy.elastic.replicas import ask_for_more, bind, end_orphans, end_useless, replica_jobs
+from steward.policy.elastic.rules import rules_of
+from steward.policy.elastic.scene import Scene
+from steward.policy.elastic.table import deadline
+from steward.policy.traits import Trait
+
+RETRY_S = 5.0
+RIVAL_S = 2.0
+"""A job that waits so long for nodes did not get idle ones."""
+_MOVES = 6
+
+
+def follow_runs(draft: Draft) -> None:
+    """Every run: what came of the last order, what is to be given back, what may be added."""
+    telling = draft.ground.agents.having(Trait.ELASTIC)
+    if not telling and not draft.elastic.runs and not draft.ground.jobs.having(Trait.REPLICA):
+        return
+    words = _words(sorted(telling), draft)
+    _meet(words, draft)
+    jobs = replica_jobs(draft)
+    taken = set[NodeName]()
+    for id in sorted(draft.elastic.runs):
+        run = draft.elastic.runs[id]
+        if run.is_open:
+            _follow(run, words.get(id), jobs.get(id, {}), taken, draft)
+    end_orphans(jobs, draft)
+    draft.elastic.prune(draft.now)
+
+
+def _words(telling: list[NodeName], draft: Draft) -> dict[JobId, ElasticWord]:
+    """The word that counts for each run: of the batch host of its present run, in its user's name."""
+    found: dict[JobId, ElasticWord] = {}
+    for name in telling:
+        for word in draft.seen.agents[name].elastic:
+            base = draft.seen.jobs.get(word.run)
+            if base is None or not base.is_active or base.batch_host != name or replica_of(base.comment) is not None:
+                continue
+            if (base.user_id, base.restarts) == (word.uid, word.restart):
+                found[word.run] = word
+    return found
+
+
+def _meet(words: dict[JobId, ElasticWord], draft: Draft) -> None:
+    """New runs, and those whose base began anew."""
+    for id, word in words.items():
+        base, known = draft.seen.jobs[id], draft.elastic.runs.get(id)
+        size = len(base.nodes)
+        if known is not None and known.is_open and known.restart == base.restarts:
+            continue
+        if word.state is Activity.ENDED or rules_of(word.spec, size, draft.want.elastic) is None:
+            continue
+        if known is not None and known.is_open:
+            draft.elastic.keep(replace(known, restart=base.restarts, generation=0, ordered=0, phase=Phase.WAITING))
+            continue
+        if known is not None and known.ended is not None and base.started is not None and known.ended > base.started:
+            continue  # it ended in this very run
+        run = ElasticRun(
+            id=id,
+            uid=word.uid,
+            spec=word.spec,
+            base=size,
+            restart=base.restarts,
+            account=base.account,
+            partition=base.partition,
+            entered=draft.now,
+            begun=draft.now,
+            counted=draft.now,
+        )
+        draft.elastic.keep(run)
+        draft.tell("elastic.begun", f"elastic run {id} of {size} nodes may grow ({word.spec})", job=id)
+
+
+def _follow(
+    run: ElasticRun, word: ElasticWord | None, jobs: dict[str, Job], taken: set[NodeName], draft: Draft
+) -> None:
+    rules = rules_of(run.spec, run.base, draft.want.elastic)
+    if rules is None:
+        return
+    failed = {one.token: one.why for one in word.failed} if word is not None else {}
+    run = bind(run, jobs, failed, draft)
+    base = draft.seen.jobs.get(run.id)
+    for _ in range(_MOVES):
+        rivals = _rivals(base, jobs, draft)
+        scene = Scene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=rivals, draft=draft)
+        fact = first_fact(scene)
+        if fact is None:
+            break
+        run = draft.elastic.keep(enter(scene, fact))
+    scene = Scene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=_rivals(base, jobs, draft), draft=draft)
+    _order(scene)
+    end_useless(scene)
+    ask_for_more(scene, taken)
+    draft.elastic.keep(scene.run)
+    draft.wake(deadline(scene.run, rules))
+    draft.wake(scene.run.cool_until)
+
+
+def _order(scene: Scene) -> None:
+    """The generation that was ordered, until the coordinator has it."""
+    run, word, draft = scene.run, scene.word, scene.draft
+    if run.phase is not Phase.DRAINING or word is None or word.generation >= run.ordered or not run.to:
+        return
+    grace_s = 0 if run.cause is Cause.FAULT else int(scene.rules.grace_s)
+    action = ResizeRun(
+        key=Key(f"elastic:resize:{run.id}:{run.restart}:{run.ordered}"),
+        why=Why(rule=f"elastic.{run.cause.value}", text=run.why),
+        run=run.id,
+        node=word.node,
+        generation=run.ordered,
+        members=run.to,
+        grace_s=grace_s,
+    )
+    draft.wish(action, RETRY_S)
+
+
+def _rivals(base: Job | None, jobs: dict[str, Job], draft: Draft) -> int:
+    """How many nodes of the replicas others wait for: what idle nodes do not give them, and replicas can."""
+    mine = sum(len(job.nodes) for job in jobs.values() if job.is_active)
+    if base is None or not mine:
+        return 0
+    needed, parts = 0, set(base.partition.split(","))
+    for job in draft.overview.waiting:
+        since = max(job.submitted or 0.0, job.eligible or 0.0)
+        if replica_of(job.comment) is not None or not parts & set(job.partition.split(",")):
+            continue
+        if draft.now < since + RIVAL_S:
+            draft.wake(since + RIVAL_S)
+            continue
+        lacks = max(job.node_count, 1) - len(draft.overview.idle_of(job.partition)) - needed
+        if 0 < lacks <= mine - needed:
+            needed += lacks
+    return needed

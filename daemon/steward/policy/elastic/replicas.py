@@ -1,0 +1,220 @@
+"""The replica jobs of a run: known by their comment, ended when they are of no use, asked for when nodes are idle."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from steward.model.action import CancelReplica, SubmitReplica
+from steward.model.elastic import ElasticRun, Phase, Replica, replica_of
+from steward.model.events import Level
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.job import Job
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.elastic.book import with_replica
+from steward.policy.elastic.rules import pays_from
+from steward.policy.elastic.scene import Scene
+from steward.policy.quota.names import borrowed_qos
+from steward.policy.quota.turn import in_force
+from steward.policy.traits import Trait
+
+RETRY_S = 5.0
+UNSEEN_S = 60.0
+"""A replica job that was asked for is in Slurm's queue by then, or its submission failed."""
+ORPHAN_S = 60.0
+"""A replica job whose base Slurm does not know is ended after so long."""
+_LEAST_S = 60.0
+
+
+def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
+    """Run -> token -> its replica job, those that are not over. One of another user is none."""
+    found: dict[JobId, dict[str, Job]] = {}
+    for id in sorted(draft.ground.jobs.having(Trait.REPLICA)):
+        job = draft.seen.jobs[id]
+        known = replica_of(job.comment)
+        if known is None:
+            continue
+        run, base = draft.elastic.runs.get(known[0]), draft.seen.jobs.get(known[0])
+        uid = base.user_id if base is not None else run.uid if run is not None else job.user_id
+        if job.user_id == uid:
+            found.setdefault(known[0], {})[known[1]] = job
+    return found
+
+
+def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], draft: Draft) -> ElasticRun:
+    """With the jobs that Slurm shows; those that are over, or never came, are forgotten."""
+    kept = list[Replica]()
+    for one in run.replicas:
+        job = jobs.get(one.token)
+        if job is not None:
+            kept.append(replace(one, job=job.id))
+        elif one.token in failed:
+            text = f"elastic run {run.id}: a replica job could not be submitted: {failed[one.token]}"
+            draft.tell("elastic.refused", text, job=run.id, level=Level.WARNING, once=f"{run.id}:{one.token}")
+            wait = max(draft.want.elastic.backoff_s, 1.0)
+            run = replace(run, cool_until=max(run.cool_until, draft.now + wait))
+        elif one.job is None and draft.now < one.asked + UNSEEN_S:
+            draft.wake(one.asked + UNSEEN_S)
+            kept.append(one)
+    known = {one.token for one in kept}
+    kept += [
+        Replica(token=token, nodes=max(job.node_count, len(job.nodes)), asked=draft.now, job=job.id)
+        for token, job in sorted(jobs.items())
+        if token not in known
+    ]
+    return replace(run, replicas=tuple(kept))
+
+
+def end_useless(scene: Scene) -> None:
+    """Give nodes back as soon as the run does without them."""
+    for one in scene.run.replicas:
+        job = scene.jobs.get(one.token)
+        if job is None or job.is_completing:
+            continue
+        if why := _useless(one, job, scene):
+            cancel(job, scene.run.id, why, scene.draft)
+            if one.ending is None:
+                scene.run = with_replica(scene.run, replace(one, ending=scene.draft.now))
+
+
+def _useless(one: Replica, job: Job, scene: Scene) -> str:
+    """Why it is ended; empty: it stays."""
+    run, draft = scene.run, scene.draft
+    if run.phase in (Phase.WAITING, Phase.ENDED):
+        return "its base job does not run" if run.begun else ""
+    if job.is_pending:
+        return _unwanted(one, scene)
+    if run.phase is Phase.DRAINING or job.nodes & scene.members:
+        return ""
+    if one.ending is not None:
+        return "the run does without it"
+    if one.token not in scene.staying:
+        return "it gives way, and the run goes on without it"
+    if any(scene.is_lost(node) for node in job.nodes):
+        return "its node is lost"
+    if len(scene.here) - len(job.nodes) >= scene.most:
+        return "the run needs no more nodes than it has"
+    until = (job.started or draft.now) + scene.rules.form_s
+    if draft.now >= until and not job.nodes & scene.ready:
+        return "it did not join in time"
+    draft.wake(until)
+    return ""
+
+
+def _unwanted(one: Replica, scene: Scene) -> str:
+    if scene.run.paused or scene.rivals:
+        return "others wait for nodes" if scene.rivals else "a person paused the run"
+    if len(scene.here) + one.nodes > scene.most:
+        return "the run needs no more nodes than it has"
+    if scene.draft.now < one.asked + UNSEEN_S:
+        scene.draft.wake(one.asked + UNSEEN_S)
+        return ""
+    return "" if len(free_nodes(scene)) >= one.nodes else "no idle nodes are left for it"
+
+
+def cancel(job: Job, run: JobId, text: str, draft: Draft) -> None:
+    why = Why(rule="elastic.cancel", text=text)
+    draft.wish(CancelReplica(key=Key(f"elastic:cancel:{job.id}"), why=why, run=run, job=job.id), RETRY_S)
+
+
+def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
+    """Replica jobs whose base is gone."""
+    for id, found in jobs.items():
+        base, run = draft.seen.jobs.get(id), draft.elastic.runs.get(id)
+        if (base is not None and not base.is_over) or (run is not None and run.is_open):
+            continue
+        for job in found.values():
+            since = draft.first_seen(f"elastic-orphan:{job.id}")
+            if base is not None or draft.now >= since + ORPHAN_S:
+                cancel(job, id, "its base job is gone", draft)
+            else:
+                draft.wake(since + ORPHAN_S)
+
+
+def free_nodes(scene: Scene) -> frozenset[NodeName]:
+    """Idle, sound, not reserved, and not what the base keeps away from."""
+    base, over = scene.base, scene.draft.overview
+    if base is None:
+        return frozenset()
+    idle = over.idle_of(base.partition) - over.held_by.keys() - base.excluded
+    return frozenset(node for node in idle if scene.is_sound(node))
+
+
+def ask_for_more(scene: Scene, taken: set[NodeName]) -> None:
+    """One replica job for each step in size that idle nodes are there for, where the pause pays."""
+    free = free_nodes(scene) - taken
+    for size, nodes in _steps(scene, len(free)):
+        picked = frozenset(sorted(free - taken)[:nodes])
+        taken |= picked
+        _submit(scene, nodes, size)
+
+
+def _steps(scene: Scene, free: int) -> Iterator[tuple[int, int]]:
+    """(size, nodes more) of each step that fits."""
+    if scene.base is None or scene.word is None or not may_ask(scene):
+        return
+    asked = sum(one.nodes for one in scene.run.replicas if one.ending is None)
+    have = len(scene.base_nodes) + asked
+    free -= wanted_by_others(scene) + sum(one.nodes for one in scene.run.replicas if _is_waited_for(one, scene))
+    fits = [size for size in scene.rules.spec.sizes if have < size <= min(scene.most, have + max(free, 0))]
+    if not fits or stay_s(scene) < pays_from(scene.run, fits[-1], scene.draft.want.elastic):
+        return
+    for size in fits:
+        yield size, size - have
+        have = size
+
+
+def _is_waited_for(one: Replica, scene: Scene) -> bool:
+    job = scene.jobs.get(one.token)
+    return one.ending is None and (job is None or job.is_pending)
+
+
+def may_ask(scene: Scene) -> bool:
+    """Nothing is in flight, nobody paused it, and it makes steps."""
+    run, draft = scene.run, scene.draft
+    if run.phase not in (Phase.RUNNING, Phase.SETTLING) or run.paused or draft.paused or not draft.want.elastic.enabled:
+        return False
+    return scene.is_running and draft.now >= run.cool_until and not scene.rivals
+
+
+def wanted_by_others(scene: Scene) -> int:
+    """Idle nodes that jobs which wait are about to get."""
+    base = scene.base
+    parts = set(base.partition.split(",")) if base is not None else set()
+    waiting = (job for job in scene.draft.overview.waiting if parts & set(job.partition.split(",")))
+    return sum(max(job.node_count, 1) for job in waiting if replica_of(job.comment) is None)
+
+
+def stay_s(scene: Scene) -> float:
+    """How long new nodes can stay: the base's own end, a reservation to come, and how long they stayed before."""
+    draft, base = scene.draft, scene.base
+    until = [draft.now + draft.want.elastic.replica_limit_s]
+    if base is not None and base.time_limit_s is not None and base.started is not None:
+        until.append(base.started + base.time_limit_s)
+    mine = free_nodes(scene)
+    until += [each.starts for each in draft.overview.coming if each.nodes & mine]
+    return max(min(until) - draft.now, 0.0)
+
+
+def _submit(scene: Scene, nodes: int, size: int) -> None:
+    run, draft, base, word = scene.run, scene.draft, scene.base, scene.word
+    if base is None or word is None:
+        return
+    token = f"r{run.next_token}"
+    minutes = max(int(max(stay_s(scene), _LEAST_S) // 60), 1)
+    text = f"{nodes} idle node{'s' * (nodes > 1)} let it grow to {size}"
+    action = SubmitReplica(
+        key=Key(f"elastic:submit:{run.id}:{run.restart}:{token}"),
+        why=Why(rule="elastic.grow", text=text),
+        run=run.id,
+        node=word.node,
+        token=token,
+        nodes=nodes,
+        grace_s=int(scene.rules.grace_s),
+        minutes=minutes,
+        qos=borrowed_qos(base.account) if base.account in in_force(draft) else "",
+        exclude=base.excluded,
+    )
+    draft.wish(action)
+    draft.tell("elastic.asks", f"elastic run {run.id}: {text}", job=run.id)
+    replica = Replica(token=token, nodes=nodes, asked=draft.now)
+    scene.run = with_replica(replace(run, next_token=run.next_token + 1), replica)

@@ -1,0 +1,74 @@
+"""What counts for one run: its own words first, then the site's."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from steward.model.elastic import ElasticRun, ElasticSpec, SizeChange
+from steward.model.elastic_policy import ElasticPolicy
+
+_PAYS = 2.0
+_LASTS = 10.0
+_LATELY = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRules:
+    """Seconds."""
+
+    spec: ElasticSpec
+    grace_s: float
+    settle_s: float
+    faulty_s: float
+    snooze_s: float
+    backoff_s: float
+    backoff_most_s: float
+    form_s: float
+
+
+@lru_cache(maxsize=1024)
+def rules_of(spec: str, base: int, site: ElasticPolicy) -> RunRules | None:
+    """None for a spec that cannot be (the shim refused it; who speaks so is no shim)."""
+    try:
+        own = ElasticSpec.parse(spec, base)
+    except ValueError:
+        return None
+
+    def first(mine: int | None, sites: float) -> float:
+        return sites if mine is None else float(mine)
+
+    backoff_s = first(own.backoff_s, site.backoff_s)
+    return RunRules(
+        spec=own,
+        grace_s=first(own.grace_s, site.grace_s),
+        settle_s=first(own.settle_s, site.settle_s),
+        faulty_s=first(own.faulty_s, site.faulty_s),
+        snooze_s=first(own.snooze_s, site.snooze_s),
+        backoff_s=backoff_s,
+        backoff_most_s=max(site.backoff_most_s, backoff_s),
+        form_s=site.form_s,
+    )
+
+
+def pause_s(run: ElasticRun, site: ElasticPolicy) -> float:
+    """What a change of size costs this run: the mean of its last ones."""
+    took = [change.done - change.at for change in run.events if change.done is not None and change.before][-_LATELY:]
+    return sum(took) / len(took) if took else site.pause_s
+
+
+def pays_from(run: ElasticRun, size: int, site: ElasticPolicy) -> float:
+    """Seconds of stay from which growing to `size` pays: what the new nodes do must be worth twice what all of them
+    lose in the pause."""
+    have = max(len(run.members), 1)
+    return _PAYS * pause_s(run, site) * size / max(size - have, 1)
+
+
+def next_backoff(run: ElasticRun, rules: RunRules, now: float, *, failed: bool = False) -> float:
+    """After a growth that failed, or lasted less than ten times its own pause, twice as long; else none."""
+    grown = next((change for change in reversed(run.events) if change.after > change.before > 0), None)
+    if not failed and (grown is None or not _was_short(grown, now)):
+        return 0.0
+    return min(max(run.backoff_s * 2.0, rules.backoff_s), rules.backoff_most_s)
+
+
+def _was_short(grown: SizeChange, now: float) -> bool:
+    return grown.done is None or now - grown.done < _LASTS * max(grown.done - grown.at, 1.0)

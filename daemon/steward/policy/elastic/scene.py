@@ -1,0 +1,126 @@
+"""One run as the picture shows it: its jobs, its coordinator's last word, which nodes it has, and which it loses."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from steward.model.elastic import Activity, ElasticRun, ElasticWord, Replica
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.policy.draft import Draft
+from steward.policy.elastic.rules import RunRules
+from steward.policy.verdict import Standing, standing
+
+_GONE = (Standing.LOST,)
+
+
+@dataclass(kw_only=True)
+class Scene:
+    """`jobs` are the run's replica jobs that Slurm shows, by token; `rivals` how many nodes others need of it."""
+
+    run: ElasticRun
+    rules: RunRules
+    base: Job | None
+    jobs: dict[str, Job]
+    word: ElasticWord | None
+    rivals: int
+    draft: Draft
+
+    @property
+    def is_over(self) -> bool:
+        if self.base is None:
+            return self.draft.seen.job_at(self.run.id) > self.run.begun
+        return not (self.base.is_active or self.base.is_pending or self.base.is_completing) or self._is_another
+
+    @property
+    def _is_another(self) -> bool:
+        """The number was given to somebody else's job."""
+        return self.base is not None and self.base.user_id != self.run.uid
+
+    @property
+    def is_queued(self) -> bool:
+        return self.base is not None and (self.base.is_pending or self.base.restarts > self.run.restart)
+
+    @cached_property
+    def base_nodes(self) -> frozenset[NodeName]:
+        return self.base.nodes if self.base is not None and self.base.is_active else frozenset()
+
+    @cached_property
+    def staying(self) -> dict[str, frozenset[NodeName]]:
+        """Token -> nodes of replica jobs that run and stay."""
+        return {
+            one.token: self.jobs[one.token].nodes
+            for one in self.run.replicas
+            if one.token in self.jobs and one.ending is None and self._stays(self.jobs[one.token])
+        }
+
+    def _stays(self, job: Job) -> bool:
+        going = self.word.leaving if self.word is not None else frozenset()
+        evicted = self.draft.quota.jobs.get(job.id)
+        yields = evicted is not None and evicted.yielding is not None
+        return job.is_active and not job.is_completing and not (job.nodes & going) and not yields
+
+    @cached_property
+    def lost(self) -> frozenset[NodeName]:
+        """Members of the running generation that nobody can use any more."""
+        return frozenset(node for node in self.members if self.is_lost(node))
+
+    @property
+    def members(self) -> frozenset[NodeName]:
+        return self.word.members if self.word is not None else self.run.members
+
+    def is_lost(self, name: NodeName) -> bool:
+        node = self.draft.seen.nodes.get(name)
+        if node is None or node.is_down or not node.responding:
+            return True
+        return standing(node, self.draft).standing in _GONE
+
+    def is_sound(self, name: NodeName) -> bool:
+        """Checks first: it is in service and no repair of it is open."""
+        node = self.draft.seen.nodes.get(name)
+        if node is None or self.is_lost(name) or node.is_drain:
+            return False
+        return self.draft.open_case(name) is None
+
+    @cached_property
+    def here(self) -> frozenset[NodeName]:
+        """Nodes of the run that may be members: the base's, and those of replicas that stay."""
+        return self.base_nodes.union(*self.staying.values())
+
+    @cached_property
+    def ready(self) -> frozenset[NodeName]:
+        """Nodes whose launchers wait to be let in, or take part already."""
+        joined = (self.word.joined | self.word.members) if self.word is not None else frozenset()
+        newly = frozenset(node for node in joined - self.members if self.is_sound(node))
+        return (newly | (joined & self.members)) & self.here - self.lost
+
+    @property
+    def most(self) -> int:
+        """As large as it may be now: what a person asked for, less what others need."""
+        sizes = self.rules.spec.sizes
+        wished = sizes[-1] if self.run.wish is None else self.rules.spec.fitting(self.run.wish)
+        beyond = max(len(self.here) - len(self.base_nodes) - self.rivals, 0) if self.rivals else sizes[-1]
+        return max(min(wished, self.rules.spec.fitting(self.run.base + beyond)), self.run.base)
+
+    def best(self) -> frozenset[NodeName]:
+        """The members of the largest size that may be now, those there already first; empty: not even the base's."""
+        size = min(self.rules.spec.fitting(len(self.ready)), self.most)
+        if not self.base_nodes <= self.ready or size < self.run.base:
+            return frozenset()
+        others = self.ready - self.base_nodes
+        order = sorted(others, key=lambda node: (node not in self.members, self._age(node), node))
+        return self.base_nodes | frozenset(order[: size - len(self.base_nodes)])
+
+    def _age(self, node: NodeName) -> float:
+        """Replicas that began first stay longest."""
+        return min((job.started or 0.0 for job in self.jobs.values() if node in job.nodes), default=0.0)
+
+    @property
+    def is_running(self) -> bool:
+        return self.word is not None and self.word.state is Activity.RUNNING
+
+    @property
+    def is_forming(self) -> bool:
+        return self.word is not None and self.word.state is Activity.FORMING
+
+    def replica_of(self, job: JobId) -> Replica | None:
+        return next((one for one in self.run.replicas if one.job == job), None)

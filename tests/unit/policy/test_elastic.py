@@ -1,0 +1,169 @@
+"""An elastic run grows into idle nodes, gives them back, and goes on without what is lost."""
+
+from dataclasses import replace
+
+from steward.model.action import CancelReplica, RequeueJob, ResizeRun, SubmitReplica
+from steward.model.elastic import Cause, Phase
+from steward.model.job import JobState
+from tests.builders.picture import a_cluster, n
+from tests.fakes.elastic_world import QUICK, RUN, ElasticWorld
+
+
+def grown(**fields: object) -> ElasticWorld:
+    """As large as it may be, and at rest."""
+    world = ElasticWorld(**fields)  # type: ignore[arg-type]
+    world.go(40)
+    assert world.size == 5
+    assert world.run.phase is Phase.RUNNING
+    return world
+
+
+def test_it_grows_into_idle_nodes_at_once_and_once() -> None:
+    world = grown()
+    assert [order.generation for order in world.ordered] == [2]
+    assert sum(each.nodes for each in world.submitted) == 3
+    assert [change.cause for change in world.run.events] == [Cause.START, Cause.GROW]
+
+
+def test_at_rest_nothing_is_done() -> None:
+    world = grown()
+    world.step()
+    assert world.step().actions == ()
+
+
+def test_a_replica_is_asked_for_as_its_user_through_the_agent_of_the_batch_host() -> None:
+    world = ElasticWorld()
+    world.go(3)
+    first = world.submitted[0]
+    assert (first.run, first.node, first.nodes, first.grace_s) == (RUN, n("n1"), 1, 20)
+    assert len({each.token for each in world.submitted}) == 3
+
+
+def test_preempted_it_goes_on_smaller_and_gives_the_nodes_back_before_the_grace_ends() -> None:
+    world = grown()
+    victim = world.replicas()[0]
+    world.warn(victim.id)
+    world.go(6)
+    assert world.size == 4
+    assert not victim.nodes & world.word.members
+    assert victim.id in world.cancelled
+    assert world.run.events[-1].cause is Cause.PREEMPTED
+
+
+def test_a_node_that_is_lost_is_left_at_once_and_replaced_when_another_is_idle() -> None:
+    world = grown(nodes=5)
+    lost = sorted(world.word.members - world.jobs()[RUN].nodes)[0]
+    world.die(lost)
+    world.go(5)
+    assert world.size == 4
+    assert world.ordered[-1].grace_s == 0
+    assert world.run.events[-1].cause is Cause.FAULT
+    world.revive(lost)
+    world.go(120)
+    assert world.size == 5
+
+
+def test_others_who_wait_get_the_nodes_of_replicas() -> None:
+    world = grown(nodes=5)
+    other = world.queue(2)
+    world.go(12)
+    assert world.jobs()[other].state is JobState.RUNNING
+    assert world.size == 3
+
+
+def test_it_does_not_grow_into_nodes_that_others_wait_for() -> None:
+    world = ElasticWorld(nodes=3)
+    world.picture = world.picture.node("n3", base=world.picture.seen.nodes[n("n3")].base)
+    world.queue(1)
+    plan = world.picture.plan()
+    assert not [action for action in plan.actions if isinstance(action, SubmitReplica)]
+
+
+def test_when_its_base_ends_all_replicas_end() -> None:
+    world = grown()
+    world.picture = world.picture.change_job(7, state=JobState.CANCELLED, ended=world.now)
+    world.go(3)
+    assert world.run.phase is Phase.ENDED
+    assert world.replicas() == []
+
+
+def test_a_replica_of_a_run_that_nobody_knows_is_ended_after_a_minute() -> None:
+    picture = a_cluster().job(100, on=("n4",), comment="steward-elastic:7:r1")
+    first = picture.plan()
+    assert not [action for action in first.actions if isinstance(action, CancelReplica)]
+    later = picture.then(61.0).plan()
+    assert [action.job for action in later.actions if isinstance(action, CancelReplica)] == [100]
+
+
+def test_a_job_that_names_anothers_run_is_no_replica() -> None:
+    world = grown()
+    id = world.queue(1, comment=f"steward-elastic:{RUN}:x", user_id=4711)
+    world.go(70)
+    assert id not in world.cancelled
+    assert all(one.job != id for one in world.run.replicas)
+
+
+def test_a_word_in_anothers_name_counts_for_nothing() -> None:
+    world = ElasticWorld(uid=4711)
+    world.go(5)
+    assert RUN not in world.picture.memory.elastic
+
+
+def test_a_person_may_ask_for_a_size_and_pause_it() -> None:
+    world = grown()
+    run = replace(world.run, wish=3)
+    world.picture = replace(world.picture, memory=replace(world.picture.memory, elastic={RUN: run}))
+    world.go(10)
+    assert world.size == 3
+    assert world.run.events[-1].cause is Cause.ASKED
+    assert len(world.replicas()) == 1
+
+
+def test_a_coordinator_that_does_nothing_leaves_the_run_as_it_is() -> None:
+    world = ElasticWorld(deaf=True)
+    world.go(60)
+    assert world.size == 2
+    assert world.run.backoff_s >= QUICK.backoff_s
+
+
+def test_a_submission_that_fails_is_not_tried_again_at_once() -> None:
+    world = ElasticWorld(refuses=True)
+    told = [event.text for _ in range(15) for event in world.step().events]
+    assert len(world.submitted) == 3
+    assert sum("could not be submitted: sbatch: no" in text for text in told) == 3
+
+
+def test_growth_must_pay_for_its_pause() -> None:
+    world = ElasticWorld()
+    world.picture = world.picture.change_job(7, time_limit_s=605.0)  # ends in 5 s
+    world.go(5)
+    assert world.submitted == []
+
+
+def test_a_lost_base_host_is_left_to_the_jobs_own_resume() -> None:
+    world = grown()
+    world.picture = world.picture.lost("n1")
+    plan = world.picture.plan()
+    assert not [action for action in plan.actions if isinstance(action, ResizeRun)]
+
+
+def test_a_replica_on_a_lost_node_is_never_requeued() -> None:
+    world = grown()
+    victim = world.replicas()[0]
+    world.picture = world.picture.opted_in(victim.id).then(1.0)
+    assert victim.id not in world.picture.memory.jobs
+    world.die(sorted(victim.nodes)[0])
+    for _ in range(20):
+        assert not [a for a in world.step().actions if isinstance(a, RequeueJob) and a.job == victim.id]
+
+
+def test_flapping_is_answered_by_ever_longer_pauses() -> None:
+    world = grown(nodes=5)
+    began = len([change for change in world.run.events if change.cause is Cause.GROW])
+    for _ in range(40):
+        for job in [job for job in world.replicas() if job.is_active][:1]:
+            world.warn(job.id)
+        world.go(10)
+    growths = [change for change in world.run.events if change.cause is Cause.GROW][began:]
+    assert 1 <= len(growths) <= 9  # 10 s, 20 s, 40 s, then every 80 s
+    assert world.run.backoff_s == QUICK.backoff_most_s
