@@ -25,7 +25,7 @@ class ElasticPolicy:
     """The first step at a new size is made by then, or it counts as failed."""
     pause_s: float = 60.0
     """What a change costs a run that made none yet: from the wish to the first step."""
-    at_once: int = 4
+    growths_at_once: int = 4
     """Runs that grow at the same time."""
     replica_limit_s: float = 14_400.0
     """The time limit of replica jobs: short ones fit into gaps."""

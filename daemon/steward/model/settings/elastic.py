@@ -50,7 +50,7 @@ class ElasticSettings(Section):
         le=86400,
         description="What a change of size costs a run that made none yet: a growth must pay for that.",
     )
-    at_once: int = Field(default=4, ge=1, le=1000, description="Runs that grow at the same time at most.")
+    growths_at_once: int = Field(default=4, ge=1, le=1000, description="Runs that grow at the same time at most.")
     replica_limit_s: float = Field(
         default=14_400.0, ge=60, le=604_800, description="Time limit of replica jobs; short ones fit into gaps."
     )

@@ -65,7 +65,7 @@ def can_grow(scene: Scene) -> bool:
 
 def _settled(scene: Scene) -> bool:
     is_full = len(scene.best()) >= scene.rules.spec.sizes[-1]
-    return can_grow(scene) and (is_full or _late(scene)) and growing(scene) < scene.draft.want.elastic.at_once
+    return can_grow(scene) and (is_full or _late(scene)) and growing(scene) < scene.draft.want.elastic.growths_at_once
 
 
 def growing(scene: Scene) -> int:
