@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from steward.model.job_report import Lean, LogSign
+from steward.model.job_report import GRES_LOST, Lean, LogSign
 from steward.model.text import printable
 
 MAX_LINES = 200
@@ -44,6 +44,7 @@ SIGNATURES: tuple[Signature, ...] = (
     _ending("slurm.node_failure", _SLURM + r"DUE TO NODE FAILURE", INFRA, "Slurm lost a node"),
     _ending("slurm.oom", _SLURM + r"(?:oom[-_]kill|out of memory)", USER, "the memory limit of the job"),
     _ending("slurm.cancelled", _SLURM + r"CANCELLED AT", AMBIGUOUS, "somebody or Slurm ended it"),
+    _signature(GRES_LOST, _SLURM + r"Invalid generic resource \(gres\) specification", AMBIGUOUS),
     _signature("gpu.ecc", r"uncorrectable ECC error", INFRA, strong=True, note="CUDA error 214: the rank's own GPU"),
     _signature("gpu.lost", r"GPU (?:is lost|has fallen off the bus)", INFRA, strong=True),
     _signature(

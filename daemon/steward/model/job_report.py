@@ -20,6 +20,10 @@ class TaskExit:
     at: float
 
 
+GRES_LOST = "slurm.gres"
+"""The sign of a step that Slurm refused because of the job's devices."""
+
+
 class Lean(Enum):
     """What a line of a job's log speaks for. Never enough to take a node out: users can print anything."""
 

@@ -8,7 +8,7 @@ from enum import Enum
 from steward.model.ask import Ask, AskKind
 from steward.model.ids import NodeName
 from steward.model.job import SLURMS_HOLDS, Job, JobState
-from steward.model.job_report import Lean, LogSign, TaskExit
+from steward.model.job_report import GRES_LOST, Lean, LogSign, TaskExit
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.policy.company import bad_company, users
 from steward.policy.draft import Draft
@@ -134,9 +134,8 @@ def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) ->
     """What a shim that waits asks about."""
     kind = Kind.STEP if ask.kind is AskKind.STEP else Kind.BATCH
     found = _not_used_up(_against(job.nodes, mem, failed_at, draft), mem, ask.attempt, failed_at, draft)
-    if ask.script_gone:
-        text = f"{ask.node}: Slurm had lost the script there before it began"
-        found = (*found, Evidence(node=ask.node, text=text, at=failed_at, blames=False))
+    if text := _broken_by_slurm(ask, mem):
+        found = (*found, Evidence(node=ask.node, text=f"{ask.node}: {text}", at=failed_at, blames=False))
     bad = blamed(found)
     return _failure(
         kind,
@@ -150,6 +149,16 @@ def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) ->
         signs=ask.signs,
         may_retry=kind is Kind.STEP and may_retry(ask, job, mem, bad, failed_at, draft),
     )
+
+
+def _broken_by_slurm(ask: Ask, mem: JobMemory) -> str:
+    """How Slurm broke this launch, if it did; no node is to blame."""
+    if ask.script_gone:
+        return "Slurm had lost the script there before it began"
+    # 22.05 forgets them when several of a job's nodes are lost at once. A first run may ask for what there is not.
+    if mem.resumes and any(sign.sign == GRES_LOST for sign in ask.signs):
+        return "Slurm's record of the job's devices was broken when it began anew"
+    return ""
 
 
 def told(
