@@ -19,7 +19,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo demo test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
-  e2e-docker e2e-versions bench bench-scale bench-capacity docs fresh clean
+  e2e-docker e2e-versions bench bench-scale bench-capacity docs fresh packages e2e-packages clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -98,6 +98,12 @@ bench-capacity: setup ## 1,000 simulated nodes, then 2,000, then 100; ARGS="--fi
 chaos:          ## the whole fault matrix, or with N=1000 [SEED=1] that many operations of random stories
 	@$(if $(N),$(BIN)/python -m tests.chaos.random_run --operations $(N) $(if $(SEED),--seed $(SEED)), \
 	  $(BIN)/python -m tests.chaos.matrix --jobs $$(nproc))
+
+packages:       ## what a site installs, in dist/: deb (rpm where rpmbuild is), wheel, sources; ARGS="--release N"
+	@PYTHONPATH=daemon python3 -m tools.packages $(ARGS)
+
+e2e-packages:   ## the quickstart's own commands on fresh machines: install, a node dies, upgrade, purge (minutes)
+	docker/engine.sh run python3 -m tests.packages.prove $(ARGS)
 
 docs: setup     ## remake the generated pages
 	$(BIN)/steward config doc > docs/config.md

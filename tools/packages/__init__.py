@@ -1,0 +1,1 @@
+"""What a site installs: deb and rpm files, a wheel and a source archive."""
