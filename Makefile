@@ -36,7 +36,7 @@ demo: setup-demo shim   ## three faults under a real training job; ARGS="--json 
 test: setup shim    ## lint, types, the shim, unit, property and contract tests, the main stories; one summary at the end
 	@python3 tools/stages.py lint:10 shim-tests:10 e2e-main:25 // contract:25 // nice unit:30
 
-test-all: setup shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
+test-all: setup setup-demo shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
 	@tools/setup torch
 	@python3 tools/stages.py lint:15 shim-tests:15 demo:15 e2e-local:75 // images:45 e2e-docker:60 e2e-versions:60 \
 	  // contract:60 // nice unit-all:80
