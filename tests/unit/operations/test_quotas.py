@@ -187,3 +187,17 @@ def test_borrow_limits_belong_to_those_who_borrow(operations: Operations) -> Non
     id = create(operations, **a_quota(ResourceSharingConfig=sharing))
     found = operations.call("DescribeComputeQuota", ComputeQuotaId=id)["ComputeQuotaConfig"]
     assert found["ResourceSharingConfig"] == sharing
+
+
+def test_tags_of_a_quota_and_of_the_scheduler_are_added_listed_and_deleted(operations: Operations) -> None:
+    quota = operations.call("CreateComputeQuota", **a_quota(), Tags=[{"Key": "a", "Value": "1"}])["ComputeQuotaArn"]
+    config = {"Name": "one", "ClusterArn": PLAIN, "SchedulerConfig": {"FairShare": "Enabled"}}
+    scheduler = operations.call("CreateClusterSchedulerConfig", **config)["ClusterSchedulerConfigArn"]
+    more = [{"Key": "b", "Value": "2"}]
+    both = [{"Key": "a", "Value": "1"}, *more]
+    assert operations.call("AddTags", ResourceArn=quota, Tags=more)["Tags"] == both
+    assert operations.call("AddTags", ResourceArn=scheduler, Tags=more)["Tags"] == more
+    assert operations.call("DeleteTags", ResourceArn=quota, TagKeys=["a"]) == {}
+    assert [operations.call("ListTags", ResourceArn=each)["Tags"] for each in (quota, scheduler)] == [more, more]
+    assert operations.refused("AddTags", ResourceArn=quota + "x", Tags=more)[0] == "ResourceNotFound"
+    assert operations.refused("AddTags", ResourceArn=quota, Tags=[{"Key": "aws:x", "Value": "1"}])[1]
