@@ -3,13 +3,14 @@
 import http.client
 import json
 import ssl
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from steward.model.event_filter import LEVELS as LEVELS
+from steward.model.event_filter import EventFilter as EventFilter
 from steward.model.port_error import PortError
 from steward.model.proof import for_cluster, payload
 
@@ -40,29 +41,6 @@ class NotThere(HeadError):
 class Unreachable(HeadError):
     """No head answers, or one that cannot yet or is too busy (503); the text says where it was looked for and what
     to do. The same call may work later."""
-
-
-LEVELS = ("info", "warning", "error")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventFilter:
-    """Which events are shown: of one node, of kinds that begin so, at least of a level. Empty: all."""
-
-    node: str = ""
-    kind: str = ""
-    level: str = ""
-
-    def query(self) -> str:
-        said = {"node": self.node, "kind": self.kind, "level": self.level}
-        return "".join(f"&{name}={quote(word, safe='')}" for name, word in said.items() if word)
-
-    def takes(self, event: Json) -> bool:
-        if self.node and event["node"] != self.node:
-            return False
-        if self.level and LEVELS.index(event["level"]) < LEVELS.index(self.level):
-            return False
-        return str(event["kind"]).startswith(self.kind)
 
 
 class Client:
@@ -194,6 +172,14 @@ class Client:
     def test_channels(self, channel: str = "") -> Json:
         """Send a test message by one channel, or by all; `channels` of the answer says what went wrong."""
         return self._post("/v1/notify/test", {"channel": channel})
+
+    def runs(self) -> list[Json]:
+        """Elastic runs."""
+        return self._list("/v1/elastic")
+
+    def change_run(self, run: int, words: Mapping[str, str]) -> Json:
+        """`size` (nodes; empty: as large as it may be) and `paused` (`true`, `false`)."""
+        return self._post("/v1/elastic", {"run": str(run), **words})
 
     def deeps(self) -> list[Json]:
         return self._list("/v1/checks/deep")

@@ -18,6 +18,7 @@ from steward.api.blast import breakers_view, trials_view
 from steward.api.body import read_body, words_of
 from steward.api.checks import checks_view, node_checks_view
 from steward.api.deep import check_deep, deep_view, deeps_view
+from steward.api.elastic_pages import change_run, runs_view
 from steward.api.events import EventChoice, choose_events
 from steward.api.examination import Examination
 from steward.api.explain_pages import explain_routes
@@ -149,6 +150,12 @@ class Pages:
     async def check_deep(self, request: Request) -> Response:
         return await self._order(request, check_deep)
 
+    def elastic(self, _request: Request) -> Response:
+        return JSONResponse(runs_view(self._source.snapshot(), self._source.want.elastic))
+
+    async def change_run(self, request: Request) -> Response:
+        return await self._order(request, change_run)
+
     async def _order(self, request: Request, command: Callable[[str, Mapping[str, str]], Command]) -> Response:
         who, said = await self._admitted(request)
         answer = await run_in_threadpool(self._source.commands.give, command(who, said))
@@ -192,6 +199,8 @@ def build(
         Route("/v1/checks/deep", pages.check_deep, methods=["POST"]),
         reads.route("/v1/checks/deep/{id}", pages.deep),
         Route("/v1/checks/disarm", pages.disarm_check, methods=["POST"]),
+        reads.route("/v1/elastic", pages.elastic),
+        Route("/v1/elastic", pages.change_run, methods=["POST"]),
         reads.route("/v1/notify", pages.notify),
         Route("/v1/notify/test", pages.notify_test, methods=["POST"]),
         reads.route("/metrics", pages.metrics),

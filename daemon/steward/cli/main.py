@@ -23,6 +23,7 @@ class _Steward(LateGroup):
             "config": "steward.cli.config:config",
             "demo": "steward.demo.command:demo",
             "doctor": "steward.cli.look:doctor",
+            "elastic": "steward.cli.elastic:elastic",
             "events": "steward.cli.look:events",
             "explain": "steward.cli.look:explain",
             "group": "steward.cli.group:group",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
+from steward.model.elastic_order import ChangeRun
 from steward.model.group import BatchSize, Role
 from steward.model.quota_order import QuotaOrder
 from steward.model.setup import Lifecycle
@@ -145,7 +146,7 @@ class ChangeTags:
     drop: tuple[str, ...] = ()
 
 
-Order = (
+ClusterOrder = (
     CreateCluster
     | UpdateCluster
     | DeleteCluster
@@ -157,6 +158,7 @@ Order = (
     | ChangeTags
     | QuotaOrder
 )
+Order = ClusterOrder | ChangeRun
 
 
 class NodeRefusal(Enum):

@@ -14,6 +14,7 @@ from steward.policy.budget import must_wait
 from steward.policy.case_table import deadline, facts_of
 from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
+from steward.policy.elastic.explain_job import elastic_lines
 from steward.policy.exclude import culprits
 from steward.policy.explain_group import closed_partitions, slot_lines
 from steward.policy.explain_health import (
@@ -60,6 +61,7 @@ def explain_job(
     draft = Draft(seen, want, memory, now)
     job, mem = seen.jobs.get(id), memory.jobs.get(id)
     lines = [*_stale(draft), _known_of_job(id, job), *closed_partitions(job, draft), *quota_lines(job, draft)]
+    lines += elastic_lines(id, draft)
     if mem is None:
         return clean([*lines, _not_asked(id, job, draft)])
     return clean([*lines, *resume_lines(mem, draft, private=private), *_next_of_job(job, mem, draft)])

@@ -2,6 +2,7 @@
 
 from steward.model.carried import Carried
 from steward.model.desired import Desired
+from steward.model.elastic_order import ChangeRun
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.order import (
@@ -9,6 +10,7 @@ from steward.model.order import (
     Answer,
     ChangeTags,
     CheckDeep,
+    ClusterOrder,
     CreateCluster,
     DeleteCluster,
     Order,
@@ -22,6 +24,7 @@ from steward.policy.orders.create import create
 from steward.policy.orders.deep import check_deep
 from steward.policy.orders.delete import delete
 from steward.policy.orders.desk import Desk
+from steward.policy.orders.elastic import change_run
 from steward.policy.orders.health import start_health_check
 from steward.policy.orders.quotas import change_quotas
 from steward.policy.orders.software import update_software
@@ -33,10 +36,10 @@ from steward.policy.orders.update import update
 def carry_out(order: Order, memory: Memory, seen: Observed, want: Desired) -> Carried:
     """The memory after the order, as of `seen.at`. Raises Refusal when it cannot be carried out: nothing changed."""
     desk = Desk(order.who, memory, seen, want)
-    return desk.carried(_answer(order, desk))
+    return desk.carried(change_run(order, desk) if isinstance(order, ChangeRun) else _answer(order, desk))
 
 
-def _answer(order: Order, desk: Desk) -> Answer:
+def _answer(order: ClusterOrder, desk: Desk) -> Answer:
     match order:
         case CreateCluster():
             return create(order, desk)

@@ -38,6 +38,7 @@ class Desk:
         self.next_case = memory.next_case
         self.deeps = dict(memory.deeps)
         self.quotas, self.scheduler = dict(memory.quotas), memory.scheduler
+        self.elastic = dict(memory.elastic)
         self._events: list[Event] = []
 
     @property
@@ -127,6 +128,7 @@ class Desk:
             deeps=MappingProxyType(self.deeps),
             quotas=MappingProxyType(self.quotas),
             scheduler=self.scheduler,
+            elastic=MappingProxyType(self.elastic),
         )
 
     def carried(self, answer: Answer) -> Carried:

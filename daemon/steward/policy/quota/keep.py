@@ -126,6 +126,8 @@ def _hurry(job: Job, draft: Draft) -> int:
 def _qos(ruling: Ruling, picture: Accounting) -> tuple[str, ...]:
     """Empty: as it is. What is covered goes back to `g`; what borrows keeps `g` first where Slurm takes lists."""
     g, b = guaranteed_qos(ruling.unit.team), borrowed_qos(ruling.unit.team)
+    if ruling.unit.is_replica:
+        return (b,)  # always: what an elastic run has beyond its base is lent to it
     if ruling.standing is Standing.OWN and not ruling.borrowed:
         return () if g in ruling.unit.qos and picture.can.qos_lists else (g,)
     return (g, b) if picture.can.qos_lists else (b,)

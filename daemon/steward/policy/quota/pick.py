@@ -64,9 +64,9 @@ class Room:
         self.ledger.take(unit.team, unit.options[0], away=unit.away)
 
 
-def _goes_first(unit: Unit) -> tuple[int, float, int, int]:
-    """The lowest class, then the newest, then the smallest."""
-    return unit.weight, -unit.since, unit.nodes, -unit.id
+def _goes_first(unit: Unit) -> tuple[int, bool, float, int, int]:
+    """The lowest class, then replicas of elastic runs (which go on without them), the newest, the smallest."""
+    return unit.weight, not unit.is_replica, -unit.since, unit.nodes, -unit.id
 
 
 def take_back(room: Room, team: str, wanted: Amounts) -> list[Unit] | None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, resource
@@ -44,6 +45,11 @@ class Unit:
     def qos(self) -> tuple[str, ...]:
         """In the order in which Slurm tries them."""
         return tuple(self.jobs[0].qos.split(",")) if self.jobs[0].qos else ()
+
+    @property
+    def is_replica(self) -> bool:
+        """What an elastic run has beyond its base."""
+        return replica_of(self.jobs[0].comment) is not None
 
     @property
     def nodes(self) -> int:

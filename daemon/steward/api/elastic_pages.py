@@ -1,0 +1,65 @@
+"""Elastic runs: as people read them, and what they ask of one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from steward.model.elastic import ElasticRun
+from steward.model.elastic_order import ChangeRun
+from steward.model.elastic_policy import ElasticPolicy
+from steward.model.order import Refusal, RefusalKind
+from steward.policy.elastic.explain import run_lines
+from steward.workflows.snapshot import Snapshot
+
+Json = dict[str, Any]
+_PAUSED = {"true": True, "false": False, "": None}
+
+
+def runs_view(snapshot: Snapshot, site: ElasticPolicy) -> list[Json]:
+    """All remembered runs, open ones first, then the newest."""
+    runs = sorted(snapshot.memory.elastic.values(), key=lambda run: (not run.is_open, -run.begun, run.id))
+    return [_run_view(run, site, snapshot.at) for run in runs]
+
+
+def change_run(who: str, said: Mapping[str, str]) -> ChangeRun:
+    """The order of a body such as `{"run": "7", "size": "4"}`. Raises Refusal for what is no number."""
+    run, size, paused = said.get("run", ""), said.get("size", ""), said.get("paused", "")
+    if not _is_number(run) or (size and not _is_number(size)) or paused not in _PAUSED:
+        raise Refusal(RefusalKind.VALIDATION, "run and size are whole numbers, paused is true or false")
+    return ChangeRun(who=who, run=int(run), size=int(size) if size else None, paused=_PAUSED[paused])
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) <= 10
+
+
+def _run_view(run: ElasticRun, site: ElasticPolicy, now: float) -> Json:
+    beyond = run.node_seconds + max(len(run.members) - run.base, 0) * max(now - run.counted, 0.0)
+    return {
+        "run": run.id,
+        "spec": run.spec,
+        "base": run.base,
+        "size": len(run.members),
+        "phase": run.phase.value,
+        "since": run.entered,
+        "nodes": sorted(run.members),
+        "replicas": [{"job": one.job, "nodes": one.nodes} for one in run.replicas],
+        "wish": run.wish,
+        "paused": run.paused,
+        "generation": run.generation,
+        "changes": run.changes,
+        "node_hours_beyond_base": beyond / 3600.0,
+        "events": [
+            {
+                "at": one.at,
+                "before": one.before,
+                "after": one.after,
+                "cause": one.cause.value,
+                "why": one.why,
+                "done": one.done,
+                "saved_s": one.saved_s,
+                "up_s": one.up_s,
+            }
+            for one in run.events
+        ],
+        "lines": run_lines(run, site, now),
+    }

@@ -1,0 +1,96 @@
+"""`steward elastic` and `steward explain` about a run, against a served API whose orders are carried out at once."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from steward.cli.context import Context
+from steward.cli.elastic import elastic
+from steward.client import Client
+from steward.model.elastic import Phase
+from steward.model.ids import JobId
+from steward.policy.explain import explain_job
+from steward.policy.plan import plan
+from tests.fakes.api_bench import ApiBench, an_api
+from tests.fakes.elastic_world import RUN, ElasticWorld
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def api() -> Iterator[ApiBench]:
+    with an_api(ApiBench()) as served:
+        yield served
+
+
+@pytest.fixture
+def run(api: ApiBench) -> Run:
+    """Runs a command as root."""
+
+    class BenchContext(Context):
+        def client(self) -> Client:
+            return api.client()
+
+    def invoke(*words: str, command: click.Command = elastic) -> Result:
+        return CliRunner().invoke(command, words, obj=BenchContext(url=api.url, as_json=False, munge_socket=""))
+
+    return invoke
+
+
+@pytest.fixture(scope="module")
+def grown() -> ElasticWorld:
+    world = ElasticWorld()
+    world.go(40)
+    assert world.run.phase is Phase.RUNNING
+    return world
+
+
+def test_without_runs_the_list_says_how_to_start_one(run: Run) -> None:
+    assert "sbatch --elastic=8" in run("list").output
+
+
+def test_the_list_has_a_line_a_run(api: ApiBench, run: Run, grown: ElasticWorld) -> None:
+    api.show(grown.picture)
+    head, row = run("list").output.splitlines()
+    assert head.split()[:4] == ["RUN", "SIZE", "BASE", "SPEC"]
+    assert row.split()[:5] == ["7", "5", "2", "5", "running"]
+    assert json.loads(run("list", "--json").output)[0]["node_hours_beyond_base"] > 0
+
+
+def test_one_run_is_shown_with_its_sizes_over_time(api: ApiBench, run: Run, grown: ElasticWorld) -> None:
+    api.show(grown.picture)
+    text = run("show", "7").output
+    assert "has 5 of the sizes 2, 3, 4, 5 nodes" in text
+    assert "2 -> 5" in text
+    missing = run("show", "8")
+    assert missing.exit_code == 1
+    assert "steward elastic list" in missing.output
+
+
+def test_a_size_and_a_pause_are_remembered_and_a_size_that_there_is_not_is_refused(
+    api: ApiBench, run: Run, grown: ElasticWorld
+) -> None:
+    api.show(grown.picture)
+    assert run("resize", "7", "3").exit_code == 0
+    assert run("pause", "7").exit_code == 0
+    assert api.latest is not None
+    found = api.latest.memory.elastic[RUN]
+    assert (found.wish, found.paused) == (3, True)
+    refused = run("resize", "7", "9")
+    assert refused.exit_code == 1
+    assert "sizes 2, 3, 4, 5" in refused.output
+    assert run("resize", "9", "3").exit_code == 1
+
+
+def test_explain_tells_of_base_and_replica(grown: ElasticWorld) -> None:
+    picture = grown.picture
+    memory = plan(picture.seen, picture.want, picture.memory, picture.now).memory
+
+    def told(id: JobId) -> str:
+        return "\n".join(explain_job(id, picture.seen, picture.want, memory, picture.now))
+
+    assert "grows from 2 to 5 nodes" in told(RUN)
+    assert "Replica of elastic run 7" in told(grown.replicas()[0].id)
