@@ -16,8 +16,8 @@ def test_a_replica_gives_way_before_a_newer_whole_job() -> None:
     assert [(type(each), getattr(each, "job", None)) for each in actions if not isinstance(each, SetQos)] == [
         (SignalJob, 2)
     ]
-    picture, actions = done(picture.after(61))
-    assert [each.job for each in actions if isinstance(each, CancelJob)] == [2]
+    later = picture.after(61).plan().actions
+    assert [each.job for each in later if isinstance(each, CancelJob)] == [2]
 
 
 @pytest.mark.parametrize("can", [LISTS, MARKS, WEAK])
