@@ -1,0 +1,76 @@
+"""What the next test of a bed finds."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from steward.adapters.process import Completed
+from steward.testbed.bed import BedSpec
+from steward.testbed.reset import reset
+
+
+@dataclass
+class HeldBed:
+    """A bed of one node, whose repair waits for a person until Slurm is told that the node serves again."""
+
+    url: str
+    resumed: list[str] = field(default_factory=list)
+    shared: Path = Path("/")
+
+    @property
+    def spec(self) -> BedSpec:
+        return BedSpec(dir=Path("/nowhere"), nodes=1)
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        return {"STEWARD_URL": self.url}
+
+    def restore(self) -> None:
+        pass
+
+    def run(self, argv: Sequence[str], **_: Any) -> Completed:
+        if argv[0] == "scontrol" and "state=resume" in argv:
+            self.resumed += argv
+        said = f"n1 {'idle' if self.resumed else 'drained'}\n" if argv[0] == "sinfo" else ""
+        return Completed(argv=tuple(argv), returncode=0, stdout=said.encode(), stderr=b"", seconds=0.0, truncated=False)
+
+    def page(self, path: str) -> Any:
+        if path == "/v1/cases":
+            return [{"node": "n1", "step": "held", "open": not self.resumed}]
+        return [{"name": "n1", "verdict": "fine", "agent": {"connected": True}}]
+
+
+@contextmanager
+def a_held_bed() -> Iterator[HeldBed]:
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(bed.page(self.path)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Pages)
+    bed = HeldBed(url=f"http://127.0.0.1:{server.server_port}")
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield bed
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_node_whose_repair_waits_for_a_person_is_given_back() -> None:
+    with a_held_bed() as bed:
+        reset(bed)  # type: ignore[arg-type]
+        assert "nodename=n1" in bed.resumed
