@@ -2,6 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
+from steward.api.elastic_metrics import ElasticMetrics
 from steward.api.group_metrics import GroupMetrics
 from steward.api.health_metrics import HealthMetrics
 from steward.api.ledger_metrics import LedgerMetrics
@@ -49,6 +50,7 @@ class Metrics:
         self._site = SiteMetrics(registry)
         self._groups = GroupMetrics(registry)
         self._ledger = LedgerMetrics(registry)
+        self._elastic = ElasticMetrics(registry)
         self._health = HealthMetrics(registry, want or Desired())
 
     def text(self) -> bytes:
@@ -70,6 +72,7 @@ class Metrics:
         self._site.watch(snapshot)
         self._groups.watch(snapshot.before, snapshot.memory, snapshot.seen)
         self._ledger.watch(snapshot.before, snapshot.memory)
+        self._elastic.watch(snapshot.before, snapshot.memory)
         self._health.watch(snapshot)
 
     def _note_repairs(self, before: Memory, now: Memory) -> None:
