@@ -1,6 +1,6 @@
 """Which events a page tells."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
@@ -15,40 +15,48 @@ _BACK = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventChoice:
-    """`kind` is how the kind begins, `level` the least one; empty: all."""
+    """`kind` is how the kind begins, `level` the least one, `since` Unix seconds; empty or 0: all."""
 
     node: str = ""
+    job: int = 0
     kind: str = ""
     level: Level = Level.INFO
+    since: float = 0.0
 
     @staticmethod
-    def of(said: Mapping[str, str]) -> "EventChoice":
-        """From a query. Raises HTTPException for a level that is none."""
+    def of(said: Mapping[str, str], job_of: Callable[[str], int]) -> "EventChoice":
+        """From a query; `job_of` reads a job's number. Raises HTTPException for what is no level, job or time."""
         try:
             level = Level(said.get("level", Level.INFO.value))
         except ValueError as error:
             words = ", ".join(one.value for one in Level)
             raise HTTPException(400, f"level={said['level']}: use one of {words}") from error
-        return EventChoice(node=said.get("node", ""), kind=said.get("kind", ""), level=level)
+        try:
+            since = float(said.get("since", "0"))
+        except ValueError as error:
+            raise HTTPException(400, "since: use Unix seconds") from error
+        job = job_of(said["job"]) if said.get("job") else 0
+        return EventChoice(node=said.get("node", ""), job=job, kind=said.get("kind", ""), level=level, since=since)
 
     @property
     def is_all(self) -> bool:
-        return not self.kind and self.level is Level.INFO
+        return not self.kind and not self.since and self.level is Level.INFO
 
     def takes(self, event: Event) -> bool:
-        return event.kind.startswith(self.kind) and event.level.rank >= self.level.rank
+        recent = event.at >= self.since
+        return recent and event.kind.startswith(self.kind) and event.level.rank >= self.level.rank
 
 
 def choose_events(store: StorePort, after: int, limit: int, choice: EventChoice) -> list[tuple[int, Event]]:
     """At most `limit` that follow `after`, or the newest ones without it; oldest first."""
     if choice.is_all:
-        return store.events(after=after, limit=limit, node=choice.node)
+        return store.events(after=after, limit=limit, node=choice.node, job=choice.job)
     if not after:
-        found = store.events(limit=_BACK, node=choice.node)
+        found = store.events(limit=_BACK, node=choice.node, job=choice.job)
         return [one for one in found if choice.takes(one[1])][-limit:]
     chosen: list[tuple[int, Event]] = []
     while len(chosen) < limit:
-        page = store.events(after=after, limit=_PAGE, node=choice.node)
+        page = store.events(after=after, limit=_PAGE, node=choice.node, job=choice.job)
         chosen += [one for one in page if choice.takes(one[1])]
         if len(page) < _PAGE:
             break

@@ -70,13 +70,13 @@ def known_node(word: str, snapshot: Snapshot) -> NodeName:
 
 def job_of(word: str, snapshot: Snapshot) -> JobId:
     """Raises HTTPException for what is no job that Slurm or we know."""
-    id = _job(word, snapshot.seen)
+    id = job_number(word, snapshot.seen)
     if id is None or (id not in snapshot.seen.jobs and id not in snapshot.memory.jobs):
         raise HTTPException(404, f"job {word} is not known to Slurm (any more), and never opted in")
     return id
 
 
-def _job(word: str, seen: Observed) -> JobId | None:
+def job_number(word: str, seen: Observed) -> JobId | None:
     """None: a task of an array that Slurm does not know."""
     if not (found := _JOB.fullmatch(word)):
         raise HTTPException(404, f"{printable(word, 40)} is no number of a job")

@@ -21,7 +21,7 @@ from steward.api.deep import check_deep, deep_view, deeps_view
 from steward.api.elastic_pages import change_run, runs_view
 from steward.api.events import EventChoice, choose_events
 from steward.api.examination import Examination
-from steward.api.explain_pages import explain_routes
+from steward.api.explain_pages import explain_routes, job_number
 from steward.api.hosts import OwnHosts, own_names
 from steward.api.json11.route import Json11
 from steward.api.lemons import lemons_view
@@ -37,6 +37,7 @@ from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, stat
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.order import Refusal
+from steward.model.text import printable
 from steward.ports import PortError
 from steward.workflows.commands import ArmCheck, Command, Pause, ResetBreakers, ResumeActions
 from steward.workflows.cycle import dry_run
@@ -82,7 +83,7 @@ class Pages:
 
     async def events(self, request: Request) -> Response:
         """`after` and `wait_s` follow: the answer comes with the first new event, or empty after `wait_s`."""
-        choice = EventChoice.of(request.query_params)
+        choice = EventChoice.of(request.query_params, self._job_number)
         after = _number(request, "after", 0, 2**62)
         limit = _number(request, "limit", 100, _MAX_EVENTS)
         wait_s = _number(request, "wait_s", 0, _MAX_WAIT_S)
@@ -98,6 +99,14 @@ class Pages:
         """One search at a time: each may go through every event that is kept."""
         async with contextlib.nullcontext() if choice.is_all else self._searching.turn():
             return await run_in_threadpool(choose_events, self._source.store, after, limit, choice)
+
+    def _job_number(self, word: str) -> int:
+        """Also of a job that Slurm has forgotten; of a task of an array only while Slurm knows it."""
+        latest = self._source.latest()
+        found = job_number(word, latest.seen) if latest else None
+        if found is None:
+            raise HTTPException(404, f"job {printable(word, 40)} is not known to Slurm (any more)")
+        return found
 
     async def pause(self, request: Request) -> Response:
         return await self._order(request, lambda who, said: Pause(who=who, why=said.get("why", "")))

@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
+from steward.api.report import user_name
 from steward.api.shapes import action_shape, shape
 from steward.api.site_metrics import node_state
 from steward.api.source import Source
@@ -13,6 +13,7 @@ from steward.model.ids import NodeName
 from steward.model.node import Node
 from steward.model.observed import AgentDetail, AgentView
 from steward.model.plan import Plan
+from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.group_count import current_counts
 from steward.policy.node_verdict import NodeVerdict, node_verdicts
@@ -139,14 +140,17 @@ def cases_view(snapshot: Snapshot) -> list[Json]:
 def jobs_view(snapshot: Snapshot) -> list[Json]:
     """All remembered jobs with `--auto-resume`, those not ended first."""
     jobs = sorted(snapshot.memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
-    return [{**shape(job), **_slurm_of(snapshot, job.id)} for job in jobs]
+    return [{**shape(job), "user": user_name(job.uid), **_slurm_of(snapshot, job)} for job in jobs]
 
 
-def _slurm_of(snapshot: Snapshot, job: int) -> Json:
-    seen: Mapping[Any, Any] = snapshot.seen.jobs
-    known = seen.get(job)
+def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
+    """What Slurm forgot, the ledger still knows: the job's name, and the nodes of its last run."""
+    known = snapshot.seen.jobs.get(job.id)
     if known is None:
-        return {"name": None, "state": None, "reason": None, "running_on": []}
+        runs = snapshot.memory.ledger.get(job.id, ())
+        name, ran_on = (runs[-1].name, runs[-1].nodes) if runs else (None, job.nodes)
+        state = "ENDED" if job.ended is not None else None
+        return {"name": name, "state": state, "reason": job.end_text or None, "running_on": sorted(ran_on, key=natural)}
     return {
         "name": known.name,
         "state": known.state.value,

@@ -6,18 +6,21 @@ import click
 
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import span, table, when
+from steward.model.node_names import fold
 
 
 @click.group(invoke_without_command=True)
+@click.option("--user", default="", help="Only jobs of this user.")
+@click.option("--state", default="", help="Only jobs in this state: running, pending, ended, ...")
 @JSON
 @click.pass_context
 @one_line_errors
-def jobs(click_context: click.Context, as_json: bool) -> None:
+def jobs(click_context: click.Context, user: str, state: str, as_json: bool) -> None:
     """Jobs that asked to be resumed."""
     if click_context.invoked_subcommand is not None:
         return
     context: Context = click_context.obj
-    found = context.client().jobs()
+    found = [job for job in context.client().jobs() if _is_wanted(job, user, state)]
     if wants_json(context, as_json):
         print_json(found)
         return
@@ -25,17 +28,22 @@ def jobs(click_context: click.Context, as_json: bool) -> None:
         (
             job["id"],
             job["name"],
+            job["user"],
             job["state"],
             job["mode"]["text"],
             job["resumes"],
-            ",".join(job["running_on"]),
-            ",".join(job["excluded"]),
+            fold(job["running_on"]),
+            fold(job["excluded"]),
             _last_decision(job),
         )
         for job in found
     ]
-    columns = ("JOB", "NAME", "STATE", "RESUME", "RESUMED", "NODES", "EXCLUDED", "LAST DECISION")
+    columns = ("JOB", "NAME", "USER", "STATE", "RESUME", "RESUMED", "NODES", "EXCLUDED", "LAST DECISION")
     table(columns, rows, empty="No job with --auto-resume is known.")
+
+
+def _is_wanted(job: dict[str, Any], user: str, state: str) -> bool:
+    return user in ("", job["user"], str(job["uid"])) and (job["state"] or "ended").lower().startswith(state.lower())
 
 
 def _last_decision(job: dict[str, Any]) -> str:
@@ -63,7 +71,7 @@ def history(context: Context, job: int, as_json: bool) -> None:
             run["attempt"],
             when(run["started"]),
             span(run["started"], run["ended"]),
-            ",".join(run["nodes"]),
+            fold(run["nodes"]),
             run["step"],
             run["slurm_state"] or run["ending"] or "running",
             _decided(run),
@@ -75,5 +83,5 @@ def history(context: Context, job: int, as_json: bool) -> None:
 
 
 def _decided(run: dict[str, Any]) -> str:
-    culprits = f" ({','.join(run['culprits'])})" if run["culprits"] else ""
+    culprits = f" ({fold(run['culprits'])})" if run["culprits"] else ""
     return f"{run['decision']}: {run['why']}{culprits}" if run["decision"] else ""

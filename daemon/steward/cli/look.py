@@ -9,9 +9,12 @@ from typing import Any
 
 import click
 
+from steward.cli.ages import age
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import ago, line, span, styled, table, when
-from steward.client import LEVELS, Client, EventFilter, HeadError, NotThere
+from steward.client import Client, HeadError, NotThere
+from steward.model.event_filter import LEVELS, EventFilter
+from steward.model.node_names import fold
 from steward.model.report_only import REPORT_ONLY
 
 _AGAIN_S = 1.0
@@ -43,7 +46,7 @@ def status(context: Context, as_json: bool) -> None:
     )
     for text in _kept(found):
         line(text)
-    for text, style in _troubles(found):
+    for text, style in trouble_lines(found):
         line(text, style)
     if found["groups"]:
         line("")
@@ -66,7 +69,7 @@ def _group_row(group: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _troubles(found: dict[str, Any]) -> list[tuple[str, str]]:
+def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines = []
     if found["slurm"] != "fresh":
         lines.append((f"slurm     cannot be read now ({found['slurm']} picture): nothing is decided on it", "bold red"))
@@ -154,13 +157,26 @@ def cases(context: Context, as_json: bool, closed: bool) -> None:
     "-n", "--lines", type=click.IntRange(1, 5000), default=50, show_default=True, help="How many past events to show."
 )
 @click.option("--node", default="", help="Only events of this node.")
+@click.option("--job", default="", metavar="JOB", help="Only events of this job (17, or 17_1 of an array).")
+@click.option("--since", metavar="AGE", callback=age, default=None, help="Only the last 30m, 12h, 7d.")
 @click.option("--kind", default="", help="Only kinds that begin with this: case., node.lost, breaker.")
 @click.option("--level", type=click.Choice(LEVELS), default="info", show_default=True, help="At least this level.")
 @click.pass_obj
 @one_line_errors
-def events(context: Context, as_json: bool, follow: bool, lines: int, node: str, kind: str, level: str) -> None:
+def events(
+    context: Context,
+    as_json: bool,
+    follow: bool,
+    lines: int,
+    node: str,
+    job: str,
+    since: float | None,
+    kind: str,
+    level: str,
+) -> None:
     """Events, oldest first. With -f the command waits for a head that restarts, and misses nothing."""
-    client, wanted = context.client(), EventFilter(node=node, kind=kind, level=level)
+    client, begin = context.client(), time.time() - since if since else 0.0
+    wanted = EventFilter(node=node, job=job, kind=kind, level=level, since=begin)
     for event in (
         client.follow(lines, wanted, _wait_for_head()) if follow else client.events(limit=lines, wanted=wanted)
     ):
@@ -273,4 +289,4 @@ def _object_of(action: dict[str, Any]) -> str:
     for key in ("node", "job"):
         if action.get(key) is not None:
             return str(action[key])
-    return str(slot.get("node") or ",".join(action.get("nodes", [])))
+    return str(slot.get("node") or fold(action.get("nodes", [])))

@@ -40,6 +40,7 @@ class _Steward(LateGroup):
             "resume-actions": "steward.cli.order:resume_actions",
             "status": "steward.cli.look:status",
             "testbed": "steward.testbed.cli:testbed",
+            "top": "steward.cli.top:top",
         }
     )
 

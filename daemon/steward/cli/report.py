@@ -1,6 +1,5 @@
 """`steward report`: what faults cost, of a job or of many."""
 
-import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,27 +7,20 @@ from typing import Any
 
 import click
 
+from steward.cli.ages import DAY_S, age
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import line, table, when
 from steward.cli.timeline_svg import timeline_svg
+from steward.model.node_names import fold
 
-_UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _PHASES = ("start", "work", "redo", "detect", "decide", "release", "queue")
 _INSTANTS = ("fault", "detected", "decided", "marked", "eligible", "running", "first_step", "replaced", "returned")
 _UNKNOWN = "?"
 
 
-def _age(context: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """`30m`, `12h`, `7d`, `4w`: seconds."""
-    match = re.fullmatch(r"([0-9]{1,6})([mhdw])", value or "")
-    if value is not None and match is None:
-        raise click.BadParameter(f"{value} is no length of time: use 30m, 12h, 7d or 4w")
-    return int(match[1]) * _UNITS[match[2]] if match else None
-
-
 @click.command()
 @click.argument("job", type=click.IntRange(min=1), required=False)
-@click.option("--since", metavar="AGE", callback=_age, default=None, help="The last 30m, 12h, 7d; without JOB: 7d.")
+@click.option("--since", metavar="AGE", callback=age, default=None, help="The last 30m, 12h, 7d; without JOB: 7d.")
 @click.option("--month", default="", metavar="YYYY-MM", help="A whole month (UTC) instead.")
 @click.option("--user", default="", help="Only jobs of this user (name or number).")
 @click.option("--partition", default="", help="Only jobs of this partition.")
@@ -49,7 +41,7 @@ def report(
     """What faults cost: where the time of jobs with --auto-resume went, and what each incident took."""
     if svg is not None and job is None:
         raise click.UsageError("--svg draws one job: name it")
-    begin = 0.0 if month or (job is not None and since is None) else time.time() - (since or 7 * _UNITS["d"])
+    begin = 0.0 if month or (job is not None and since is None) else time.time() - (since or 7 * DAY_S)
     found = context.client().report(job=job or 0, since=begin, month=month, user=user, partition=partition)
     if svg is not None:
         _write(svg, timeline_svg(found["jobs"][-1], found["at"]))
@@ -75,7 +67,7 @@ def _show_job(job: Mapping[str, Any]) -> None:
     line("")
     rows = [
         (
-            ",".join(one["culprits"]) or None,
+            fold(one["culprits"]) or None,
             one["cause"] or one["rule"],
             when(_began(one)),
             *(_after(one, name) for name in _INSTANTS[1:]),

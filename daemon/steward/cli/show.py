@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from rich.console import Console
@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 _PIPED_WIDTH = 100_000
+_WORD = 24
+"""Longer words are broken where a table must be narrow."""
 _STYLES = {
     "ok": "green",
     "warn": "yellow",
@@ -38,24 +40,52 @@ def console() -> Console:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print rows under plain headings, or `empty` where there are none."""
-    grid = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    for column in columns:
-        grid.add_column(column, overflow="fold", no_wrap=not sys.stdout.isatty())
-    for row in rows:
-        grid.add_row(*(_cell(value) for value in row))
-    out = console()
-    if not grid.row_count:
+    given, out = [list(row) for row in rows], console()
+    if not given:
         out.print(Text(empty))
-    elif sys.stdout.isatty():
-        out.print(grid)
+    elif not sys.stdout.isatty():
+        _print_lines(out, grid(columns, given, is_wrapped=False))
+    elif fits(columns, given, out.width):
+        out.print(grid(columns, given))
     else:
-        _print_lines(out, grid)
+        for text in stacked(columns, given):
+            out.print(text)
 
 
-def _print_lines(out: Console, grid: Table) -> None:
+def grid(columns: Sequence[str], rows: Iterable[Sequence[object]], *, is_wrapped: bool = True) -> Table:
+    """Words stay whole as far as they are no longer than a line of a narrow column."""
+    found, given = Table(box=None, pad_edge=False, header_style="bold", show_edge=False), [list(row) for row in rows]
+    for column, least in zip(columns, _least_widths(columns, given), strict=True):
+        found.add_column(column, overflow="fold", no_wrap=not is_wrapped, min_width=least if is_wrapped else None)
+    for row in given:
+        found.add_row(*(_cell(value) for value in row))
+    return found
+
+
+def fits(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> bool:
+    """Whether every column has room for its longest word."""
+    return sum(_least_widths(columns, rows)) + len(columns) - 1 <= width
+
+
+def stacked(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[Text]:
+    """A paragraph a row, for terminals that are too narrow for a table: the first cell, then `HEADING  value` lines."""
+    wide = max((len(column) for column in columns), default=0)
+    for first, *rest in rows:
+        yield Text.assemble((harmless(str(first)), "bold"))
+        for column, value in zip(columns[1:], rest, strict=True):
+            if value is not None and value != "":
+                yield Text.assemble("  ", (column.ljust(wide), "dim"), "  ", _cell(value))
+
+
+def _least_widths(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[int]:
+    texts = [[column, *(_cell(row[at]).plain for row in rows)] for at, column in enumerate(columns)]
+    return [min(max(len(word) for text in column for word in (text.split() or [""])), _WORD) for column in texts]
+
+
+def _print_lines(out: Console, rows: Table) -> None:
     """Without the blanks that fill a row up to the console's width."""
     with out.capture() as captured:
-        out.print(grid)
+        out.print(rows)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
@@ -78,12 +108,10 @@ def styled(word: str) -> str:
 
 
 def when(at: float | None) -> str:
-    """Local time: the clock of today, the date before."""
+    """Local time with its zone."""
     if not at:
         return "-"
-    moment = datetime.fromtimestamp(at)
-    today = moment.date() == datetime.now().date()
-    return moment.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def ago(at: float | None) -> str:

@@ -7,6 +7,7 @@ from steward.model.job import Job
 from steward.model.mark import SPARE
 from steward.model.memory import Memory
 from steward.model.node import Node
+from steward.model.node_names import fold
 from steward.model.observed import Freshness, Observed
 from steward.model.resume import JobMemory
 from steward.policy.breaker import guards
@@ -60,7 +61,7 @@ def explain_job(
     `private`: also what the job printed, which only its user and admins may read."""
     draft = Draft(seen, want, memory, now)
     job, mem = seen.jobs.get(id), memory.jobs.get(id)
-    lines = [*_stale(draft), _known_of_job(id, job), *closed_partitions(job, draft), *quota_lines(job, draft)]
+    lines = [*_stale(draft), _known_of_job(id, job, memory), *closed_partitions(job, draft), *quota_lines(job, draft)]
     lines += elastic_lines(id, draft)
     if mem is None:
         return clean([*lines, _not_asked(id, job, draft)])
@@ -73,6 +74,8 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
         return "It has not run yet: whether it asks to be resumed (--auto-resume=1) is looked at when it starts."
     if why := draft.seen.unread.get(id):
         return f"It is not known whether it asked to be resumed (--auto-resume=1): no agent told of it, and {why}."
+    if not draft.want.resume.enabled:
+        return "Resuming is off on this cluster (resume.enabled = false): no job is brought back, whatever it asks for."
     seen = "It did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
     untouched = "no fault brings it back" if has_quota(job, draft) else "Steward never touches it"
     return f"{seen} to be resumed (--auto-resume=1), so {untouched}."
@@ -177,10 +180,12 @@ def _past_case(case: Case, now: float) -> str:
     return f"Earlier: case {case.id}, closed {ago(case.closed or case.entered, now)}{took}: {case.why}"
 
 
-def _known_of_job(id: JobId, job: Job | None) -> str:
+def _known_of_job(id: JobId, job: Job | None, memory: Memory) -> str:
     if job is None:
-        return f"Job {id}: Slurm does not know it any more."
-    where = f" on {','.join(sorted(job.nodes))}" if job.nodes else ""
+        runs = memory.ledger.get(id, ())
+        last = f' "{runs[-1].name}", last on {fold(runs[-1].nodes)}' if runs else ""
+        return f"Job {id}{last}: Slurm does not know it any more."
+    where = f" on {fold(job.nodes)}" if job.nodes else ""
     reason = f" ({job.reason})" if job.reason and job.is_pending else ""
     return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, restarted {times(job.restarts)}.'
 
@@ -189,7 +194,7 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     lines = []
     bad = culprits(mem, draft)
     if bad:
-        lines.append(f"It is kept off {', '.join(sorted(bad))} until they are repaired.")
+        lines.append(f"It is kept off {fold(bad)} until they are repaired.")
     if mem.ended is not None:
         return [*lines, f"It is over: {mem.end_text}."]
     lines += [*place_lines(mem, draft.now), *silence_lines(job, draft)]

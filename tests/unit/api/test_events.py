@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from steward.client import Client, EventFilter, HeadError, Unreachable
+from steward.client import Client, HeadError, Unreachable
+from steward.model.event_filter import EventFilter
 from steward.model.events import Event, Level
 from tests.builders.picture import n
 from tests.fakes.api_bench import ApiBench
