@@ -51,7 +51,7 @@ class SlurmWorld(Protocol):
     def reconfigure(self) -> None:
         """Slurm reads its slurm.conf again, in which no node has a feature."""
 
-    def comment_by_admin(self, job: JobId, text: str) -> None: ...
+    def comment_by_admin(self, job: JobId, text: str, field: str = "admin_comment") -> None: ...
 
     def set_partition(self, partition: str, state: str) -> None:
         """By an admin."""
@@ -160,8 +160,8 @@ class FakeWorld(SlurmWorld):
     def longest(self, minutes: int) -> None:
         self.fake.longest = minutes
 
-    def comment_by_admin(self, job: JobId, text: str) -> None:
-        self.fake.job_table[job] = replace(self.fake.job_table[job], admin_comment=text)
+    def comment_by_admin(self, job: JobId, text: str, field: str = "admin_comment") -> None:
+        self.fake.job_table[job] = replace(self.fake.job_table[job], **{field: text})  # type: ignore[arg-type]
 
     def set_partition(self, partition: str, state: str) -> None:
         self.fake.divided.set(partition, PartitionState(state))
@@ -254,8 +254,8 @@ class RealWorld(SlurmWorld):
     def longest(self, minutes: int) -> None:
         self.cluster.run("scontrol", "update", "partitionname=main", f"maxtime={minutes}")
 
-    def comment_by_admin(self, job: JobId, text: str) -> None:
-        self.cluster.run("scontrol", "update", f"jobid={job}", f"admincomment={text}")
+    def comment_by_admin(self, job: JobId, text: str, field: str = "admin_comment") -> None:
+        self.cluster.run("scontrol", "update", f"jobid={job}", f"{field.replace('_', '')}={text}")
 
     def set_partition(self, partition: str, state: str) -> None:
         self.cluster.run("scontrol", "update", f"partitionname={partition}", f"state={state.lower()}")

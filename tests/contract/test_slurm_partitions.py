@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
 from steward.model.mark import Mark
 from steward.model.partition import PartitionState
 from steward.ports import Permanent, Retryable, Stale
@@ -187,6 +187,21 @@ def test_a_dynamic_node_with_a_job_is_not_forgotten(slurm_world: SlurmWorld) -> 
     with pytest.raises(Retryable):
         slurm_world.port.forget_nodes([D1])
     assert D1 in slurm_world.port.nodes()
+
+
+def test_a_replica_of_an_elastic_run_is_ended_and_no_other_job(slurm_world: SlurmWorld) -> None:
+    job = slurm_world.running(slurm_world.submit()).id
+    with pytest.raises(Permanent):
+        slurm_world.port.cancel_replica(job, JobId(7))
+    slurm_world.comment_by_admin(job, "steward-elastic:7:r1", "comment")
+    with pytest.raises(Permanent):
+        slurm_world.port.cancel_replica(job, JobId(8))
+    assert slurm_world.job(job).is_active
+
+    slurm_world.port.cancel_replica(job, JobId(7))
+    slurm_world.wait("it is over", lambda: not slurm_world.job(job).is_active)
+    with pytest.raises(Stale):
+        slurm_world.port.cancel_replica(job, JobId(7))
 
 
 def test_a_signal_reaches_the_script_of_a_running_job(slurm_world: SlurmWorld) -> None:
