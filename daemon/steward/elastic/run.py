@@ -141,6 +141,8 @@ class Run:
         why = str(words.get("why", ""))[:200]
         if generation <= self.generation or self.state == "waiting" or self.is_over or self.target or not wanted:
             return
+        if grace_s > 0 and set(wanted) == set(self.members):
+            return
         self.next_generation = generation
         if grace_s > 0:
             self._ask(wanted, grace_s, now, why)

@@ -186,7 +186,10 @@ def word_of(run: Run) -> Line:
 
 
 def _line_of(line: bytes) -> Line:
-    value = json.loads(line)
+    try:
+        value = json.loads(line)
+    except RecursionError:
+        raise BadWord("a line is nested too deeply") from None
     if not isinstance(value, dict):
         raise BadWord("a line is no record")
     return value

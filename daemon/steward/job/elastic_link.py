@@ -62,9 +62,13 @@ class Link:
 
     # The main thread's part
 
-    def wait(self, address: str, port: int, longest_s: float) -> Line | None:
-        """This node's place in the next generation; None: it is not wanted any more. TimeoutError when none forms."""
+    def wait(self, address: str, port: int, longest_s: float, alone_s: float) -> Line | None:
+        """This node's place in the next generation; None: it is not wanted any more. TimeoutError when none forms.
+
+        A base's node that finds no coordinator for `alone_s` takes its place in its own job.
+        """
         until = time.monotonic() + longest_s
+        alone_at = time.monotonic() + alone_s
         with self.changed:
             self.form, self.restart, self.over, self.verdict = None, False, "", ""
             self.generation, self.words = 0, []
@@ -73,6 +77,10 @@ class Link:
             while self.form is None and not self.leave:
                 if time.monotonic() > until:
                     raise TimeoutError
+                alone_at = time.monotonic() + alone_s if self.connected else alone_at
+                if time.monotonic() > alone_at and self.hello["role"] == "base":
+                    self.form = self._alone()
+                    break
                 self.changed.wait(0.2)
             self.waiting = None
             if self.form is None:
@@ -100,6 +108,13 @@ class Link:
         with self.changed:
             self._drop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _alone(self) -> Line:
+        """The base's job by itself, at the place where the coordinator would be: its port is free."""
+        self._closed.set()
+        rank, world = (int(os.environ.get(name, "0")) for name in ("SLURM_NODEID", "SLURM_NNODES"))
+        host, port = self.address
+        return {"generation": 1, "rank": rank, "world": max(world, 1), "members": [], "address": host, "port": port}
 
     # The thread's part
 

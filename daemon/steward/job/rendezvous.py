@@ -28,6 +28,7 @@ from torch.distributed.elastic.rendezvous.api import (
 from steward.job.elastic_link import Link
 
 JOIN_TIMEOUT_S = 86_400
+ALONE_S = 60
 _watched: list[bool] = []
 AGAIN_S = 3.0
 """A second signal so much later is an order to end, as torchrun has it."""
@@ -52,6 +53,7 @@ class StewardRendezvous(RendezvousHandler):
         node = os.environ.get("STEWARD_ELASTIC_NODE") or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
         self.address = parameters.local_addr or os.environ.get("STEWARD_ELASTIC_LOCAL_ADDRESS") or _reachable()
         self.timeout_s = parameters.get_as_int("join_timeout", JOIN_TIMEOUT_S) or JOIN_TIMEOUT_S
+        self.alone_s = parameters.get_as_int("alone_s", ALONE_S) or ALONE_S
         self.run_id: str = parameters.run_id
         self.link = Link(os.environ, node)
         self.store: Any = None
@@ -82,7 +84,7 @@ class StewardRendezvous(RendezvousHandler):
         self.held = None
         own = dist.TCPStore(self.address, 0, is_master=True, wait_for_workers=False)
         try:
-            form = self.link.wait(self.address, own.port, self.timeout_s)
+            form = self.link.wait(self.address, own.port, self.timeout_s, self.alone_s)
         except TimeoutError:
             raise RendezvousTimeoutError(f"run {self.link.run} did not form within {self.timeout_s} s") from None
         if form is None:
@@ -90,13 +92,19 @@ class StewardRendezvous(RendezvousHandler):
             self.shutdown()
             raise SystemExit(0)
         rank, address, port = int(form["rank"]), str(form["address"]), int(form["port"])
-        self.store = own if rank == 0 else dist.TCPStore(address, port, is_master=False, wait_for_workers=False)
+        self.store = self._store(own, rank, address, port)
         return RendezvousInfo(
             dist.PrefixStore(f"steward/{form['generation']}", self.store),
             rank,
             int(form["world"]),
             RendezvousStoreInfo(address, port),
         )
+
+    def _store(self, own: Any, rank: int, address: str, port: int) -> Any:
+        """The generation's: this node's own, or where all look for it that found no coordinator, or another's."""
+        if rank == 0 and own.port == port:
+            return own
+        return dist.TCPStore(address, port, is_master=rank == 0, wait_for_workers=False)
 
     def num_nodes_waiting(self) -> int:
         return int(self.link.restart or self.link.leave)

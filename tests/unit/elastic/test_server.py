@@ -1,0 +1,142 @@
+"""The coordinator's lines: only the run's own agents are heard, and what is malformed harms nobody else."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steward.elastic.run import Run
+from steward.elastic.server import Coordinator
+from steward.testbed.free_ports import free_ports
+
+Line = dict[str, Any]
+
+
+class Agent:
+    """A line to the coordinator, as one of torchrun's agents has it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def call(cls, port: int) -> "Agent":
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    def say(self, line: "Line | bytes") -> None:
+        self.writer.write(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
+
+    async def hear(self, key: str) -> Any:
+        while line := await asyncio.wait_for(self.reader.readline(), 30):
+            if key in (heard := json.loads(line)):
+                return heard[key]
+        return None
+
+    async def join(self, node: str, token: str = "word") -> None:
+        role = {"role": "base", "first": node == "n1"}
+        self.say({"token": token, "node": node, **role})
+        self.say({"wait": True, "address": node, "port": 7})
+
+
+def coordinated(folder: Path, story: Callable[[int, Coordinator], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        stopped, port = asyncio.Event(), free_ports(1)[0]
+        coordinator = Coordinator("7", Run(base=2, sizes=(), grace_s=30), folder, "word", silent_s=60)
+        served = asyncio.create_task(coordinator.serve("127.0.0.1", port, stopped))
+        while not (folder / "address").exists():
+            await asyncio.sleep(0.01)
+        try:
+            await story(port, coordinator)
+        finally:
+            stopped.set()
+            await served
+
+    asyncio.run(whole())
+
+
+def test_the_runs_agents_form_and_the_relay_is_told(tmp_path: Path) -> None:
+    async def story(port: int, _: Coordinator) -> None:
+        agents = [await Agent.call(port), await Agent.call(port)]
+        for agent, node in zip(agents, ("n1", "n2"), strict=True):
+            await agent.join(node)
+        relay = Agent(*await asyncio.open_unix_connection(str(tmp_path / "relay.sock")))
+
+        forms = [await agent.hear("form") for agent in agents]
+        while (await relay.hear("members")) != ["n1", "n2"]:
+            pass
+
+        assert [form["rank"] for form in forms] == [0, 1]
+        assert {form["port"] for form in forms} == {7}
+        assert (tmp_path / "relay.sock").stat().st_mode & 0o777 == 0o600
+
+    coordinated(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        {"token": "another", "node": "n2", "role": "base"},
+        {"node": "n2", "role": "base"},
+        {"token": "word", "node": "../n2"},
+        {"token": "word", "node": "n2", "members": "n1"},
+        {"token": "word", "node": "n2", "generation": -1},
+        {"token": ["word"], "node": {}},
+        b"[]\n",
+        b"\xff\xfe\n",
+        b"{" * 100_000 + b"\n",
+        b"[" * 60_000 + b"\n",
+        b"x" * 200_000,
+    ],
+)
+def test_who_is_not_of_the_run_gets_no_answer_and_the_run_goes_on(tmp_path: Path, hello: "Line | bytes") -> None:
+    async def story(port: int, coordinator: Coordinator) -> None:
+        first = await Agent.call(port)
+        await first.join("n1")
+        stranger = await Agent.call(port)
+        stranger.say(hello)
+
+        assert await stranger_is_cut_off(stranger)
+        assert set(coordinator.run.peers) <= {"n1"}
+        second = await Agent.call(port)
+        await second.join("n2")
+        assert (await first.hear("form"))["members"] == ["n1", "n2"]
+
+    coordinated(tmp_path, story)
+
+
+async def stranger_is_cut_off(stranger: Agent) -> bool:
+    try:
+        return await asyncio.wait_for(stranger.reader.read(100), 30) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_a_broken_line_of_an_agent_ends_that_agents_line_only(tmp_path: Path) -> None:
+    async def story(port: int, coordinator: Coordinator) -> None:
+        agents = [await Agent.call(port), await Agent.call(port)]
+        for agent, node in zip(agents, ("n1", "n2"), strict=True):
+            await agent.join(node)
+        await agents[0].hear("form")
+
+        agents[1].say({"what": "saved", "generation": "many"})
+
+        assert await agents[0].hear("restart"), "the first is told that the generation is over"
+        assert set(coordinator.run.peers) == {"n1"}
+
+    coordinated(tmp_path, story)
+
+
+def test_an_order_that_is_malformed_ends_the_relays_line_only(tmp_path: Path) -> None:
+    async def story(port: int, coordinator: Coordinator) -> None:
+        relay = Agent(*await asyncio.open_unix_connection(str(tmp_path / "relay.sock")))
+        relay.say({"order": "resize", "members": 7})
+        while await asyncio.wait_for(relay.reader.readline(), 30):
+            pass
+
+        again = Agent(*await asyncio.open_unix_connection(str(tmp_path / "relay.sock")))
+        assert await again.hear("state") == "waiting"
+        assert coordinator.run.generation == 0
+
+    coordinated(tmp_path, story)
