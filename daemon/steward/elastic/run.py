@@ -14,6 +14,8 @@ from steward.elastic.peer import MAX_PROCESSES, Peer, address_of, fitting, in_or
 GATHER_S = 90.0
 START_S = 300.0
 LOST_S = 1.0
+WAITING_S = 60.0
+FIRST_S = 600.0
 VERDICT_S = 8.0
 RESTORE_S = 10.0
 
@@ -55,7 +57,7 @@ class Run:
         """An agent came, or came back after its line or the coordinator was gone."""
         if peer.generation > self.generation and peer.node in members:
             self.generation, self.members, self.state = peer.generation, members, "running"
-            self._expect_all(now)
+            self.expect_all(now)
         self.peers[peer.node] = peer
         self.missing.discard(peer.node)
         if self.asked and peer.node in self.members:
@@ -154,6 +156,9 @@ class Run:
         late = [name for name, at in self.deadlines.items() if at <= now]
         for name in late:
             self.deadlines.pop(name, None)
+        if "waiting" in late and self.state == "waiting":
+            for node in self.peers:
+                self._send(node, fail=self.why)
         if self.is_over:
             return
         if "lost" in late and self.missing:
@@ -182,13 +187,6 @@ class Run:
         """Its processes ended for good: they were done, or failed for a reason of their own."""
         return self.state in ("done", "failed")
 
-    def restore(self, kept: Mapping[str, Any], now: float) -> None:
-        """The coordinator begins anew: members of before have a moment to come back."""
-        self.generation, self.members = whole_of(kept, "generation", high=1 << 31), nodes_of(kept, "members")
-        if self.generation and self.members:
-            self.state, self.why = "running", "the coordinator began anew"
-            self._expect_all(now)
-
     # How it goes on
 
     def _ask(self, members: tuple[str, ...], grace_s: float, now: float, why: str) -> None:
@@ -216,7 +214,7 @@ class Run:
             self.deadlines.pop(name, None)
         self.missing.clear()
         if not chosen:
-            self._pause(why)
+            self._pause(why, now)
             return
         if begins and self.state != "waiting":
             self.generation = max(self.generation + 1, self.next_generation)
@@ -233,10 +231,11 @@ class Run:
             if peer.leaves:
                 self._send(node, leave=True)
 
-    def _pause(self, why: str) -> None:
+    def _pause(self, why: str, now: float) -> None:
         self.target, self.next_members, self.members = (), None, ()
         self.state, self.generation = "waiting", self.generation + 1
         self.why = f"{why}; {len(self.peers)} of at least {self.base} nodes are here: waits for more"
+        self.deadlines["waiting"] = now + WAITING_S
         self._stop_all()
 
     def _form_if_ready(self, now: float) -> None:
@@ -262,10 +261,12 @@ class Run:
         ready = [peer for peer in self.peers.values() if peer.waits and not peer.leaves]
         ready = [peer for peer in ready if peer.is_base] if not self.generation else ready
         if len(ready) < self.base:
+            self.deadlines.setdefault("waiting", now + FIRST_S)
             self.why = f"{len(ready)} of at least {self.base} nodes are here: waits for more"
             return
         chosen = fitting(ready, self.base, self.sizes)
         self.generation += 1
+        self.deadlines.pop("waiting", None)
         self.why = f"{len(chosen)} nodes came"
         self.state, self.target, self.members, self.rest_at = "forming", chosen, chosen, now
         self._form_if_ready(now)
@@ -284,7 +285,7 @@ class Run:
             self.missing.add(node)
             self.deadlines.setdefault("lost", now + LOST_S)
 
-    def _expect_all(self, now: float) -> None:
+    def expect_all(self, now: float) -> None:
         self.missing = {node for node in self.members if node not in self.peers}
         if self.missing:
             self.deadlines["lost"] = now + RESTORE_S

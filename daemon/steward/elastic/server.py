@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from steward.elastic.peer import MAX_LINE, BadWord, nodes_of, peer_of
+from steward.elastic.peer import MAX_LINE, BadWord, nodes_of, peer_of, whole_of
 from steward.elastic.run import Run
 
 SILENT_S = 5.0
@@ -161,12 +161,19 @@ class Coordinator:
             _quietly(lambda: _write(self.folder / "state.json", kept))
 
     def restore(self) -> None:
+        """Members of before have a moment to come back."""
         try:
-            self.run.restore(_line_of((self.folder / "state.json").read_bytes()), time.monotonic())
+            kept = _line_of((self.folder / "state.json").read_bytes())
+            generation, members = whole_of(kept, "generation", high=1 << 31), nodes_of(kept, "members")
         except FileNotFoundError:
             return
         except (OSError, ValueError) as error:
             _log.warning("what was kept cannot be read why=%s", error)
+            return
+        self.run.generation, self.run.members = generation, members
+        if generation and members:
+            self.run.state, self.run.why = "running", "the coordinator began anew"
+            self.run.expect_all(time.monotonic())
 
 
 def word_of(run: Run) -> Line:

@@ -50,7 +50,7 @@ class Link:
         self.form: Line | None = None
         self.waiting: Line | None = None
         self.restart = self.leave = self.leaves = self.connected = False
-        self.over = self.verdict = ""
+        self.over = self.verdict = self.fail = ""
         self.words = list[Line]()
         self._closed = threading.Event()
         self._socket: socket.socket | None = None
@@ -70,13 +70,13 @@ class Link:
         until = time.monotonic() + longest_s
         alone_at = time.monotonic() + alone_s
         with self.changed:
-            self.form, self.restart, self.over, self.verdict = None, False, "", ""
+            self.form, self.restart, self.over, self.verdict, self.fail = None, False, "", "", ""
             self.generation, self.words = 0, []
             self.waiting = {"wait": True, "address": address, "port": port}
             self._send(self.waiting)
             while self.form is None and not self.leave:
-                if time.monotonic() > until:
-                    raise TimeoutError
+                if self.fail or time.monotonic() > until:
+                    raise TimeoutError(self.fail or f"it did not form within {longest_s} s")
                 alone_at = time.monotonic() + alone_s if self.connected else alone_at
                 if time.monotonic() > alone_at and self.hello["role"] == "base":
                     self.form = self._alone()
@@ -172,6 +172,8 @@ class Link:
                 self.restart = True
             elif line.get("leave"):
                 self.leave = True
+            elif "fail" in line:
+                self.fail = str(line["fail"])
             elif "verdict" in line:
                 self.verdict = str(line["verdict"])
             self.changed.notify_all()

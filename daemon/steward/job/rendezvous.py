@@ -85,8 +85,8 @@ class StewardRendezvous(RendezvousHandler):
         own = dist.TCPStore(self.address, 0, is_master=True, wait_for_workers=False)
         try:
             form = self.link.wait(self.address, own.port, self.timeout_s, self.alone_s)
-        except TimeoutError:
-            raise RendezvousTimeoutError(f"run {self.link.run} did not form within {self.timeout_s} s") from None
+        except TimeoutError as error:
+            raise RendezvousTimeoutError(f"run {self.link.run}: {error}") from None
         if form is None:
             print(f"steward: this node leaves run {self.link.run}", file=sys.stderr, flush=True)
             self.shutdown()

@@ -1,7 +1,7 @@
 """Who takes part in an elastic run: rounds form once, all save before a change, nobody waits for who may still come."""
 
 from steward.elastic.peer import Peer
-from steward.elastic.run import GATHER_S, LOST_S, START_S, VERDICT_S
+from steward.elastic.run import GATHER_S, LOST_S, START_S, VERDICT_S, WAITING_S
 from tests.builders.elastic_rounds import Story
 
 
@@ -174,6 +174,18 @@ def test_fewer_than_the_base_wait_and_say_so_and_go_on_when_one_comes_back() -> 
     assert (story.run.state, story.run.members) == ("forming", ("n1", "n2"))
 
 
+def test_a_run_that_waits_too_long_for_its_base_fails_so_that_its_job_is_resumed() -> None:
+    story = Story()
+    story.come("n1", "n2")
+    story.say("n1", "step")
+    story.run.lost("n2", story.now)
+    story.pass_(LOST_S)
+
+    story.pass_(WAITING_S)
+
+    assert story.told[-1] == ("n1", {"fail": "1 of at least 2 nodes are here: waits for more"})
+
+
 def test_a_size_that_is_not_allowed_is_made_smaller() -> None:
     story = Story(sizes=(2, 4)).grown()
 
@@ -206,7 +218,8 @@ def test_a_script_that_tells_nothing_of_its_steps_counts_as_running_after_a_whil
 def test_a_coordinator_that_begins_anew_takes_the_run_as_it_is() -> None:
     story = Story().grown()
     again = Story()
-    again.run.restore({"generation": 2, "members": ["n1", "n2", "n3", "n4"]}, again.now)
+    again.run.generation, again.run.members, again.run.state = story.run.generation, story.run.members, "running"
+    again.run.expect_all(again.now)
     for node, peer in story.run.peers.items():
         peer_again = Peer(node=node, is_base=peer.is_base, is_first=peer.is_first, generation=2)
         again.run.join(peer_again, story.run.members, again.now)
