@@ -100,7 +100,7 @@ class Decider:
         rest = [unit for unit in self._owners(queue) if not self._ruled_out(unit)]
         self._borrowers(rest)
         for unit in queue:
-            if self.rulings[unit.id].standing is Standing.WAITS:
+            if self.rulings[unit.id].standing is Standing.WAITS and not unit.replica:
                 self._push_out(unit)
 
     def _keep(self, unit: Unit) -> None:
@@ -128,9 +128,9 @@ class Decider:
         rest: list[Unit] = []
         stopped: set[str] = set()
         for unit in queue:
-            if unit.team in stopped or not self._give_own(unit):
+            if unit.team in stopped or unit.replica or not self._give_own(unit):
                 rest.append(unit)
-                if unit.team in self._rules.strict:
+                if unit.team in self._rules.strict and not unit.replica:
                     stopped.add(unit.team)
         return rest
 

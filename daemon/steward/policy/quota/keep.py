@@ -96,13 +96,13 @@ def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:
     QOS than ours is left there."""
     unit, touched = ruling.unit, 0
     ours = tuple(name for name in unit.qos if name.startswith(PREFIX))
-    if not ruling.may_run or (unit.qos and not ours):
+    if not (ruling.may_run or unit.replica) or (unit.qos and not ours):
         return 0
     wanted = _qos(ruling, picture)
     for job in unit.jobs:
         if wanted and tuple(job.qos.split(",")) != wanted and not _starts_with(job, wanted, picture):
             touched += draft.wish(_move(ruling, job, wanted), RETRY_S)
-        touched += _hurry(job, draft) if is_delayed(job, draft) else 0
+        touched += _hurry(job, draft) if ruling.may_run and is_delayed(job, draft) else 0
     most = unit.sizes[-1] if unit.sizes else 0
     if ruling.nodes and ruling.nodes < most:
         text = f"a limit of its team would hold it up: {ruling.nodes} of {unit.sizes[0]} to {most} nodes fit"
@@ -126,7 +126,7 @@ def _hurry(job: Job, draft: Draft) -> int:
 def _qos(ruling: Ruling, picture: Accounting) -> tuple[str, ...]:
     """Empty: as it is. What is covered goes back to `g`; what borrows keeps `g` first where Slurm takes lists."""
     g, b = guaranteed_qos(ruling.unit.team), borrowed_qos(ruling.unit.team)
-    if ruling.unit.is_replica:
+    if ruling.unit.replica:
         return (b,)  # always: what an elastic run has beyond its base is lent to it
     if ruling.standing is Standing.OWN and not ruling.borrowed:
         return () if g in ruling.unit.qos and picture.can.qos_lists else (g,)
@@ -140,6 +140,7 @@ def _starts_with(job: Job, wanted: tuple[str, ...], picture: Accounting) -> bool
 
 def _move(ruling: Ruling, job: Job, qos: tuple[str, ...]) -> MoveJob:
     text = "its team's quota covers it" if ruling.standing is Standing.OWN else "it runs with what others lend"
+    text = "it adds nodes to an elastic run, with what is lent" if ruling.unit.replica else text
     key = Key(f"quota:move:{job.id}:{job.restarts}:{','.join(qos)}")
     return MoveJob(key=key, why=Why(rule="quota.move", text=text), job=job.id, qos=qos)
 

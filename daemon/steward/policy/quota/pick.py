@@ -35,7 +35,8 @@ class Room:
             covered: dict[Resource, int] = {}
             beyond: list[Unit] = []
             order = sorted(
-                self._running.get(team, ()), key=lambda u: (not self._guaranteed(u), -u.weight, u.since, u.id)
+                self._running.get(team, ()),
+                key=lambda u: (not self._guaranteed(u), u.replica, -u.weight, u.since, u.id),
             )
             for unit in order:
                 needs = self.ledger.counted(team, unit.options[0])
@@ -65,8 +66,8 @@ class Room:
 
 
 def _goes_first(unit: Unit) -> tuple[int, bool, float, int, int]:
-    """The lowest class, then replicas of elastic runs (which go on without them), the newest, the smallest."""
-    return unit.weight, not unit.is_replica, -unit.since, unit.nodes, -unit.id
+    """The lowest class, then replicas of elastic runs, then the newest, then the smallest."""
+    return unit.weight, not unit.replica, -unit.since, unit.nodes, -unit.id
 
 
 def take_back(room: Room, team: str, wanted: Amounts) -> list[Unit] | None:

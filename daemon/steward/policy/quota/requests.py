@@ -28,7 +28,8 @@ class Unit:
     machine type on which it may run. `count` is how many of the same it stands for (tasks of an array), `sizes` the
     node counts that it takes, the smallest first; `options` are of the smallest. `since` is when it was submitted, or
     started (Unix s). `weight` is its priority class's; a job without a class is below all. `away` is what of its one
-    option is on nodes that take no jobs: nobody gets that when it gives way.
+    option is on nodes that take no jobs: nobody gets that when it gives way. `replica`: it adds nodes to an elastic
+    run, so it only ever borrows, and goes before whole jobs.
     """
 
     id: JobId
@@ -40,16 +41,12 @@ class Unit:
     sizes: tuple[int, ...] = ()
     since: float = 0.0
     away: Amounts | None = None
+    replica: bool = False
 
     @property
     def qos(self) -> tuple[str, ...]:
         """In the order in which Slurm tries them."""
         return tuple(self.jobs[0].qos.split(",")) if self.jobs[0].qos else ()
-
-    @property
-    def is_replica(self) -> bool:
-        """What an elastic run has beyond its base."""
-        return replica_of(self.jobs[0].comment) is not None
 
     @property
     def nodes(self) -> int:
@@ -59,8 +56,9 @@ class Unit:
 class Requests:
     """Turns jobs into units. Equal requests are worked out once."""
 
-    def __init__(self, draft: Draft, flavors: Flavors, scheduler: SchedulerConfig) -> None:
-        self._draft, self.flavors = draft, flavors
+    def __init__(self, draft: Draft, flavors: Flavors, scheduler: SchedulerConfig, borrowers: frozenset[str]) -> None:
+        """`borrowers` are the teams that have a QOS for what they borrow."""
+        self._draft, self.flavors, self._borrowers = draft, flavors, borrowers
         self._weights = {each.name: each.weight for each in scheduler.classes}
         self._asked: dict[tuple[str, str], tuple[Amounts, ...]] = {}
         self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
@@ -87,6 +85,7 @@ class Requests:
             sizes=sizes(first) if is_one and not is_here else (),
             since=(first.started if is_here else first.submitted) or 0.0,
             away=self._away(jobs) if is_here else None,
+            replica=replica_of(first.comment) is not None and team in self._borrowers,
         )
 
     def weight(self, job: Job) -> int:

@@ -52,7 +52,8 @@ def take_turn(draft: Draft) -> Turn | None:
         return None
     scheduler = draft.quota.scheduler or SchedulerConfig()
     flavors = Flavors(draft, quotas)
-    requests = Requests(draft, flavors, scheduler)
+    borrowers = frozenset(team for team, quota in quotas.items() if quota.strategy.borrows)
+    requests = Requests(draft, flavors, scheduler, borrowers)
     teams = _teams(draft, quotas)
     ledger = _ledger(draft, quotas, flavors, idle_sharing=scheduler.idle_sharing)
     running, going = _use(draft, ledger, requests, teams)
