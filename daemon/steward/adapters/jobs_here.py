@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from steward.adapters.process import Failed, run
 from steward.model.ids import JobId, NodeName
@@ -10,6 +11,7 @@ from steward.ports import Retryable
 _TIMEOUT_S = 5.0
 _STATE = re.compile(r"\bJobState=([A-Z_]+)")
 _RESTARTS = re.compile(r"\bRestarts=([0-9]+)")
+_BASE = re.compile(r"([0-9]+) +([0-9]+) +([0-9]+) +(\S+)")
 _OVER = frozenset(
     (
         *("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "REVOKED"),
@@ -38,6 +40,22 @@ def owners_of(text: str) -> Mapping[JobId, int]:
     return {JobId(int(job)): int(uid) for job, uid in lines}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """A running job, as far as a run that grows from it needs it."""
+
+    uid: int
+    nodes: int
+    host: NodeName
+    """Where its script is."""
+
+
+def bases_of(text: str) -> Mapping[JobId, Base]:
+    """Lines of id, uid, number of nodes and batch host; others are passed over."""
+    found = (_BASE.fullmatch(line.strip()) for line in text.splitlines())
+    return {JobId(int(one[1])): Base(uid=int(one[2]), nodes=int(one[3]), host=NodeName(one[4])) for one in found if one}
+
+
 class JobsHere:
     """Blocking calls: use them in a thread."""
 
@@ -53,6 +71,11 @@ class JobsHere:
             if error.completed is not None and "Invalid job id" in error.completed.error_text:
                 return True
             raise
+
+    def bases(self, node: NodeName) -> Mapping[JobId, Base]:
+        """The batch jobs that run here. Raises Retryable when slurmctld does not answer."""
+        argv = ("squeue", "--noheader", "--states=RUNNING", "--nodelist", node, "--format", "%A %U %D %B")
+        return bases_of(run(argv, timeout_s=_TIMEOUT_S, env=self._env).text)
 
     def on(self, node: NodeName) -> Mapping[JobId, int]:
         """Jobs that have this node now, and their users. Raises Retryable when slurmctld does not answer."""

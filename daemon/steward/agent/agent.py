@@ -90,6 +90,19 @@ class Stacks(Protocol):
         """Begin to find out what a job's tasks are doing; never blocks."""
 
 
+class ElasticRuns(Protocol):
+    """The elastic runs whose base's script is here, as the agent sees them."""
+
+    def frames(self) -> tuple[Frame, ...]:
+        """How each of them is."""
+
+    def hear(self, frame: Frame) -> None:
+        """An order for one; never blocks. Raises Malformed."""
+
+    async def run(self) -> None:
+        """Watch, until cancelled."""
+
+
 class PeerLook(Protocol):
     def obey(self, order: LookOrder) -> None:
         """Begin to look at another node's slurmd; never blocks."""
@@ -112,6 +125,7 @@ class Agent:
         deep: DeepReports,
         mending: Mending,
         peers: PeerLook,
+        elastic: ElasticRuns,
         notifier: Notifier,
     ) -> None:
         self._link = link
@@ -125,11 +139,12 @@ class Agent:
         self._deep = deep
         self._mending = mending
         self._peers = peers
+        self._elastic = elastic
         self._notifier = notifier
         self._left_out: set[str] = set()
 
     def greetings(self) -> tuple[Frame, ...]:
-        speakers = (self._senses, self._desk, self._jobs, self._setups, self._deep, self._mending)
+        speakers = (self._senses, self._desk, self._jobs, self._setups, self._deep, self._mending, self._elastic)
         return tuple(frame for speaker in speakers for frame in speaker.frames())
 
     def hear(self, frame: Frame) -> None:
@@ -148,6 +163,8 @@ class Agent:
                 self._peers.obey(look_of(frame))
             case "mend":
                 self._mending.obey(mend_of(frame))
+            case "elastic":
+                self._elastic.hear(frame)
             case "set_up":
                 self._setups.hear(frame)
             case _:
@@ -163,7 +180,8 @@ class Agent:
         """Until cancelled, or until one part fails for good: then its error."""
         self._notifier.ready()
         try:
-            await together(self._link.run(self), self._senses.run(), self._setups.run(), self._alive(), *more)
+            parts = (self._link.run(self), self._senses.run(), self._setups.run(), self._elastic.run(), self._alive())
+            await together(*parts, *more)
         finally:
             self._notifier.stopping()
 

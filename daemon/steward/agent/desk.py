@@ -39,6 +39,11 @@ class Briefing(Protocol):
         """Within 250 ms."""
 
 
+class ElasticRuns(Protocol):
+    def begin(self, opted: OptedIn) -> Mapping[str, str]:
+        """The script of a run's base begins: what it is to know of its run."""
+
+
 Signs = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
 """Known lines near the end of the output of a user's job. Given `SIGNS_S`; what fails or lasts longer says nothing."""
 
@@ -83,6 +88,7 @@ class Desk:
         trusted: frozenset[int],
         briefing: Briefing,
         exits: Exits,
+        elastic: ElasticRuns | None = None,
         signs: Signs = no_signs,
         own_look_every_s: float = OWN_LOOK_EVERY_S,
     ) -> None:
@@ -96,6 +102,7 @@ class Desk:
         self._trusted = trusted
         self._briefing = briefing
         self._exits = exits
+        self._elastic = elastic
         self._signs = signs
         self._own_look_every_s = own_look_every_s
         first = int(clock.now() * 1000)  # so that no number comes twice, not even after a restart in the same boot
@@ -154,7 +161,10 @@ class Desk:
         await self._owners.settle(line.job)
         counts = self._opted.of(line.job)
         is_his = counts is None or counts.uid == line.uid
-        return ok_line(await self._briefing.words(line)) if line.mode.on and is_his else OK
+        if not line.mode.on or not is_his:
+            return OK
+        run = self._elastic.begin(opted) if line.elastic and self._elastic is not None else {}
+        return ok_line({**await self._briefing.words(line), **run})
 
     def _note_out(self, line: LogLine, opted: OptedIn | None) -> None:
         if opted is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from steward.adapters.jobs_here import JobsHere
+from steward.adapters.jobs_here import Base, JobsHere
 from steward.adapters.offload import Threads
 from steward.model.ids import JobId, NodeName
 
@@ -21,3 +21,7 @@ class SlurmLook:
     async def on(self, node: NodeName) -> Mapping[JobId, int]:
         """The users of the jobs there. Raises Retryable when slurmctld does not answer."""
         return await self._threads.call(lambda: self._jobs.on(node), name="jobs look", timeout_s=_TIMEOUT_S)
+
+    async def bases(self, node: NodeName) -> Mapping[JobId, Base]:
+        """The jobs that run there. Raises Retryable when slurmctld does not answer."""
+        return await self._threads.call(lambda: self._jobs.bases(node), name="bases look", timeout_s=_TIMEOUT_S)

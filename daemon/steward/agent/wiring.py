@@ -3,12 +3,14 @@
 import os
 import pwd
 import random
+from functools import partial
 
 from steward import __version__
 from steward.adapters.agentsock import ShimSocket
 from steward.adapters.clock import SystemClock
 from steward.adapters.defaults_file import write_defaults
 from steward.adapters.dial import dial
+from steward.adapters.elastic_start import ElasticStarter, address_towards
 from steward.adapters.handshake import Hello, Terms, greet_head
 from steward.adapters.hardware import Hardware
 from steward.adapters.identity import incarnation, node_name
@@ -32,6 +34,7 @@ from steward.agent.check_memory import CheckMemory
 from steward.agent.config import AgentConfig
 from steward.agent.deep_desk import DeepDesk
 from steward.agent.desk import Desk
+from steward.agent.elastic import Elastic
 from steward.agent.exits import Exits
 from steward.agent.job_eyes import JobEyes
 from steward.agent.job_folder import JobFolders
@@ -86,16 +89,15 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom())
     slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), Past(link)
-    desk = _desk(config, name, who, link, clock, opted=opted, slurm=slurm, past=past, folders=folders)
-    nvml = Nvml()
-    kernel = _kernel(config, name, who, clock)
+    elastic = _elastic(config, name, link, slurm, folders)
+    desk = _desk(config, name, who, link, clock, opted=opted, slurm=slurm, past=past, folders=folders, runs=elastic)
+    nvml, kernel = Nvml(), _kernel(config, name, who, clock)
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
     after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
     mending = _mending(config, name, who, link, clock, nvml=nvml, after=after)
     jobs = _jobs(config, name, link, opted, clock, nvml)
     stepds = Stepds(config.cluster.slurm_conf)
     letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
-    deep = _deep(config, name, who, link, clock)
     agent = Agent(
         link=link,
         desk=desk,
@@ -105,9 +107,10 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         jobs=jobs,
         stacks=_stacks(name, link, opted, folders, jobs),
         setups=_setups(config, name, who, link, clock),
-        deep=deep,
+        deep=(deep := _deep(config, name, who, link, clock)),
         mending=mending,
         peers=PeerLook(PortWitness().look, head=link, threads=Threads(_PEER_THREADS)),
+        elastic=elastic,
         notifier=_notifier(),
     )
     verdict = VerdictDesk(findings=senses.findings, mode=mode_of(config.checks))
@@ -128,6 +131,7 @@ def _desk(
     slurm: SlurmLook,
     past: Past,
     folders: JobFolders,
+    runs: Elastic,
 ) -> Desk:
     return Desk(
         node=node,
@@ -140,7 +144,16 @@ def _desk(
         trusted=frozenset({0, os.geteuid()}),
         briefing=Briefing(folders, past, Threads(_FOLDER_THREADS)),
         exits=Exits(node, link, clock),
+        elastic=runs,
         signs=JobLogs(opted, Threads(_OUTPUT_THREADS)),
+    )
+
+
+def _elastic(config: AgentConfig, node: NodeName, link: Link, slurm: SlurmLook, folders: JobFolders) -> Elastic:
+    start, path = ElasticStarter(str(config.cluster.slurm_conf or "")), config.agent.state_dir / f"elastic-{node}.json"
+    way, folder, threads = partial(address_towards, *config.head_address), folders.folder, Threads(4)
+    return Elastic(
+        node=node, address=way, head=link, bases=slurm, start=start, folder=folder, path=path, threads=threads
     )
 
 

@@ -8,7 +8,7 @@ from steward.agent.agent import Agent
 
 PARTS = (
     *("link", "desk", "past", "senses", "letting_go", "jobs"),
-    *("stacks", "setups", "deep", "mending", "peers", "notifier"),
+    *("stacks", "setups", "deep", "mending", "peers", "elastic", "notifier"),
 )
 
 

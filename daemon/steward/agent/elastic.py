@@ -1,0 +1,285 @@
+"""The elastic runs whose base's script is on this node: their coordinators are started and listened to, their replica
+jobs submitted, all in their users' names. Nothing is decided here."""
+
+import asyncio
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from steward.adapters.elastic_messages import (
+    MAX_FAILED,
+    Cancel,
+    Resize,
+    Submit,
+    elastic_order_frame,
+    elastic_order_of,
+    elastic_word_frame,
+    elastic_word_of,
+)
+from steward.adapters.elastic_start import Place, free_port
+from steward.adapters.jobs_here import Base
+from steward.adapters.offload import Threads
+from steward.adapters.wire import Frame
+from steward.agent.desk import Head
+from steward.agent.elastic_file import read_runs, write_runs
+from steward.agent.elastic_line import ElasticLine
+from steward.model.ask import OptedIn
+from steward.model.elastic import Activity, ElasticSpec, ElasticWord, FailedSubmit, replica_comment
+from steward.model.ids import JobId, NodeName
+from steward.ports import PortError
+
+log = logging.getLogger(__name__)
+
+MAX_RUNS = 64
+MAX_OF_USER = 8
+TURN_S = 1.0
+LOOK_EVERY_S = 5.0
+SAY_EVERY_S = 5.0
+AGAIN_S = 10.0
+"""A coordinator that could not be started, or went away, is started anew so much later."""
+GRACE_S = 600
+_ORDER_S = 150.0
+_MAX_TOKENS = 64
+
+
+class Bases(Protocol):
+    async def bases(self, node: NodeName) -> Mapping[JobId, Base]:
+        """The jobs that run on the node. Raises Retryable."""
+
+
+class Start(Protocol):
+    """What is done in the user's name; each blocks and raises PortError."""
+
+    def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None: ...
+
+    def submit(self, place: Place, asked: Mapping[str, str]) -> None: ...
+
+    def cancel(self, place: Place, job: JobId) -> None: ...
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """`base` is what Slurm says of it; None: not asked yet. `tokens` are replicas that were asked for."""
+
+    opted: OptedIn
+    place: Place
+    line: ElasticLine
+    base: Base | None = None
+    word: ElasticWord | None = None
+    said_at: float = float("-inf")
+    start_at: float = float("-inf")
+    starting: bool = False
+    failed: tuple[FailedSubmit, ...] = ()
+    tokens: list[str] = field(default_factory=list)
+
+
+class Elastic:
+    """In the loop's thread. What is known of runs is kept in a file: an agent's restart forgets none."""
+
+    def __init__(
+        self,
+        *,
+        node: NodeName,
+        address: Callable[[], str],
+        head: Head,
+        bases: Bases,
+        start: Start,
+        folder: Callable[[JobId], Path],
+        path: Path,
+        threads: Threads,
+        look_every_s: float = LOOK_EVERY_S,
+    ) -> None:
+        self._node, self._address, self._head, self._bases, self._start = node, address, head, bases, start
+        self._folder, self._path, self._threads = folder, path, threads
+        self._runs: dict[JobId, _Run] = {}
+        self._look_every_s = look_every_s
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looked = float("-inf")
+        for opted, port, token in read_runs(path):
+            self._know(opted, port, token)
+
+    def begin(self, opted: OptedIn) -> Mapping[str, str]:
+        """The script of a run's base begins: where its coordinator will be, by the names of the shim's protocol."""
+        known = self._runs.get(opted.job)
+        if known is None or (known.opted.uid, known.opted.restart, known.opted.elastic) != _key(opted):
+            if not self._has_room(opted):
+                log.warning("no room for an elastic run job=%d uid=%d", opted.job, opted.uid)
+                return {}
+            self._forget(opted.job)
+            try:
+                known = self._know(opted, free_port(opted.job), secrets.token_hex(16))
+            except PortError as error:
+                log.warning("no elastic run job=%d why=%r", opted.job, str(error))
+                return {}
+            self._save()
+        try:
+            address = self._address()
+        except OSError as error:
+            log.warning("no elastic run job=%d why=%r", opted.job, str(error))
+            return {}
+        return {"elastic_address": f"{address}:{known.place.port}", "elastic_token": known.place.token}
+
+    def frames(self) -> tuple[Frame, ...]:
+        """The last word of each run."""
+        return tuple(elastic_word_frame(self._word(run)) for run in self._runs.values() if run.base is not None)
+
+    def hear(self, frame: Frame) -> None:
+        """An order of the head; never blocks. Raises Malformed."""
+        order = elastic_order_of(frame)
+        run = self._runs.get(order.run)
+        if run is None or run.base is None:
+            log.info("an order for a run that is not here run=%d", order.run)
+            return
+        match order:
+            case Resize():
+                log.info("resize run=%d generation=%d why=%r", order.run, order.generation, order.why)
+                run.line.send({**elastic_order_frame(order), "elastic": order.run})
+            case Submit():
+                self._submit(run, order)
+            case Cancel():
+                self._do(partial(self._start.cancel, run.place, order.job), run, f"cancel of {order.job}")
+
+    async def run(self) -> None:
+        """Until cancelled. Coordinators live on."""
+        try:
+            while True:
+                await self._turn()
+                await asyncio.sleep(TURN_S)
+        finally:
+            for run in self._runs.values():
+                run.line.close()
+
+    async def _turn(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._runs and (
+            now - self._looked >= self._look_every_s or any(one.base is None for one in self._runs.values())
+        ):
+            self._looked = now
+            await self._look()
+        for run in [one for one in self._runs.values() if one.base is not None]:
+            if not run.line.is_open and not await run.line.open() and not run.starting and now >= run.start_at:
+                run.start_at = now + AGAIN_S
+                self._begin_coordinator(run)
+            if now - run.said_at >= SAY_EVERY_S:
+                self._say(run)
+
+    async def _look(self) -> None:
+        """Runs that Slurm does not show here under that user are over, or were another's."""
+        asked = list(self._runs.values())
+        try:
+            bases = await self._bases.bases(self._node)
+        except PortError as error:
+            log.info("not known which runs are here why=%r", str(error))
+            return
+        for run in asked:
+            base = bases.get(run.opted.job)
+            if base is not None and base.uid == run.opted.uid and base.host == self._node:
+                run.base = base
+            elif self._runs.get(run.opted.job) is run:
+                self._over(run)
+
+    def _over(self, run: _Run) -> None:
+        if run.base is not None:
+            log.info("elastic run over run=%d", run.opted.job)
+            run.word = replace(self._word(run), state=Activity.ENDED)
+            self._head.post(elastic_word_frame(run.word))
+        self._forget(run.opted.job)
+        self._save()
+
+    def _begin_coordinator(self, run: _Run) -> None:
+        base = run.base
+        if base is None:
+            return
+        try:
+            spec = ElasticSpec.parse(run.opted.elastic, base.nodes)
+        except ValueError as error:
+            log.warning("elastic run cannot be run=%d why=%r", run.opted.job, str(error))
+            run.start_at = float("inf")
+            return
+        grace = GRACE_S if spec.grace_s is None else spec.grace_s
+        start = partial(self._start.coordinate, run.place, nodes=base.nodes, sizes=spec.sizes, grace_s=grace)
+        self._do(start, run, "start of the coordinator")
+
+    def _submit(self, run: _Run, order: Submit) -> None:
+        if order.token in run.tokens:
+            return
+        run.tokens = [*run.tokens, order.token][-_MAX_TOKENS:]
+        log.info("replica run=%d token=%s nodes=%d why=%r", order.run, order.token, order.nodes, order.why)
+        asked = {
+            "nodes": str(order.nodes),
+            "comment": replica_comment(order.run, order.token),
+            "grace": str(max(order.grace_s, 1)),
+            "time": str(order.minutes) if order.minutes else "",
+            "qos": order.qos,
+            "exclude": ",".join(sorted(order.exclude)),
+            "address": f"{self._address()}:{run.place.port}",
+        }
+        self._do(partial(self._start.submit, run.place, asked), run, f"replica {order.token}", token=order.token)
+
+    def _do(self, what: Callable[[], None], run: _Run, name: str, token: str = "") -> None:
+        task = asyncio.get_running_loop().create_task(self._done(what, run, name, token))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _done(self, what: Callable[[], None], run: _Run, name: str, token: str) -> None:
+        run.starting = run.starting or not token
+        try:
+            await self._threads.call(what, name=name, timeout_s=_ORDER_S)
+        except (PortError, OSError) as error:
+            log.warning("elastic run=%d %s failed why=%r", run.opted.job, name, str(error)[:400])
+            if token:
+                run.failed = (*run.failed, FailedSubmit(token=token, why=str(error)))[-MAX_FAILED:]
+                self._say(run)
+        finally:
+            run.starting = False if not token else run.starting
+
+    def _hear_word(self, run: _Run, word: Mapping[str, Any]) -> None:
+        """What a coordinator says; what is not its to say is put in its place. Raises Malformed."""
+        ours = {"run": run.opted.job, "restart": run.opted.restart, "uid": run.opted.uid, "spec": run.opted.elastic}
+        run.word = elastic_word_of({**word, **ours, "failed": []}, self._node, 0.0)
+        self._say(run)
+
+    def _word(self, run: _Run) -> ElasticWord:
+        word = run.word or ElasticWord(
+            run=run.opted.job,
+            restart=run.opted.restart,
+            uid=run.opted.uid,
+            node=self._node,
+            spec=run.opted.elastic,
+            state=Activity.WAITING,
+        )
+        return replace(word, failed=run.failed)
+
+    def _say(self, run: _Run) -> None:
+        run.said_at = asyncio.get_running_loop().time()
+        self._head.post(elastic_word_frame(self._word(run)))
+
+    def _has_room(self, opted: OptedIn) -> bool:
+        others = [one.opted.uid for job, one in self._runs.items() if job != opted.job]
+        known = self._runs.get(opted.job)
+        is_anothers = known is not None and known.base is not None and known.opted.uid != opted.uid
+        return not is_anothers and len(others) < MAX_RUNS and Counter(others)[opted.uid] < MAX_OF_USER
+
+    def _know(self, opted: OptedIn, port: int, token: str) -> _Run:
+        folder = self._folder(opted.job) / "elastic"
+        place = Place(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
+        line = ElasticLine(place, lambda word: self._hear_word(run, word))
+        run = self._runs[opted.job] = _Run(opted=opted, place=place, line=line)
+        return run
+
+    def _forget(self, job: JobId) -> None:
+        run = self._runs.pop(job, None)
+        if run is not None:
+            run.line.close(end=True)
+
+    def _save(self) -> None:
+        write_runs(self._path, [(one.opted, one.place) for one in self._runs.values()])
+
+
+def _key(opted: OptedIn) -> tuple[int, int, str]:
+    return opted.uid, opted.restart, opted.elastic

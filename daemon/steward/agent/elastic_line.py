@@ -1,0 +1,92 @@
+"""The line to one run's coordinator: orders out, words in. It is a process of the job's user: what it says is
+hostile, and nothing is sent before the kernel has said whose it is."""
+
+import asyncio
+import json
+import logging
+import re
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from steward.adapters import proc
+from steward.adapters.elastic_start import Place, peer_uid
+from steward.adapters.wire import Malformed
+
+log = logging.getLogger(__name__)
+
+MAX_LINE = 256 * 1024
+_DIAL_S = 2.0
+_MAX_UNSENT = 1 << 20
+
+Heard = Callable[[Mapping[str, Any]], None]
+"""Gets each word; raises Malformed for what is none."""
+
+
+class ElasticLine:
+    def __init__(self, place: Place, heard: Heard) -> None:
+        self._place, self._heard = place, heard
+        self._writer: asyncio.StreamWriter | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._process: proc.Process | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._writer is not None
+
+    async def open(self) -> bool:
+        """False where nobody of the run's user listens."""
+        try:
+            async with asyncio.timeout(_DIAL_S):
+                reader, writer = await asyncio.open_unix_connection(self._place.socket, limit=MAX_LINE)
+        except (OSError, TimeoutError, ValueError):
+            return False
+        pid, uid = peer_uid(writer.get_extra_info("socket"))
+        if uid != self._place.uid:
+            log.warning("not the coordinator run=%d uid=%d is=%d", self._place.run, self._place.uid, uid)
+            writer.transport.abort()
+            return False
+        seen = proc.look(pid)
+        self._process = None if seen is None else seen.process
+        self._writer = writer
+        self._reading = asyncio.get_running_loop().create_task(self._read(reader, writer))
+        return True
+
+    def send(self, order: Mapping[str, Any]) -> bool:
+        """False where there is no line, or its other end does not read."""
+        writer = self._writer
+        if writer is None or writer.transport.get_write_buffer_size() > _MAX_UNSENT:
+            return False
+        writer.write(json.dumps(order).encode() + b"\n")
+        return True
+
+    def close(self, *, end: bool = False) -> None:
+        """`end`: the run is over, its coordinator is told to end."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+        if self._reading is not None:
+            self._reading.cancel()
+        if end and self._process is not None and _is_of(self._process, self._place.uid):
+            proc.send(self._process, signal.SIGTERM)
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                value = json.loads(line)
+                if isinstance(value, dict):
+                    self._heard(value)
+        except (OSError, ValueError, RecursionError, Malformed) as error:
+            log.warning("elastic line ends run=%d why=%r", self._place.run, str(error)[:200])
+        finally:
+            writer.transport.abort()
+            self._writer = None
+
+
+def _is_of(process: proc.Process, uid: int) -> bool:
+    """By its real uid: the folder in /proc of one that cannot be traced is root's."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text(errors="replace")
+    except OSError:
+        return False
+    return re.search(rf"^Uid:\s*{uid}\s", status, re.MULTILINE) is not None

@@ -1,0 +1,61 @@
+"""What a replica job is submitted with: the user's own words, and then what makes it a replica."""
+
+import pytest
+
+from steward.adapters.elastic_child import replica_env, replica_options
+from steward.model.ids import JobId
+
+ASKED = {"nodes": "1", "comment": "steward-elastic:7:r1", "grace": "30", "address": "10.0.0.1:20000", "token": "abc"}
+J7 = JobId(7)
+
+
+def test_what_was_typed_is_kept_and_ours_comes_last() -> None:
+    theirs = {"STEWARD_ELASTIC_ARGS": "-N2 --job-name=a%20b --wrap=true --gres=gpu:4 -W", "SLURM_JOB_NAME": "a b"}
+    options = replica_options(theirs, J7, ASKED)
+    assert options[:3] == ["-N2", "--job-name=a b", "--gres=gpu:4"]
+    assert {"--nodes=1", "--job-name=a b.r", "--comment=steward-elastic:7:r1", "--no-requeue"} <= set(options[3:])
+    assert {"--dependency=after:7", "--kill-on-invalid-dep=yes", "--signal=TERM@30"} <= set(options[3:])
+
+
+@pytest.mark.parametrize("words", ["--wrap true", "--wrap=true", "--test-only", "--wait"])
+def test_words_that_are_not_about_the_job_are_left_out(words: str) -> None:
+    assert replica_options({"STEWARD_ELASTIC_ARGS": words}, J7, ASKED)[0] == "--nodes=1"
+
+
+def test_a_replica_has_as_many_tasks_a_node_as_the_base() -> None:
+    theirs = {"SLURM_NTASKS": "8", "SLURM_JOB_NUM_NODES": "2"}
+    assert "--ntasks=4" in replica_options(theirs, J7, ASKED)
+    assert not any(word.startswith("--ntasks") for word in replica_options({"SLURM_NTASKS": "x"}, J7, ASKED))
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "$(reboot)", "-x", "a\nb", "\udcff", "x" * 5000])
+def test_a_hostile_name_of_a_job_is_one_word(name: str) -> None:
+    options = replica_options({"SLURM_JOB_NAME": name}, J7, ASKED)
+    assert f"--job-name={name[:200]}.r" in options
+
+
+def test_time_qos_and_nodes_to_avoid_are_said_where_they_are_asked() -> None:
+    more = {"time": "60", "qos": "team-b", "exclude": "n3,n4"}
+    assert replica_options({}, J7, {**ASKED, **more})[-3:] == ["--time=60", "--qos=team-b", "--exclude=n3,n4"]
+
+
+def test_the_bases_own_variables_do_not_reach_a_replica() -> None:
+    theirs = {
+        "HOME": "/home/a",
+        "SLURM_JOB_ID": "7",
+        "SLURM_CONF": "/etc/x",
+        "STEWARD_ELASTIC": "4",
+        "STEWARD_ATTEMPT": "2",
+        "STEWARD_AUTO_RESUME": "1",
+        "_SLURM_SPANK_OPTION_steward_auto_resume": "1",
+    }
+    assert replica_env(theirs, J7, ASKED) == {
+        "PATH": "/bin:/usr/bin",
+        "HOME": "/home/a",
+        "SLURM_CONF": "/etc/x",
+        "STEWARD_ELASTIC": "4",
+        "STEWARD_ELASTIC_RUN": "7",
+        "STEWARD_ELASTIC_SUBMIT": "1",
+        "STEWARD_ELASTIC_ADDRESS": "10.0.0.1:20000",
+        "STEWARD_ELASTIC_TOKEN": "abc",
+    }

@@ -1,0 +1,199 @@
+"""Elastic runs at the agent of their base's batch host, with a coordinator that is a real socket."""
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steward.adapters.elastic_messages import Resize, Submit, elastic_order_frame
+from steward.adapters.elastic_start import Place
+from steward.adapters.jobs_here import Base, bases_of
+from steward.adapters.offload import Threads
+from steward.adapters.wire import Malformed
+from steward.agent.elastic import MAX_OF_USER, Elastic
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId, NodeName
+from steward.model.resume_mode import ResumeMode
+from steward.ports import Retryable
+from tests.fakes.agent_parts import FakeHead
+
+J7, N1 = JobId(7), NodeName("n1")
+WORD = {"state": "running", "generation": 3, "members": ["n1", "n2"], "joined": ["n1", "n2"], "leaving": [], "step": 5}
+
+
+@dataclass
+class Bench:
+    """`uid` is whose job 7 is, as Slurm says; `coordinators` are those that were started."""
+
+    folder: Path
+    uid: int = field(default_factory=os.geteuid)
+    head: FakeHead = field(default_factory=FakeHead)
+    here: dict[JobId, Base] = field(default_factory=dict)
+    coordinators: list[Place] = field(default_factory=list)
+    submitted: list[Mapping[str, str]] = field(default_factory=list)
+    heard: list[dict[str, Any]] = field(default_factory=list)
+    refusal: str = ""
+
+    def __post_init__(self) -> None:
+        self.here[J7] = Base(uid=self.uid, nodes=2, host=N1)
+        self.elastic = self.anew()
+
+    def anew(self) -> Elastic:
+        return Elastic(
+            node=N1,
+            address=lambda: "10.0.0.1",
+            head=self.head,
+            bases=self,
+            start=self,
+            folder=lambda job: self.folder / str(job),
+            path=self.folder / "elastic.json",
+            threads=Threads(1),
+            look_every_s=0.0,
+        )
+
+    async def bases(self, node: NodeName) -> Mapping[JobId, Base]:
+        return self.here
+
+    def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
+        assert (nodes, sizes, grace_s) == (2, (2, 3, 4), 30)
+        self.coordinators.append(place)
+
+    def submit(self, place: Place, asked: Mapping[str, str]) -> None:
+        if self.refusal:
+            raise Retryable(self.refusal)
+        self.submitted.append(asked)
+
+    def cancel(self, place: Place, job: JobId) -> None:
+        raise AssertionError(job)
+
+    async def listen(self) -> asyncio.Server:
+        """As the coordinator of job 7 does."""
+        place = self.folder / "7" / "elastic"
+        place.mkdir(parents=True)
+
+        async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(json.dumps(WORD).encode() + b"\n")
+            while line := await reader.readline():
+                self.heard.append(json.loads(line))
+
+        return await asyncio.start_unix_server(hear, place / "relay.sock")
+
+    def begin(self, job: int = 7, uid: int | None = None) -> Mapping[str, str]:
+        owner = self.uid if uid is None else uid
+        mode = ResumeMode.parse("1")
+        return self.elastic.begin(
+            OptedIn(job=JobId(job), uid=owner, mode=mode, restart=0, at=0.0, elastic="4,grace=30")
+        )
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+async def turns(bench: Bench, condition: Any) -> None:
+    """Until it holds; the test's own deadline ends it otherwise."""
+    async with asyncio.timeout(20.0):
+        running = asyncio.get_running_loop().create_task(bench.elastic.run())
+        while not condition():
+            await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def resize() -> dict[str, Any]:
+    return elastic_order_frame(Resize(run=J7, generation=4, members=frozenset({N1}), grace_s=5, why="lost"))
+
+
+def submit() -> dict[str, Any]:
+    order = Submit(run=J7, token="r1", nodes=1, grace_s=30, minutes=0, qos="", exclude=frozenset(), why="idle")
+    return elastic_order_frame(order)
+
+
+def test_a_base_is_told_where_its_coordinator_is_and_it_is_started(bench: Bench) -> None:
+    told = bench.begin()
+    assert bench.begin() == told, "each time the same"
+    asyncio.run(turns(bench, lambda: bench.coordinators))
+    (place,) = bench.coordinators
+    assert told == {"elastic_address": f"10.0.0.1:{place.port}", "elastic_token": place.token}
+    assert (
+        bench.anew().begin(
+            OptedIn(job=J7, uid=bench.uid, mode=ResumeMode.parse("1"), restart=0, at=1.0, elastic="4,grace=30")
+        )
+        == told
+    ), "also over a restart"
+
+
+def test_a_coordinators_word_reaches_the_head_and_an_order_the_coordinator(bench: Bench) -> None:
+    async def scene() -> None:
+        bench.begin()
+        async with await bench.listen():
+            await turns(bench, lambda: any(frame["generation"] == 3 for frame in bench.head.told))
+            bench.elastic = bench.anew()
+            running = asyncio.get_running_loop().create_task(bench.elastic.run())
+            while not bench.heard:
+                bench.elastic.hear(resize())
+                await asyncio.sleep(0.01)
+            running.cancel()
+
+    asyncio.run(asyncio.wait_for(scene(), 20.0))
+    word = next(frame for frame in bench.head.told if frame["generation"] == 3)
+    assert (word["run"], word["uid"], word["spec"], word["members"]) == (7, bench.uid, "4,grace=30", ["n1", "n2"])
+    assert bench.heard[0]["members"] == ["n1"]
+    assert bench.coordinators == []
+
+
+def test_a_job_of_another_user_is_no_run(bench: Bench) -> None:
+    bench.here[J7] = Base(uid=bench.uid + 1, nodes=2, host=N1)
+    bench.begin()
+    bench.here[JobId(8)] = Base(uid=bench.uid, nodes=2, host=N1)
+    bench.begin(8)
+    asyncio.run(turns(bench, lambda: bench.coordinators))
+    assert {place.run for place in bench.coordinators} == {8}
+
+
+def test_of_one_user_so_many_runs_are_known(bench: Bench) -> None:
+    told = [bench.begin(job) for job in range(1, MAX_OF_USER + 3)]
+    assert [bool(one) for one in told] == [True] * MAX_OF_USER + [False] * 2
+    assert bench.begin(99, uid=bench.uid + 1)
+
+
+def test_a_replica_is_submitted_once_and_a_refusal_is_told(bench: Bench) -> None:
+    async def scene() -> None:
+        bench.begin()
+        await turns(bench, lambda: bench.coordinators)
+        bench.elastic.hear(submit())
+        bench.elastic.hear(submit())
+        await turns(bench, lambda: bench.submitted)
+        bench.refusal = "sbatch: error: Invalid qos specification"
+        bench.elastic.hear(submit() | {"token": "r2"})
+        await turns(bench, lambda: bench.head.told[-1]["failed"])
+
+    asyncio.run(scene())
+    assert [one["comment"] for one in bench.submitted] == ["steward-elastic:7:r1"]
+    assert bench.head.told[-1]["failed"] == [{"token": "r2", "why": "sbatch: error: Invalid qos specification"}]
+
+
+def test_a_run_that_slurm_does_not_show_any_more_has_ended(bench: Bench) -> None:
+    bench.begin()
+    asyncio.run(turns(bench, lambda: bench.coordinators))
+    bench.here.clear()
+    asyncio.run(turns(bench, lambda: bench.head.told[-1]["state"] == "ended"))
+    assert bench.elastic.frames() == ()
+
+
+def test_an_order_that_is_none_is_refused(bench: Bench) -> None:
+    with pytest.raises(Malformed):
+        bench.elastic.hear({"t": "elastic", "run": 7, "order": "reboot", "why": ""})
+
+
+def test_slurms_list_of_bases_is_read_and_odd_lines_are_passed_over() -> None:
+    assert bases_of("12 1000 2 n1\n  13 0 1 n2 \nx y z\n\n") == {
+        12: Base(uid=1000, nodes=2, host=N1),
+        13: Base(uid=0, nodes=1, host=NodeName("n2")),
+    }
