@@ -47,12 +47,33 @@ class QuotaStory(Story):
             sacctmgr(self.bed, "add", "account", team, f"Description={team}", "Organization=site")
             sacctmgr(self.bed, "add", "user", "root", f"Account={team}")
 
-    def create(self, team: str, *resources: Mapping[str, object], percent: int, weight: int = 10) -> str:
+    def gpus(self, team: str, gpus: int, *, percent: int = 0, strategy: str = "LendAndBorrow", weight: int = 10) -> str:
+        """A quota of so many GPUs for an account that is made for it; its id."""
+        self.account(team)
+        resources = {"InstanceType": TYPE, "Accelerators": gpus}
+        return self.create(team, resources, percent=percent, strategy=strategy, weight=weight)
+
+    def create(
+        self,
+        team: str,
+        *resources: Mapping[str, object],
+        percent: int,
+        strategy: str = "LendAndBorrow",
+        weight: int = 10,
+    ) -> str:
         """A quota of that team; its id."""
-        sharing = {"Strategy": "LendAndBorrow", "BorrowLimit": percent}
+        sharing: dict[str, object] = {"Strategy": strategy}
+        if strategy == "LendAndBorrow":
+            sharing["BorrowLimit"] = percent
         config = {"ComputeQuotaResources": list(resources), "ResourceSharingConfig": sharing}
         made = self.aws(
-            *("create-compute-quota", "--name", team, "--cluster-arn", self.get("/v1/quotas")["cluster_arn"]),
+            *(
+                "create-compute-quota",
+                "--name",
+                "".join(c if c.isalnum() else "-" for c in team),
+                "--cluster-arn",
+                self.get("/v1/quotas")["cluster_arn"],
+            ),
             *("--compute-quota-target", json.dumps({"TeamName": team, "FairShareWeight": weight})),
             *("--compute-quota-config", json.dumps(config)),
         )
@@ -70,6 +91,24 @@ class QuotaStory(Story):
         script = self.script("sleep.sh", "exec sleep 3600\n")
         size = (f"--gres=gpu:l4:{gpus}", f"--cpus-per-task={cpus}", f"--mem={gib}G", "--nodes=1", "--ntasks=1")
         return self.submit(script, f"--account={team}", *size, "--requeue", *options)
+
+    def sleeps(self, team: str, gpus: int, *options: str) -> int:
+        """A job of one CPU that sleeps until it is ended."""
+        return self.run_job(team, gpus, 1, 1, *options)
+
+    def running_tasks(self, array: int) -> int:
+        return len(self.bed.run(["squeue", "-h", "-r", "-j", str(array), "-t", "RUNNING", "-o", "%i"]).text.split())
+
+    def end(self, *jobs: int) -> None:
+        self.bed.run(["scancel", *map(str, jobs)])
+
+    def delete_quotas(self) -> None:
+        """All that are left, and wait until Slurm has nothing of them."""
+        self.bed.run(["scancel", "--user=root"], check=False)
+        for each in self.aws("list-compute-quotas")["ComputeQuotaSummaries"]:
+            if each["Status"] != "Deleting":
+                self.aws("delete-compute-quota", "--compute-quota-id", each["ComputeQuotaId"])
+        self.wait("all quotas are gone", lambda: not self.get("/v1/quotas")["teams"], 3 * SOON_S)
 
     def limits(self, qos: str) -> dict[str, str]:
         """GrpTRES of a QOS, as sacctmgr shows it."""

@@ -1,11 +1,14 @@
 """Teams share a cluster: quotas made with the `aws` command, lent, borrowed and taken back, looked at as users do."""
 
+import hashlib
+import json
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from steward.testbed.bed import Bed
+from steward.testbed.bed import Bed, BedError
 from tests.e2e.conftest import a_bed, own_place
 from tests.e2e.groups_bed import Access, give_access
 from tests.e2e.quota_bed import HARDWARE, SETTINGS, SLURM_CONF, SOON_S, TYPE, QuotaStory
@@ -33,8 +36,9 @@ def quota_bed(only: ExitStack, request: pytest.FixtureRequest) -> Iterator[tuple
 def story(quota_bed: tuple[Bed, Access], request: pytest.FixtureRequest) -> Iterator[QuotaStory]:
     bed, access = quota_bed
     with own_place(bed, request) as place:
-        yield QuotaStory(bed=bed, dir=place, access=access)
-        bed.run(["scancel", "--user=root"], check=False)
+        story = QuotaStory(bed=bed, dir=place, access=access)
+        yield story
+        story.delete_quotas()
 
 
 def three_teams(story: QuotaStory) -> None:
@@ -106,3 +110,102 @@ def test_a_quota_is_deleted_while_its_jobs_run_and_wait(story: QuotaStory) -> No
     story.bed.run(["scancel", str(runs), str(waits)])
     story.wait("its QOS are gone", lambda: not story.limits(f"stw-{team}-g"), SOON_S)
     story.wait("the quota is gone", lambda: team not in str(story.get("/v1/quotas")["teams"]), SOON_S)
+
+
+TRAINING = """
+import hashlib, os, sys, time
+path, result, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
+at, state = 0, "seed"
+if os.path.exists(path):
+    at, state = int(open(path).read().split()[0]), open(path).read().split()[1]
+while at < steps:
+    state, at = hashlib.sha256(f"{state}:{at}".encode()).hexdigest(), at + 1
+    open(path + ".new", "w").write(f"{at} {state}")
+    os.replace(path + ".new", path)
+    time.sleep(0.2)
+open(result, "w").write(state)
+"""
+STEPS = 60
+
+
+def trained(steps: int) -> str:
+    state = "seed"
+    for at in range(steps):
+        state = hashlib.sha256(f"{state}:{at}".encode()).hexdigest()
+    return state
+
+
+def test_a_borrower_gives_way_comes_back_by_itself_and_computes_the_same(story: QuotaStory) -> None:
+    story.wait_in_force(story.gpus("owner", 4), story.gpus("guest", 4, percent=100))
+    story.wait_state(story.sleeps("guest", 4), "RUNNING", SOON_S)
+    (story.dir / "train.py").write_text(TRAINING)
+    words = f"{story.dir}/train.py {story.dir}/checkpoint {story.dir}/result {STEPS}"
+    script = story.script("train.sh", f"srun {sys.executable} {words}\n")
+    lent = story.submit(
+        script, "--account=guest", "--gres=gpu:l4:4", "--nodes=1", "--ntasks=1", "--mem=1G", "--requeue"
+    )
+    story.wait("it has computed something", lambda: (story.dir / "checkpoint").exists(), SOON_S)
+
+    mine = story.sleeps("owner", 4)
+    story.wait_state(mine, "RUNNING", SOON_S)
+    story.wait_says(lent, f"gave way to job {mine} of team owner")
+    assert not (story.dir / "result").exists()
+    story.end(mine)
+    story.wait("the training is done", lambda: (story.dir / "result").exists(), 2 * SOON_S)
+    assert (story.dir / "result").read_text() == trained(STEPS)
+    assert story.job(lent).restarts == 1
+
+
+def test_machines_that_are_not_lent_stay_their_owners(story: QuotaStory) -> None:
+    story.wait_in_force(story.gpus("closed", 4, strategy="DontLend"), story.gpus("guest", 4, percent=100))
+    story.wait_state(story.sleeps("guest", 4), "RUNNING", SOON_S)
+    more = story.sleeps("guest", 1)
+    story.wait_says(more, "short of 1 GPU")
+    mine = story.sleeps("closed", 4)
+    story.wait_state(mine, "RUNNING", SOON_S)
+    assert story.job(more).state == "PENDING"
+
+
+def test_idle_gpus_are_shared_by_weight_also_among_tasks_of_arrays(story: QuotaStory) -> None:
+    """Six idle GPUs, weights 1 and 3: beside its own one each gets one or two, and four or five."""
+    light, heavy = story.gpus("light", 1, percent=500, weight=10), story.gpus("heavy", 1, percent=500, weight=30)
+    story.wait_in_force(story.gpus("owner", 6, strategy="Lend"), light, heavy)
+    story.bed.run(["scontrol", "update", "nodename=ALL", "state=drain", "reason=both come first"])
+    one, other = story.sleeps("light", 1, "--array=0-7"), story.sleeps("heavy", 1, "--array=0-7")
+    story.bed.run(["scontrol", "update", "nodename=ALL", "state=resume"])
+    story.wait("all GPUs are used", lambda: sum(map(story.running_tasks, (one, other))) == 8, 2 * SOON_S)
+    assert (story.running_tasks(one), story.running_tasks(other)) in {(2, 6), (3, 5)}
+
+
+def test_a_job_of_a_higher_class_goes_before_its_own_teams(story: QuotaStory) -> None:
+    arn = story.get("/v1/quotas")["cluster_arn"]
+    config = {
+        "PriorityClasses": [{"Name": "high", "Weight": 90}, {"Name": "low", "Weight": 10}],
+        "FairShare": "Enabled",
+    }
+    words = ("--name", "classes", "--cluster-arn", arn, "--scheduler-config", json.dumps(config))
+    made = story.aws("create-cluster-scheduler-config", *words)["ClusterSchedulerConfigId"]
+    story.wait_in_force(story.gpus("solo", 4))
+    low = story.sleeps("solo", 4, "--comment=priority-class=low")
+    story.wait_state(low, "RUNNING", SOON_S)
+    high = story.sleeps("solo", 4, "--comment=priority-class=high")
+    story.wait_state(high, "RUNNING", SOON_S)
+    assert story.job(low).state == "PENDING"
+    story.wait_says(low, f"gave way to job {high} of team solo, its own")
+    story.aws("delete-cluster-scheduler-config", "--cluster-scheduler-config-id", made)
+
+
+@pytest.mark.parametrize("name", ["a;b", "$(id)", "../up", "-flag", "root", "two words"])
+def test_a_team_with_a_hostile_name_is_refused_and_nothing_is_made(story: QuotaStory, name: str) -> None:
+    with pytest.raises(BedError):
+        story.create(name, {"InstanceType": TYPE, "Accelerators": 1}, percent=0)
+    assert story.get("/v1/quotas")["teams"] == []
+
+
+def test_teams_with_dots_and_lines_in_their_names_have_their_limits(story: QuotaStory) -> None:
+    team = "lab_7.vision-a"
+    story.account(team)
+    ids = [story.create(team, {"InstanceType": TYPE, "Accelerators": 1}, percent=0)]
+    story.wait_in_force(*ids)
+    assert story.limits(f"stw-{team}-g")["gres/gpu:l4"] == "1"
+    story.wait_state(story.sleeps(team, 1), "RUNNING", SOON_S)
