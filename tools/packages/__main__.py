@@ -39,8 +39,9 @@ def main() -> int:
     out = said.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     shop = Workshop(folder=ROOT / "build/packages", python=f"{sys.version_info.major}.{sys.version_info.minor}")
-    run("make", "-s", "-C", "spank", "all")
-    wanted = packages(shop.python, slurm_release(os.environ.get("SLURM_CFLAGS", "")))
+    flags = os.environ.get("SLURM_CFLAGS", "")
+    run("make", "-s", *(["-B"] if flags else []), "-C", "spank", "all")  # make does not see that the header is another
+    wanted = packages(shop.python, slurm_release(flags))
     if said.shim_only:
         wanted = tuple(each for each in wanted if "steward-shim" in each.provides)
     else:

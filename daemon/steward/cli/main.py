@@ -45,7 +45,7 @@ class _Steward(LateGroup):
     )
 
 
-@click.group(cls=_Steward)
+@click.group(cls=_Steward, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 @click.option("--url", default=None, help="Where the head is (else STEWARD_URL, else head.http of the settings).")
 @click.option("--config", "file", type=click.Path(path_type=Path), default=None, help="Settings file.")

@@ -191,3 +191,15 @@ print(sorted({{"docker", "pydantic", "sqlalchemy", "steward.testbed"}} & set(sys
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert found.stdout.splitlines()[-1:] == ["[]"], found.stderr
+
+
+@pytest.mark.parametrize(("word", "meant"), [("nods", "nodes"), ("explan", "explain"), ("config chek", "check")])
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(word: str, meant: str) -> None:
+    told = CliRunner().invoke(main, word.split())
+    assert told.exit_code == 2
+    assert f"Did you mean '{meant}'?" in told.output
+
+
+@pytest.mark.parametrize("words", [["-h"], ["jobs", "-h"], ["config", "check", "-h"]])
+def test_every_command_has_a_short_option_for_its_help(words: Sequence[str]) -> None:
+    assert "Usage: " in CliRunner().invoke(main, words).output
