@@ -31,6 +31,8 @@ _CLEANS_UP_S = 10.0
 _JUST_SILENT_S = 1.0
 """Until the second witness has spoken, but for so long at most, nothing is done about a silent node."""
 _SILENT_S = 60.0
+_HURRY_S = 3.0
+"""So long after a loss its job is likely being brought back."""
 _SMALL_RUN = 16
 """Nodes. All of a larger run's are read by the sweep: reading them at once would cost what a sweep costs."""
 _MANY_SILENT = 32
@@ -51,12 +53,14 @@ class Known:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
     """`asked`: somebody waits for an answer about them. `open`: something is under way. `new`: jobs that were told of
-    and were not read since, with when that was (Unix s). `unseen`: Slurm may have a job whose number nobody knows."""
+    and were not read since, with when that was (Unix s). `unseen`: Slurm may have a job whose number nobody knows.
+    `hurried`: a shim waits, or an agent was lost just now; what can wait for a few seconds should."""
 
     asked: Subject
     open: Subject
     new: Mapping[JobId, float]
     unseen: bool
+    hurried: bool
 
 
 def attention(memory: Memory, known: Known, now: float) -> Attention:
@@ -73,7 +77,9 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
         nodes |= _places(id, memory, known.jobs, now)
     nodes |= _beside(silent, memory, known.jobs)
     new = {one.job: one.at for one in known.opted if _is_new(one, known)}
-    return Attention(asked=asked, open=Subject(nodes=frozenset(nodes), jobs=frozenset(jobs)), new=new, unseen=unseen)
+    hurried = bool(known.asks) or any(_was_just_lost(view, now) for view in known.views.values() if not view.is_heard)
+    about = Subject(nodes=frozenset(nodes), jobs=frozenset(jobs))
+    return Attention(asked=asked, open=about, new=new, unseen=unseen, hurried=hurried)
 
 
 def _with_nodes(ids: Iterable[JobId], memory: Memory, known: Known) -> Subject:
@@ -155,6 +161,10 @@ def _silent(views: Mapping[NodeName, AgentView], now: float) -> set[NodeName]:
     """Nodes whose agent was lost a moment ago and about which something may be done now."""
     found = {name for name, view in views.items() if not view.is_heard and _is_settling(view, now)}
     return found if len(found) <= _MANY_SILENT else set()
+
+
+def _was_just_lost(view: AgentView, now: float) -> bool:
+    return view.lost_at is not None and view.lost_at <= now < view.lost_at + _HURRY_S
 
 
 def _is_settling(view: AgentView, now: float) -> bool:

@@ -29,6 +29,9 @@ _POLL_S = 0.2
 _LATE_S = 5.0
 _MOVES_S = 5.0
 """So long after we did something each turn looks how far Slurm is with it."""
+_HURRY_S = 5.0
+"""A dear sweep that nothing waits for is due so much later while somebody is in a hurry, or we did something just now:
+it would take the processor that the recovery needs."""
 _FEW, _MANY, _PART = 32, 400, 4
 """Of so few records any number may be looked at by name; of more at most a quarter, and never so many: beyond that the
 sweep costs less."""
@@ -39,7 +42,8 @@ class Patience:
     """How long a cycle waits for Slurm (`asked`: while a shim waits), and how often a provider is listed. Seconds.
 
     `close`: a record that was read so shortly before the turn, after what it is read for, is not read again. Whoever
-    changes Slurm reads the record once more right before it writes.
+    changes Slurm reads the record once more right before it writes. `dear`: a sweep that costs more is put off while
+    somebody is in a hurry.
     """
 
     usual: float = 11.0
@@ -51,6 +55,7 @@ class Patience:
     reservations: float = 60.0
     reservations_busy: float = 1.0
     close: float = 0.3
+    dear: float = 0.1
     sweep: Pace = field(default_factory=Pace)
     sweep_busy: Pace = field(default_factory=lambda: Pace(least_s=1.0, share=BUSY_SHARE))
 
@@ -79,7 +84,7 @@ class Records:
         self._touched_jobs: dict[JobId, float] = {}
         self._all_touched = 0.0
         self._since = self._close = self._asked = self._open = self._acted = 0.0
-        self._late = self._waiting = False
+        self._late = self._waiting = self._hurried = False
 
     @property
     def _books(self) -> tuple[Book[Any, Any], ...]:
@@ -105,6 +110,7 @@ class Records:
         self._close = min(self._since, now - self._patience.close)
         self._asked = max(self._close, min(asked, now))
         self._open = self._since if now - self._acted < _MOVES_S else self._close
+        self._hurried = about.hurried or now - self._acted < _HURRY_S
         pace = self._patience.sweep_busy if busy else self._patience.sweep
         nodes, jobs = self._wanted(about, anew, now)
         self._sweep_if_due(self.nodes, nodes, pace, now)
@@ -131,7 +137,7 @@ class Records:
         """Seconds until the next sweep is due; one that is under way rings by itself."""
         now, pace = self._clock.now(), self._patience.sweep_busy if busy else self._patience.sweep
         idle = [book for book in self._books if book.sweep.running_since is None]
-        dues = [book.page.times.swept + pace.every(book.cost_s) - now for book in idle]
+        dues = [book.page.times.swept + self._every(book, pace) - now for book in idle]
         return max(min(dues, default=pace.least_s), 0.0)
 
     def _read(self, nodes: Wanted[NodeName], jobs: Wanted[JobId], alive: Callable[[], None]) -> Freshness:
@@ -180,8 +186,12 @@ class Records:
 
     def _sweep_if_due(self, book: Book[K, Any], wanted: Wanted[K], pace: Pace, now: float) -> None:
         """Beside the cycle, unless the turn itself waits for one."""
-        if wanted.swept is None and not now - pace.every(book.cost_s) < book.page.times.swept <= now:
+        if wanted.swept is None and not now - self._every(book, pace) < book.page.times.swept <= now:
             book.sweep.start()
+
+    def _every(self, book: Book[Any, Any], pace: Pace) -> float:
+        is_put_off = self._hurried and book.cost_s > self._patience.dear
+        return pace.every(book.cost_s) + (_HURRY_S if is_put_off else 0.0)
 
     def _await(self, errands: list[Errand[Any, Any]], alive: Callable[[], None]) -> bool:
         """Until all came; False when a read failed or patience is over."""

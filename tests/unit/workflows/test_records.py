@@ -56,7 +56,7 @@ class Waits:
 
 
 class Bench:
-    def __init__(self, count: int = 6) -> None:
+    def __init__(self, count: int = 6, dear: float = 0.1) -> None:
         self.slurm = CountingSlurm()
         self.slurm.node_table = FakeSlurm.with_nodes(*(f"n{i}" for i in range(1, count + 1))).node_table
         self.clock, self.pool, self.rings = FakeClock(1000.0), Waits(), 0
@@ -64,7 +64,7 @@ class Bench:
             self.slurm,
             pool=self.pool,
             clock=self.clock,
-            patience=Patience(sweep=Pace(share=1.0), sweep_busy=Pace(least_s=1.0, share=1.0)),
+            patience=Patience(sweep=Pace(share=1.0), sweep_busy=Pace(least_s=1.0, share=1.0), dear=dear),
             ring=self._ring,
             is_asked=lambda: False,
         )
@@ -87,10 +87,11 @@ class Bench:
         anew: float = 0.0,
         busy: bool = False,
         asked_at: float = 0.0,
+        hurried: bool = False,
     ) -> list[object]:
         """What one turn read."""
         self.slurm.reads.clear()
-        about = Attention(asked=asked, open=open, new=new or {}, unseen=unseen)
+        about = Attention(asked=asked, open=open, new=new or {}, unseen=unseen, hurried=hurried)
         self.fresh: Freshness = self.records.look(about, asked=asked_at, anew=anew, busy=busy, alive=lambda: None)
         return list(self.slurm.reads)
 

@@ -1,8 +1,8 @@
-"""How old a record may be: what was read after the event, and a moment ago, is not read again."""
+"""How old a record may be: what was read after the event, and a moment ago, is not read again; what is dear waits."""
 
 from steward.model.observed import Freshness
 from steward.ports import Retryable
-from tests.unit.workflows.test_records import Bench, nodes
+from tests.unit.workflows.test_records import ALL, Bench, nodes
 
 
 def test_what_was_read_in_this_turn_is_not_read_again_to_confirm_it() -> None:
@@ -60,3 +60,30 @@ def test_what_cannot_be_confirmed_makes_the_picture_old() -> None:
     bench.slurm.refuse = Retryable("slurmctld is away")
     bench.confirm("n1")
     assert bench.fresh is Freshness.OLD
+
+
+def test_a_dear_sweep_waits_for_a_few_seconds_while_a_recovery_is_in_a_hurry() -> None:
+    bench = Bench(dear=-1.0)
+    bench.clock.at += 5.9
+    assert bench.look(busy=True, hurried=True) == []
+    assert 0.0 < bench.records.due_in(busy=True) <= 0.2
+    bench.clock.at += 0.2
+    assert bench.look(busy=True, hurried=True) == [ALL, ALL]
+    bench.clock.at += 1.1
+    assert bench.look(busy=True) == [ALL, ALL]
+
+
+def test_so_it_does_right_after_we_did_something() -> None:
+    bench = Bench(dear=-1.0)
+    bench.clock.at += 1.1
+    bench.records.changed(nodes("n1"))
+    assert bench.look(busy=True) == [{"n1"}]
+    bench.clock.at += 5.0
+    assert bench.look(busy=True) == [ALL, ALL]
+
+
+def test_one_that_a_turn_needs_does_not_wait() -> None:
+    bench = Bench(dear=-1.0)
+    bench.clock.at += 1.1
+    bench.records.changed(None)
+    assert bench.look(busy=True, hurried=True) == [ALL, ALL]
