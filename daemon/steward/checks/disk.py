@@ -1,11 +1,14 @@
 """Space and inodes of local file systems."""
 
+import re
 from collections.abc import Collection, Mapping
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
 from steward.checks.past import Past
-from steward.model.health import Advice, Severity
+from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Disk, DiskUsage, Raw
+
+_SAYS_FULL = re.compile(r"\b(?:full|free|used|usage|space|inodes?)\b|check_fs_i?(?:free|used)|\d ?%", re.IGNORECASE)
 
 
 def probes(facts: Facts) -> tuple[DiskUsage, ...]:
@@ -38,6 +41,16 @@ def users_can_fill(disks: Mapping[str, Disk], users: Collection[str]) -> frozens
     theirs = [disk for path, disk in disks.items() if path in users or disk.is_open]
     devices, sizes = {disk.device for disk in theirs}, {disk.total for disk in theirs}
     return frozenset(path for path, disk in disks.items() if disk.device in devices or disk.total in sizes)
+
+
+def only_told(verdict: Verdict, users: Collection[str]) -> Verdict:
+    """The verdict of a program of the site's. One that says that a folder is full which users can fill is told, as ours
+    is: else any user gets a node taken out and replaced."""
+    if verdict.outcome is not Outcome.FAILED or not _SAYS_FULL.search(verdict.text):
+        return verdict
+    if not any(re.search(rf"(?<![\w/.-]){re.escape(path)}(?![\w/-])", verdict.text) for path in users):
+        return verdict
+    return failed(f"{verdict.text}; users can fill that, so it is only told", Severity.INFO, Advice.NONE)
 
 
 def used_percent(disk: Disk) -> float:

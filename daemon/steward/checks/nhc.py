@@ -4,6 +4,7 @@ import re
 import shlex
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, unknown
+from steward.checks.disk import only_told
 from steward.checks.limits import Limits
 from steward.checks.past import Past
 from steward.checks.site import MAX_OUTPUT, site_id, site_mode
@@ -41,7 +42,9 @@ def nhc_check(limits: Limits) -> Check:
 
     def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         is_there = raws[0].files.get(conf) is not None
-        return _judged(raws[1]) if is_there else unknown(f"{conf}: no such file (checks.site.nhc)")
+        if not is_there:
+            return unknown(f"{conf}: no such file (checks.site.nhc)")
+        return only_told(_judged(raws[1]), facts.limits.disk.users)
 
     def look(facts: Facts) -> tuple[Probe, ...]:
         return probes

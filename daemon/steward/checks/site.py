@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.disk import only_told
 from steward.checks.limits import Limits
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
@@ -34,6 +35,10 @@ def site_mode(file_name: str) -> Callable[[Limits], str]:
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """The last `HEALTH_CHECK_RESULT:` line that is about this node counts; without one, the exit status as Nagios
     plugins use it."""
+    return only_told(_judged(raws, facts), facts.limits.disk.users)
+
+
+def _judged(raws: tuple[Raw, ...], facts: Facts) -> Verdict:
     (raw,) = raws
     results = list(_RESULT.finditer(raw.output))
     if results:

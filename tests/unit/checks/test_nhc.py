@@ -32,6 +32,13 @@ def test_what_nhc_finds_is_the_findings_text() -> None:
     assert judged(1, f"noise\n{NOT_MOUNTED}") == expected
 
 
+def test_a_full_folder_that_users_can_fill_is_told_and_takes_no_node_out() -> None:
+    said = "ERROR:  nhc-steward:  Health check failed:  check_fs_free:  /tmp has only 12 kB free (0%), 5% is minimum\n"
+    verdict = judged(1, said)
+    assert (verdict.outcome, verdict.severity, verdict.advice) == (Outcome.FAILED, Severity.INFO, Advice.NONE)
+    assert "/tmp has only 12 kB free" in verdict.text
+
+
 def test_nhc_that_finds_nothing_passes() -> None:
     assert judged(0, "").outcome is Outcome.PASSED
 

@@ -27,6 +27,26 @@ def test_a_failed_result_drains_and_names_the_remedy(word: str, advice: Advice) 
     assert verdict == expected
 
 
+@pytest.mark.parametrize(
+    ("why", "is_told"),
+    [
+        ("/tmp has only 1% free", True),
+        ("DISK CRITICAL - free space: /dev/shm 0 MB (0%)", True),
+        ("check_fs_iused:  /var/tmp inodes used 99%", True),
+        ("/tmp is read-only", False),
+        ("/tmpfs has only 1% free", False),
+        ("/data/tmp has only 1% free", False),
+        ("GPU 3 lost at 95 % of the test, see /tmp/log", False),
+    ],
+)
+def test_a_full_folder_that_users_can_fill_is_told_and_takes_no_node_out(why: str, is_told: bool) -> None:
+    for verdict in (judged(why, returncode=2), judged(f"HEALTH_CHECK_RESULT:n1:Failed:replace:{why}")):
+        assert verdict.outcome is Outcome.FAILED
+        assert why in verdict.text
+        assert (verdict.severity is Severity.INFO) is is_told
+        assert not is_told or verdict.advice is Advice.NONE
+
+
 @pytest.mark.parametrize(("word", "outcome"), [("Passed", Outcome.PASSED), ("Skipped", Outcome.SKIPPED)])
 def test_a_result_line_counts_whatever_the_exit_status(word: str, outcome: Outcome) -> None:
     assert judged(f"HEALTH_CHECK_RESULT:n1:{word}:none:fine", returncode=2).outcome is outcome
