@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from steward.testbed.bed import Bed, BedError
+from steward.testbed.faults import FaultKind
 from tests.e2e.conftest import a_bed, own_place
 from tests.e2e.groups_bed import Access, give_access
 from tests.e2e.quota_bed import HARDWARE, SETTINGS, SLURM_CONF, SOON_S, TYPE, QuotaStory
@@ -209,3 +210,23 @@ def test_teams_with_dots_and_lines_in_their_names_have_their_limits(story: Quota
     story.wait_in_force(*ids)
     assert story.limits(f"stw-{team}-g")["gres/gpu:l4"] == "1"
     story.wait_state(story.sleeps(team, 1), "RUNNING", SOON_S)
+
+
+@pytest.mark.long
+def test_an_owner_gets_his_own_back_once_while_slurmdbd_and_the_head_are_killed(story: QuotaStory) -> None:
+    story.wait_in_force(story.gpus("owner", 4), story.gpus("guest", 4, percent=100))
+    kept = story.sleeps("guest", 4)
+    story.wait_state(kept, "RUNNING", SOON_S)
+    lent = story.sleeps("guest", 4)
+    story.wait_state(lent, "RUNNING", SOON_S)
+    story.hurt(FaultKind.KILL_SLURMDBD)
+    mine = story.sleeps("owner", 4)
+    story.wait_state(mine, "RUNNING", 2 * SOON_S)
+    story.hurt(FaultKind.KILL_HEAD)
+    story.hurt(FaultKind.START_SLURMDBD)
+    story.hurt(FaultKind.START_HEAD)
+    story.wait("limits follow again", lambda: story.limits("stw-guest-b").get("gres/gpu:l4") == "0", 2 * SOON_S)
+    assert [story.job(job).state for job in (kept, mine)] == ["RUNNING", "RUNNING"]
+    story.end(mine)
+    story.wait_state(lent, "RUNNING", 2 * SOON_S)
+    assert (story.job(kept).restarts, story.job(lent).restarts) == (0, 1)
