@@ -224,10 +224,23 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
             since=node.reason.at if node.reason else None,
             next="given back when its checks pass",
         )
+    if node is not None and node.is_down and node.is_powered:
+        return _down(node)
     passed = len(view.passed) if view else 0
     bad = _bad(name, draft)
     told = f"; reported only: {', '.join(sorted({f.check for f in bad})[:5])}" if bad else ""
     return NodeVerdict(word=Word.FINE, evidence=f"{passed} checks passed{told}")
+
+
+def _down(node: Node) -> NodeVerdict:
+    """Slurm has it DOWN, and nothing else is known against it."""
+    why = f', reason "{node.reason.text}"' if node.reason else ""
+    return NodeVerdict(
+        word=Word.SUSPECT,
+        evidence=f"Slurm says {'+'.join([node.base.value, *sorted(node.flags)])}{why}; its checks found no fault",
+        since=node.reason.at if node.reason else None,
+        next=f"back when slurmd answers, or by a person (`scontrol update nodename={node.name} state=resume`)",
+    )
 
 
 def _bad(name: NodeName, draft: Draft) -> list[Finding]:

@@ -110,6 +110,13 @@ def test_what_is_only_told_leaves_a_node_fine_and_is_named() -> None:
     assert (said.word, said.evidence) == (Word.FINE, "0 checks passed; reported only: gpu.persist")
 
 
+def test_a_node_that_slurm_has_down_is_not_fine_though_its_checks_pass() -> None:
+    said = of(a_cluster().node("n2", base=NodeBase.DOWN))
+    assert said.word is Word.SUSPECT
+    assert said.evidence == "Slurm says DOWN; its checks found no fault"
+    assert "state=resume" in said.next
+
+
 def test_somebody_elses_drain_is_foreign_whatever_fails() -> None:
     said = of(degraded(a_cluster().drained("n2", "new fan")))
     assert (said.word, said.evidence) == (Word.FOREIGN, '"new fan" by root')
