@@ -1,10 +1,13 @@
 """Jobs that may grow: what a script is told, who starts what, and what a replica job is."""
 
+import contextlib
 import pwd
+from pathlib import Path
 
 from steward.adapters.elastic_start import ElasticStarter, Place
 from steward.model.elastic import replica_comment
 from steward.model.ids import JobId
+from steward.testbed.faults import FaultKind
 from tests.e2e.story import Story
 
 USER = "nobody"
@@ -23,6 +26,17 @@ def told(story: Story, role: str, job: int) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in path.read_text().splitlines())
 
 
+def _coordinator_uids(run: int) -> list[int]:
+    """Whose processes coordinate that run; those that have not become their user yet are left out."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            words = status.with_name("cmdline").read_bytes().split(b"\0")
+            if b"coordinate" in words and str(run).encode() in words and b"-m" in words:
+                found += [int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("Uid:")]
+    return [uid for uid in found if uid]
+
+
 def test_a_replica_runs_the_bases_script_as_its_user_and_is_found_by_its_comment(story: Story) -> None:
     uid = pwd.getpwnam(USER).pw_uid
     story.dir.chmod(0o777)
@@ -34,6 +48,8 @@ def test_a_replica_runs_the_bases_script_as_its_user_and_is_found_by_its_comment
     assert len(found["STEWARD_ELASTIC_TOKEN"]) == 32
     assert found[str(uid)] == ""
 
+    story.wait("the coordinator of the run listens as its user", lambda: _coordinator_uids(base) == [uid], 60.0)
+    story.hurt(FaultKind.KILL_HEAD)  # it would end a replica that it did not ask for
     place = Place(run=JobId(base), uid=uid, folder=story.dir / "elastic", port=1, token="abc")
     starter = ElasticStarter(str(story.bed.env["SLURM_CONF"]))
     asked = {"nodes": "1", "comment": replica_comment(JobId(base), "r1"), "grace": "20", "address": "127.0.0.1:1"}
@@ -49,5 +65,6 @@ def test_a_replica_runs_the_bases_script_as_its_user_and_is_found_by_its_comment
     assert mine["args"] == found["args"]
     assert "STEWARD_ELASTIC_SUBMIT" not in mine
     starter.cancel(place, JobId(job))
-    assert story.wait_end(job).state == "CANCELLED"
+    story.wait("the replica is over", lambda: story.job(job).state == "CANCELLED", 60.0)
     story.bed.run(["scancel", str(base)])
+    story.wait("its coordinator ends with the base", lambda: _coordinator_uids(base) == [], 90.0)
