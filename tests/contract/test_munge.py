@@ -71,6 +71,12 @@ def test_a_credential_of_another_cluster_is_refused(realm: Realm) -> None:
         realm.here.decode(realm.stranger.encode(b"x"))
 
 
+def test_a_wrong_key_is_named_as_such(sockets: tuple[Path, Path]) -> None:
+    here, stranger = (Munge(str(socket)) for socket in sockets)
+    with pytest.raises(Permanent, match=r"another MUNGE key: /etc/munge/munge\.key must be the same"):
+        here.decode(stranger.encode(b"x"))
+
+
 def test_without_munged_it_may_be_tried_again_later(realm: Realm) -> None:
     with pytest.raises(Retryable, match="is munged running"):
         realm.alone.encode(b"x")

@@ -15,6 +15,13 @@ _OPTION_SOCKET = 8
 _OPTION_READER = 9
 _RETRYABLE = frozenset({1, 5, 6, 7})
 """Internal error, out of memory, socket error, timeout: about munged, not about the credential."""
+_CLOCKS = "the clocks of the two machines differ, or it came very late"
+_HINTS = {
+    14: "made with another MUNGE key: /etc/munge/munge.key must be the same on both machines",
+    15: _CLOCKS,
+    16: _CLOCKS,
+}
+"""For credentials that are invalid, expired, or of the future."""
 
 
 class Munge:
@@ -79,7 +86,8 @@ class Munge:
         text = f"munge {what}: {detail.decode('ascii', 'replace')}"
         if code in _RETRYABLE:
             raise Retryable(f"{text} (is munged running?)")
-        raise Permanent(text)
+        hint = _HINTS.get(code)
+        raise Permanent(f"{text} ({hint})" if hint else text)
 
 
 class ToldMunge:

@@ -229,7 +229,8 @@ class Hub:
             self._admit(link, hello, terms, place)
             link.adopt(self, seals)
         except (PortError, Refused, Superseded) as error:
-            log.warning("a connection was refused: %s", error, extra={"peer": writer.get_extra_info("peername")})
+            peer = writer.get_extra_info("peername")
+            log.warning("a connection from %s was refused: %s", place.address, error, extra={"peer": peer})
             link.close(str(error))
         finally:
             self._greeting.leave(link)
