@@ -15,7 +15,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.slot_cases import is_between
 from steward.policy.traits import FAILED, HEALTH, PASSED, SKIPPED, Says, Shows
-from steward.policy.verdict import worst
+from steward.policy.verdict import missable, worst
 
 EVERY_S = 10.0
 """Changes are collected for so long: one command for many nodes."""
@@ -43,10 +43,18 @@ def _doubtful(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]:
     finding."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     failed = (name for name, result in last.items() if result is DeepResult.FAILED)
-    names = set(failed).union(draft.overview.finding, draft.overview.unheard)
+    names = set(failed).union(draft.overview.finding, missable(draft), _not_skipped(draft))
     for says in agents.kinds(Says):
         names |= agents.having(says) - nodes.having(Shows(says.word))
     return [draft.seen.nodes[name] for name in names if name in draft.seen.nodes]
+
+
+def _not_skipped(draft: Draft) -> frozenset[NodeName]:
+    """Nodes without an agent in time that do not show that: of one that was never heard nothing else is to be shown."""
+    unheard, nodes = draft.overview.unheard, draft.ground.nodes
+    shows = Shows(SKIPPED)
+    of = (unheard, nodes.stamp(shows))
+    return draft.ground.once("not skipped", of, lambda: frozenset(unheard) - nodes.having(shows))
 
 
 def _shows(node: Node, word: str) -> bool:
