@@ -117,7 +117,7 @@ class Run:
         peer = self.peers[node]
         peer.over = how
         if self.target:
-            self._send(node, restart=True)
+            self._send(node, restart=peer.generation)
         elif how == "done" and not (self.asked and peer.noticed):
             self.state, self.why = "done", "the training is done"
             self._judge()
@@ -227,7 +227,7 @@ class Run:
     def _stop_all(self) -> None:
         for node, peer in self.peers.items():
             if not peer.waits:
-                self._send(node, restart=True)
+                self._send(node, restart=peer.generation)
             if peer.leaves:
                 self._send(node, leave=True)
 

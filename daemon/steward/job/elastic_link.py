@@ -168,8 +168,8 @@ class Link:
                 self.form = line["form"]
             elif "asked" in line and line["asked"] == self.generation:
                 (self.folder / f"resize-{self.generation}").touch()
-            elif line.get("restart"):
-                self.restart = True
+            elif "restart" in line:  # said twice, it may come when the processes that it is about are stopped
+                self.restart = self.restart or (line["restart"] == self.generation > 0)
             elif line.get("leave"):
                 self.leave = True
             elif "fail" in line:
@@ -180,6 +180,7 @@ class Link:
 
     def _begin(self, form: Line) -> None:
         self.generation, self.members = int(form["generation"]), list(form["members"])
+        self.restart, self.verdict = False, ""
         os.environ[FOLDER], os.environ[GENERATION] = str(self.folder), str(self.generation)
 
     def _hear_words(self) -> None:
