@@ -81,9 +81,14 @@ class Browser:
         self.call("Emulation.setScriptExecutionDisabled", value=not on)
 
     def text(self) -> str:
-        """The page as a reader sees it; also where scripts are off."""
+        """The page's source as it stands, also where scripts are off; empty while another page comes."""
         root = self.call("DOM.getDocument", depth=0)["root"]["nodeId"]
-        return str(self.call("DOM.getOuterHTML", nodeId=root)["outerHTML"])
+        try:
+            return str(self.call("DOM.getOuterHTML", nodeId=root)["outerHTML"])
+        except AssertionError as error:
+            if "Could not find node" in str(error):
+                return ""
+            raise
 
     def picture(self, file: Path) -> None:
         shot = self.call("Page.captureScreenshot", format="png")
