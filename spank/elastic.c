@@ -107,6 +107,12 @@ static const char *_shape(const struct sbatch_words *words)
 	return NULL;
 }
 
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#define free_conf slurm_free_conf
+#else
+#define free_conf slurm_free_ctl_conf
+#endif
+
 /* Switches that give each job a network of its own. */
 static void _warn_of_switch(void)
 {
@@ -124,7 +130,7 @@ static void _warn_of_switch(void)
 				   "in another job",
 				   closed[i]);
 	}
-	slurm_free_ctl_conf(conf);
+	free_conf(conf);
 }
 
 bool elastic_check(const struct elastic_spec *spec)

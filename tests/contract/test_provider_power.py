@@ -158,8 +158,10 @@ class TestPowerProvider(ProviderContract):
 @BOTH
 def test_a_node_comes_up_and_is_running_then_goes_down_and_is_gone(site: Site, tmp_path: Path) -> None:
     provider = site.provider(tmp_path / "power.json")
+    (site.folder / "slow").touch()
     made = provider.launch(SLOT, "t1")
     assert provider.instances()[made.id].state is InstanceState.PENDING
+    (site.folder / "slow").unlink()
     site.wait_power(Power.ON)
     assert provider.instances()[made.id].state is InstanceState.RUNNING
     provider.terminate(made.id)

@@ -26,7 +26,7 @@ PAGES = (
     *("checks/trials", "checks/deep", "notify", "report"),
 )
 AWS_KEY = AccessKey(id="AKIDCANARYTEST", secret=f"{CANARY}-of-at-least-20-characters", user="platform")
-UP_S, ENDS_S = 30.0, 30.0
+UP_S, ENDS_S = 120.0, 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

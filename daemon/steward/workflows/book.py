@@ -22,6 +22,10 @@ V = TypeVar("V")
 _TRIES = 3
 _COSTS_KEPT = 3
 """The least of the last costs counts: one sweep that was held up does not make the next ones rare."""
+_COMMAND_S = 0.05
+_RECORD_S = 0.0002
+"""What one command, and each record of it, costs at most. A sweep of few records that took longer was held up by a busy
+machine: it is late, not dear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,11 @@ class Wanted(Generic[K]):
 
     swept: float | None = None
     records: Mapping[K, float] = field(default_factory=dict)
+
+
+def cost_of(took_s: float, records: int) -> float:
+    """Seconds that a sweep of so many records cost: those that it took, where so many can cost as much."""
+    return min(took_s, _COMMAND_S + records * _RECORD_S)
 
 
 class Book(Generic[K, V]):
@@ -82,7 +91,7 @@ class Book(Generic[K, V]):
     def _sweep(self) -> None:
         began, started = self._clock.now(), time.monotonic()
         found = self._read_all()
-        self._costs.append(time.monotonic() - started)
+        self._costs.append(cost_of(time.monotonic() - started, len(found)))
         with self._lock:
             before, self.page = self.page, self.page.with_sweep(found, began, self._clock.now())
             self._news = self.page.records is not before.records

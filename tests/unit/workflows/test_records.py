@@ -10,7 +10,7 @@ from steward.model.observed import Freshness
 from steward.model.subject import Subject
 from steward.ports import Retryable
 from steward.workflows.attention import Attention
-from steward.workflows.book import Pace
+from steward.workflows.book import Pace, cost_of
 from steward.workflows.records import Patience, Records
 from tests.builders.picture import names
 from tests.fakes.clock import FakeClock
@@ -265,6 +265,13 @@ def test_a_job_whose_number_nobody_knows_is_looked_for_among_all() -> None:
 def test_a_sweep_takes_its_time_by_what_it_costs() -> None:
     pace = Pace(least_s=5.0, most_s=60.0, share=0.01)
     assert [pace.every(cost) for cost in (0.0, 0.02, 0.1, 0.3, 2.0)] == [5.0, 5.0, 10.0, 30.0, 60.0]
+
+
+def test_a_small_site_on_a_busy_machine_is_swept_as_often_as_on_a_quiet_one() -> None:
+    pace = Pace(least_s=5.0, most_s=60.0, share=0.01)
+    assert pace.every(cost_of(took_s=1.5, records=6)) < 6.0
+    assert pace.every(cost_of(took_s=1.5, records=10_000)) == 60.0
+    assert cost_of(took_s=0.02, records=10_000) == 0.02
 
 
 def test_the_next_sweep_is_due_when_its_time_has_come() -> None:
