@@ -54,7 +54,7 @@ def boot_id(bed_dir: Path) -> str:
 def orphan(bed_dir: Path) -> Process:
     """The process that detached itself from slurmd."""
     path = bed_dir / "orphan-n1"
-    wait_until("slurmd has left an orphan", lambda: path.exists() and path.read_text().strip(), 5)
+    wait_until("slurmd has left an orphan", lambda: path.exists() and path.read_text().strip(), 30)
     seen = proc.look(int(path.read_text()))
     assert seen is not None
     return seen.process
@@ -134,7 +134,7 @@ def test_a_machine_whose_processes_are_gone_is_listed_as_stopped(provider: Local
     whole = machine(provider)
     for each in [whole.init, *(seen.process for seen in proc.descendants(whole.init))]:
         proc.send(each, signal.SIGKILL)
-    wait_until("the first process is gone", lambda: not whole.is_on, 5)
+    wait_until("the first process is gone", lambda: not whole.is_on, 30)
     assert provider.instances()[made.id].state is InstanceState.STOPPED
 
 
@@ -148,7 +148,7 @@ def test_a_frozen_machine_stands_still_as_a_whole_and_goes_on_when_thawed(
     assert left in [seen.process for seen in below]
     assert all(seen.stopped for seen in below)
     thaw(machine(provider))
-    wait_until("all go on", lambda: not any(seen.stopped for seen in proc.descendants(machine(provider).init)), 5)
+    wait_until("all go on", lambda: not any(seen.stopped for seen in proc.descendants(machine(provider).init)), 30)
 
 
 def test_one_program_can_die_alone_and_come_back(provider: LocalProvider) -> None:
@@ -156,9 +156,9 @@ def test_one_program_can_die_alone_and_come_back(provider: LocalProvider) -> Non
     whole = machine(provider)
     slurmd, agent = whole.program("slurmd"), whole.program("agent")
     kill_program(whole, "agent")
-    wait_until("the agent is dead", lambda: whole.program("agent") is None, 5)
+    wait_until("the agent is dead", lambda: whole.program("agent") is None, 30)
     restart_programs(whole)
-    wait_until("the agent is back", lambda: whole.program("agent") is not None, 5)
+    wait_until("the agent is back", lambda: whole.program("agent") is not None, 30)
     assert whole.program("agent") != agent
     assert whole.program("slurmd") == slurmd
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 
-def until(sentence: str, true: Callable[[], object], limit_s: float = 5.0) -> None:
+def until(sentence: str, true: Callable[[], object], limit_s: float = 30.0) -> None:
     """Returns when `true()` is; AssertionError naming `sentence` when that takes too long."""
     end = time.monotonic() + limit_s
     while not true():

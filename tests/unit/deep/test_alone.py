@@ -20,6 +20,7 @@ from steward.deep.room import memory_room
 from steward.deep.said import Here
 from steward.deep.torch_door import TorchDoor
 from steward.deep.workers import Told, on_every_core
+from steward.model.deep import Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
 
@@ -42,18 +43,27 @@ class Forgetful:
         return got
 
 
+def cpu(known: str = KNOWN) -> Measure:
+    """What the cores said; on a busy machine they need more than the shortest time to say anything."""
+    for seconds in (0.3, 3.0, 20.0):
+        own, *_ = check_cpu(HERE, Budget.of(seconds), known=known)
+        if own.outcome is not Outcome.UNKNOWN:
+            break
+    return own
+
+
 def test_every_core_that_calculates_finds_the_known_answer() -> None:
     assert arithmetic() == KNOWN
 
 
 def test_a_good_node_passes_and_its_speed_is_told() -> None:
-    own, *_ = check_cpu(HERE, Budget.of(0.3))
+    own = cpu()
     assert (own.outcome, own.unit) == (Outcome.PASSED, "rounds/s")
     assert own.value > 1
 
 
 def test_cores_that_find_another_answer_fail_the_node() -> None:
-    own, *_ = check_cpu(HERE, Budget.of(0.1), known="another answer")
+    own = cpu(known="another answer")
     assert own.outcome is Outcome.FAILED
     assert f"{len(os.sched_getaffinity(0))} of" in own.text
 
