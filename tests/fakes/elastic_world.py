@@ -26,7 +26,8 @@ QUICK = ElasticPolicy(
 
 @dataclass(slots=True)
 class ElasticWorld:
-    """`saves_s` and `forms_s` are what saving and starting take. `deaf`: the coordinator carries nothing out."""
+    """`saves_s` and `forms_s` are what saving and starting take. `deaf`: the coordinator carries nothing out. `joins`:
+    the launchers of replicas come to the coordinator."""
 
     nodes: int = 6
     base: int = 2
@@ -36,6 +37,7 @@ class ElasticWorld:
     forms_s: float = 2.0
     deaf: bool = False
     refuses: bool = False
+    joins: bool = True
     uid: int = USER
     picture: Picture = field(init=False)
     word: ElasticWord = field(init=False)
@@ -201,6 +203,7 @@ class ElasticWorld:
                 if self.picture.seen.nodes[name].base is not base:
                     self.picture = self.picture.node(name, base=base)
         base_job = self.jobs()[RUN]
-        here = set(base_job.nodes) | {node for job in self.replicas() if job.is_active for node in job.nodes}
+        coming = self.replicas() if self.joins else []
+        here = set(base_job.nodes) | {node for job in coming if job.is_active for node in job.nodes}
         self.word = replace(self.word, joined=frozenset(here - self.dead), at=self.now)
         self.picture = self.picture.agent("n1", elastic=(self.word,) if base_job.is_active else ())

@@ -109,11 +109,24 @@ def submit(script: int, run_id: JobId, asked: Mapping[str, str]) -> None:
     text = run(
         ("scontrol", "write", "batch_script", str(run_id), "-"), timeout_s=COMMAND_S, max_bytes=_MAX_SCRIPT
     ).stdout
-    place = Path(asked["folder"]) / "replica"
+    if len(text) >= _MAX_SCRIPT:
+        raise ValueError(f"the script of job {run_id} is too long to be submitted again")
+    place = Path(asked["folder"]) / script_name(asked["comment"])
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     place.unlink(missing_ok=True)
     place.write_bytes(text)
-    run(("sbatch", *replica_options(theirs, run_id, asked), str(place), *_arguments(script)), timeout_s=COMMAND_S)
+    try:
+        run(("sbatch", *replica_options(theirs, run_id, asked), str(place), *_arguments(script)), timeout_s=COMMAND_S)
+    finally:
+        place.unlink(missing_ok=True)
+
+
+def script_name(comment: str) -> str:
+    """Each replica's own: two that are submitted at once must not read what the other writes."""
+    known = replica_of(comment)
+    if known is None:
+        raise ValueError(f"{comment!r} names no replica")
+    return f"replica-{known[1]}"
 
 
 def replica_env(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str, str]) -> dict[str, str]:

@@ -217,9 +217,12 @@ class Elastic:
             "time": str(order.minutes) if order.minutes else "",
             "qos": order.qos,
             "exclude": ",".join(sorted(order.exclude)),
-            "address": f"{self._address()}:{run.place.port}",
         }
-        self._do(partial(self._start.submit, run.place, asked), run, f"replica {order.token}", token=order.token)
+
+        def submit() -> None:  # in a thread: looking the head's name up may take long, and fail
+            self._start.submit(run.place, {**asked, "address": f"{self._address()}:{run.place.port}"})
+
+        self._do(submit, run, f"replica {order.token}", token=order.token)
 
     def _do(self, what: Callable[[], None], run: _Run, name: str, token: str = "") -> None:
         task = asyncio.get_running_loop().create_task(self._done(what, run, name, token))

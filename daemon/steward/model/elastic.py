@@ -157,6 +157,8 @@ class Replica:
     job: JobId | None = None
     ending: float | None = None
     """When it was asked to end, by us."""
+    joined: bool = False
+    """The run has trained on its nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

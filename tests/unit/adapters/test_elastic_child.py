@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.adapters.elastic_child import replica_env, replica_options
+from steward.adapters.elastic_child import replica_env, replica_options, script_name
 from steward.model.ids import JobId
 
 ASKED = {"nodes": "1", "comment": "steward-elastic:7:r1", "grace": "30", "address": "10.0.0.1:20000", "token": "abc"}
@@ -20,6 +20,12 @@ def test_what_was_typed_is_kept_and_ours_comes_last() -> None:
 @pytest.mark.parametrize("words", ["--wrap true", "--wrap=true", "--test-only", "--wait"])
 def test_words_that_are_not_about_the_job_are_left_out(words: str) -> None:
     assert replica_options({"STEWARD_ELASTIC_ARGS": words}, J7, ASKED)[0] == "--nodes=1"
+
+
+def test_each_replica_is_submitted_from_a_file_of_its_own() -> None:
+    assert script_name("steward-elastic:7:r1") != script_name("steward-elastic:7:r2")
+    with pytest.raises(ValueError, match="names no replica"):
+        script_name("steward-elastic:7:../../x")
 
 
 def test_a_replica_has_as_many_tasks_a_node_as_the_base() -> None:

@@ -38,6 +38,7 @@ class Bench:
     submitted: list[Mapping[str, str]] = field(default_factory=list)
     heard: list[dict[str, Any]] = field(default_factory=list)
     refusal: str = ""
+    resolves: bool = True
 
     def __post_init__(self) -> None:
         self.here[J7] = Base(uid=self.uid, nodes=2, host=N1)
@@ -46,7 +47,7 @@ class Bench:
     def anew(self) -> Elastic:
         return Elastic(
             node=N1,
-            address=lambda: "10.0.0.1",
+            address=self.address,
             head=self.head,
             bases=self,
             start=self,
@@ -55,6 +56,11 @@ class Bench:
             threads=Threads(1),
             look_every_s=0.0,
         )
+
+    def address(self) -> str:
+        if not self.resolves:
+            raise OSError("the name of the head is not known now")
+        return "10.0.0.1"
 
     async def bases(self, node: NodeName) -> Mapping[JobId, Base]:
         return self.here
@@ -177,6 +183,18 @@ def test_a_replica_is_submitted_once_and_a_refusal_is_told(bench: Bench) -> None
     asyncio.run(scene())
     assert [one["comment"] for one in bench.submitted] == ["steward-elastic:7:r1"]
     assert bench.head.told[-1]["failed"] == [{"token": "r2", "why": "sbatch: error: Invalid qos specification"}]
+
+
+def test_a_head_whose_name_is_not_known_for_a_moment_costs_a_replica_and_not_the_agent(bench: Bench) -> None:
+    async def scene() -> None:
+        bench.begin()
+        await turns(bench, lambda: bench.coordinators)
+        bench.resolves = False
+        bench.elastic.hear(submit())
+        await turns(bench, lambda: bench.head.told[-1]["failed"])
+
+    asyncio.run(scene())
+    assert bench.head.told[-1]["failed"] == [{"token": "r1", "why": "the name of the head is not known now"}]
 
 
 def test_a_run_that_slurm_does_not_show_any_more_has_ended(bench: Bench) -> None:

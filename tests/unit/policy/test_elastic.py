@@ -133,6 +133,22 @@ def test_a_submission_that_fails_is_not_tried_again_at_once() -> None:
     assert sum("could not be submitted: sbatch: no" in text for text in told) == 3
 
 
+def test_replicas_that_end_at_once_are_asked_for_ever_more_rarely() -> None:
+    world = ElasticWorld(nodes=3, spec="3", joins=False)
+    for _ in range(400):
+        world.step()
+        for job in [one.job for one in world.run.replicas if one.job is not None]:
+            world.end(job)
+    assert 2 <= len(world.submitted) <= 8  # 20 s, 40 s, then every 80 s
+    assert world.size == 2
+
+
+def test_a_replica_never_shares_a_node_with_its_base() -> None:
+    world = ElasticWorld()
+    world.go(3)
+    assert all(world.jobs()[RUN].nodes <= each.exclude for each in world.submitted)
+
+
 def test_growth_must_pay_for_its_pause() -> None:
     world = ElasticWorld()
     world.picture = world.picture.change_job(7, time_limit_s=605.0)  # ends in 5 s

@@ -89,7 +89,7 @@ def _follow(
     if rules is None:
         return
     failed = {one.token: one.why for one in word.failed} if word is not None else {}
-    run = bind(run, jobs, failed, draft)
+    run = bind(run, jobs, failed, rules, draft)
     base = draft.seen.jobs.get(run.id)
     for _ in range(_MOVES):
         rivals = _rivals(base, jobs, draft)

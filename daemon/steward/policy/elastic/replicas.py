@@ -11,7 +11,7 @@ from steward.model.job import Job
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.elastic.book import with_replica
-from steward.policy.elastic.rules import pays_from
+from steward.policy.elastic.rules import RunRules, next_backoff, pays_from
 from steward.policy.elastic.scene import Scene
 from steward.policy.quota.names import borrowed_qos
 from steward.policy.quota.turn import in_force
@@ -40,13 +40,14 @@ def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
     return found
 
 
-def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], draft: Draft) -> ElasticRun:
+def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: RunRules, draft: Draft) -> ElasticRun:
     """With the jobs that Slurm shows; those that are over, or never came, are forgotten."""
     kept = list[Replica]()
+    no_use = False
     for one in run.replicas:
         job = jobs.get(one.token)
         if job is not None:
-            kept.append(replace(one, job=job.id))
+            kept.append(replace(one, job=job.id, joined=one.joined or bool(job.nodes & run.members)))
         elif one.token in failed:
             text = f"elastic run {run.id}: a replica job could not be submitted: {failed[one.token]}"
             draft.tell("elastic.refused", text, job=run.id, level=Level.WARNING, once=f"{run.id}:{one.token}")
@@ -55,6 +56,9 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], draft: D
         elif one.job is None and draft.now < one.asked + UNSEEN_S:
             draft.wake(one.asked + UNSEEN_S)
             kept.append(one)
+        else:
+            no_use = no_use or not (one.joined or one.ending)
+    run = _with_pause(run, rules, draft) if no_use else run
     known = {one.token for one in kept}
     kept += [
         Replica(token=token, nodes=max(job.node_count, len(job.nodes)), asked=draft.now, job=job.id)
@@ -62,6 +66,14 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], draft: D
         if token not in known
     ]
     return replace(run, replicas=tuple(kept))
+
+
+def _with_pause(run: ElasticRun, rules: RunRules, draft: Draft) -> ElasticRun:
+    """A replica job that ended by itself before it took part: the next one might do the same, over and over."""
+    backoff_s = max(next_backoff(run, rules, draft.now, failed=True), 1.0)
+    text = f"elastic run {run.id}: a replica job ended before it took part: a pause of {backoff_s:.0f} s"
+    draft.tell("elastic.no_use", text, job=run.id, level=Level.WARNING)
+    return replace(run, backoff_s=backoff_s, cool_until=max(run.cool_until, draft.now + backoff_s))
 
 
 def end_useless(scene: Scene) -> None:
@@ -212,7 +224,7 @@ def _submit(scene: Scene, nodes: int, size: int) -> None:
         grace_s=int(scene.rules.grace_s),
         minutes=minutes,
         qos=borrowed_qos(base.account) if base.account in in_force(draft) else "",
-        exclude=base.excluded,
+        exclude=base.excluded | scene.here,
     )
     draft.wish(action)
     draft.tell("elastic.asks", f"elastic run {run.id}: {text}", job=run.id)
