@@ -40,6 +40,8 @@ MAX_OF_USER = 8
 TURN_S = 1.0
 LOOK_EVERY_S = 5.0
 SAY_EVERY_S = 5.0
+LEAST_S = 0.2
+"""Words of a run that come more quickly are told to the head as one: the coordinator is its user's."""
 AGAIN_S = 10.0
 """A coordinator that could not be started, or went away, is started anew so much later."""
 GRACE_S = 600
@@ -74,6 +76,7 @@ class _Run:
     said_at: float = float("-inf")
     start_at: float = float("-inf")
     starting: bool = False
+    unsaid: bool = False
     failed: tuple[FailedSubmit, ...] = ()
     tokens: list[str] = field(default_factory=list)
 
@@ -245,7 +248,14 @@ class Elastic:
         """What a coordinator says; what is not its to say is put in its place. Raises Malformed."""
         ours = {"run": run.opted.job, "restart": run.opted.restart, "uid": run.opted.uid, "spec": run.opted.elastic}
         run.word = elastic_word_of({**word, **ours, "failed": []}, self._node, 0.0)
-        self._say(run)
+        if not run.unsaid:
+            run.unsaid, loop = True, asyncio.get_running_loop()
+            loop.call_at(max(run.said_at + LEAST_S, loop.time()), self._say_news, run)
+
+    def _say_news(self, run: _Run) -> None:
+        run.unsaid = False
+        if self._runs.get(run.opted.job) is run:
+            self._say(run)
 
     def _word(self, run: _Run) -> ElasticWord:
         word = run.word or ElasticWord(

@@ -38,6 +38,7 @@ class Bench:
     submitted: list[Mapping[str, str]] = field(default_factory=list)
     heard: list[dict[str, Any]] = field(default_factory=list)
     refusal: str = ""
+    words: int = 1
     resolves: bool = True
 
     def __post_init__(self) -> None:
@@ -83,7 +84,8 @@ class Bench:
         place.mkdir(parents=True)
 
         async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(json.dumps(WORD).encode() + b"\n")
+            for step in range(self.words):
+                writer.write(json.dumps(WORD | {"step": step + 5}).encode() + b"\n")
             while line := await reader.readline():
                 self.heard.append(json.loads(line))
 
@@ -195,6 +197,18 @@ def test_a_head_whose_name_is_not_known_for_a_moment_costs_a_replica_and_not_the
 
     asyncio.run(scene())
     assert bench.head.told[-1]["failed"] == [{"token": "r1", "why": "the name of the head is not known now"}]
+
+
+def test_a_flood_of_words_reaches_the_head_as_a_few_and_the_last_one_does(bench: Bench) -> None:
+    bench.words = 2000
+
+    async def scene() -> None:
+        async with await bench.listen():
+            bench.begin()
+            await turns(bench, lambda: bench.head.told and bench.head.told[-1]["step"] == 2004)
+
+    asyncio.run(scene())
+    assert len(bench.head.told) < 1000
 
 
 def test_a_run_that_slurm_does_not_show_any_more_has_ended(bench: Bench) -> None:
