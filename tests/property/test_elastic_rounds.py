@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.elastic.run import START_S
+from steward.elastic.pace import START_S
 from tests.builders.elastic_rounds import Line, Story
 
 NODES = [f"n{number}" for number in range(1, 6)]

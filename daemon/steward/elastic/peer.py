@@ -18,6 +18,8 @@ class Peer:
     """A node's agent. `over` says how its processes ended (done or failed), until it is told what to do about it."""
 
     node: str
+    agent: str = ""
+    """Which one of the node, where several say its name."""
     is_base: bool
     is_first: bool
     """Whether it is on the base's batch host."""
@@ -107,6 +109,7 @@ def peer_of(words: Mapping[str, Any]) -> Peer:
     """From an agent's first line."""
     return Peer(
         node=node_of(words),
+        agent=str(words.get("agent", ""))[:64],
         is_base=words.get("role") == "base",
         is_first=words.get("role") == "base" and words.get("first") is True,
         generation=whole_of(words, "generation", high=1 << 31),

@@ -9,15 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from steward.elastic.pace import FIRST_S, GATHER_S, LOST_S, RESTORE_S, START_S, VERDICT_S, WAITING_S, Alone
 from steward.elastic.peer import MAX_PROCESSES, Peer, address_of, fitting, in_order, maybe_whole_of, nodes_of, whole_of
-
-GATHER_S = 90.0
-START_S = 300.0
-LOST_S = 1.0
-WAITING_S = 60.0
-FIRST_S = 600.0
-VERDICT_S = 8.0
-RESTORE_S = 10.0
 
 Line = dict[str, Any]
 
@@ -50,6 +43,7 @@ class Run:
     up_s: float | None = None
     asked_at: float = 0.0
     rest_at: float = 0.0
+    alone: Alone = field(default_factory=Alone)
 
     # What agents and people say
 
@@ -73,6 +67,8 @@ class Run:
         peer.forget_generation()
         if (peer.leaves and self.generation) or self.state == "done":
             self._send(node, leave=True)
+        elif self.state == "failed":
+            self._send(node, fail=self.why)
         elif node in self.members and not self.target and self.state in ("running", "saving", "forming"):
             self._gather(self._survivors(), now, f"{node} started its processes again")
         self._form_if_ready(now)
@@ -88,8 +84,7 @@ class Run:
         elif node not in self.members or self.is_over:
             self._send(node, leave=True)
         else:
-            before = self.next_members if self.asked and self.next_members is not None else self.members
-            self._ask(tuple(one for one in before if one != node), self.grace_s, now, f"{node} has to leave")
+            self._ask(tuple(one for one in self._wanted() if one != node), self.grace_s, now, f"{node} has to leave")
 
     def said(self, node: str, words: Mapping[str, Any], now: float) -> None:
         """What a process of the training told its agent."""
@@ -190,8 +185,7 @@ class Run:
     # How it goes on
 
     def _ask(self, members: tuple[str, ...], grace_s: float, now: float, why: str) -> None:
-        until = now + grace_s
-        self.deadlines["save"] = min(until, self.deadlines["save"]) if self.asked else until
+        self.deadlines["save"] = min(now + grace_s, self.deadlines.get("save", now + grace_s))
         self.next_members, self.why = members, why
         if not self.asked:
             self.state, self.asked_at, self.saved_s, self.up_s = "saving", now, None, None
@@ -213,6 +207,10 @@ class Run:
         for name in ("save", "lost", "verdict", "start"):
             self.deadlines.pop(name, None)
         self.missing.clear()
+        if begins and self.alone.is_loop(now, len(self.peers), is_ordered=self.next_generation > self.generation):
+            self.state, self.members, self.why = "failed", (), f"it began again too often by itself: {why}"
+            self._stop_all()
+            return
         if not chosen:
             self._pause(why, now)
             return
@@ -228,6 +226,8 @@ class Run:
         for node, peer in self.peers.items():
             if not peer.waits:
                 self._send(node, restart=peer.generation)
+            elif self.state == "failed":
+                self._send(node, fail=self.why)
             if peer.leaves:
                 self._send(node, leave=True)
 
@@ -258,8 +258,8 @@ class Run:
 
     def _first(self, now: float) -> None:
         """The first round is the base's own; after too few were left, whoever is here makes up the base's size."""
-        ready = [peer for peer in self.peers.values() if peer.waits and not peer.leaves]
-        ready = [peer for peer in ready if peer.is_base] if not self.generation else ready
+        ready = [one for one in self.peers.values() if one.waits and not one.leaves]
+        ready = [one for one in ready if one.is_base or self.generation]
         if len(ready) < self.base:
             self.deadlines.setdefault("waiting", now + FIRST_S)
             self.why = f"{len(ready)} of at least {self.base} nodes are here: waits for more"

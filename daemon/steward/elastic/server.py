@@ -83,7 +83,8 @@ class Coordinator:
             hello = _line_of(await asyncio.wait_for(reader.readline(), HELLO_S))
             if not hmac.compare_digest(str(hello.get("token", "")).encode(), self.token.encode()):
                 raise BadWord("the token is another run's")
-            node = self.arrive(hello, writer)
+            if not (node := self.arrive(hello, writer)):
+                return
             while line := await asyncio.wait_for(reader.readline(), self.silent_s):
                 if self.lines.get(node) is not writer:
                     break
@@ -99,7 +100,12 @@ class Coordinator:
             writer.close()
 
     def arrive(self, hello: Line, writer: asyncio.StreamWriter) -> str:
+        """Its node; empty for a second agent of a node whose line lives: two that replace each other never end."""
         peer = peer_of(hello)
+        known = self.run.peers.get(peer.node)
+        if known is not None and (known.agent != peer.agent or not peer.agent) and (known.is_base or not peer.is_base):
+            _send(writer, {"refused": f"another agent of node {peer.node} takes part"})
+            return ""
         if before := self.lines.pop(peer.node, None):
             before.close()
         self.lines[peer.node] = writer

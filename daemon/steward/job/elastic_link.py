@@ -6,6 +6,7 @@ The link fails open: while no coordinator answers, nobody is asked for anything 
 import json
 import logging
 import os
+import secrets
 import shutil
 import socket
 import tempfile
@@ -38,6 +39,7 @@ class Link:
         self.run = env["STEWARD_ELASTIC_RUN"]
         self.folder = Path(tempfile.mkdtemp(prefix="steward-elastic-", dir=_short_folder()))
         self.hello: Line = {
+            "agent": secrets.token_hex(8),
             "token": env.get("STEWARD_ELASTIC_TOKEN", ""),
             "node": node,
             "role": "replica" if env.get("STEWARD_ELASTIC_ROLE") == "replica" else "base",
@@ -174,6 +176,8 @@ class Link:
                 self.leave = True
             elif "fail" in line:
                 self.fail = str(line["fail"])
+            elif "refused" in line:
+                _log.warning("run %s does not take this node: %s", self.run, line["refused"])
             elif "verdict" in line:
                 self.verdict = str(line["verdict"])
             self.changed.notify_all()

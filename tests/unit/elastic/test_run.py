@@ -1,7 +1,7 @@
 """Who takes part in an elastic run: rounds form once, all save before a change, nobody waits for who may still come."""
 
+from steward.elastic.pace import GATHER_S, LOST_S, MOST_ALONE, START_S, VERDICT_S, WAITING_S
 from steward.elastic.peer import Peer
-from steward.elastic.run import GATHER_S, LOST_S, START_S, VERDICT_S, WAITING_S
 from tests.builders.elastic_rounds import Story
 
 
@@ -227,3 +227,33 @@ def test_a_coordinator_that_begins_anew_takes_the_run_as_it_is() -> None:
     again.pass_(100)
 
     assert (again.shape(), again.told, again.forms) == (story.shape(), [], [])
+
+
+def test_generations_that_bring_about_each_other_end_with_the_job_failing() -> None:
+    story = Story()
+    story.come("n1", "n2")
+
+    for _ in range(100):
+        if story.run.state != "failed":
+            story.say("n1", "step")
+            story.wait("n2")  # its processes began again, whatever for
+            story.now += 1
+
+    assert story.run.generation <= MOST_ALONE + 1
+    assert [line for _, line in story.told if "fail" in line] == 2 * [
+        {"fail": "it began again too often by itself: n2 started its processes again"}
+    ]
+
+
+def test_generations_that_were_ordered_are_not_counted() -> None:
+    story = Story()
+    story.come("n1", "n2")
+    story.come("n3", role="replica")
+
+    for number in range(2 * MOST_ALONE):
+        story.say("n1", "step")
+        members = ("n1", "n2") if number % 2 else ("n1", "n2", "n3")
+        story.order(*members)
+        story.save(*story.run.members)
+
+    assert story.run.state == "forming"

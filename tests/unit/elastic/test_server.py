@@ -34,9 +34,9 @@ class Agent:
                 return heard[key]
         return None
 
-    async def join(self, node: str, token: str = "word") -> None:
-        role = {"role": "base", "first": node == "n1"}
-        self.say({"token": token, "node": node, **role})
+    async def join(self, node: str, token: str = "word", role: str = "base") -> None:
+        place = {"role": role, "first": role == "base" and node == "n1", "agent": str(id(self))}
+        self.say({"token": token, "node": node, **place})
         self.say({"wait": True, "address": node, "port": 7})
 
 
@@ -102,6 +102,56 @@ def test_who_is_not_of_the_run_gets_no_answer_and_the_run_goes_on(tmp_path: Path
         second = await Agent.call(port)
         await second.join("n2")
         assert (await first.hear("form"))["members"] == ["n1", "n2"]
+
+    coordinated(tmp_path, story)
+
+
+def test_a_second_agent_of_a_node_is_refused_while_the_first_ones_line_lives(tmp_path: Path) -> None:
+    async def story(port: int, coordinator: Coordinator) -> None:
+        agents = [await Agent.call(port), await Agent.call(port)]
+        for agent, node in zip(agents, ("n1", "n2"), strict=True):
+            await agent.join(node)
+        await agents[1].hear("form")
+
+        second = await Agent.call(port)
+        await second.join("n2", role="replica")
+
+        assert await second.hear("refused") == "another agent of node n2 takes part"
+        assert await second.hear("form") is None
+        assert (coordinator.run.generation, coordinator.run.members) == (1, ("n1", "n2"))
+        assert coordinator.run.peers["n2"].is_base
+
+    coordinated(tmp_path, story)
+
+
+def test_an_agent_whose_line_broke_takes_its_own_place_again(tmp_path: Path) -> None:
+    async def story(port: int, coordinator: Coordinator) -> None:
+        agents = [await Agent.call(port), await Agent.call(port)]
+        for agent, node in zip(agents, ("n1", "n2"), strict=True):
+            await agent.join(node)
+        await agents[1].hear("form")
+        mine = {"token": "word", "node": "n2", "role": "base", "agent": str(id(agents[1]))}
+
+        again = await Agent.call(port)
+        again.say({**mine, "generation": 1, "members": ["n1", "n2"]})
+
+        assert await again.hear("beat")
+        assert coordinator.run.generation == 1
+
+    coordinated(tmp_path, story)
+
+
+def test_the_bases_own_agent_takes_the_place_of_a_replicas_on_the_same_node(tmp_path: Path) -> None:
+    async def story(port: int, coordinator: Coordinator) -> None:
+        guest = await Agent.call(port)
+        await guest.join("n2", role="replica")
+        await guest.hear("beat")
+
+        agents = [await Agent.call(port), await Agent.call(port)]
+        for agent, node in zip(agents, ("n1", "n2"), strict=True):
+            await agent.join(node)
+
+        assert (await agents[1].hear("form"))["members"] == ["n1", "n2"]
 
     coordinated(tmp_path, story)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.action import CancelReplica, RequeueJob, ResizeRun, SubmitReplica
-from steward.model.elastic import Cause, Phase
+from steward.model.elastic import Activity, Cause, Phase
 from steward.model.job import JobState
 from tests.builders.picture import a_cluster, n
 from tests.fakes.elastic_world import QUICK, RUN, ElasticWorld
@@ -183,3 +183,37 @@ def test_flapping_is_answered_by_ever_longer_pauses() -> None:
     growths = [change for change in world.run.events if change.cause is Cause.GROW][began:]
     assert 1 <= len(growths) <= 9  # 10 s, 20 s, 40 s, then every 80 s
     assert world.run.backoff_s == QUICK.backoff_most_s
+
+
+def test_a_replica_is_kept_from_the_nodes_of_the_run_and_of_other_replicas() -> None:
+    world = ElasticWorld()
+    world.go(3)
+    assert [sorted(each.exclude) for each in world.submitted] == [
+        ["n1", "n2", "n4", "n5"],
+        ["n1", "n2", "n3", "n5"],
+        ["n1", "n2", "n3", "n4"],
+    ]
+
+
+def test_a_replica_on_a_node_of_its_own_run_is_ended() -> None:
+    world = grown()
+    id = world.queue(1, comment=f"steward-elastic:{RUN}:x")
+    world.picture = world.picture.change_job(
+        id, state=JobState.RUNNING, nodes=frozenset({n("n2")}), batch_host="n2", started=world.now
+    )
+    plan = world.step()
+    assert [(a.job, a.why.text) for a in plan.actions if isinstance(a, CancelReplica)] == [
+        (id, "another part of the run is on its node")
+    ]
+
+
+def test_replicas_stay_while_a_run_that_began_anew_has_not_formed() -> None:
+    world = grown()
+    run = replace(world.run, phase=Phase.WAITING)
+    world.picture = replace(world.picture, memory=replace(world.picture.memory, elastic={RUN: run}))
+    world.word = replace(world.word, state=Activity.WAITING, members=frozenset())
+    world.picture = world.picture.agent("n1", elastic=(world.word,))
+    world.go(QUICK.form_s - 45)  # a start may take that long
+    assert world.cancelled == []
+    world.go(60)
+    assert len(world.cancelled) == 3

@@ -92,9 +92,11 @@ def _useless(one: Replica, job: Job, scene: Scene) -> str:
     """Why it is ended; empty: it stays."""
     run, draft = scene.run, scene.draft
     if run.phase in (Phase.WAITING, Phase.ENDED):
-        return "its base job does not run" if run.begun else ""
+        return _before_first_round(job, scene)
     if job.is_pending:
         return _unwanted(one, scene)
+    if job.nodes & scene.taken_before(one.token):
+        return "another part of the run is on its node"
     if run.phase is Phase.DRAINING or job.nodes & scene.members:
         return ""
     if one.ending is not None:
@@ -110,6 +112,15 @@ def _useless(one: Replica, job: Job, scene: Scene) -> str:
         return "it did not join in time"
     draft.wake(until)
     return ""
+
+
+def _before_first_round(job: Job, scene: Scene) -> str:
+    """A run that began anew keeps what is there already, for as long as a start may take."""
+    if not scene.base_nodes:
+        return "its base job does not run"
+    until = (job.started or scene.draft.now) + scene.rules.form_s
+    scene.draft.wake(until)
+    return "the run has not formed in time" if scene.draft.now >= until else ""
 
 
 def _unwanted(one: Replica, scene: Scene) -> str:
@@ -154,10 +165,13 @@ def free_nodes(scene: Scene) -> frozenset[NodeName]:
 def ask_for_more(scene: Scene, taken: set[NodeName]) -> None:
     """One replica job for each step in size that idle nodes are there for, where the pause pays."""
     free = free_nodes(scene) - taken
-    for size, nodes in _steps(scene, len(free)):
-        picked = frozenset(sorted(free - taken)[:nodes])
-        taken |= picked
-        _submit(scene, nodes, size)
+    steps = list(_steps(scene, len(free)))
+    picks = list[frozenset[NodeName]]()
+    for _, nodes in steps:
+        picks.append(frozenset(sorted(free - taken)[:nodes]))
+        taken |= picks[-1]
+    for (size, nodes), mine in zip(steps, picks, strict=True):
+        _submit(scene, nodes, size, others=frozenset().union(*picks) - mine)
 
 
 def _steps(scene: Scene, free: int) -> Iterator[tuple[int, int]]:
@@ -207,7 +221,9 @@ def stay_s(scene: Scene) -> float:
     return max(min(until) - draft.now, 0.0)
 
 
-def _submit(scene: Scene, nodes: int, size: int) -> None:
+def _submit(scene: Scene, nodes: int, size: int, others: frozenset[NodeName]) -> None:
+    """Never on a node of the run itself, nor on one that is meant for another replica (`others`): where nodes are
+    shared, Slurm would put it there."""
     run, draft, base, word = scene.run, scene.draft, scene.base, scene.word
     if base is None or word is None:
         return
@@ -224,7 +240,7 @@ def _submit(scene: Scene, nodes: int, size: int) -> None:
         grace_s=int(scene.rules.grace_s),
         minutes=minutes,
         qos=borrowed_qos(base.account) if base.account in in_force(draft) else "",
-        exclude=base.excluded | scene.here,
+        exclude=base.excluded | scene.nodes | others,
     )
     draft.wish(action)
     draft.tell("elastic.asks", f"elastic run {run.id}: {text}", job=run.id)

@@ -87,6 +87,17 @@ class Scene:
         return self.base_nodes.union(*self.staying.values())
 
     @cached_property
+    def nodes(self) -> frozenset[NodeName]:
+        """Of all its jobs, also of those that are about to end."""
+        return self.base_nodes.union(*(job.nodes for job in self.jobs.values() if not job.is_over))
+
+    def taken_before(self, token: str) -> frozenset[NodeName]:
+        """Nodes of its base, and of the replica jobs that were there before this one."""
+        mine = self.jobs[token]
+        first = (job.nodes for job in self.jobs.values() if not job.is_over and job.id < mine.id)
+        return self.base_nodes.union(*first)
+
+    @cached_property
     def ready(self) -> frozenset[NodeName]:
         """Nodes whose launchers wait to be let in, or take part already."""
         joined = (self.word.joined | self.word.members) if self.word is not None else frozenset()
