@@ -184,7 +184,7 @@ class ElasticWorld:
         """Whoever came first has idle nodes; others' jobs before replicas."""
         waiting = [job for job in self.jobs().values() if job.is_pending]
         for job in sorted(waiting, key=lambda each: (bool(each.comment), each.id)):
-            idle = sorted(self._idle())
+            idle = sorted(self._idle() - job.excluded)
             if len(idle) >= job.node_count:
                 nodes = frozenset(idle[: job.node_count])
                 fields = {"state": JobState.RUNNING, "nodes": nodes, "started": self.now, "reason": ""}

@@ -217,3 +217,12 @@ def test_replicas_stay_while_a_run_that_began_anew_has_not_formed() -> None:
     assert world.cancelled == []
     world.go(60)
     assert len(world.cancelled) == 3
+
+
+def test_idle_nodes_that_a_waiting_job_keeps_away_from_are_none_for_it() -> None:
+    world = ElasticWorld(spec="4")  # n5 and n6 are idle
+    world.go(40)
+    assert world.size == 4
+    world.queue(1, excluded=frozenset({n("n5"), n("n6")}))
+    world.go(12)
+    assert world.ordered[-1].members < frozenset(map(n, ("n1", "n2", "n3", "n4")))

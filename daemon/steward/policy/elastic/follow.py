@@ -138,7 +138,7 @@ def _rivals(base: Job | None, jobs: dict[str, Job], draft: Draft) -> int:
         if draft.now < since + RIVAL_S:
             draft.wake(since + RIVAL_S)
             continue
-        lacks = max(job.node_count, 1) - len(draft.overview.idle_of(job.partition)) - needed
+        lacks = max(job.node_count, 1) - len(draft.overview.idle_of(job.partition) - job.excluded) - needed
         if 0 < lacks <= mine - needed:
             needed += lacks
     return needed
