@@ -105,14 +105,17 @@ class Client:
         it did meanwhile is not missed; `lost` is told of each failed try (it may sleep). The first look raises."""
         newest = self.events(limit=1)
         after = int(newest[-1]["seq"]) if newest else 0
-        yield from (event for event in self.events(limit=limit, wanted=wanted) if int(event["seq"]) <= after)
+        newest = [event for event in self.events(limit=limit, wanted=wanted) if int(event["seq"]) <= after]
+        yield from newest
+        task = wanted.job if wanted and "_" in wanted.job else ""
         while True:
+            task = str(newest[-1]["job"]) if task and newest else task  # its number: Slurm may forget the task
             try:
-                events = self.events(after=after, limit=1000, wait_s=_FOLLOW_S)
+                events = self.events(after=after, limit=1000, wait_s=_FOLLOW_S, wanted=EventFilter(job=task))
             except HeadError as error:
                 lost(error)
                 continue
-            events = [event for event in events if int(event["seq"]) > after]
+            events = newest = [event for event in events if int(event["seq"]) > after]
             yield from (event for event in events if wanted is None or wanted.takes(event))
             after = max([after, *(int(event["seq"]) for event in events)])
 

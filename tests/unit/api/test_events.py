@@ -13,7 +13,8 @@ import pytest
 from steward.client import Client, HeadError, Unreachable
 from steward.model.event_filter import EventFilter
 from steward.model.events import Event, Level
-from tests.builders.picture import n
+from steward.model.ids import JobId
+from tests.builders.picture import a_cluster, n
 from tests.fakes.api_bench import ApiBench
 
 
@@ -113,6 +114,19 @@ def test_who_follows_sees_only_what_he_wants() -> None:
     with scripted(answers) as url:
         stream = Client(url).follow(10, EventFilter(kind="node.", level="warning"))
         assert next(stream)["seq"] == 3
+
+
+def test_who_follows_a_task_of_an_array_sees_no_other_jobs_events(api: ApiBench) -> None:
+    """Also when Slurm has forgotten the task meanwhile."""
+    task, other = JobId(7), JobId(8)
+    api.show(a_cluster().job(task, array_job_id=JobId(17), array_task=1))
+    api.store.add_events([Event(at=1.0, kind="job.met", text="old", job=task)])
+    stream = api.client().follow(10, EventFilter(job="17_1"))
+    assert next(stream)["text"] == "old"
+    api.show(a_cluster())
+    for text, job in (("theirs", other), ("mine", task)):
+        api.store.add_events([Event(at=2.0, kind="job.retry", text=text, job=job)])
+    assert next(stream)["text"] == "mine"
 
 
 def test_a_head_that_is_not_there_at_first_is_an_error() -> None:
