@@ -3,7 +3,7 @@
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,10 @@ class Story:
         path.chmod(0o755)
         return path
 
-    def submit(self, script: Path, *options: str, user: str = "") -> int:
+    def submit(self, script: Path, *options: str, arguments: Sequence[str] = (), user: str = "") -> int:
         """sbatch; output goes to `out` in the test's directory, appended over restarts."""
         output = [f"--output={self.dir}/out", "--open-mode=append", f"--chdir={self.dir}"]
-        argv = ["sbatch", "--parsable", *output, *options, str(script)]
+        argv = ["sbatch", "--parsable", *output, *options, str(script), *arguments]
         job = int(self.bed.run(argv, user=user).text.strip().split(";")[0])
         self.jobs.append(job)
         return job
