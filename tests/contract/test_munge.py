@@ -1,5 +1,6 @@
 """What every MungePort does: the fake, and libmunge with a munged of our own."""
 
+import asyncio
 import itertools
 import os
 import time
@@ -9,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from steward.adapters.handshake import greet_agent, greet_head
 from steward.adapters.munge import Munge
+from steward.adapters.offload import Threads
+from steward.adapters.seal import Sealer
 from steward.ports import MungePort, Permanent, Retryable
 from tests.contract.munged import a_munged, is_installed, short_lived
 from tests.fakes.munge import FakeMunge, FakeMunged
+from tests.fakes.wires import HELLO, TERMS, stream_pair
 
 
 @dataclass
@@ -75,6 +80,20 @@ def test_a_wrong_key_is_named_as_such(sockets: tuple[Path, Path]) -> None:
     here, stranger = (Munge(str(socket)) for socket in sockets)
     with pytest.raises(Permanent, match=r"another MUNGE key: /etc/munge/munge\.key must be the same"):
         here.decode(stranger.encode(b"x"))
+
+
+def test_both_sides_of_a_connection_name_a_wrong_key(sockets: tuple[Path, Path]) -> None:
+    """By the handshake of an agent and a head that have a key each."""
+
+    async def story() -> list[object]:
+        ours, theirs = (Sealer(Munge(str(socket)), frozenset({os.getuid()}), Threads(4)) for socket in sockets)
+        async with stream_pair() as (head, agent):
+            sides = greet_agent(*head, ours, TERMS), greet_head(*agent, theirs, HELLO)
+            return list(await asyncio.gather(*sides, return_exceptions=True))
+
+    for error in asyncio.run(story()):
+        assert isinstance(error, Permanent)
+        assert "made with another MUNGE key" in str(error)
 
 
 def test_without_munged_it_may_be_tried_again_later(realm: Realm) -> None:

@@ -16,10 +16,12 @@ from steward.model.ask import OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.resume_mode import SiteDefault
+from steward.ports import Permanent, PortError
 
 PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
 _SLOT_S = 0.25
+_REFUSED = "refused"
 _BEATS = "blake2b"
 """How heartbeats are sealed where both sides can; the hello and the welcome that say so are proved."""
 _KEY_BYTES = 32
@@ -110,7 +112,7 @@ async def accept_agent(
         frame = await _expect(reader, "hello")
         agent_nonce = _nonce(frame)
         async with gate.turn(since) if gate is not None else contextlib.nullcontext():
-            reader_uid = await sealer.verify(frame.get("cred"), digest(frame, Role.AGENT, nonce))
+            reader_uid = await _verified_or_told(writer, sealer, frame, nonce, agent_nonce)
         hello = _hello_of(frame)
         await first(hello)
         async with gate.turn() if gate is not None else contextlib.nullcontext():
@@ -131,8 +133,12 @@ async def greet_head(
         head_nonce = _nonce(await _expect(reader, "challenge"))
         frame = _hello_frame(replace(hello, opted=newest), nonce)
         await _send(writer, await _proved(sealer, frame, Role.AGENT, head_nonce))
-        frame = await _expect(reader, "welcome")
+        frame = await read_frame(reader)
+        if frame["t"] not in ("welcome", _REFUSED):
+            raise _out_of_turn(frame, "welcome")
         await sealer.verify(frame.get("cred"), digest(frame, Role.HEAD, nonce))
+        if frame["t"] == _REFUSED:
+            raise Permanent("our hello is refused there, and the head's log says why")
         terms = _terms_of(frame)
         key = (await sealer.carried(text(frame, "key", 4096)))[1] if "key" in frame else b""
         seals = Seals(sealer, Role.AGENT, head_nonce=head_nonce, agent_nonce=nonce, key=key)
@@ -183,8 +189,25 @@ async def _send(writer: asyncio.StreamWriter, frame: Frame) -> None:
 async def _expect(reader: asyncio.StreamReader, kind: str) -> Frame:
     frame = await read_frame(reader)
     if frame["t"] != kind:
-        raise Malformed(f"{frame['t'][:20]!r} came in the handshake where {kind!r} was due")
+        raise _out_of_turn(frame, kind)
     return frame
+
+
+def _out_of_turn(frame: Frame, kind: str) -> Malformed:
+    return Malformed(f"{frame['t'][:20]!r} came in the handshake where {kind!r} was due")
+
+
+async def _verified_or_told(
+    writer: asyncio.StreamWriter, sealer: Sealer, hello: Frame, nonce: str, agent_nonce: str
+) -> int:
+    """The user who proved `hello`. A peer whose proof is not believed gets a frame with the head's own: one with
+    another MUNGE key cannot read that either, so that its log can name the key."""
+    try:
+        return await sealer.verify(hello.get("cred"), digest(hello, Role.AGENT, nonce))
+    except Permanent:
+        with contextlib.suppress(PortError):
+            await _send(writer, await _proved(sealer, {"t": _REFUSED}, Role.HEAD, agent_nonce))
+        raise
 
 
 async def _proved(sealer: Sealer, frame: Frame, role: Role, peer_nonce: str) -> Frame:

@@ -61,7 +61,7 @@ from steward.checks.known import mode_of
 from steward.checks.samples import Rule
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
-from steward.ports import Clock, MungePort, Notifier, Permanent
+from steward.ports import Clock, MungePort, Notifier, Permanent, PortError
 
 try:
     from steward.adapters.systemd import SystemdNotifier
@@ -280,6 +280,9 @@ class _Connect:
         hello = Hello(node=self._node, incarnation=self._who, version=__version__, opted=self._opted.all())
         try:
             channel, terms = await greet_head(reader, writer, self._sealer, hello)
+        except PortError as error:
+            writer.transport.abort()
+            raise type(error)(f"the head at {':'.join(map(str, self._address))}: {error}") from None
         except BaseException:
             writer.transport.abort()
             raise

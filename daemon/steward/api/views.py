@@ -38,7 +38,11 @@ def status_view(source: Source, snapshot: Snapshot) -> Json:
         "slurm": seen.slurm.value,
         "provider": seen.provider.value,
         "nodes": dict(Counter(node_state(node) for node in seen.nodes.values())),
-        "agents": {"connected": sum(view.connected for view in seen.agents.values()), "expected": len(seen.nodes)},
+        "agents": {
+            "connected": sum(view.connected for view in seen.agents.values()),
+            "expected": len(seen.nodes),
+            "met": len({*seen.agents, *memory.agents} & seen.nodes.keys()),
+        },
         "open_cases": sum(case.is_open for case in memory.cases.values()),
         "jobs_watched": sum(job.ended is None for job in memory.jobs.values()),
         "jobs_coming_back": sum(job.pending_from is not None for job in memory.jobs.values()),

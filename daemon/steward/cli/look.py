@@ -38,7 +38,7 @@ def status(context: Context, as_json: bool) -> None:
     nodes = ", ".join(f"{count} {state}" for state, count in sorted(found["nodes"].items())) or "none"
     line(f"{found['cluster'] or 'cluster'}: Steward {found['version']}, up {ago(found['started'])}", "bold")
     line(f"nodes     {nodes}")
-    line(f"agents    {agents['connected']} of {agents['expected']} connected")
+    line(f"agents    {_agents_text(agents)}")
     line(f"cases     {found['open_cases']} open")
     coming = f", {found['jobs_coming_back']} coming back" if found["jobs_coming_back"] else ""
     line(
@@ -51,6 +51,12 @@ def status(context: Context, as_json: bool) -> None:
     if found["groups"]:
         line("")
         table(_GROUPS, [_group_row(group) for group in found["groups"]], empty="")
+
+
+def _agents_text(agents: dict[str, Any]) -> str:
+    if agents["expected"] and not agents.get("met", 1):
+        return f"none has come yet from {agents['expected']} nodes: install and start steward-agent on each of them"
+    return f"{agents['connected']} of {agents['expected']} connected"
 
 
 def _kept(found: dict[str, Any]) -> list[str]:

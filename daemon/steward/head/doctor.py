@@ -90,7 +90,7 @@ class Doctor:
         if self.acts:
             return [ok("mode", "broken nodes are taken out and repaired")]
         remedy = 'set repair.mode = "act" when the reports look right (`steward events` has what would be done)'
-        return [warn("mode", REPORT_ONLY.split(":")[0], remedy)]
+        return [warn("mode", f"{REPORT_ONLY.split(':')[0]}, which is how an install begins", remedy)]
 
     def _munge(self) -> list[Line]:
         uid, payload = self.munge.decode(self.munge.encode(b"steward doctor"))
@@ -111,12 +111,18 @@ class Doctor:
     def _agents(self) -> list[Line]:
         latest = self.latest()
         nodes = latest.seen.nodes if latest else {}
-        found = judge_agents(nodes.keys(), self.views(), self.details(), self.version)
+        is_new = self._is_new()
+        found = judge_agents(nodes.keys(), self.views(), self.details(), self.version, is_new=is_new)
         return [*found, *judge_addresses(self.moved())]
 
     def _slurm_conf(self) -> list[Line]:
         config = self.config.config()
-        return [*judge_shim(*self.config.plugstack(config)), *judge_slurm(config)]
+        return [*judge_shim(*self.config.plugstack(config), is_new=self._is_new()), *judge_slurm(config)]
+
+    def _is_new(self) -> bool:
+        """No agent has ever come, to this head or an earlier one."""
+        latest = self.latest()
+        return latest is not None and not self.views() and not latest.memory.agents
 
     def _capacity(self) -> list[Line]:
         lines: list[Line] = []

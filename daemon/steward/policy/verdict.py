@@ -69,6 +69,10 @@ class Fault:
 
 _FINE = Verdict(standing=Standing.FINE, why=Why(rule="node.fine", text="the agent is connected"))
 _UNKNOWN = Verdict(standing=Standing.UNKNOWN, why=Why(rule="node.unknown", text="no agent is expected here now"))
+_NEVER = Verdict(
+    standing=Standing.UNKNOWN,
+    why=Why(rule="node.unknown", text="no agent has come from this node yet: only Slurm says how it is"),
+)
 
 
 def standing(node: Node, draft: Draft) -> Verdict:
@@ -100,7 +104,9 @@ def _find_missable(draft: Draft) -> Sequence[NodeName]:
 
 def _unconnected(node: Node, view: AgentView | None, draft: Draft) -> Verdict:
     missed_at = missed_since(node, draft)
-    return _UNKNOWN if missed_at is None else _away(node, view, missed_at, draft)
+    if missed_at is None:
+        return _NEVER if view is None and node.name not in draft.agents else _UNKNOWN
+    return _away(node, view, missed_at, draft)
 
 
 def _connected(view: AgentView) -> Verdict:

@@ -11,9 +11,12 @@ _SKEW_S = 1.0
 _NAMES_SHOWN = 8
 
 
-def judge_shim(path: Path, text: str | None) -> list[Line]:
-    """`text`: plugstack.conf, None where it cannot be read."""
+def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Line]:
+    """`text`: plugstack.conf, None where it cannot be read; `is_new`: the install has not come to the plugin yet."""
     remedy = f"add `optional steward.so socket=/run/steward/agent.sock` to {path}, on every node"
+    if is_new and "steward" not in (text or ""):
+        early = f"{path} does not name steward.so yet, which is expected before step 4 of the install"
+        return [warn("shim", early, f"{remedy} (docs/operations.md, step 4)")]
     if text is None:
         return [bad("shim", f"{path} cannot be read", remedy)]
     active = [line.split("#")[0] for line in text.splitlines()]
@@ -43,15 +46,17 @@ def judge_agents(
     views: Mapping[NodeName, AgentView],
     details: Mapping[NodeName, AgentDetail],
     version: str,
+    *,
+    is_new: bool,
 ) -> list[Line]:
-    """`nodes`: those of Slurm; `version`: the head's."""
+    """`nodes`: those of Slurm; `version`: the head's; `is_new`: no agent has ever come, as right after an install."""
     connected = {name for name, view in views.items() if view.connected}
     missing = sorted(set(nodes) - connected)
     strangers = sorted(connected - set(nodes))
     others = sorted(name for name in connected if name in details and details[name].version != version)
     skewed = sorted(name for name in connected if name in details and abs(details[name].skew_s or 0.0) > _SKEW_S)
     return [
-        _missing(missing, len(nodes)),
+        _missing(missing, len(nodes), has_met=not is_new),
         *([_strangers(strangers)] if strangers else []),
         _versions(others, version),
         _clocks(skewed),
@@ -69,10 +74,13 @@ def judge_addresses(moved: Collection[NodeName]) -> list[Line]:
     return [warn("addresses", text, remedy)]
 
 
-def _missing(missing: list[NodeName], nodes: int) -> Line:
+def _missing(missing: list[NodeName], nodes: int, *, has_met: bool) -> Line:
     if not missing:
         return ok("agents", f"all {nodes} agents are connected")
     remedy = "start steward-agent there; `systemctl status steward-agent` on the node says what is wrong"
+    if len(missing) == nodes and not has_met:
+        text = f"no agent has come yet from any of {nodes} nodes, which is expected before step 3 of the install"
+        return warn("agents", text, f"{remedy} (docs/operations.md, step 3)")
     text = f"{len(missing)} of {nodes} nodes have no agent: {_names(missing)}"
     return bad("agents", text, remedy) if len(missing) == nodes else warn("agents", text, remedy)
 

@@ -144,6 +144,18 @@ def test_a_head_that_is_not_trusted_is_refused() -> None:
     run(story())
 
 
+def test_an_agent_whose_proof_is_not_believed_is_told_so() -> None:
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as (head, agent):
+            refused = asyncio.ensure_future(_ignore(greet_agent(*head, sealer(munged), TERMS)))
+            with pytest.raises(Permanent, match="our hello is refused there"):
+                await greet_head(*agent, sealer(munged, uid=1000), HELLO)
+            await refused
+
+    run(story())
+
+
 def test_an_agent_of_another_protocol_is_told_apart() -> None:
     async def story() -> None:
         munged = FakeMunged()

@@ -21,7 +21,7 @@ def test_the_status_counts_nodes_agents_and_cases(api: ApiBench) -> None:
     status = api.client().status()
     assert (status["cluster"], status["version"], status["slurm"]) == ("testing", "1.2.3", "fresh")
     assert sum(status["nodes"].values()) == 6
-    assert status["agents"] == {"connected": 5, "expected": 6}
+    assert status["agents"] == {"connected": 5, "expected": 6, "met": 6}
 
 
 def test_every_node_is_shown_with_its_agent_in_natural_order(api: ApiBench) -> None:

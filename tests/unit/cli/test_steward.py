@@ -33,6 +33,12 @@ def test_the_status_is_a_few_plain_lines(api: ApiBench) -> None:
     assert "agents    6 of 6 connected" in found.output
 
 
+def test_the_status_of_a_new_install_says_that_no_agent_has_come_yet(api: ApiBench) -> None:
+    api.show(a_cluster().see(agents={}))
+    assert "agents    none has come yet from 6 nodes" in steward(api, "status").output
+    assert "no agent has come from this node yet" in steward(api, "nodes").output
+
+
 def test_the_status_says_loudly_when_actions_are_paused(api: ApiBench) -> None:
     assert "paused" not in steward(api, "status").output
     api.show(replace(a_cluster(), memory=Memory(paused=True)))

@@ -66,7 +66,7 @@ def test_the_shim_is_looked_for_in_plugstack_conf(text: str | None, health: Heal
 def judged(nodes: int = 3, **details: AgentDetail) -> dict[str, Line]:
     views = {n(f"n{i}"): an_agent(n(f"n{i}")) for i in range(1, 4)}
     known = {n(name): detail for name, detail in details.items()}
-    lines = judge_agents(a_cluster(nodes).seen.nodes.keys(), views, known, "1.0")
+    lines = judge_agents(a_cluster(nodes).seen.nodes.keys(), views, known, "1.0", is_new=False)
     return {f"{line.topic} {line.health.value}": line for line in lines}
 
 
@@ -79,7 +79,19 @@ def test_a_node_without_an_agent_is_named() -> None:
 
 
 def test_no_agent_at_all_is_bad() -> None:
-    (line, *_) = judge_agents([NodeName("n1")], {}, {}, "1.0")
+    (line, *_) = judge_agents([NodeName("n1")], {}, {}, "1.0", is_new=False)
+    assert line.health is Health.BAD
+
+
+def test_a_new_install_without_agents_and_plugin_is_as_expected() -> None:
+    (agents, *_) = judge_agents([NodeName("n1")], {}, {}, "1.0", is_new=True)
+    for line in (agents, *judge_shim(PLUGSTACK, None, is_new=True), *judge_shim(PLUGSTACK, "", is_new=True)):
+        assert line.health is Health.WARN
+        assert "expected before step" in line.text
+
+
+def test_a_plugin_that_is_named_and_not_there_is_bad_in_a_new_install_too() -> None:
+    (line,) = judge_shim(PLUGSTACK, "optional /nowhere/steward.so\n", is_new=True)
     assert line.health is Health.BAD
 
 
