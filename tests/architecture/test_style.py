@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(file for top in ("daemon", "tools", "tests", "examples") for file in (ROOT / top).rglob("*.py"))
-MAX_LINES = 300
+MAX_LINES = 500
 MAX_FUNCTION_LINES = 40
 VAGUE = ("utils", "helpers", "manager", "misc", "common")
 

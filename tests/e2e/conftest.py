@@ -32,6 +32,7 @@ _LOG_LINES = 40
 ONLY_LOCAL = (
     "test_deep.py",
     "test_deep_slow",
+    "test_elastic",
     "test_fixed",
     "test_page.py",
     "test_power",

@@ -44,6 +44,8 @@ class Run:
     asked_at: float = 0.0
     rest_at: float = 0.0
     alone: Alone = field(default_factory=Alone)
+    failed_first: str = ""
+    """The node whose processes failed while those of the others ran: theirs may have failed because of it."""
 
     # What agents and people say
 
@@ -118,8 +120,9 @@ class Run:
             self._judge()
         elif self.is_over:
             self._judge()
-        elif how == "failed":
-            self.deadlines.setdefault("verdict", now + VERDICT_S)
+        elif how == "failed" and "verdict" not in self.deadlines:
+            self.failed_first = node
+            self.deadlines["verdict"] = now + VERDICT_S
         self._gather_if_saved(now)
 
     def lost(self, node: str, now: float) -> None:
@@ -165,8 +168,7 @@ class Run:
             here = tuple(node for node in self.target if node in self.peers and self.peers[node].waits)
             self._gather(here, now, "some nodes did not stop their processes in time")
         elif "verdict" in late and not self.target:
-            self.state, self.why = "failed", "processes failed and no node was lost"
-            self._judge()
+            self._rule(now)
         elif "start" in late and self.state == "forming":
             self.state = "running"
 
@@ -289,6 +291,16 @@ class Run:
         self.missing = {node for node in self.members if node not in self.peers}
         if self.missing:
             self.deadlines["lost"] = now + RESTORE_S
+
+    def _rule(self, now: float) -> None:
+        """Processes failed and no node was lost. Where those of a replica were the first, the run goes on without it."""
+        first = self.peers.get(self.failed_first)
+        if first is not None and not first.is_base and first.over == "failed":
+            first.leaves = True
+            self._gather(self._survivors(), now, f"the processes of {first.node}, a replica's, failed: goes on without")
+        else:
+            self.state, self.why = "failed", "processes failed and no node was lost"
+            self._judge()
 
     def _judge(self) -> None:
         for node, peer in self.peers.items():

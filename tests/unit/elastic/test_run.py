@@ -150,6 +150,21 @@ def test_processes_that_fail_with_all_nodes_there_fail_as_they_would_without_us(
     assert ("n1", {"verdict": "failed"}) in story.told
 
 
+def test_processes_of_a_replica_that_fail_first_cost_the_run_that_replica_alone() -> None:
+    story = Story().grown()
+
+    story.run.over("n3", "failed", story.now)
+    story.run.over("n1", "failed", story.now)  # its connection to n3 broke
+    story.pass_(VERDICT_S)
+
+    assert ("n3", {"leave": True}) in story.told
+    assert story.shape() == ("forming", 3, ("n1", "n2", "n4"))
+    assert not [line for _, line in story.told if "verdict" in line]
+    story.order("n1", "n2", "n3", "n4")
+    story.pass_(1)
+    assert "n3" not in story.run.members
+
+
 def test_a_training_that_is_done_ends() -> None:
     story = Story().grown()
     for node in ("n1", "n2", "n3", "n4"):
