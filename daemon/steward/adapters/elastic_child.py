@@ -21,7 +21,6 @@ from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 
 COMMAND_S = 30.0
-_CGROUPS = Path("/sys/fs/cgroup")
 _MAX_ENVIRON = 1 << 20
 _MAX_SCRIPT = 16 << 20
 _OWN = ("SLURM", "_SLURM", "STEWARD_", "PMI", "SPANK_")
@@ -72,12 +71,31 @@ def _join(pid: int) -> None:
     """Be where that process is; nothing where both are in the same place (no cgroups)."""
     if os.geteuid() != 0:
         return
-    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+    own, mounts = Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
+    for folder in cgroup_folders(Path(f"/proc/{pid}/cgroup").read_text(), own, mounts):
+        (folder / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def cgroup_folders(theirs: str, own: str, mounts: str) -> list[Path]:
+    """Where the cgroups of a process are that we are not in, from both's /proc/PID/cgroup and our mountinfo.
+
+    What is mounted may be a part of the hierarchy only (in a container): its root is no part of the path then.
+    Raises ValueError where a cgroup is in no mount.
+    """
+    folders = []
+    for line in set(theirs.splitlines()) - set(own.splitlines()):
         number, controllers, place = line.split(":", 2)
-        if line in Path("/proc/self/cgroup").read_text().splitlines():
-            continue
-        root = _CGROUPS if number == "0" else _CGROUPS / controllers.removeprefix("name=")
-        (root / place.lstrip("/") / "cgroup.procs").write_text(str(os.getpid()))
+        wanted = {"cgroup2"} if number == "0" else set(controllers.split(","))
+        for fields in (mount.split() for mount in mounts.splitlines()):
+            kind, options = fields[fields.index("-") + 1], set(fields[-1].split(","))
+            if wanted <= ({kind} if kind == "cgroup2" else options if kind == "cgroup" else set()):
+                root = "" if fields[3] == "/" else fields[3]
+                if place == root or place.startswith(f"{root}/"):
+                    folders.append(Path(fields[4]) / place.removeprefix(root).lstrip("/"))
+                    break
+        else:
+            raise ValueError(f"the cgroup {line} is not mounted here")
+    return folders
 
 
 def _coordinate(asked: Mapping[str, str]) -> None:

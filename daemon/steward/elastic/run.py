@@ -293,7 +293,7 @@ class Run:
             self.deadlines["lost"] = now + RESTORE_S
 
     def _rule(self, now: float) -> None:
-        """Processes failed and no node was lost. Where those of a replica were the first, the run goes on without it."""
+        """Processes failed and no node was lost. Where a replica's were the first, the run goes on without it."""
         first = self.peers.get(self.failed_first)
         if first is not None and not first.is_base and first.over == "failed":
             first.leaves = True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.adapters.elastic_child import replica_env, replica_options, script_name
+from steward.adapters.elastic_child import cgroup_folders, replica_env, replica_options, script_name
 from steward.model.ids import JobId
 
 ASKED = {"nodes": "1", "comment": "steward-elastic:7:r1", "grace": "30", "address": "10.0.0.1:20000", "token": "abc"}
@@ -65,3 +65,37 @@ def test_the_bases_own_variables_do_not_reach_a_replica() -> None:
         "STEWARD_ELASTIC_ADDRESS": "10.0.0.1:20000",
         "STEWARD_ELASTIC_TOKEN": "abc",
     }
+
+
+HYBRID = """31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,xattr,name=systemd
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+"""
+CONTAINER = "40 31 0:37 /docker/7f /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "own", "mounts", "found"),
+    [
+        ("0::/slurm/job_7", "0::/agent", "30 2 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate", "job_7"),
+        ("0::/slurm/job_7", "0::/agent", HYBRID, "unified/slurm/job_7"),
+        ("4:cpu,cpuacct:/slurm/job_7", "4:cpu,cpuacct:/", HYBRID, "cpu,cpuacct/slurm/job_7"),
+        (
+            "1:name=systemd:/docker/7f/slurmd/job_7",
+            "1:name=systemd:/docker/7f/agent",
+            CONTAINER,
+            "systemd/slurmd/job_7",
+        ),
+    ],
+)
+def test_the_cgroup_of_a_process_is_found_where_it_is_mounted(theirs: str, own: str, mounts: str, found: str) -> None:
+    (folder,) = cgroup_folders(theirs, own, mounts)
+    assert str(folder).startswith("/sys/fs/cgroup/")
+    assert str(folder).endswith(found)
+
+
+def test_who_is_in_the_same_cgroups_joins_none_and_one_that_is_not_mounted_is_said() -> None:
+    assert cgroup_folders("0::/a", "0::/a", "") == []
+    with pytest.raises(ValueError, match="is not mounted here"):
+        cgroup_folders("1:name=systemd:/elsewhere/a", "", CONTAINER)
