@@ -3,16 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FAULT_LEN_MAX 64
-#define SIZES_MAX     32
-#define NODES_MAX     4096
-#define DAY_S	      86400
-
-/* A piece of the text, not ended by a NUL. */
-struct piece {
-	const char *at;
-	size_t len;
-};
+#define SIZES_MAX 32
+#define NODES_MAX 4096
+#define DAY_S	  86400
 
 /* What is read so far. A value that was not given is -1. */
 struct reading {
@@ -38,35 +31,10 @@ static const char not_known[] = "is not known";
 static const char twice[] = "is given twice";
 static const char out_of_range[] = "is out of range";
 
-static struct piece _cut(struct piece piece, char separator, struct piece *rest)
-{
-	const char *found = memchr(piece.at, separator, piece.len);
-	size_t len = found ? (size_t) (found - piece.at) : piece.len;
-
-	*rest = (struct piece){piece.at + len + !!found,
-			       piece.len - len - !!found};
-	return (struct piece){piece.at, len};
-}
-
-/* -1: no whole number of at most six digits. */
-static long _whole(struct piece value)
-{
-	long number = 0;
-
-	if (!value.len || value.len > 6)
-		return -1;
-	for (size_t i = 0; i < value.len; i++) {
-		if (value.at[i] < '0' || value.at[i] > '9')
-			return -1;
-		number = number * 10 + (value.at[i] - '0');
-	}
-	return number;
-}
-
 static const char *_read_option(struct piece word, struct reading *reading)
 {
 	struct piece value;
-	struct piece key = _cut(word, '=', &value);
+	struct piece key = piece_cut(word, '=', &value);
 
 	for (int i = 0; i < OPTIONS; i++) {
 		long number;
@@ -76,7 +44,7 @@ static const char *_read_option(struct piece word, struct reading *reading)
 			continue;
 		if (reading->values[i] >= 0)
 			return twice;
-		number = _whole(value);
+		number = piece_whole(value);
 		if (number < options[i].low || number > options[i].high)
 			return out_of_range;
 		reading->values[i] = number;
@@ -88,8 +56,8 @@ static const char *_read_option(struct piece word, struct reading *reading)
 static const char *_read_size(struct piece word, struct reading *reading)
 {
 	struct piece step;
-	struct piece size = _cut(word, ':', &step);
-	long nodes = _whole(size);
+	struct piece size = piece_cut(word, ':', &step);
+	long nodes = piece_whole(size);
 
 	if (nodes < 0)
 		return not_known;
@@ -100,7 +68,7 @@ static const char *_read_size(struct piece word, struct reading *reading)
 	reading->sizes[reading->count++] = nodes;
 	if (size.len == word.len)
 		return NULL;
-	reading->step = _whole(step);
+	reading->step = piece_whole(step);
 	if (reading->count > 1 || reading->step < 1 || reading->step >= nodes)
 		return "is no MAX:STEP with a step of 1 to MAX - 1";
 	return NULL;
@@ -149,20 +117,8 @@ static const char *_check(const struct reading *reading)
 	return _check_batch(reading);
 }
 
-static bool _refuse(struct elastic_fault *fault, struct piece word,
-		    const char *why)
-{
-	if (fault)
-		*fault = (struct elastic_fault){
-			.word = word.at,
-			.len = (int) (word.len < FAULT_LEN_MAX ? word.len
-							       : FAULT_LEN_MAX),
-			.why = why};
-	return false;
-}
-
 bool elastic_parse(const char *text, struct elastic_spec *spec,
-		   struct elastic_fault *fault)
+		   struct word_fault *fault)
 {
 	struct piece all = {text, strnlen(text, ELASTIC_TEXT_MAX)};
 	struct piece rest = all;
@@ -172,16 +128,16 @@ bool elastic_parse(const char *text, struct elastic_spec *spec,
 	const char *why;
 
 	if (all.len == ELASTIC_TEXT_MAX)
-		return _refuse(fault, all, "is longer than 200 characters");
+		return word_refuse(fault, all, "is longer than 200 characters");
 	do {
-		word = _cut(rest, ',', &rest);
+		word = piece_cut(rest, ',', &rest);
 		why = _read_word(word, &reading, &after_sizes);
 		if (why)
-			return _refuse(fault, word, why);
+			return word_refuse(fault, word, why);
 	} while (word.at + word.len < text + all.len);
 	why = _check(&reading);
 	if (why)
-		return _refuse(fault, all, why);
+		return word_refuse(fault, all, why);
 	spec->least = reading.sizes[0];
 	spec->max = reading.sizes[reading.count - 1];
 	spec->step = reading.count > 1 ? 0 : reading.step ? reading.step : 1;

@@ -7,7 +7,8 @@
 #define STEWARD_ELASTIC_SPEC_H
 
 #include <stdbool.h>
-#include <stddef.h>
+
+#include "piece.h"
 
 /* Room for any value as text, the final NUL included. */
 #define ELASTIC_TEXT_MAX  201
@@ -24,17 +25,10 @@ struct elastic_spec {
 	char text[ELASTIC_TEXT_MAX]; /* as it was given */
 };
 
-/* What is wrong with a text. */
-struct elastic_fault {
-	const char *word; /* in the text */
-	int len;	  /* of the word, cut for printing */
-	const char *why;
-};
-
 /* Read a value of the option. False, *spec untouched and *fault (may be NULL)
  * filled, unless every word of it is right. */
 bool elastic_parse(const char *text, struct elastic_spec *spec,
-		   struct elastic_fault *fault);
+		   struct word_fault *fault);
 
 /* Whether a run may begin with so many nodes; NULL, or what is wrong. */
 const char *elastic_begins_with(const struct elastic_spec *spec, long nodes);

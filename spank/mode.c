@@ -2,44 +2,18 @@
 
 #include <string.h>
 
-#define FAULT_LEN_MAX 64
-#define CODES_MAX     32
-#define PATH_LEN_MAX  255
-
-/* A piece of the text, not ended by a NUL. */
-struct piece {
-	const char *at;
-	size_t len;
-};
+#define CODES_MAX    32
+#define PATH_LEN_MAX 255
 
 static bool _is(struct piece piece, const char *text)
 {
 	return piece.len == strlen(text) && !memcmp(piece.at, text, piece.len);
 }
 
-/* Cut the piece at its first separator: what is in front of it is returned,
- * *rest is what follows; without one, all of it and nothing. */
-static struct piece _cut(struct piece piece, char separator, struct piece *rest)
-{
-	const char *found = memchr(piece.at, separator, piece.len);
-	size_t len = found ? (size_t) (found - piece.at) : piece.len;
-
-	*rest = (struct piece){piece.at + len + !!found,
-			       piece.len - len - !!found};
-	return (struct piece){piece.at, len};
-}
-
 static bool _is_whole(struct piece value, long low, long high)
 {
-	long number = 0;
+	long number = piece_whole(value);
 
-	if (!value.len || value.len > 6)
-		return false;
-	for (size_t i = 0; i < value.len; i++) {
-		if (value.at[i] < '0' || value.at[i] > '9')
-			return false;
-		number = number * 10 + (value.at[i] - '0');
-	}
 	return number >= low && number <= high;
 }
 
@@ -67,7 +41,7 @@ static bool _is_code_list(struct piece value)
 {
 	for (int count = 0; count < CODES_MAX; count++) {
 		struct piece rest;
-		struct piece code = _cut(value, ':', &rest);
+		struct piece code = piece_cut(value, ':', &rest);
 
 		if (!_is_whole(code, 1, 255))
 			return false;
@@ -147,7 +121,7 @@ static bool _read_kind(struct piece word, enum resume_kind *kind)
 static const char *_read_option(struct piece word, unsigned int *seen)
 {
 	struct piece value;
-	struct piece key = _cut(word, '=', &value);
+	struct piece key = piece_cut(word, '=', &value);
 
 	for (size_t i = 0; i < OPTION_COUNT; i++) {
 		if (!_is(key, options[i].name))
@@ -162,38 +136,26 @@ static const char *_read_option(struct piece word, unsigned int *seen)
 	return "is not known";
 }
 
-static bool _refuse(struct resume_fault *fault, struct piece word,
-		    const char *why)
-{
-	if (fault)
-		*fault = (struct resume_fault){
-			.word = word.at,
-			.len = (int) (word.len < FAULT_LEN_MAX ? word.len
-							       : FAULT_LEN_MAX),
-			.why = why};
-	return false;
-}
-
 bool resume_parse(const char *text, struct resume_mode *mode,
-		  struct resume_fault *fault)
+		  struct word_fault *fault)
 {
 	struct piece all = {text, strnlen(text, RESUME_TEXT_MAX)};
 	struct piece rest = all;
-	struct piece word = _cut(rest, ',', &rest);
+	struct piece word = piece_cut(rest, ',', &rest);
 	enum resume_kind kind;
 	unsigned int seen = 0;
 
 	if (all.len == RESUME_TEXT_MAX)
-		return _refuse(fault, all, "is longer than 400 characters");
+		return word_refuse(fault, all, "is longer than 400 characters");
 	if (!_read_kind(word, &kind))
-		return _refuse(fault, word, "is not known");
+		return word_refuse(fault, word, "is not known");
 	while (word.at + word.len < text + all.len) {
 		const char *why;
 
-		word = _cut(rest, ',', &rest);
+		word = piece_cut(rest, ',', &rest);
 		why = _read_option(word, &seen);
 		if (why)
-			return _refuse(fault, word, why);
+			return word_refuse(fault, word, why);
 	}
 	mode->kind = kind;
 	memcpy(mode->text, text, all.len + 1);

@@ -7,7 +7,8 @@
 #define STEWARD_MODE_H
 
 #include <stdbool.h>
-#include <stddef.h>
+
+#include "piece.h"
 
 #define RESUME_LIMIT_MAX 1000
 
@@ -30,17 +31,10 @@ struct resume_mode {
 	char text[RESUME_TEXT_MAX]; /* as it was given; empty: 0 */
 };
 
-/* What is wrong with a text. */
-struct resume_fault {
-	const char *word; /* in the text */
-	int len;	  /* of the word, cut for printing */
-	const char *why;
-};
-
 /* Read a mode from text. False, *mode untouched and *fault (may be NULL)
  * filled, unless every word of it is right. */
 bool resume_parse(const char *text, struct resume_mode *mode,
-		  struct resume_fault *fault);
+		  struct word_fault *fault);
 
 /* The mode as resume_parse() reads it. */
 const char *resume_text(const struct resume_mode *mode);

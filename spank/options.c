@@ -10,7 +10,7 @@ static bool spec_was_given;
  * does is forged, and a node does not fail a job over it. */
 static int _on_option(int val, const char *optarg, int remote)
 {
-	struct resume_fault fault;
+	struct word_fault fault;
 	struct resume_mode mode;
 
 	(void) val;
@@ -38,7 +38,7 @@ static struct spank_option auto_resume = {
 
 static int _on_elastic(int val, const char *optarg, int remote)
 {
-	struct elastic_fault fault;
+	struct word_fault fault;
 	struct elastic_spec spec;
 
 	(void) val;

@@ -98,7 +98,7 @@ static int _publish_replica(spank_t spank)
 static bool _mode_wanted(struct resume_mode *mode, bool *is_given)
 {
 	const char *text = getenv(SUBMIT_ENV_MODE);
-	struct resume_fault fault;
+	struct word_fault fault;
 
 	*is_given = options_given(mode);
 	if (*is_given || !text)

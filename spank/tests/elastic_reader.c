@@ -10,7 +10,7 @@
 
 int main(void)
 {
-	struct elastic_fault fault;
+	struct word_fault fault;
 	struct elastic_spec spec;
 	char *line = NULL;
 	size_t room = 0;

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void _read_mode(const uint8_t *data, size_t size)
 {
 	char text[RESUME_TEXT_MAX + 8];
-	struct resume_fault fault;
+	struct word_fault fault;
 	struct resume_mode mode;
 	size_t len = size < sizeof(text) - 1 ? size : sizeof(text) - 1;
 

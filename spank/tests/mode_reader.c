@@ -14,7 +14,7 @@ static const char *const kinds[] = {
 
 int main(void)
 {
-	struct resume_fault fault;
+	struct word_fault fault;
 	struct resume_mode mode;
 	char *line = NULL;
 	size_t room = 0;

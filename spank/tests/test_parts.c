@@ -35,7 +35,7 @@ static bool _mode_is(const char *text, enum resume_kind kind)
 
 static bool _is_refused_for(const char *text, const char *word, const char *why)
 {
-	struct resume_fault fault = {0};
+	struct word_fault fault = {0};
 	struct resume_mode mode;
 
 	return !resume_parse(text, &mode, &fault) &&

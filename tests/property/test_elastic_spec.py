@@ -27,7 +27,7 @@ TEXTS = st.tuples(RISING | st.lists(SIZES, max_size=3), st.lists(OPTIONS | SIZES
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shim's own reader, as a program."""
     program = tmp_path_factory.mktemp("shim") / "elastic_reader"
-    sources = [str(SPANK / "tests" / "elastic_reader.c"), str(SPANK / "elastic_spec.c")]
+    sources = [str(SPANK / "tests" / "elastic_reader.c"), str(SPANK / "elastic_spec.c"), str(SPANK / "piece.c")]
     run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-o", str(program), *sources], timeout_s=60.0)
     return program
 

@@ -31,7 +31,7 @@ TEXTS = st.tuples(MODES, st.lists(OPTIONS, max_size=5)).map(lambda parts: ",".jo
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shim's own reader, as a program."""
     program = tmp_path_factory.mktemp("shim") / "mode_reader"
-    sources = [str(SPANK / "tests" / "mode_reader.c"), str(SPANK / "mode.c")]
+    sources = [str(SPANK / "tests" / "mode_reader.c"), str(SPANK / "mode.c"), str(SPANK / "piece.c")]
     run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-o", str(program), *sources], timeout_s=60.0)
     return program
 
