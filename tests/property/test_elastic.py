@@ -11,7 +11,7 @@ from steward.model.elastic import ElasticRun, ElasticSpec, Phase
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.policy.elastic.rules import rules_of
-from steward.policy.elastic.table import FACTS, TABLE, Fact, deadline
+from steward.policy.elastic.table import TABLE, Fact, deadline, facts_of
 from tests.builders.picture import n
 from tests.fakes.elastic_world import QUICK, RUN, ElasticWorld
 
@@ -121,7 +121,7 @@ def test_each_phase_but_the_last_ends_by_a_fact_and_knows_its_deadline() -> None
     rules = rules_of("5", 2, QUICK)
     assert rules is not None
     for phase in Phase:
-        assert bool(FACTS[phase]) is (phase is not Phase.ENDED)
+        assert bool(facts_of(phase)) is (phase is not Phase.ENDED)
         run = ElasticRun(id=JobId(1), uid=0, spec="5", base=2, phase=phase, entered=100.0)
         timed = phase not in (Phase.WAITING, Phase.RUNNING, Phase.ENDED)
         assert (deadline(run, rules) is not None) is timed

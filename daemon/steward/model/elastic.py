@@ -143,8 +143,6 @@ class SizeChange:
     done: float | None = None
     saved_s: float | None = None
     up_s: float | None = None
-    lost_steps: int | None = None
-    """Steps that had to be made again; None: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the tables of cases, slots and deep checks have in common: (step, fact) -> step, the facts tried in order."""
+"""What the tables of cases, slots, deep checks and elastic runs share: (step, fact) -> step, facts tried in order."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar

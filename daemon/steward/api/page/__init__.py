@@ -1,7 +1,7 @@
 """The status page at `/`: server-rendered, read-only, live by server-sent events, and whole without JavaScript."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from importlib import resources
 from types import MappingProxyType
 from typing import Any
@@ -140,7 +140,3 @@ def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Respon
             return Response(f"{error}\n", status_code=503, media_type="text/plain", headers=headers)
 
     return said
-
-
-def _plain(text: str, status: int, headers: Mapping[str, str]) -> Response:
-    return Response(f"{text}\n", status_code=status, media_type="text/plain", headers=dict(headers))

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 
 from steward.model.elastic import Activity, Phase
 from steward.policy.elastic.scene import Scene
-from steward.policy.elastic.table import FACTS, Fact, deadline
+from steward.policy.elastic.table import Fact, deadline, facts_of
 
 
 def first_fact(scene: Scene) -> Fact | None:
     """The one that decides; None: nothing has happened."""
-    return next((fact for fact in FACTS[scene.run.phase] if _HOLDS[fact](scene)), None)
+    return next((fact for fact in facts_of(scene.run.phase) if _HOLDS[fact](scene)), None)
 
 
 def _over(scene: Scene) -> bool:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from steward.model.elastic import ElasticRun, Phase
 from steward.policy.elastic.rules import RunRules
+from steward.policy.fact_table import in_order
 
 
 class Fact(Enum):
@@ -65,9 +66,7 @@ _TABLE: dict[tuple[Phase, Fact], Phase] = {
     (Phase.BACKOFF, Fact.COOL): Phase.RUNNING,
 }
 TABLE: Mapping[tuple[Phase, Fact], Phase] = MappingProxyType(_TABLE)
-FACTS: Mapping[Phase, tuple[Fact, ...]] = MappingProxyType(
-    {phase: tuple(fact for fact in Fact if (phase, fact) in _TABLE) for phase in Phase}
-)
+facts_of = in_order(_TABLE)
 """What is asked in each phase, in order."""
 ANSWER_S = 15.0
 """Beyond the grace a coordinator takes no longer."""
