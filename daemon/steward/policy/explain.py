@@ -15,7 +15,7 @@ from steward.policy.budget import must_wait
 from steward.policy.case_table import deadline, facts_of
 from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
-from steward.policy.elastic.explain_job import elastic_lines
+from steward.policy.elastic.explain import elastic_lines
 from steward.policy.exclude import culprits
 from steward.policy.explain_group import closed_partitions, slot_lines
 from steward.policy.explain_health import (

@@ -1,11 +1,25 @@
-"""What is known of an elastic run, for people."""
+"""What is known of an elastic run, and of a job that is part of one, for people."""
 
 from steward.model.elastic import ElasticRun, Phase
 from steward.model.elastic_policy import ElasticPolicy
+from steward.model.ids import JobId
+from steward.policy.draft import Draft
 from steward.policy.elastic.rules import rules_of
 from steward.policy.explain_words import ago, until
 
 _LAST = 8
+
+
+def elastic_lines(id: JobId, draft: Draft) -> list[str]:
+    """Of a base or a replica job; none for any other."""
+    run = draft.elastic.runs.get(id)
+    if run is not None:
+        return run_lines(run, draft.want.elastic, draft.now)
+    of = draft.elastic.run_of(id)
+    if of is None:
+        return []
+    text = f"Replica of elastic run {of.id}: a preemptible part of it, given back when others need its nodes."
+    return [text, *run_lines(of, draft.want.elastic, draft.now)[:2]]
 
 
 def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:

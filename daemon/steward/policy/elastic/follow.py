@@ -91,14 +91,14 @@ def _follow(
     failed = {one.token: one.why for one in word.failed} if word is not None else {}
     run = bind(run, jobs, failed, rules, draft)
     base = draft.seen.jobs.get(run.id)
+    rivals = _rivals(base, jobs, draft)
     for _ in range(_MOVES):
-        rivals = _rivals(base, jobs, draft)
         scene = Scene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=rivals, draft=draft)
         fact = first_fact(scene)
         if fact is None:
             break
         run = draft.elastic.keep(enter(scene, fact))
-    scene = Scene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=_rivals(base, jobs, draft), draft=draft)
+    scene = Scene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=rivals, draft=draft)
     _order(scene)
     end_useless(scene)
     ask_for_more(scene, taken)
