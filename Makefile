@@ -1,4 +1,5 @@
 # make demo [ARGS="--json FILE"]   watch a job survive three faults
+# make demo-elastic                watch a run grow into idle nodes, give way, and lose a node
 # make test       what shows that it works, within minutes            make test-all   everything that CI runs
 # They do their own set-up. On a fresh Debian 12 or 13 only git, make and python3 are needed, and root or sudo.
 
@@ -12,14 +13,15 @@ MAIN := --stories main
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 AGAIN := -p tests.e2e.flaky --reruns 1
 E2E := $(PYTEST) tests/e2e $(AGAIN)
+ELASTIC := test_elastic*.py
 UNIT := $(PYTEST) -n 2 --dist worksteal tests/unit tests/property tests/architecture tests/chaos
 SLURM := 22.05
 NEWER_SLURMS := 24.11 26.05
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
-  e2e-docker e2e-versions bench bench-scale bench-capacity docs fresh packages e2e-packages clean
+.PHONY: help setup setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
+  e2e-elastic e2e-docker e2e-versions bench bench-scale bench-capacity bench-elastic docs fresh packages e2e-packages clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -33,13 +35,16 @@ setup-demo:     ## install what `demo` needs (idempotent)
 demo: setup-demo shim   ## three faults under a real training job; ARGS="--json FILE"
 	@$(BIN)/steward demo $(ARGS)
 
+demo-elastic: setup-demo shim   ## a run that grows, gives way and loses a node; ARGS="--json FILE"
+	@$(BIN)/steward demo --elastic $(ARGS)
+
 test: setup shim    ## lint, types, the shim, unit, property and contract tests, the main stories; one summary at the end
 	@python3 tools/stages.py lint:10 shim-tests:10 e2e-main:25 // contract:25 // nice unit:30
 
 test-all: setup setup-demo shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
 	@tools/setup torch
 	@python3 tools/stages.py lint:15 shim-tests:15 demo:15 e2e-local:75 // images:45 e2e-docker:60 e2e-versions:60 \
-	  // contract:60 // nice unit-all:80
+	  // contract:60 e2e-elastic:60 // nice unit-all:80
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
@@ -68,9 +73,13 @@ contract:       ## each port's promises, held by its fake and by the real thing
 e2e-main: shim  ## the main stories on the local test bed, two clusters at a time
 	$(E2E) $(TWO) --backend local $(MAIN) $(JUNIT) $(ARGS)
 
-e2e-local: shim ## all end-to-end tests of the local test bed, two clusters at a time
+e2e-local: shim ## end-to-end tests on the local test bed but for elastic runs, two clusters at a time
 	@tools/setup torch
-	$(E2E) $(TWO) --backend local $(JUNIT) $(ARGS)
+	$(E2E) $(TWO) --backend local --ignore-glob='*/$(ELASTIC)' $(JUNIT) $(ARGS)
+
+e2e-elastic: shim ## elastic runs on the local test bed
+	@tools/setup torch
+	$(PYTEST) tests/e2e/$(ELASTIC) $(AGAIN) --backend local $(JUNIT) $(ARGS)
 
 images:         ## what machines of the docker test bed are made from, for each Slurm (minutes the first time)
 	docker/engine.sh run sh -ec 'for version in $(SLURM) $(NEWER_SLURMS); do docker/build $$version; done'
@@ -78,10 +87,12 @@ images:         ## what machines of the docker test bed are made from, for each 
 e2e-docker: shim ## end-to-end tests on the docker test bed
 	docker/engine.sh run $(E2E) --backend docker $(JUNIT) $(ARGS)
 
-e2e-versions: shim ## the main job, and accounting, on the newer Slurms, docker test bed
+e2e-versions: shim ## the main job, quotas and accounting on the newer Slurms, docker test bed
 	for version in $(NEWER_SLURMS); do \
-	  docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py $(AGAIN) --backend docker --slurm $$version \
+	  docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py tests/e2e/test_grow.py $(AGAIN) --backend docker --slurm $$version \
 	    --junitxml=$(RESULTS)/$@-$$version.xml $(ARGS) || exit 1; \
+	  docker/engine.sh run $(PYTEST) tests/e2e/test_quota.py -k "step_by_step or computes_the_same" --everywhere $(AGAIN) \
+	    --backend docker --slurm $$version --junitxml=$(RESULTS)/$@-quota-$$version.xml || exit 1; \
 	  docker/engine.sh run $(PYTEST) tests/contract/test_accounting.py -k commands --backend docker --slurm $$version \
 	    --junitxml=$(RESULTS)/$@-accounting-$$version.xml || exit 1; \
 	done
@@ -95,6 +106,9 @@ bench-scale: setup shim ## what the size of a site costs: ARGS="--nodes N,N --jo
 bench-capacity: setup ## 1,000 simulated nodes, then 2,000, then 100; ARGS="--first N --most N --last N --json FILE"
 	$(BIN)/python -m tests.bench.capacity $(ARGS)
 
+bench-elastic: setup shim ## what a change of size costs, against requeue; ARGS="--rounds N --requeues N --json FILE"
+	$(BIN)/python -m tests.bench.elastic $(ARGS)
+
 chaos:          ## the whole fault matrix, or with N=1000 [SEED=1] that many operations of random stories
 	@$(if $(N),$(BIN)/python -m tests.chaos.random_run --operations $(N) $(if $(SEED),--seed $(SEED)), \
 	  $(BIN)/python -m tests.chaos.matrix --jobs $$(nproc))
@@ -107,8 +121,8 @@ e2e-packages:   ## the quickstart's own commands on fresh machines: install, a n
 
 docs: setup     ## remake the generated pages
 	$(BIN)/steward config doc > docs/config.md
-	$(BIN)/python -m steward.policy.case_diagram > docs/case.md
-	$(BIN)/python -m steward.policy.slot_diagram > docs/slot.md
+	$(BIN)/python -m steward.policy.case.diagram > docs/case.md
+	$(BIN)/python -m steward.policy.groups.slot_diagram > docs/slot.md
 
 fresh:          ## prove `make demo` on a fresh Debian; ARGS="bookworm test"
 	tests/fresh/prove $(ARGS)

@@ -16,6 +16,7 @@ static const char *const variables[WIRE_FACTS] = {
 	[WIRE_ELASTIC_ADDRESS] = "STEWARD_ELASTIC_ADDRESS",
 	[WIRE_ELASTIC_TOKEN] = "STEWARD_ELASTIC_TOKEN",
 	[WIRE_RESUMED] = "STEWARD_RESUMED",
+	[WIRE_WARNING] = "STEWARD_WARNING",
 };
 
 void facts_publish(spank_t spank, const struct wire_answer *answer)

@@ -118,11 +118,12 @@ static bool _script_is(spank_t spank, bool there)
 }
 
 /* In the script's own process: one line in the job's output. */
-static void _say_resumed(const struct wire_answer *answer)
+static void _say(const struct wire_answer *answer, enum wire_fact fact,
+		 const char *before)
 {
-	const char *what = wire_fact(answer, WIRE_RESUMED);
+	const char *what = wire_fact(answer, fact);
 
-	if (what && dprintf(STDERR_FILENO, "steward: resumed, %s\n", what) < 0)
+	if (what && dprintf(STDERR_FILENO, "steward: %s%s\n", before, what) < 0)
 		slurm_info("steward: job %" PRIu32
 			   ": no line in its output: %m",
 			   step.job);
@@ -138,8 +139,10 @@ static bool _tell(spank_t spank, const struct config *config)
 		slurm_info("steward: no agent at %s takes note of job %" PRIu32,
 			   config->socket, step.job);
 	facts_publish(spank, &answer);
-	if (step.kind == WIRE_KIND_BATCH)
-		_say_resumed(&answer);
+	if (step.kind == WIRE_KIND_BATCH) {
+		_say(&answer, WIRE_RESUMED, "resumed, ");
+		_say(&answer, WIRE_WARNING, "");
+	}
 	return is_noted;
 }
 

@@ -77,9 +77,10 @@ static int _register(spank_t spank, struct spank_option *option)
 
 int options_register(spank_t spank)
 {
-	if (_register(spank, &elastic))
+	if (_register(spank, &auto_resume))
 		return -1;
-	return _register(spank, &auto_resume);
+	(void) _register(spank, &elastic);
+	return 0;
 }
 
 bool options_given(struct resume_mode *mode)

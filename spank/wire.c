@@ -40,6 +40,7 @@ static const char *const facts[WIRE_FACTS] = {
 	[WIRE_ELASTIC_ADDRESS] = "elastic_address",
 	[WIRE_ELASTIC_TOKEN] = "elastic_token",
 	[WIRE_RESUMED] = "resumed",
+	[WIRE_WARNING] = "warning",
 };
 
 static bool _is(const struct word *word, const char *text)

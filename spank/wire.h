@@ -51,6 +51,7 @@ enum wire_fact {
 	WIRE_ELASTIC_ADDRESS,
 	WIRE_ELASTIC_TOKEN,
 	WIRE_RESUMED,
+	WIRE_WARNING,
 	WIRE_FACTS, /* how many there are */
 };
 

@@ -4,10 +4,12 @@ Errors are those of `steward.ports`. Only what carries our mark is changed: QOS 
 that a quota names, jobs of theirs. A person's own accounts, QOS and limits stay.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from steward.model.accounting import Accounting
 from steward.model.action.quota import CancelJob, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.ids import JobId, NodeName
 
 
 class AccountingPort(Protocol):
@@ -43,3 +45,31 @@ class AccountingPort(Protocol):
 
     def cancel_job(self, action: CancelJob) -> None:
         """Raises Stale when the job is over or in another run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialJob:
+    """What Slurm says of one: `state` in its words; `reason` why it waits; `restarts` how often it was put back."""
+
+    state: str
+    reason: str = ""
+    restarts: int = 0
+
+
+class TrialPort(Protocol):
+    """Jobs of the account of trials, as the user who asks for them. Errors are those of `steward.ports`."""
+
+    def enter(self, account: str) -> None:
+        """Let this user submit for the account; may be so already."""
+
+    def leave(self, account: str) -> None:
+        """The opposite; not in it any more is success."""
+
+    def submit(self, account: str, qos: str, *, partition: str, node: NodeName, gres: str = "") -> JobId:
+        """The whole node for five minutes at most, to be requeued; `gres` as `--gres` has it."""
+
+    def job(self, id: JobId) -> TrialJob | None:
+        """None: Slurm does not know it any more."""
+
+    def end_all(self, account: str) -> int:
+        """Cancel every job of the account; how many there were."""

@@ -44,9 +44,9 @@ class Unreachable(HeadError):
 
 
 class Client:
-    """Stateless. `prove` makes a MUNGE credential over a payload; changes and operations need
-    it. `ca`: PEM file by which the head's certificate is known (empty: well-known authorities). `cluster`: proofs are
-    good at its head alone (empty: it is not known)."""
+    """Stateless. `prove` makes a MUNGE credential over a payload; changes, operations and all pages for login hosts
+    need it. `ca`: PEM file by which the head's certificate is known (empty: well-known authorities). `cluster`: proofs
+    are good at its head alone (empty: it is not known)."""
 
     def __init__(
         self, url: str, prove: Callable[[bytes], str] | None = None, ca: str = "", *, cluster: str = ""
@@ -149,6 +149,10 @@ class Client:
     def lemons(self) -> list[Json]:
         return self._list("/v1/lemons")
 
+    def approve(self, cases: str) -> Json:
+        """Let repairs begin that wait for a yes: ids of cases or names of nodes, `c17,n[2-4]`."""
+        return self._post("/v1/cases/approve", {"cases": cases})
+
     def reset_breakers(self, scope: str = "") -> Json:
         """One breaker, or all that are tripped."""
         return self._post("/v1/breakers/reset", {"scope": scope})
@@ -230,7 +234,8 @@ class Client:
         return f"MUNGE {self._prove(for_cluster(carries, self._cluster))}"
 
     def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str], read_s: float) -> Any:
-        """One call, on a connection of its own and through no proxy."""
+        """One call, on a connection of its own and through no proxy; a page that wants to know who asks is asked for
+        again, with proof."""
         try:
             with closing(self._connection()) as connection:
                 connection.connect()
@@ -239,7 +244,7 @@ class Client:
                     method, urlsplit(self._url + path)._replace(scheme="", netloc="").geturl(), body or None, headers
                 )
                 answer = connection.getresponse()
-                return _read(answer.status, answer.read(), self._url + path)
+                status, content = answer.status, answer.read()
         except TimeoutError as error:
             raise Unreachable(f"the head at {self._url} does not answer in time: {_REMEDY}") from error
         except ssl.SSLError as error:
@@ -247,6 +252,10 @@ class Client:
             raise Unreachable(text) from error
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise Unreachable(f"no head answers at {self._url}: {_REMEDY}") from error
+        if status == HTTPStatus.UNAUTHORIZED and method == "GET" and not headers:
+            proof = self._proof(payload("GET", urlsplit(self._url + path).path, b""))
+            return self._ask(method, path, body, {"Authorization": proof}, read_s)
+        return _read(status, content, self._url + path)
 
     def _connection(self) -> http.client.HTTPConnection:
         """Raises ValueError for what is no URL, OSError for a file of certificates that is none."""

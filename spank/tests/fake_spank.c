@@ -67,10 +67,12 @@ spank_context_t spank_context(void)
 
 spank_err_t spank_option_register(spank_t spank, struct spank_option *opt)
 {
+	bool is_elastic = !strcmp(opt->name, "elastic");
+
 	(void) spank;
-	fake.option = opt;
-	if (!strcmp(opt->name, "elastic"))
-		fake.elastic = opt;
+	if (is_elastic && fake.elastic_is_taken)
+		return ESPANK_BAD_ARG;
+	*(is_elastic ? &fake.elastic : &fake.option) = opt;
 	return ESPANK_SUCCESS;
 }
 

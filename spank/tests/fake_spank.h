@@ -26,8 +26,9 @@ struct fake_env {
 
 struct fake_spank {
 	spank_context_t context;
-	struct spank_option *option;  /* the last one, as registered */
-	struct spank_option *elastic; /* the one of this name */
+	struct spank_option *option;  /* --auto-resume, as registered */
+	struct spank_option *elastic; /* --elastic */
+	bool elastic_is_taken;	      /* another plugin has that name */
 	uint32_t job, step;
 	uid_t uid;
 	uint32_t task;

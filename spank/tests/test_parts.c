@@ -152,6 +152,10 @@ static void _test_option(void)
 		       options_given(&mode) &&
 		       !strcmp(resume_text(&mode), "any:7"),
 	       "the last place the option stands wins");
+	fake.elastic_is_taken = true;
+	_check(!options_register(fake_handle()),
+	       "where another plugin has --elastic, --auto-resume is there");
+	fake.elastic_is_taken = false;
 	fake.context = S_CTX_REMOTE;
 	_check(!fake_give_option("bogus") && options_given(&mode) &&
 		       !strcmp(resume_text(&mode), "any:7"),

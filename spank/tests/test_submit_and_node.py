@@ -269,6 +269,12 @@ class Environment(ShimTest):
             _, output, _ = self.run_slurm("slurmstepd", step, "0", FAKE_JOB_MODE="1")
             assert output.count("steward: resumed, 1 of 5, after n2 failed\n") == lines, output
 
+    def test_a_warning_of_the_agents_is_one_line_in_the_scripts_output(self) -> None:
+        self.agent("stop").facts = " warning=resuming%20is%20off"
+        for step, lines in (("batch", 1), ("3", 0)):
+            _, output, _ = self.run_slurm("slurmstepd", step, "0", FAKE_JOB_MODE="1")
+            assert output.count("steward: resuming is off\n") == lines, output
+
     def test_without_an_agent_only_the_mode_is_set(self) -> None:
         _, output, _ = self.run_slurm("slurmstepd", "3", "0", FAKE_JOB_MODE="1")
         assert [line for line in output.splitlines() if line.startswith("stepd ")] == ["stepd STEWARD_AUTO_RESUME=1"]

@@ -10,8 +10,8 @@ from steward.api.metrics import Metrics
 from steward.cli import main
 from steward.model.desired import HealthPolicy, LadderPolicy, RepairPolicy
 from steward.model.settings import parse
-from steward.policy.node_verdict import Word
-from steward.policy.notify_text import FIELDS, problem_of
+from steward.views.node_verdict import Word
+from steward.views.notify_text import FIELDS, problem_of
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "health.md").read_text()
 

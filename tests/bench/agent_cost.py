@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from steward.adapters.probe import LocalProbes
+from steward.adapters.node.probe import LocalProbes
 from steward.checks import CHECKS
 from steward.checks.check import Facts
 from steward.checks.limits import Limits

@@ -19,9 +19,9 @@ import time
 from pathlib import Path
 
 from steward.adapters.clock import SystemClock
-from steward.adapters.handshake import Hello, greet_head, until_beat
 from steward.adapters.offload import Threads
-from steward.adapters.seal import Sealer
+from steward.adapters.wire.handshake import Hello, greet_head, until_beat
+from steward.adapters.wire.seal import Sealer
 from steward.head.hub import Hub
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName

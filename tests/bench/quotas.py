@@ -40,6 +40,7 @@ def main() -> int:
         row("quiet", site, lambda at, turn: at),
         row("a borrower comes", site, lambda at, turn: comes(at, turn, "t1", 1)),
         row("an owner comes", site, lambda at, turn: comes(at, turn, f"t{asked.teams}", 1)),
+        row("a borrowed job ends", site, lambda at, turn: ends(at)),
     ]
     print(json.dumps(rows, indent=2))
     if asked.json:
@@ -122,6 +123,12 @@ def comes(site: Picture, turn: int, team: str, gpus: int) -> Picture:
         a_job(100_000 + turn, team, "", 2), requested=tres(gpus), submitted=1.0 + turn, state=JobState.PENDING
     )
     return site.see(jobs={**site.seen.jobs, job.id: job})
+
+
+def ends(site: Picture) -> Picture:
+    """The oldest job with a borrowed GPU: its team may borrow less, and the next one more."""
+    job = min(j.id for j in site.seen.jobs.values() if j.is_active and j.qos.endswith("-b") and "gres" in j.requested)
+    return site.change_job(job, state=JobState.COMPLETED, nodes=frozenset(), ended=site.now)
 
 
 if __name__ == "__main__":

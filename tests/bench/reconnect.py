@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from steward.adapters.clock import SystemClock
-from steward.adapters.handshake import Hello, greet_head, until_beat
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
-from steward.adapters.seal import Sealer
+from steward.adapters.wire.handshake import Hello, greet_head, until_beat
+from steward.adapters.wire.seal import Sealer
 from steward.agent.link import STEADY_S, backoff_s
 from steward.head.hub import Hub
 from steward.head.interpreter import suit_many_nodes

@@ -18,9 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from steward.adapters.clock import SystemClock
-from steward.adapters.handshake import Hello, greet_head, until_beat
-from steward.adapters.messages import report_frame
-from steward.adapters.wire import Channel, Frame
+from steward.adapters.wire.frames import Channel, Frame
+from steward.adapters.wire.handshake import Hello, greet_head, until_beat
+from steward.adapters.wire.messages import report_frame
 from steward.head.hub import Hub
 from steward.model.health import Finding, Incarnation, Outcome, Severity
 from steward.model.ids import BootId, InstanceId, NodeName

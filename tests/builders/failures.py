@@ -7,9 +7,9 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.job_report import Lean, LogSign, TaskExit
 from steward.model.resume_mode import ResumeMode
-from steward.policy.evidence import Evidence
-from steward.policy.failure import Failure, Kind
-from steward.policy.options import options
+from steward.policy.job.evidence import Evidence
+from steward.policy.job.failure import Failure, Kind
+from steward.policy.job.options import options
 
 
 def a_failure(mode: str = "1", rules: ResumePolicy | None = None, **fields: Any) -> Failure:

@@ -8,7 +8,7 @@ from steward.model.group import Group, GroupStatus
 from steward.model.partition import Partition, PartitionState
 from steward.model.plan import Plan
 from steward.policy.draft import Draft
-from steward.policy.gate import keep_gates
+from steward.policy.groups.gate import keep_gates
 from tests.builders.capacity import a_group, an_empty_head
 from tests.builders.picture import Picture, n
 

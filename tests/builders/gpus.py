@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.nvml import gpu_of
+from steward.adapters.node.nvml import gpu_of
 from steward.checks.check import Check, Facts, Verdict
 from steward.checks.limits import Limits
 from steward.checks.past import Past

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.clock import SystemClock
-from steward.adapters.messages import report_of
-from steward.adapters.shared_looks import SharedLooks
-from steward.adapters.wire import Frame
+from steward.adapters.node.shared_looks import SharedLooks
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.messages import report_of
 from steward.agent.catalogue import SiteChecks
 from steward.agent.check_memory import CheckMemory
 from steward.agent.senses import Senses
@@ -36,7 +36,11 @@ def a_check(check_id: str = "disk", **more: Any) -> Check:
             raise ZeroDivisionError("a bug")
         return failed("bad", Severity.DEGRADED, Advice.REBOOT) if skew else passed("fine")
 
-    parts: dict[str, Any] = {"probes": lambda facts: (HeadClock(),), "mode": lambda limits: "drain", "confirm_s": 0.03}
+    parts: dict[str, Any] = {
+        "probes": lambda facts: (HeadClock(),),
+        "table_mode": lambda limits: "drain",
+        "confirm_s": 0.03,
+    }
     return Check(id=check_id, judge=judge, **{**parts, **more})
 
 

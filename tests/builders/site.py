@@ -9,7 +9,7 @@ from steward.model.ids import InstanceId
 from steward.model.instance import SPARES, Instance, InstanceState, Slot
 from steward.model.mark import SPARE
 from steward.model.node import NodeBase
-from steward.policy.explain import explain_node
+from steward.views.explain import explain_node
 from tests.builders.picture import Picture, a_cluster, a_node, an_agent, n, names
 
 AGAIN_S = 61.0

@@ -25,6 +25,7 @@ from steward.workflows.cycle import Cycle, Parts, Planner, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
+from tests.chaos.accounting_port import AccountingOfWorld
 from tests.chaos.disk import Disk
 from tests.chaos.head_ports import AgentsOfWorld, ProviderOfWorld, SiteOfWorld, StoreWithPoints, WitnessOfWorld
 from tests.chaos.slurm_port import SlurmOfWorld
@@ -32,6 +33,7 @@ from tests.chaos.trouble import Killed, Trouble
 from tests.chaos.watch import Watch
 from tests.fakes.head import Watcher
 from tests.fakes.head_ports import FakeNotifier
+from tests.fakes.team_world import TeamWorld
 from tests.fakes.world import World
 
 RESTART_S = 1.0
@@ -201,18 +203,17 @@ class Bench:
         agents = AgentsOfWorld(world=self.world, trouble=self.trouble)
         slurm = SlurmOfWorld(world=self.world, trouble=self.trouble, wait=self.advance)
         observer = Observer(
-            slurm=slurm, provider=self.provider, agents=agents, clock=clock, bell=self.bell, workers=AtOnce()
-        )
-        journal = Journal(store, clock, lambda kind, outcome: None)
-        ports = Ports(
             slurm=slurm,
             provider=self.provider,
             agents=agents,
-            witness=WitnessOfWorld(world=self.world),
-            site=SiteOfWorld(world=self.world, trouble=self.trouble),
+            clock=clock,
+            bell=self.bell,
+            workers=AtOnce(),
+            accounting=self._accounting(slurm),
         )
+        journal = Journal(store, clock, lambda kind, outcome: None)
         applier = Applier(
-            ports,
+            self._ports(slurm, agents),
             journal,
             changed=observer.changed,
             listing=observer.listing_needed,
@@ -233,6 +234,20 @@ class Bench:
             want=self.want,
             sweeps=Sweeps(),
             told=deque(),
+        )
+
+    def _accounting(self, slurm: SlurmOfWorld) -> AccountingOfWorld | None:
+        world = self.world
+        return AccountingOfWorld(inner=world.accounting, slurm=slurm) if isinstance(world, TeamWorld) else None
+
+    def _ports(self, slurm: SlurmOfWorld, agents: AgentsOfWorld) -> Ports:
+        return Ports(
+            slurm=slurm,
+            provider=self.provider,
+            agents=agents,
+            witness=WitnessOfWorld(world=self.world),
+            site=SiteOfWorld(world=self.world, trouble=self.trouble),
+            accounting=self._accounting(slurm),
         )
 
     def _plan(self, seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:

@@ -10,7 +10,7 @@ from steward.model.group import BatchSize, GroupStatus
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
-from steward.model.order import AddNodes, GroupWish, Order, UpdateCluster, UpdateSoftware
+from steward.model.order import AddNodes, Approve, GroupWish, Order, UpdateCluster, UpdateSoftware
 from steward.model.partition import PartitionState
 from steward.model.slot import SlotStep
 from tests.chaos.bench import Bench
@@ -44,6 +44,31 @@ def a_cluster(nodes: int = 7, resumes: int = FEW.max_resumes) -> Bench:
     bench.watch.bystanders.add(world.submit(1, works_s=30.0, mode=None))
     bench.run(2.0)
     return bench
+
+
+def an_asking_cluster() -> Bench:
+    """Repairs wait for a yes."""
+    bench = a_cluster()
+    bench.want = replace(bench.want, repair=replace(bench.want.repair, ask=True))
+    bench.start()
+    return bench
+
+
+def _asked(node: NodeName) -> Reached:
+    return lambda bench: any(case.node == node and case.waits_for_yes for case in bench.memory.cases.values())
+
+
+def _approved(node: NodeName) -> Reached:
+    """By a person who says yes again until a head took it."""
+
+    def reached(bench: Bench) -> bool:
+        if any(case.node == node and case.approved is not None for case in bench.memory.cases.values()):
+            return True
+        if bench.is_up and _asked(node)(bench):
+            bench.give(Approve(who="me", words=(node,)))
+        return False
+
+    return reached
 
 
 def _at_case(node: NodeName, step: Step) -> Reached:
@@ -103,6 +128,14 @@ REPAIRS = (
         node=N6,
         steps={step.value: _at_case(N6, step) for step in (Step.SUSPECT, Step.DRAIN, Step.LAUNCH)},
         ends={"repaired": _is_repaired(N6)},
+    ),
+    Flow(
+        name="case that waits for a yes",
+        make=an_asking_cluster,
+        begin=_kill(N6),
+        node=N6,
+        steps={"asked": _asked(N6), "approved": _approved(N6)},
+        ends={"approved": _approved(N6), "repaired": _is_repaired(N6)},
     ),
     Flow(
         name="case with a light rung",

@@ -163,13 +163,13 @@ class SlurmOfWorld:
         return wanted
 
     def _read(self, read: Callable[[], Mapping[K, V]]) -> Mapping[K, V]:
-        self._fail_early()
+        self.fail_early()
         if self.trouble.command is Command.GARBAGE:
             self.trouble.bite()
             raise Retryable("scontrol: its answer cannot be read")
         return dict(read())
 
-    def _fail_early(self) -> None:
+    def fail_early(self) -> None:
         """What ends a command before it reached Slurm."""
         trouble = self.trouble
         if trouble.controller is Controller.DEAD or trouble.munge_down or trouble.command is Command.FAILS:
@@ -186,7 +186,7 @@ class SlurmOfWorld:
         trouble.point(Point.BEFORE_ACT)
         if trouble.command is Command.HANGS and trouble.commands % 2:
             list(do())
-        self._fail_early()
+        self.fail_early()
         failed = [text for text in do() if text]
         trouble.point(Point.AFTER_ACT)
         if trouble.command is Command.GARBAGE:

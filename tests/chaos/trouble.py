@@ -50,6 +50,8 @@ class Trouble:
     kill_at: Point | None = None
     kills: int = 0
     """How many kills are left at `kill_at`."""
+    spared: int = 0
+    """So often it comes through there before."""
     store: str = ""
     """Why no write of the store goes through; for people, the disk itself refuses."""
     bites: int = 0
@@ -61,6 +63,9 @@ class Trouble:
     def point(self, point: Point) -> None:
         """Raises Killed when it is to be here."""
         if self.kills and point is self.kill_at:
+            if self.spared:
+                self.spared -= 1
+                return
             self.kills -= 1
             self.bite()
             raise Killed

@@ -72,6 +72,7 @@ class FakeWorld(AccountingWorld):
     """A job starts when its QOS and its account have room for it; nodes are not counted."""
 
     fake: FakeAccounting
+    cluster: FakeCluster
 
     def __post_init__(self) -> None:
         self.port = self.fake
@@ -83,7 +84,7 @@ class FakeWorld(AccountingWorld):
         self.fake.qos[name] = Qos(name=name, description=description)
 
     def submit(self, account: str, *, gpus: int = 1, qos: str = "", hold: bool = False, tasks: int = 0) -> JobId:
-        cluster = self.fake.cluster
+        cluster = self.cluster
         id = cluster.submit(hold=hold)
         default = self.fake.teams[account].default_qos or "normal"
         told = replace(
@@ -185,4 +186,5 @@ class RealWorld(AccountingWorld):
 
 
 def a_fake() -> FakeWorld:
-    return FakeWorld(fake=FakeAccounting(cluster=FakeCluster()))
+    cluster = FakeCluster()
+    return FakeWorld(fake=FakeAccounting(cluster=cluster), cluster=cluster)

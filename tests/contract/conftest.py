@@ -5,17 +5,19 @@ STEWARD_SLURM_ROOTS=DIR[:DIR...] runs the suites against the Slurms of other Deb
 
 import importlib.util
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from steward.adapters.slurm import single_child
 from steward.adapters.slurm.choose import unavailable
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.native import PyslurmSlurm
-from steward.adapters.slurm.single_nodes import SingleNodes
+from steward.adapters.slurm.single import Single
 from steward.ports import SlurmPort
 from tests.contract.cluster import PARTITIONS, Cluster, running
 from tests.contract.installed import missing
@@ -56,7 +58,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "slurm_world" in metafunc.fixturenames:
         kinds = [("fake", Path("/")), *(("commands", root) for root in roots), ("pyslurm", Path("/"))]
         if metafunc.module.__name__.endswith("test_slurm_narrow"):
-            kinds.append(("linked", Path("/")))
+            kinds += (("linked", root) for root in roots)
         ids = [kind if root == Path("/") else f"{kind}-{root.name}" for kind, root in kinds]
         metafunc.parametrize("slurm_world", kinds, indirect=True, ids=ids)
 
@@ -87,9 +89,21 @@ def slurm_world(
         if kind == "pyslurm":
             port = stack.enter_context(closing(PyslurmSlurm(conf=conf, include=include)))
         if kind == "linked":
-            single = stack.enter_context(closing(SingleNodes(conf=conf)))
+            single = stack.enter_context(closing(linked(cluster)))
             port = CommandLineSlurm(conf=conf, include=include, single=single)
         yield RealWorld(cluster=cluster, port=port)
+
+
+def linked(cluster: Cluster) -> Single:
+    """What reads through the library of this cluster's Slurm; in another Debian's folder with its Python."""
+    conf = cluster.env["SLURM_CONF"]
+    if cluster.root == Path("/"):
+        return Single(conf=conf)
+    program = cluster.path("single_child.py")
+    shutil.copy(str(single_child.__file__), program)
+    [library] = cluster.root.glob("usr/lib/*/slurm-wlm/libslurmfull.so")
+    inside = (f"/{path.relative_to(cluster.root)}" for path in (program, library))
+    return Single(conf=conf, argv=(*cluster.prefix, "python3", "-I", "-S", *inside))
 
 
 def wrappers(folder: Path, root: Path) -> Path:

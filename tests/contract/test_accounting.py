@@ -220,6 +220,18 @@ def test_a_mark_stays_over_a_requeue_until_it_is_taken_away(world: AccountingWor
     world.wait("it is Slurm's again", lambda: 0 < world.job(job).priority < 5_000_000)
 
 
+def test_a_mark_of_a_running_job_is_taken_away_while_it_runs(world: AccountingWorld) -> None:
+    """On every Slurm: what was marked and has borrowed again may be taken by preemption."""
+    with_a_team(world)
+    job = world.submit("red")
+    world.running(job)
+    world.port.mark_job(mark(job, 5_000_000))
+    world.wait("it is marked", lambda: world.job(job).priority == 5_000_000)
+    world.port.mark_job(mark(job, None))
+    world.wait("it is Slurm's again", lambda: 0 < world.job(job).priority < 5_000_000)
+    assert world.job(job).is_active
+
+
 def test_a_hold_by_a_person_is_not_lifted_with_a_mark(world: AccountingWorld) -> None:
     with_a_team(world)
     job = world.submit("red", hold=True)

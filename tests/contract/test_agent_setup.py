@@ -15,7 +15,7 @@ import pytest
 
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
-from steward.adapters.seal import Sealer
+from steward.adapters.wire.seal import Sealer
 from steward.head.hub import Hub
 from steward.head.setup_logs import SetupLogs
 from steward.model.action import SetUpNode

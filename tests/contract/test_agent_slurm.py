@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from steward.adapters.jobs_here import JobsHere
-from steward.adapters.probe import LocalProbes
-from steward.checks import memory, slurmd
+from steward.adapters.node.jobs_here import JobsHere
+from steward.adapters.node.probe import LocalProbes
+from steward.checks import memory, services
 from steward.checks.check import Check, Facts, Verdict
 from steward.checks.limits import Limits
 from steward.checks.past import Past
@@ -61,31 +61,31 @@ def test_a_job_that_slurm_does_not_know_is_over(cluster: Cluster) -> None:
 
 
 def test_the_nodes_memory_is_compared_with_what_slurm_conf_says(cluster: Cluster) -> None:
-    seen = verdict(memory.CHECK, cluster)
+    seen = verdict(memory.MEMORY, cluster)
     assert seen.outcome is Outcome.PASSED
     assert seen.text.endswith("Slurm's RealMemory is 500 MB")
-    assert verdict(memory.CHECK, cluster, NodeName("nobody")).outcome is Outcome.UNKNOWN
+    assert verdict(memory.MEMORY, cluster, NodeName("nobody")).outcome is Outcome.UNKNOWN
 
 
 def test_slurmd_is_seen_to_answer_and_nothing_of_it_is_left_in_its_log(cluster: Cluster) -> None:
     log = cluster.path("n1.out")
     before = log.read_text()
-    assert verdict(slurmd.CHECK, cluster).outcome is Outcome.PASSED
+    assert verdict(services.SLURMD, cluster).outcome is Outcome.PASSED
     assert "error" not in log.read_text().removeprefix(before)
 
 
 def test_a_frozen_slurmd_is_unknown_and_a_dead_one_has_failed(cluster: Cluster) -> None:
     cluster.daemons[NODE].send_signal(signal.SIGSTOP)
-    assert verdict(slurmd.CHECK, cluster).outcome is Outcome.UNKNOWN
+    assert verdict(services.SLURMD, cluster).outcome is Outcome.UNKNOWN
     cluster.stop(NODE)
-    assert verdict(slurmd.CHECK, cluster).outcome is Outcome.FAILED
+    assert verdict(services.SLURMD, cluster).outcome is Outcome.FAILED
     cluster.start_slurmd(NODE)
-    cluster.wait("slurmd answers again", lambda: verdict(slurmd.CHECK, cluster).outcome is Outcome.PASSED)
+    cluster.wait("slurmd answers again", lambda: verdict(services.SLURMD, cluster).outcome is Outcome.PASSED)
 
 
 def test_without_slurmctld_nothing_is_known_about_jobs_but_slurmd_is_still_seen(cluster: Cluster) -> None:
     """The last one: it takes slurmctld away."""
     cluster.stop("slurmctld")
-    assert verdict(slurmd.CHECK, cluster).outcome is Outcome.PASSED
+    assert verdict(services.SLURMD, cluster).outcome is Outcome.PASSED
     with pytest.raises(Retryable):
         JobsHere(cluster.env["SLURM_CONF"]).is_over(JobId(1), restart=0)

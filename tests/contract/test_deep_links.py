@@ -13,7 +13,7 @@ import pytest
 from steward.adapters.process import run
 from steward.model.deep import DeepKind, DeepResult
 from steward.model.ids import NodeName
-from steward.policy.deep_judge import judge
+from steward.policy.deep.judge import judge
 from tests.fakes.deep_bench import DeepBench
 
 pytestmark = pytest.mark.skipif(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.handshake import greet_agent, greet_head
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
-from steward.adapters.seal import Sealer
+from steward.adapters.wire.handshake import greet_agent, greet_head
+from steward.adapters.wire.seal import Sealer
 from steward.ports import MungePort, Permanent, Retryable
 from tests.contract.munged import a_munged, is_installed, short_lived
 from tests.fakes.munge import FakeMunge, FakeMunged

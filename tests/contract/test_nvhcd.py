@@ -19,8 +19,8 @@ import grpc
 import pytest
 
 from steward.adapters import process
-from steward.adapters.agentsock import ShimSocket
-from steward.adapters.shimline import Request as AgentRequest
+from steward.adapters.node.agentsock import ShimSocket
+from steward.adapters.wire.shimline import Request as AgentRequest
 from steward.agent.verdict_desk import VerdictDesk
 from steward.checks.known import mode_of
 from steward.checks.limits import Limits

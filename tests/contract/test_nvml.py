@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.nvml import Nvml
-from steward.adapters.probe import LocalProbes
+from steward.adapters.node.nvml import Nvml
+from steward.adapters.node.probe import LocalProbes
 from steward.checks import gpu
 from steward.checks.check import Check, Facts
 from steward.checks.limits import Limits

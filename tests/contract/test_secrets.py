@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -53,12 +54,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     if not is_installed():
         pytest.skip("munged is not installed")
     folder, http = tmp_path_factory.mktemp("secrets"), free_port()
-    with a_munged() as munged:
+    with a_munged() as munged, socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # bound, and nobody listens: who connects is refused
         (folder / "keys.toml").write_text(f'[keys.{AWS_KEY.id}]\nsecret = "{AWS_KEY.secret}"\nuser = "platform"\n')
         (folder / "keys.toml").chmod(0o600)
-        (folder / "hook").write_text(f"http://127.0.0.1:{free_port()}/{CANARY}\n")
+        (folder / "hook").write_text(f"http://127.0.0.1:{nobody.getsockname()[1]}/{CANARY}\n")
         (folder / "hook").chmod(0o600)
-        (folder / "steward.toml").write_text(settings(folder, munged, http))
+        (folder / "steward.toml").write_text(settings(folder, munged, http, nobody.getsockname()[1]))
         yield Place(folder=folder, munge=Munge(str(munged)), url=f"http://127.0.0.1:{http}")
 
 
@@ -66,9 +68,8 @@ def mail(way: str, where: str) -> str:
     return f'[[notify]]\nname = "{way}"\nkind = "mail"\nto = ["ops@example.org"]\n{way} = "{where}"'
 
 
-def settings(folder: Path, munged: Path, http: int) -> str:
+def settings(folder: Path, munged: Path, http: int, nobody: int) -> str:
     """One channel of each kind and of each way to fail: nobody listens, no URL at all, a program that refuses."""
-    nobody = free_port()
     return f"""
 [cluster]
 name = "canary"

@@ -85,6 +85,7 @@ def test_jobs_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
         "its task runs",
         lambda: (array, 2) in {(j.array_job_id, j.array_task) for j in world.port.jobs().values() if j.is_active},
     )
+    world.wait("none is on its way out", lambda: not any(j.is_completing for j in world.port.jobs().values()))
     wanted = by_json(world)
     found = world.port.jobs()
 

@@ -18,6 +18,7 @@ from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec, Overrides
 from steward.testbed.reset import reset
 from tests.e2e import health_bed as of_health
+from tests.e2e import quota_bed as of_quota
 from tests.e2e.capacity import Capacity
 from tests.e2e.findings import instance
 from tests.e2e.groups_bed import Access, clear, give_access
@@ -36,7 +37,6 @@ ONLY_LOCAL = (
     "test_fixed",
     "test_page.py",
     "test_power",
-    "test_quota",
     "test_programs",
     "test_health_fabric",
     "test_health_hooks",
@@ -53,6 +53,8 @@ TOLD_ONCE = (
     "test_health_breaker",
     "test_health_site",
     "test_keep",
+    "test_quota",
+    "test_login_host",
     "test_resume_hard",
     "test_resume_slurm",
     "test_scontrol",
@@ -71,7 +73,7 @@ MAIN = (
 )
 """What `--stories main` tells: a node dies under a job, wrong decisions that are not made, the head is killed, a check
 finds a fault, a repair, a cluster comes and its partitions open."""
-BEDS = ("bed", "groups_bed", "health_bed")
+BEDS = ("bed", "groups_bed", "health_bed", "quota_bed")
 """The clusters of the whole session. Stories are told in this order of theirs, so that each is brought up once and one
 is up at a time: idle ones take a core's share from the one that is looked at."""
 _REPORT = pytest.StashKey[pytest.TestReport]()
@@ -124,6 +126,34 @@ def health_bed(only: ExitStack, request: pytest.FixtureRequest, tmp_path_factory
     only.close()
     only.enter_context(of_health.nhc_within_reach(folder))
     return only.enter_context(a_bed(request, nodes=of_health.NODES, steward=True, settings=settings))
+
+
+@pytest.fixture(scope="session")
+def quota_bed(only: ExitStack, request: pytest.FixtureRequest) -> tuple[Bed, Access]:
+    """Two machines of four GPUs with accounting, on which teams may have quotas."""
+    only.close()
+    bed = only.enter_context(
+        a_bed(
+            request,
+            nodes=2,
+            steward=True,
+            accounting=True,
+            hardware=of_quota.HARDWARE,
+            slurm_conf=of_quota.SLURM_CONF,
+            settings=of_quota.SETTINGS,
+        )
+    )
+    return bed, give_access(bed)
+
+
+@pytest.fixture
+def quotas(quota_bed: tuple[Bed, Access], request: pytest.FixtureRequest) -> Iterator[of_quota.QuotaStory]:
+    """No quota yet, and none left afterwards."""
+    bed, access = quota_bed
+    with own_place(bed, request) as place:
+        story = of_quota.QuotaStory(bed=bed, dir=place, access=access)
+        yield story
+        story.delete_quotas()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pytorch_elastic" / "train.py"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLE = EXAMPLES / "pytorch_elastic" / "train.py"
+PLAIN = EXAMPLES / "plain_elastic" / "train.py"
+TORCHRUN = (
+    *("torch.distributed.run", "--rdzv-backend=steward", "--rdzv-id=7", "--nnodes=1:4", "--nproc-per-node=1"),
+    *("--max-restarts=0", "--rdzv-conf=alone_s=5"),
+)
+LAUNCH = ("steward.job.launch", "--alone-s=5", sys.executable)
 LONGEST_S = 240.0
 
 Line = dict[str, Any]
@@ -20,8 +27,10 @@ Line = dict[str, Any]
 class ElasticRun:
     """Its agents are named like nodes; n1 and n2 are the base."""
 
-    def __init__(self, folder: Path, script: list[str], *, grace_s: int = 60) -> None:
-        self.folder, self.script = folder, script
+    def __init__(
+        self, folder: Path, script: list[str], *, grace_s: int = 60, launcher: tuple[str, ...] = TORCHRUN
+    ) -> None:
+        self.folder, self.command = folder, [sys.executable, "-m", *launcher, *script]
         self.agents: dict[str, subprocess.Popen[bytes]] = {}
         env = {name: value for name, value in os.environ.items() if not name.startswith(("STEWARD_", "SLURM"))}
         self.env = env | {"STEWARD_ELASTIC_TOKEN": "word", "STEWARD_ELASTIC_RUN": "7", "OMP_NUM_THREADS": "1"}
@@ -40,11 +49,9 @@ class ElasticRun:
             return subprocess.Popen(argv, env=self.env | env, stdout=log, stderr=log, start_new_session=True)
 
     def agent(self, node: str, role: str) -> None:
-        """torchrun as a user types it."""
-        argv = [sys.executable, "-m", "torch.distributed.run", "--rdzv-backend=steward", "--rdzv-id=7", "--nnodes=1:4"]
-        argv += ["--nproc-per-node=1", "--max-restarts=0", "--rdzv-conf=alone_s=5", *self.script]
+        """The launcher as a user types it."""
         place = {"STEWARD_ELASTIC_NODE": node, "SLURM_NODEID": "1" if node == "n2" else "0", "SLURM_NNODES": "2"}
-        self.agents[node] = self.start(argv, node, STEWARD_ELASTIC_ROLE=role, **place)
+        self.agents[node] = self.start(self.command, node, STEWARD_ELASTIC_ROLE=role, **place)
 
     def word(self) -> Line:
         """What the coordinator said last."""
@@ -58,9 +65,9 @@ class ElasticRun:
             pass
         return self.words[-1] if self.words else {}
 
-    def resize(self, *members: str) -> None:
+    def resize(self, *members: str, grace_s: int = 60) -> None:
         """The head's order to grow or shrink with a save."""
-        wish = {"order": "resize", "generation": self.word()["generation"] + 1, "members": members, "grace_s": 60}
+        wish = {"order": "resize", "generation": self.word()["generation"] + 1, "members": members, "grace_s": grace_s}
         self.relay.sendall(json.dumps(wish | {"why": "asked"}).encode() + b"\n")
 
     def wait_running(self, *members: str) -> None:

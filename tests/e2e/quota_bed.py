@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.testbed.accounting import sacctmgr
-from steward.testbed.bed import BedError
+from steward.testbed.bed import Backend, BedError
 from tests.e2e.groups_bed import CLIENT_S, Access
 from tests.e2e.story import Story
 
@@ -24,6 +24,8 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
 }
 """Little patience; and the machine under the bed has less memory than its nodes pretend to."""
 SOON_S = 40.0
+USER = "nobody"
+"""Who may not do what root may."""
 
 
 @dataclass(slots=True)
@@ -31,6 +33,11 @@ class QuotaStory(Story):
     """Words about teams, their jobs and their limits."""
 
     access: Access = field(default_factory=lambda: Access("", ""))
+
+    @property
+    def python(self) -> str:
+        """One that jobs can run."""
+        return "/opt/steward/bin/python3" if self.bed.spec.backend is Backend.DOCKER else sys.executable
 
     def aws(self, *words: str) -> Any:
         """`aws sagemaker ...`: its answer. Raises BedError with what it said when it fails."""
@@ -42,10 +49,10 @@ class QuotaStory(Story):
         return json.loads(done.stdout or b"null")
 
     def account(self, *teams: str) -> None:
-        """Accounts that the site has already, with root as their user."""
+        """Accounts that the site has already; root and USER are in them."""
         for team in teams:
             sacctmgr(self.bed, "add", "account", team, f"Description={team}", "Organization=site")
-            sacctmgr(self.bed, "add", "user", "root", f"Account={team}")
+            sacctmgr(self.bed, "add", "user", f"root,{USER}", f"Account={team}")
 
     def gpus(self, team: str, gpus: int, *, percent: int = 0, strategy: str = "LendAndBorrow", weight: int = 10) -> str:
         """A quota of so many GPUs for an account that is made for it; its id."""
@@ -86,15 +93,19 @@ class QuotaStory(Story):
 
         self.wait("the quotas are in force", settled, SOON_S)
 
-    def run_job(self, team: str, gpus: int, cpus: int, gib: int, *options: str) -> int:
+    def run_job(self, team: str, gpus: int, cpus: int, gib: int, *options: str, user: str = "") -> int:
         """A batch job that sleeps until it is ended."""
-        script = self.script("sleep.sh", "exec sleep 3600\n")
         size = (f"--gres=gpu:l4:{gpus}", f"--cpus-per-task={cpus}", f"--mem={gib}G", "--nodes=1", "--ntasks=1")
-        return self.submit(script, f"--account={team}", *size, "--requeue", *options)
+        return self.asks(team, *size, *options, user=user)
 
-    def sleeps(self, team: str, gpus: int, *options: str) -> int:
+    def asks(self, team: str, *options: str, user: str = "") -> int:
+        """One that asks for what its options say."""
+        script = self.script("sleep.sh", "exec sleep 3600\n")
+        return self.submit(script, f"--account={team}", "--requeue", *options, user=user)
+
+    def sleeps(self, team: str, gpus: int, *options: str, user: str = "") -> int:
         """A job of one CPU that sleeps until it is ended."""
-        return self.run_job(team, gpus, 1, 1, *options)
+        return self.run_job(team, gpus, 1, 1, *options, user=user)
 
     def running_tasks(self, array: int) -> int:
         return len(self.bed.run(["squeue", "-h", "-r", "-j", str(array), "-t", "RUNNING", "-o", "%i"]).text.split())
@@ -104,7 +115,8 @@ class QuotaStory(Story):
 
     def delete_quotas(self) -> None:
         """All that are left, and wait until Slurm has nothing of them."""
-        self.bed.run(["scancel", "--user=root"], check=False)
+        for user in ("root", USER):
+            self.bed.run(["scancel", f"--user={user}"], check=False)
         for each in self.aws("list-compute-quotas")["ComputeQuotaSummaries"]:
             if each["Status"] != "Deleting":
                 self.aws("delete-compute-quota", "--compute-quota-id", each["ComputeQuotaId"])

@@ -51,7 +51,7 @@ def test_a_deleted_cluster_leaves_nothing(capacity: Capacity) -> None:
     capacity.wait("no cluster is listed", lambda: not capacity.api.list_clusters()["ClusterSummaries"], 60.0)
     capacity.wait("no machine is left", lambda: not capacity.bed.status().nodes)
     capacity.wait("its partition is gone", lambda: not capacity.partition_state())
-    assert "it left its group" in capacity.explain("n1").lower()
+    assert "the node left its group" in capacity.explain("n1").lower()
     assert not [case for case in capacity.cases(since=capacity.began) if case["open"]]
     assert not capacity.events("incident", since=deleted_at)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.elastic_start import ElasticStarter, Place
+from steward.adapters.node.elastic_start import ElasticStarter, Place
 from steward.model.elastic import replica_comment
 from steward.model.ids import JobId
 from steward.testbed.faults import FaultKind
@@ -57,7 +57,7 @@ def test_a_replica_runs_the_bases_script_as_its_user_and_is_found_by_its_comment
 
     story.wait("the coordinator of the run listens as its user", lambda: _coordinator_uids(base) == [uid], 60.0)
     story.hurt(FaultKind.KILL_HEAD)  # it would end a replica that it did not ask for
-    place = Place(run=JobId(base), uid=uid, folder=story.dir / "elastic", port=1, token="abc")
+    place = Place(run=JobId(base), uid=uid, folder=story.dir / "elastic", port=1, token=found["STEWARD_ELASTIC_TOKEN"])
     starter = ElasticStarter(str(story.bed.env["SLURM_CONF"]))
     asked = {"nodes": "1", "comment": replica_comment(JobId(base), "r1"), "grace": "20", "address": "127.0.0.1:1"}
     for _ in range(2):  # the second one changes nothing
@@ -67,11 +67,11 @@ def test_a_replica_runs_the_bases_script_as_its_user_and_is_found_by_its_comment
     assert replica.split(" ", 1)[1] == f"steward-elastic:{base}:r1 {USER} my run.r 1"
     job = int(replica.split()[0])
     mine = told(story, "replica", job)
-    assert (mine["STEWARD_ELASTIC_RUN"], mine["STEWARD_ELASTIC_TOKEN"]) == (str(base), "abc")
+    assert (mine["STEWARD_ELASTIC_RUN"], mine["STEWARD_ELASTIC_TOKEN"]) == (str(base), place.token)
     assert mine[str(uid)] == ""
     assert mine["args"] == found["args"]
     assert "STEWARD_ELASTIC_SUBMIT" not in mine
-    starter.cancel(place, JobId(job))
+    story.bed.run(["scancel", str(job)])
     story.wait("the replica is over", lambda: story.job(job).state == "CANCELLED", 60.0)
     story.bed.run(["scancel", str(base)])
     story.wait("its coordinator ends with the base", lambda: _coordinator_uids(base) == [], 90.0)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from steward.job.elastic_sampler import sample_at
-from tests.e2e.elastic_processes import EXAMPLE, ElasticRun, losses, samples_by_step, told
+from steward.testbed.free_ports import free_ports
+from tests.e2e.elastic_processes import EXAMPLE, ElasticRun, Line, losses, samples_by_step, told
 
-STEPS = 150
 BATCH = 48
 
 
@@ -25,56 +25,86 @@ def runs(tmp_path: Path) -> "Iterator[list[ElasticRun]]":
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kind", ["ddp", pytest.param("fsdp", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("ddp", marks=pytest.mark.long), pytest.param("fsdp", marks=pytest.mark.long)]
+)
 def test_a_training_goes_from_two_nodes_to_four_to_three_to_two_and_nothing_of_it_changes(
     runs: list[ElasticRun], tmp_path: Path, kind: str
 ) -> None:
-    out = tmp_path / "out"
     options = ["--fsdp"] if kind == "fsdp" else []
-    script = [str(EXAMPLE), str(out), "--steps", str(STEPS), "--step-s", "0.1", *options]
-    run = ElasticRun(tmp_path, script)
-    runs.append(run)
-    for node, role in (("n1", "base"), ("n2", "base"), ("n3", "replica"), ("n4", "replica")):
-        run.agent(node, role)
-
-    run.wait_running("n1", "n2")
+    run = a_run(runs, tmp_path, 150, *options)
+    run.agent("n4", "replica")
     run.wait("two more came", lambda: len(run.word()["joined"]) == 4)
     run.resize("n1", "n2", "n3", "n4")
     run.wait_running("n1", "n2", "n3", "n4")
     run.notice("n4")
     run.wait_running("n1", "n2", "n3")
     assert run.agents["n4"].wait(60) == 0, "a node that is given back ends well"
+
+    lines = goes_on_without_n3(run, tmp_path / "out")
+
+    assert sizes(lines) == [2, 4, 3, 2]
+    it_is_as_at_a_fixed_size(runs[0], tmp_path, lines, 150, options)
+
+
+@pytest.mark.timeout(600)
+def test_a_training_grows_and_loses_a_node_and_its_samples_and_losses_are_those_of_one_process(
+    runs: list[ElasticRun], tmp_path: Path
+) -> None:
+    run = a_run(runs, tmp_path, 60)
+    run.wait("one more came", lambda: len(run.word()["joined"]) == 3)
+    run.resize("n1", "n2", "n3")
+    run.wait_running("n1", "n2", "n3")
+
+    lines = goes_on_without_n3(run, tmp_path / "out")
+
+    assert sizes(lines) == [2, 3, 2]
+    it_is_as_at_a_fixed_size(runs[0], tmp_path, lines, 60, [])
+
+
+def a_run(runs: list[ElasticRun], folder: Path, steps: int, *options: str) -> ElasticRun:
+    """It trains on the base's two nodes; n3 is coming."""
+    run = ElasticRun(folder, [str(EXAMPLE), str(folder / "out"), "--steps", str(steps), "--step-s", "0.1", *options])
+    runs.append(run)
+    for node, role in (("n1", "base"), ("n2", "base"), ("n3", "replica")):
+        run.agent(node, role)
+    run.wait_running("n1", "n2")
+    return run
+
+
+def goes_on_without_n3(run: ElasticRun, out: Path) -> list[Line]:
+    """The node is killed when it has made some steps; what the training told by its end."""
     run.wait("it made steps", lambda: max(losses(told(out))) >= run.word()["saved_step"] + 3)
     run.kill_node("n3")
     run.wait_running("n1", "n2")
     run.wait("it is done", lambda: told(out)[-1]["what"] == "done")
-
     assert [run.agents[node].wait(120) for node in ("n1", "n2")] == [0, 0]
-    lines = told(out)
+    return told(out)
+
+
+def sizes(lines: list[Line]) -> list[int]:
+    """Of all generations; torchrun restarted none of them, and what was saved on demand is all that was done."""
     begun = [line for line in lines if line["what"] == "begun"]
-    assert [(line["world"], line["restarts"]) for line in begun] == [(2, "0"), (4, "0"), (3, "0"), (2, "0")]
-    asked = [line["step"] for line in begun[1:3]]
-    assert asked == [last_step_of(lines, generation) for generation in (1, 2)], "no step is lost that was asked for"
+    assert {line["restarts"] for line in begun} == {"0"}
+    graceful = range(1, len(begun) - 1)
+    assert [begun[number]["step"] for number in graceful] == [last_step_of(lines, number) for number in graceful]
+    return [int(line["world"]) for line in begun]
+
+
+def it_is_as_at_a_fixed_size(run: ElasticRun, folder: Path, lines: list[Line], steps: int, options: list[str]) -> None:
+    """Samples in the same order, each once; losses within what another order of sums makes."""
     taken = samples_by_step(lines)
-    assert sorted(taken) == list(range(1, STEPS + 1))
-    assert [index for step in sorted(taken) for index in taken[step]] == [
-        sample_at(number, 4096, 7) for number in range(STEPS * BATCH)
-    ]
-    assert losses(lines) == pytest.approx(fixed_size(runs, tmp_path, options), rel=1e-6)
+    assert sorted(taken) == list(range(1, steps + 1))
+    order = [index for step in sorted(taken) for index in taken[step]]
+    assert order == [sample_at(number, 4096, 7) for number in range(steps * BATCH)]
+    script = [sys.executable, str(EXAMPLE), str(folder / "fixed"), "--steps", str(steps), *options]
+    place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
+    assert run.start(script, "fixed", **place).wait(240) == 0, run.logs()
+    assert losses(lines) == pytest.approx(losses(told(folder / "fixed")), rel=1e-6)
 
 
-def last_step_of(lines: "list[dict[str, int]]", generation: int) -> int:
-    return max(line["step"] for line in lines if line.get("rank") == 0 and line["generation"] == generation)
-
-
-def fixed_size(runs: list[ElasticRun], folder: Path, options: list[str]) -> dict[int, float]:
-    """The same training on two nodes from its beginning to its end, with torchrun's own rendezvous."""
-    out = folder / "fixed"
-    script = [str(EXAMPLE), str(out), "--steps", str(STEPS), *options]
-    argv = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *script]
-    done = runs[0].start(argv, "fixed").wait(240)
-    assert done == 0, runs[0].logs()
-    return losses(told(out))
+def last_step_of(lines: list[Line], generation: int) -> int:
+    return max(int(line["step"]) for line in lines if line.get("rank") == 0 and line["generation"] == generation)
 
 
 @pytest.mark.timeout(600)

@@ -6,6 +6,7 @@ They run with this machine's Python packages, which the containers of the docker
 import importlib.util
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -147,6 +148,89 @@ def test_the_ranks_of_a_parallel_program_find_each_other_again_when_their_step_r
     story.wait("both do again", lambda: len(begun(story, "attempt=2")) == 2, REPAIR_S)
     assert len({nodes for *_, nodes in begun(story, "attempt=2")}) == 1
     assert victim not in begun(story, "attempt=2")[0][-1].split(",")
+    (story.dir / "go").touch()
+    assert story.wait_end(job).state == "COMPLETED"
+    story.wait_case(victim, "closed", since=hurt_at)
+
+
+_NEXTFLOW = """#SBATCH -J nf-train_(1)
+#SBATCH -o {dir}/.command.log
+#SBATCH --no-requeue
+#SBATCH --signal B:USR2@30
+#SBATCH --auto-resume=1,requeue=1 -N1 -n1
+set -e
+on_exit() {{ exit_status=${{nxf_main_ret:=$?}}; printf -- $exit_status >{dir}/.exitcode; exit $exit_status; }}
+on_term() {{ set +e; kill $pid; }}
+trap on_exit EXIT
+trap on_term TERM INT USR2
+touch {dir}/.command.begin
+bash {task} & pid=$!
+wait $pid || nxf_main_ret=$?
+"""
+
+
+def test_jobs_as_snakemake_and_nextflow_submit_them_come_back_and_end_well(story: Story) -> None:
+    """Their executors submit like this, with the options of docs/resume.md. The engines themselves are not here."""
+    task = task_script(story)
+    told = ("--job-name=6f2a", f"--output={story.dir}/%j.log", "--export=ALL", "--comment=rule_train")
+    wrapped = f"srun -n1 --cpu-bind=q bash {task}"
+    snakemake = ("sbatch", "--parsable", *told, "-t60", "-N1", "-n1", "--auto-resume=1", f"--wrap={wrapped}")
+    nextflow = ("sbatch", str(story.script(".command.run", _NEXTFLOW.format(dir=story.dir, task=task))))
+    jobs = [int(story.bed.run(argv).text.split()[-1]) for argv in (snakemake, nextflow)]
+    story.jobs.extend(jobs)
+    story.wait("both tasks run", lambda: len(begun(story, "restart=0")) == 2)
+    story.wait("requeue is on", lambda: all(story.job(job).fields.get("Requeue") == "1" for job in jobs))
+    victims = sorted({str(story.job(job).batch_host) for job in jobs})
+
+    hurt_at = [story.hurt(FaultKind.KILL_NODE, victim) for victim in victims]
+
+    story.wait("both do again", lambda: len(begun(story, "restart=1")) == 2, REPAIR_S)
+    shown = story.bed.run(["squeue", "-h", "-o", "%i %t", "--name", "6f2a,nf-train_(1)"]).text.split("\n")
+    assert sorted(line.strip() for line in shown if line.strip()) == sorted(f"{job} R" for job in jobs)
+    (story.dir / "go").touch()
+    assert {story.wait_end(job).state for job in jobs} == {"COMPLETED"}
+    assert (story.dir / ".exitcode").read_text() == "0"
+    for victim in victims:
+        story.wait_case(victim, "closed", since=hurt_at[0])
+
+
+@pytest.fixture
+def pmix() -> None:
+    """The library that Slurm's plugin loads, and its binding for the system's Python."""
+    has = subprocess.run(["/usr/bin/python3", "-W", "ignore", "-c", "import pmix"], capture_output=True, check=False)
+    if has.returncode or not list(Path("/usr/lib").glob("*/pmix2/lib/libpmix.so")):
+        pytest.skip("PMIx is not installed: apt-get install libpmix-dev python3-pmix")
+
+
+@pytest.fixture
+def leftovers() -> Iterator[set[int]]:
+    """Jobs whose folders a killed slurmstepd left behind: all nodes of the bed have this machine's /tmp."""
+    jobs: set[int] = set()
+    yield jobs
+    for job in jobs:
+        for folder in Path("/tmp").glob(f"spmix_appdir_*_{job}.*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.usefixtures("pmix")
+def test_ranks_that_pmix_launched_run_again_where_the_script_removes_what_a_killed_step_left_behind(
+    story: Story, leftovers: set[int]
+) -> None:
+    clean = "srun --mpi=none -n$SLURM_NNODES sh -c 'rm -rf /tmp/spmix_appdir_*_$SLURM_JOB_ID.*'"
+    rank = f"/usr/bin/python3 -W ignore {HERE}/pmix_rank.py {story.dir}"
+    script = story.script("mpi.sh", f"{clean}\nsrun --mpi=pmix -n2 {rank}\n")
+    job = story.submit(script, "--auto-resume=1", "-N1", "-n2")
+    leftovers.add(job)
+    story.wait("both ranks know the nodes of both", lambda: len(begun(story, "restart=0")) == 2)
+    victim = story.job(job).batch_host
+    assert victim is not None
+    story.hurt(FaultKind.REFUSE_LAUNCH)  # else it may be there again when the job starts
+
+    hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
+
+    story.wait("both do again", lambda: len(begun(story, "restart=1")) == 2, REPAIR_S)
+    assert victim not in begun(story, "restart=1")[0][-1].split(",")
+    story.hurt(FaultKind.ALLOW_LAUNCH)
     (story.dir / "go").touch()
     assert story.wait_end(job).state == "COMPLETED"
     story.wait_case(victim, "closed", since=hurt_at)

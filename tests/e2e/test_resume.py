@@ -184,7 +184,7 @@ def test_no_requeue_is_the_users_word_unless_the_option_overrules_it(story: Stor
     victim = started(story)[0]
     stays = story.submit(script, "--auto-resume=1", "-N1", "-n1", f"-w{victim}")
     story.wait("both tasks run", lambda: len(started(story)) == 2)
-    story.wait("its wish is known", lambda: "It is not requeued" in story.explain(f"{stays}"))
+    story.wait("its wish is known", lambda: "the job is not requeued" in story.explain(f"{stays}"))
     hurt_at = story.hurt(FaultKind.KILL_NODE, victim)
     story.wait("the first runs again", lambda: len(started(story, restart=1)) == 1)
     (story.dir / "go").touch()
@@ -201,7 +201,7 @@ def test_a_job_whose_node_had_no_agent_when_it_began_comes_back_all_the_same(sto
     task = task_script(story)
     job = story.submit(story.script("train.sh", f"bash {task}\n"), "--auto-resume=1", "-N1", "-wn2", "--export=NONE")
     story.wait("it runs", lambda: len(started(story)) == 1)
-    story.wait("its wish is known", lambda: "It asked to be resumed (--auto-resume=1)" in story.explain(f"{job}"))
+    story.wait("its wish is known", lambda: "The job asked to be resumed (--auto-resume=1)" in story.explain(f"{job}"))
     hurt_at = story.hurt(FaultKind.KILL_NODE, "n2")
     story.wait("it runs again", lambda: len(started(story, restart=1)) == 1, 60.0)
     (story.dir / "go").touch()

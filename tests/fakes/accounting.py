@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Protocol
 
 from steward.adapters.slurm import rules, team_rules
 from steward.adapters.slurm.accounting_text import limits_of
@@ -12,18 +13,26 @@ from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJo
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.ports import Retryable, Stale
-from tests.fakes.slurm_cluster import FakeCluster
 
 TRES = frozenset({"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages", "gres/gpu", "gres/gpu:l4"})
 _WEAK = Capabilities(version=(22, 5))
 _NO_DBD = Retryable("slurmdbd does not answer")
 
 
+class Queue(Protocol):
+    """The jobs that it counts, and their clock."""
+
+    now: float
+
+    @property
+    def job_table(self) -> dict[JobId, Job]: ...
+
+
 @dataclass(kw_only=True)
 class FakeAccounting:
     """AccountingPort. `dbd_up` False: slurmdbd is dead, and slurmctld goes on with what it knows."""
 
-    cluster: FakeCluster
+    cluster: Queue
     can: Capabilities = _WEAK
     dbd_up: bool = True
     enforce: frozenset[str] = frozenset({"associations", "limits", "qos"})

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
 from steward.model.ids import JobId, NodeName
 from steward.ports import Retryable
 

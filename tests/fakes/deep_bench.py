@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from steward.adapters.agentsock import ShimSocket
-from steward.adapters.deep_line import DeepLine
-from steward.adapters.deep_messages import deep_of
+from steward.adapters.node.agentsock import ShimSocket
 from steward.adapters.process import Completed, run
-from steward.adapters.shimline import Request
+from steward.adapters.wire.deep_line import DeepLine
+from steward.adapters.wire.deep_messages import deep_of
+from steward.adapters.wire.shimline import Request
 from steward.agent.deep_desk import DeepDesk
 from steward.model.deep import DeepReport, Measure
 from steward.model.ids import BootId, NodeName

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steward.adapters.shimline import AskLine, ExitLine, LogLine, OptedLine
+from steward.adapters.wire.shimline import AskLine, ExitLine, LogLine, OptedLine
 from steward.agent.desk import Desk
 from steward.agent.exits import Exits
 from steward.agent.opted import OptedBook

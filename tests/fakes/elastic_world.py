@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from steward.model.action import Action, CancelReplica, ResizeRun, SubmitReplica
 from steward.model.elastic import Activity, ElasticRun, ElasticWord, FailedSubmit, replica_comment
 from steward.model.elastic_policy import ElasticPolicy
+from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import NodeBase
@@ -38,6 +39,10 @@ class ElasticWorld:
     deaf: bool = False
     refuses: bool = False
     joins: bool = True
+    cleans_s: float = 0.0
+    """How long a node cleans up behind a job that was ended."""
+    starts_s: float = 0.0
+    """How long somebody else's job is still shown as waiting when its nodes are busy already."""
     uid: int = USER
     picture: Picture = field(init=False)
     word: ElasticWord = field(init=False)
@@ -47,7 +52,9 @@ class ElasticWorld:
     ordered: list[ResizeRun] = field(default_factory=list)
     submitted: list[SubmitReplica] = field(default_factory=list)
     cancelled: list[JobId] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     dead: set[NodeName] = field(default_factory=set)
+    starting: dict[JobId, tuple[float, frozenset[NodeName]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         on = tuple(f"n{i + 1}" for i in range(self.base))
@@ -65,6 +72,7 @@ class ElasticWorld:
             members=members,
             joined=members,
             step=1,
+            consumed=self.base,
             at=self.now,
         )
         self._settle()
@@ -90,6 +98,7 @@ class ElasticWorld:
     def step(self, seconds: float = 1.0) -> Plan:
         """One plan, what it does, and the world a little later."""
         plan = self.picture.plan()
+        self.events += [event for event in plan.events if event.kind.startswith("elastic.")]
         self.picture = replace(self.picture, memory=plan.memory)
         for action in plan.actions:
             self._apply(action)
@@ -149,7 +158,8 @@ class ElasticWorld:
 
     def end(self, id: JobId) -> None:
         if not self.jobs()[id].is_over:
-            self.picture = self.picture.change_job(id, state=JobState.CANCELLED, ended=self.now)
+            flags = frozenset({"COMPLETING"} if self.cleans_s else ())
+            self.picture = self.picture.change_job(id, state=JobState.CANCELLED, ended=self.now, flags=flags)
 
     def warn(self, id: JobId) -> None:
         """Slurm preempts a replica: its members are told, and the coordinator acts alone."""
@@ -178,21 +188,31 @@ class ElasticWorld:
         elif word.state is Activity.FORMING and self.now >= self.due:
             self.word = replace(word, state=Activity.RUNNING, leaving=word.leaving & word.members)
         elif word.state is Activity.RUNNING and not self.dead & word.members:
-            self.word = replace(word, step=(word.step or 0) + 1)
+            self.word = replace(word, step=(word.step or 0) + 1, consumed=(word.consumed or 0) + len(word.members))
 
     def _schedule(self) -> None:
         """Whoever came first has idle nodes; others' jobs before replicas."""
+        for job in self.jobs().values():
+            if job.is_completing and self.now >= (job.ended or 0.0) + self.cleans_s:
+                self.picture = self.picture.change_job(job.id, flags=frozenset())
         waiting = [job for job in self.jobs().values() if job.is_pending]
         for job in sorted(waiting, key=lambda each: (bool(each.comment), each.id)):
             idle = sorted(self._idle() - job.excluded)
-            if len(idle) >= job.node_count:
-                nodes = frozenset(idle[: job.node_count])
+            if job.id in self.starting or len(idle) >= job.node_count:
+                since, nodes = self.starting.setdefault(job.id, (self.now, frozenset(idle[: job.node_count])))
+                if not job.comment and self.now < since + self.starts_s:
+                    continue
+                del self.starting[job.id]
                 fields = {"state": JobState.RUNNING, "nodes": nodes, "started": self.now, "reason": ""}
-                self.picture = self.picture.change_job(job.id, batch_host=idle[0], **fields)
+                self.picture = self.picture.change_job(job.id, batch_host=min(nodes), **fields)
 
     def _idle(self) -> set[NodeName]:
-        taken = {node for job in self.jobs().values() if job.is_active for node in job.nodes}
+        taken = {node for job in self._busy() for node in job.nodes}
+        taken |= {node for _, nodes in self.starting.values() for node in nodes}
         return set(self.picture.seen.nodes) - taken - self.dead
+
+    def _busy(self) -> list[Job]:
+        return [job for job in self.jobs().values() if job.is_active or job.is_completing]
 
     def _settle(self) -> None:
         """What the nodes and the agent show."""

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from steward.adapters.handshake import Hello, Terms, greet_head
-from steward.adapters.seal import Sealer
-from steward.adapters.setup_messages import LogChunk
-from steward.adapters.wire import Channel
+from steward.adapters.wire.frames import Channel
+from steward.adapters.wire.handshake import Hello, Terms, greet_head
+from steward.adapters.wire.seal import Sealer
+from steward.adapters.wire.setup_messages import LogChunk
 from steward.head.hub import Hub
 from steward.head.origin import Origins
 from steward.head.watch import Examine

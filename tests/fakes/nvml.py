@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from steward.adapters.nvml import Nvml
+from steward.adapters.node.nvml import Nvml
 from steward.adapters.process import run
 
 SOURCES = Path(__file__).parents[1] / "fake_nvml"
@@ -32,7 +32,7 @@ class FakeGpus:
     def argv(self) -> tuple[str, ...]:
         """The child that asks them."""
         words = (f"LD_LIBRARY_PATH={library().name}", f"FAKE_NVML={self._script}", f"FAKE_NVML_SEED={self._seed}")
-        return ("env", *words, sys.executable, "-P", "-m", "steward.adapters.nvml_child")
+        return ("env", *words, sys.executable, "-P", "-m", "steward.adapters.node.nvml_child")
 
     def say(self, *lines: str) -> None:
         self._script.write_text("".join(f"{line}\n" for line in lines))

@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steward.adapters.setup_dir import Here, SetupDir, SetupJob
-from steward.adapters.setup_messages import SetUpOrder
-from steward.adapters.setup_start import Starter
+from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob
+from steward.adapters.node.setup_start import Starter
+from steward.adapters.wire.setup_messages import SetUpOrder
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.setup import Lifecycle, SetupReport, SetupState

@@ -5,10 +5,10 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from steward.adapters.handshake import Hello, Terms, greet_agent, greet_head
 from steward.adapters.offload import Threads
-from steward.adapters.seal import Sealer
-from steward.adapters.wire import Channel
+from steward.adapters.wire.frames import Channel
+from steward.adapters.wire.handshake import Hello, Terms, greet_agent, greet_head
+from steward.adapters.wire.seal import Sealer
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from tests.fakes.munge import FakeMunge, FakeMunged

@@ -1,7 +1,8 @@
 """Does what docs/quickstart-admin.md says, on fresh machines: `python3 -m tests.packages.prove`, with a Docker engine.
 
-A controller and three nodes without Steward and without a compiler; the page's own commands; a node is killed under a
-user's job, which must run again; a newer build of the packages is installed; all is purged and nothing may be left.
+A controller, three nodes and a login host without Steward and without a compiler; the page's own commands; a node is
+killed under a user's job, which must run again; the user asks why on the login host; a newer build of the packages is
+installed; all is purged and nothing may be left.
 """
 
 import argparse
@@ -13,16 +14,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/quickstart-admin.md"
 _BLOCK = re.compile(r"^```sh (?P<where>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-_IMAGE = "steward-hand-made:bookworm"
+_IMAGE = "steward-hand-made"
 _IMAGE_FILES = ("tests/packages/Dockerfile", "tests/packages/machine-init", "docker/rootfs/usr/local/lib/bed/cgroups")
 _NODES = ("n1", "n2", "n3")
-_MACHINES = ("head", *_NODES)
+_LOGIN = "login1"
+_MACHINES = ("head", _LOGIN, *_NODES)
 _MOST_COMMANDS = 10
 _MOST_S = 600.0
 _TRAIN = """#!/bin/bash
@@ -81,7 +83,7 @@ class Cluster:
 
     name: str
     shared: Path
-    times: dict[str, float] = field(default_factory=dict)
+    suite: str
 
     def up(self) -> None:
         site = self.shared / "site"
@@ -89,6 +91,9 @@ class Cluster:
         (site / "slurm.conf").write_text(_SLURM_CONF)
         (site / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         (site / "munge.key").write_bytes(secrets.token_bytes(64))
+        (site / "ssh").mkdir()
+        for key in ("host", "root"):
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", key, "-f", site / "ssh" / key)
         run("docker", "network", "create", self.name)
         for machine in _MACHINES:
             run(
@@ -96,7 +101,7 @@ class Cluster:
                 *("--network", self.name, "--network-alias", machine, "-v", f"{self.shared}:/shared"),
                 *("--cap-add", "SYS_ADMIN", "--security-opt", "seccomp=unconfined"),
                 *("--security-opt", "apparmor=unconfined", "--tmpfs", "/run:exec", "--tmpfs", "/run/lock"),
-                *("--cgroupns", "host", _IMAGE),
+                *("--cgroupns", "host", f"{_IMAGE}:{self.suite}"),
             )
         await_fact("three idle nodes", lambda: self.on("head", "sinfo -h -o %D -t idle", check=False).strip() == "3")
 
@@ -110,9 +115,7 @@ class Cluster:
 
     def where(self, place: str) -> Sequence[tuple[str, str]]:
         """(machine, user) for a word of the page."""
-        if place == "user":
-            return (("head", "alice"),)
-        return (("head", "root"),) if place == "controller" else tuple((node, "root") for node in _NODES)
+        return ((_LOGIN, "alice"),) if place == "user" else (("head", "root"),)
 
 
 def await_fact(what: str, is_so: Callable[[], bool], limit_s: float = 120.0) -> float:
@@ -129,24 +132,24 @@ def say(text: str) -> None:
     print(f"packages: {text}", file=sys.stderr, flush=True)
 
 
-def make_image() -> None:
-    run("docker/base-image", "bookworm")
+def make_image(suite: str) -> None:
+    run("docker/base-image", suite)
     with tempfile.TemporaryDirectory() as folder:
-        for file in (
-            "tests/packages/Dockerfile",
-            "tests/packages/machine-init",
-            "docker/rootfs/usr/local/lib/bed/cgroups",
-        ):
+        for file in _IMAGE_FILES:
             shutil.copy(ROOT / file, folder)
-        run("docker", "build", "-q", "-t", _IMAGE, folder)
+        run("docker", "build", "-q", "--build-arg", f"BASE=steward-base:{suite}", "-t", f"{_IMAGE}:{suite}", folder)
 
 
-def follow_page(cluster: Cluster, *, quick: bool) -> tuple[int, float]:
-    """Every command of the page but that of its end; (how many, seconds without the build)."""
+def follow_page(cluster: Cluster, *, quick: bool, made: Path | None) -> tuple[int, float]:
+    """Every command of the page but that of its end; (how many, seconds without the build). `made`: a folder with
+    packages, instead of the build."""
     commands = [each for each in blocks(PAGE.read_text()) if each[0] != "uninstall"]
     taken = 0.0
     for place, command in commands:
         began = time.monotonic()
+        if place == "build" and made is not None:
+            shutil.copytree(made, cluster.shared / "steward")
+            continue
         if place == "build":
             built = command.replace("/shared", str(cluster.shared))
             run("sh", "-c", built.replace('ARGS="', 'ARGS="--reuse ') if quick else built)
@@ -173,7 +176,15 @@ def kill_and_see(cluster: Cluster) -> float:
     victim = cluster.on("head", "squeue -h -o %N").strip().replace("n[", "n").split("-")[0].split(",")[0]
     run("docker", "kill", f"{cluster.name}-{victim}")
     took = await_fact("the job runs again", lambda: "run 1" in _output(cluster), 180.0)
-    print(cluster.on("head", "steward explain $(squeue -h -o %i)"))
+    told = cluster.on(_LOGIN, "steward explain $(squeue -h -o %i)", user="alice")
+    print(told)
+    if victim not in told:
+        raise Unproved(f"on the login host its user does not read that {victim} failed")
+    run("docker", "start", f"{cluster.name}-{victim}")
+    await_fact(
+        f"{victim} is mended",
+        lambda: "ok" in cluster.on("head", f"ssh -o ConnectTimeout=2 {victim} echo ok", check=False),
+    )
     return took
 
 
@@ -188,22 +199,20 @@ def upgrade(cluster: Cluster, packages: Path) -> None:
         file.unlink()
     for file in packages.glob("*.deb"):
         shutil.copy(file, cluster.shared / "steward")
-    for place, command in blocks(PAGE.read_text()):
-        if command.startswith("apt-get install"):
-            for machine, user in cluster.where(place):
-                if machine == "head" or cluster.on(machine, "true", check=False) == "":
-                    cluster.on(machine, command, user=user)
-    await_fact(
-        "the head answers after the upgrade", lambda: "nodes " in cluster.on("head", "steward status", check=False)
-    )
+    settings = "sha256sum < /etc/steward/steward.toml"
+    before = cluster.on("head", settings)
+    for _, command in blocks(PAGE.read_text()):
+        if command.startswith(("apt-get install", "steward install")):
+            print(cluster.on("head", command))
+    await_fact("all agents are connected after the upgrade", lambda: _connected(cluster))
+    if [cluster.on(machine, settings) for machine in _MACHINES] != [before] * len(_MACHINES):
+        raise Unproved("the upgrade changed settings")
 
 
 def purge(cluster: Cluster) -> None:
     command = next(command for place, command in blocks(PAGE.read_text()) if place == "uninstall")
-    for machine in (*_NODES, "head"):
-        if "Up" not in run("docker", "ps", "--filter", f"name={cluster.name}-{machine}", "--format", "{{.Status}}"):
-            continue
-        cluster.on(machine, command)
+    print(cluster.on("head", command))
+    for machine in _MACHINES:
         if left := cluster.on(machine, _LEFT).strip():
             raise Unproved(f"left on {machine} after the purge:\n{left}")
         for tool in ("cc", "gcc", "make"):
@@ -215,20 +224,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="Use what the last build of packages fetched.")
     parser.add_argument("--keep", action="store_true", help="Leave the machines there.")
+    parser.add_argument("--suite", default="bookworm", help="Debian release of the machines; another needs --made.")
+    parser.add_argument("--made", type=Path, nargs=2, metavar=("FOLDER", "NEWER"), help="Two builds of the packages.")
     said = parser.parse_args()
-    make_image()
+    make_image(said.suite)
     shared = Path(tempfile.mkdtemp(prefix="steward-packages-"))
     shared.chmod(0o1777)
     (shared / "train.sh").write_text(_TRAIN)
-    cluster = Cluster(name=f"steward-packages-{secrets.token_hex(3)}", shared=shared)
+    cluster = Cluster(name=f"steward-packages-{secrets.token_hex(3)}", shared=shared, suite=said.suite)
     try:
         cluster.up()
-        say("a hand-made cluster of four machines is up")
-        count, taken = follow_page(cluster, quick=said.quick)
+        say("a hand-made cluster of five machines is up")
+        count, taken = follow_page(cluster, quick=said.quick, made=said.made and said.made[0])
         took = kill_and_see(cluster)
         say(f"the job ran again {took:.1f} s after its node was killed")
-        newer = shared / "newer"
-        run("sh", "-c", f'make packages ARGS="--reuse --release 2 --out {newer}"')
+        newer = said.made[1] if said.made else shared / "newer"
+        if not said.made:
+            run("sh", "-c", f'make packages ARGS="--reuse --release 2 --out {newer}"')
         upgrade(cluster, newer)
         say("upgraded")
         purge(cluster)

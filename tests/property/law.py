@@ -39,7 +39,7 @@ from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
 from steward.model.reservation import Reservation
 from steward.policy.draft import REPLACING
-from steward.policy.options import options
+from steward.policy.job.options import options
 from steward.policy.plan import plan
 from steward.workflows.subject import subject_of, told_of
 from tests.fakes.world import World

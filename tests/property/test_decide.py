@@ -9,10 +9,10 @@ from steward.model.ids import NodeName
 from steward.model.job import SLURMS_HOLDS, JobState
 from steward.model.job_report import Lean, LogSign
 from steward.model.resume import Decision
-from steward.policy.decide import decide, has_cause
-from steward.policy.evidence import Evidence
-from steward.policy.failure import Failure, Kind
-from steward.policy.options import Options
+from steward.policy.job.decide import decide, has_cause
+from steward.policy.job.evidence import Evidence
+from steward.policy.job.failure import Failure, Kind
+from steward.policy.job.options import Options
 from tests.builders.failures import an_exit
 
 few = st.integers(min_value=0, max_value=6)

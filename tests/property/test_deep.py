@@ -236,7 +236,7 @@ def test_a_repaired_machine_whose_job_is_lost_is_tested_again_and_no_user_sees_i
     assert results(head)[N2] is DeepResult.PASSED
     assert world.slurm.jobs[wanted].state is JobState.COMPLETED
     told = [event.text for event in head.events]
-    assert any("its job was lost, it begins anew (job" in text and "CANCELLED" in text for text in told)
+    assert any("its job was lost; the check starts again (job" in text and "CANCELLED" in text for text in told)
     nothing_left(head)
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from steward.model.deep import DeepKind, DeepResult, Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
-from steward.policy.deep_judge import judge
-from steward.policy.pairs import Pair, all_rounds, first_rounds, second_rounds
+from steward.policy.deep.judge import judge
+from steward.policy.deep.pairs import Pair, all_rounds, first_rounds, second_rounds
 
 GOOD, BAD = 9400.0, 700.0
 PAIRS_ONLY = frozenset({DeepKind.CONNECTIVITY})

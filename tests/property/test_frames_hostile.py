@@ -17,10 +17,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-import steward.adapters
-from steward.adapters import handshake
-from steward.adapters.seal import Role, digest
-from steward.adapters.wire import Frame, Malformed, unpack
+import steward.adapters.wire
+from steward.adapters.wire import handshake
+from steward.adapters.wire.frames import Frame, Malformed, unpack
+from steward.adapters.wire.seal import Role, digest
 from steward.agent.agent import Agent
 from steward.head.hearing import Hearing
 from steward.model.ids import NodeName
@@ -167,9 +167,9 @@ NASTY: st.SearchStrategy[Any] = st.sampled_from(
 
 
 def _modules() -> Iterator[ModuleType]:
-    for found in pkgutil.iter_modules(steward.adapters.__path__):
+    for found in pkgutil.iter_modules(steward.adapters.wire.__path__):
         if found.name.endswith("messages"):
-            yield importlib.import_module(f"steward.adapters.{found.name}")
+            yield importlib.import_module(f"steward.adapters.wire.{found.name}")
 
 
 def _readers() -> dict[str, Callable[..., object]]:

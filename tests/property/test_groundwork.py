@@ -12,9 +12,9 @@ from steward.model.desired import DeepPolicy, Desired, HealthPolicy
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
-from steward.policy.ask import answer_asks
 from steward.policy.draft import Draft
 from steward.policy.groundwork import Groundwork, Index, changes
+from steward.policy.job.ask import answer_asks
 from steward.policy.kept import Kept
 from steward.policy.plan import STEPS, Plans, plan
 from tests.builders.picture import T0, a_cluster

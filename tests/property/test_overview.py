@@ -11,11 +11,11 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.model.resume import JobMemory
-from steward.policy.company import LEAST_USERS, bad_company
-from steward.policy.deep_crowd import STARTS_BY_ITSELF_S, Crowd, is_in_other_run
+from steward.policy.deep.crowd import STARTS_BY_ITSELF_S, Crowd, is_in_other_run
 from steward.policy.draft import Draft
-from steward.policy.exclude import is_short_without
-from steward.policy.places import rivals
+from steward.policy.job.company import LEAST_USERS, bad_company
+from steward.policy.job.exclude import is_short_without
+from steward.policy.job.places import rivals
 from steward.policy.traits import FAILURES as FAILED
 from steward.policy.traits import is_idle
 from tests.builders.deep import a_run

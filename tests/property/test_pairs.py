@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.model.ids import NodeName
-from steward.policy.pairs import MAX_SECOND_ROUNDS, Pair, Round, all_rounds, first_rounds, second_rounds, suspects
+from steward.policy.deep.pairs import MAX_SECOND_ROUNDS, Pair, Round, all_rounds, first_rounds, second_rounds, suspects
 
 names = st.integers(min_value=0, max_value=40).map(lambda count: [NodeName(f"n{at}") for at in range(count)])
 some = st.integers(min_value=2, max_value=40).map(lambda count: [NodeName(f"n{at}") for at in range(count)])

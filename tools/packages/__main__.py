@@ -9,12 +9,14 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from steward import __version__
 from tools.packages import deb, rpm
 from tools.packages.contents import Package, packages
-from tools.packages.trees import ROOT, Workshop, fill, fill_sites, run
+from tools.packages.sites import ROOT, Workshop, add_own, fetch, run, workshop
+from tools.packages.trees import fill
 
 _ASK_SLURM = "#include <slurm/slurm.h>\nrelease=SLURM_VERSION_NUMBER\n"
 
@@ -34,21 +36,24 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     parser.add_argument("--release", default="1", help="Counts builds of one version.")
     parser.add_argument("--reuse", action="store_true", help="Do not fetch Python packages again.")
+    parser.add_argument("--quick", action="store_true", help="For a test: no archives of Python, nothing compressed.")
     parser.add_argument("--shim-only", action="store_true", help="Only the shim, for one more Slurm.")
     said = parser.parse_args()
     out = said.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    shop = Workshop(folder=ROOT / "build/packages", python=f"{sys.version_info.major}.{sys.version_info.minor}")
+    shop = workshop()
     flags = os.environ.get("SLURM_CFLAGS", "")
     run("make", "-s", *(["-B"] if flags else []), "-C", "spank", "all")  # make does not see that the header is another
     wanted = packages(shop.python, slurm_release(flags))
     if said.shim_only:
         wanted = tuple(each for each in wanted if "steward-shim" in each.provides)
     else:
-        fill_sites(shop, reuse=said.reuse)
+        fetch(shop, reuse=said.reuse)
+        add_own(shop)
+    if not (said.shim_only or said.quick):
         python_archives(shop, out)
     for package in wanted:
-        for file in pack(shop, package, out, __version__, said.release):
+        for file in pack(shop, package, out, Build(release=said.release, compressed=not said.quick)):
             print(file)
     shutil.rmtree(out / ".rpm", ignore_errors=True)
     return 0
@@ -56,18 +61,24 @@ def main() -> int:
 
 def python_archives(shop: Workshop, out: Path) -> None:
     """The wheel, which hooks into nothing, and the sources."""
-    pip = (shop.folder / "tools/bin/python", "-m", "pip")
-    run(*pip, "install", "-q", "--disable-pip-version-check", "setuptools>=68", "wheel", "build")
-    run(shop.folder / "tools/bin/python", "-m", "build", "--no-isolation", "--outdir", out, shop.folder / "source")
+    run(shop.tools / "python", "-m", "build", "--no-isolation", "--outdir", out, shop.folder / "source")
 
 
-def pack(shop: Workshop, package: Package, out: Path, version: str, release: str) -> list[Path]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """`release` counts builds of one version."""
+
+    release: str
+    compressed: bool
+
+
+def pack(shop: Workshop, package: Package, out: Path, how: Build) -> list[Path]:
     """One file for each kind that can be made here."""
     tree, made = fill(shop, package), []
-    if shutil.which("rpmbuild"):
-        made.append(rpm.build(package, tree, out, version, release))
+    if shutil.which("rpmbuild") and how.compressed:
+        made.append(rpm.build(package, tree, out, __version__, how.release))
     if shutil.which("dpkg-deb"):
-        made.append(deb.build(package, tree, out, f"{version}-{release}"))
+        made.append(deb.build(package, tree, out, f"{__version__}-{how.release}", compressed=how.compressed))
     return made
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tools.packages.contents import Package
-from tools.packages.trees import ROOT, run
+from tools.packages.sites import ROOT, run
 
 _PHASES = {
     "postinst": ("installed", "configure"),
@@ -56,7 +56,7 @@ def _indented(text: str) -> str:
     return "".join(f"        {line}\n" if line else "\n" for line in text.splitlines())
 
 
-def build(package: Package, tree: Path, out: Path, version: str) -> Path:
+def build(package: Package, tree: Path, out: Path, version: str, *, compressed: bool = True) -> Path:
     """The finished file in `out`."""
     architecture = run("dpkg", "--print-architecture").strip()
     size = sum(path.lstat().st_size for path in tree.rglob("*")) // 1024
@@ -68,5 +68,5 @@ def build(package: Package, tree: Path, out: Path, version: str) -> Path:
         (debian / name).write_text(script)
         (debian / name).chmod(0o755)
     file = out / f"{package.name}_{version}_{architecture}.deb"
-    run("dpkg-deb", "--root-owner-group", "-Zxz", "-z1", "--build", tree, file)
+    run("dpkg-deb", "--root-owner-group", *(["-Zxz", "-z1"] if compressed else ["-Znone"]), "--build", tree, file)
     return file

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tools.packages.contents import Package
 from tools.packages.deb import body_of
-from tools.packages.trees import run
+from tools.packages.sites import run
 
 _PHASES = {"post": ("installed", ""), "preun": ("removing", "0"), "postun": ("removed", "0")}
 

@@ -1,20 +1,14 @@
-"""Fills a folder for each package: Python packages by pip, units, programs, manual pages and completions."""
+"""Fills a folder for each package: Python packages, units, programs, manual pages and completions."""
 
 import os
-import re
 import shutil
-import subprocess
 import sys
-import tomllib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from steward.units.__main__ import render
-from tools.packages.contents import HEAD_EXTRAS, NODE_EXTRAS, NODE_NEEDS, PREFIX, Package
+from tools.packages.contents import PREFIX, Package
+from tools.packages.sites import ROOT, Workshop, run
 
-ROOT = Path(__file__).resolve().parents[2]
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _LAUNCHER = """#!{prefix}/bin/python3 -I
 import sys
 
@@ -27,85 +21,6 @@ _SHELLS = {
     "zsh": "/usr/share/zsh/vendor-completions/_steward",
     "fish": "/usr/share/fish/vendor_completions.d/steward.fish",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workshop:
-    """`folder` is where everything is made; `python` is "3.11"."""
-
-    folder: Path
-    python: str
-
-    def tree(self, package: Package) -> Path:
-        return self.folder / "trees" / package.name
-
-    def site(self, kind: str) -> Path:
-        """Where pip puts the packages of "node", and all of the "head"."""
-        return self.folder / "site" / kind
-
-    @property
-    def site_packages(self) -> str:
-        return f"{PREFIX}/lib/python{self.python}/site-packages"
-
-
-def run(*argv: str | Path, env: dict[str, str] | None = None) -> str:
-    """Its output. Ends all of this when it fails, with what it said."""
-    done = subprocess.run([str(word) for word in argv], capture_output=True, check=False, env=env, cwd=ROOT)
-    if done.returncode:
-        sys.exit(f"`{' '.join(map(str, argv))}` ended with {done.returncode}:\n{done.stderr.decode(errors='replace')}")
-    return done.stdout.decode()
-
-
-def requirements(extras: Iterable[str], only: Sequence[str] = ()) -> list[str]:
-    """Of pyproject.toml: its dependencies, those `only` names where given, and those of each extra."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    names = {name.lower() for name in only}
-    base = [each for each in project["dependencies"] if not names or _name_of(each) in names]
-    return [*base, *(each for extra in extras for each in project["optional-dependencies"][extra])]
-
-
-def _name_of(requirement: str) -> str:
-    match = _NAME.match(requirement)
-    return match[0].lower() if match else ""
-
-
-def fill_sites(shop: Workshop, *, reuse: bool = False) -> None:
-    """pip, as it is set up here, fetches and compiles; nothing is compiled where the packages are installed.
-
-    `reuse`: what pip brought for the last build stands, where it brought all."""
-    tools, complete = shop.folder / "tools", shop.folder / "site/complete"
-    install = (tools / "bin/pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "--upgrade")
-    made_from = (ROOT / "pyproject.toml").read_text()
-    if not (reuse and complete.exists() and complete.read_text() == made_from):
-        complete.unlink(missing_ok=True)
-        _fill_anew(shop, tools, install)
-        complete.write_text(made_from)
-    run(*install, "--target", shop.site("node"), "--no-deps", _source(shop))
-    shutil.rmtree(shop.site("node") / "bin", ignore_errors=True)
-
-
-def _fill_anew(shop: Workshop, tools: Path, install: tuple[str | Path, ...]) -> None:
-    if not (tools / "bin/pip").exists():
-        run(sys.executable, "-m", "venv", tools)
-    wanted = {
-        "node": requirements(NODE_EXTRAS, NODE_NEEDS),
-        "head": requirements((*NODE_EXTRAS, *HEAD_EXTRAS)),
-    }
-    for kind, lines in wanted.items():
-        shutil.rmtree(shop.site(kind), ignore_errors=True)
-        run(*install, "--target", shop.site(kind), *lines)
-        shutil.rmtree(shop.site(kind) / "bin", ignore_errors=True)
-
-
-def _source(shop: Workshop) -> Path:
-    """A copy, so that nothing is built inside the sources."""
-    copy = shop.folder / "source"
-    shutil.rmtree(copy, ignore_errors=True)
-    copy.mkdir(parents=True)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, copy / name)
-    shutil.copytree(ROOT / "daemon/steward", copy / "daemon/steward", ignore=shutil.ignore_patterns("__pycache__"))
-    return copy
 
 
 def fill(shop: Workshop, package: Package) -> Path:
@@ -142,8 +57,6 @@ def _python(shop: Workshop, package: Package, tree: Path) -> None:
         if package.python == "node" or path.name not in here:
             copy = shutil.copytree if path.is_dir() else shutil.copy
             copy(path, place / path.name)
-    compiler = (sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash")
-    run(*compiler, "-s", tree, "-p", "/", place)
     if package.python == "node":
         binary = f"/usr/bin/python{shop.python}"
         config = (

@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 from steward.adapters.offload import Threads
-from steward.adapters.wire import MAX_FRAME, Gone
+from steward.adapters.wire.frames import MAX_FRAME, Gone
 
 DIAL_TIMEOUT_S = 5.0
 

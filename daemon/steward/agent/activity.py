@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from steward.adapters.job_activity import Used
+from steward.adapters.node.job_activity import Used
 from steward.model.ids import JobId
 
 QUIET_CPU = 0.02

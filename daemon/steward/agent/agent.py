@@ -5,12 +5,12 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from steward.adapters.job_messages import facts_of
-from steward.adapters.mend_messages import MendOrder, mend_of
-from steward.adapters.messages import LetGoOrder, answer_of, let_go_of, number, text
-from steward.adapters.peer_messages import LookOrder, look_of
-from steward.adapters.stacks_messages import StacksOrder, stacks_of
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.job_messages import facts_of
+from steward.adapters.wire.mend_messages import MendOrder, mend_of
+from steward.adapters.wire.messages import LetGoOrder, answer_of, let_go_of, number, text
+from steward.adapters.wire.peer_messages import LookOrder, look_of
+from steward.adapters.wire.stacks_messages import StacksOrder, stacks_of
 from steward.agent.desk import Desk
 from steward.agent.link import Link
 from steward.agent.together import together

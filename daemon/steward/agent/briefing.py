@@ -1,11 +1,12 @@
 """What a starting script or step of an opted-in job is told: where its files are, and the job's past."""
 
+import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from steward.adapters.offload import Threads
-from steward.adapters.shimline import OptedLine
+from steward.adapters.wire.shimline import OptedLine
 from steward.agent.job_folder import JobFolders
 from steward.agent.past import Past
 from steward.model.job_report import ResumeFacts
@@ -15,6 +16,7 @@ log = logging.getLogger(__name__)
 
 MAX_FOLDERS = 512
 """Of one user."""
+RESUMING_IS_OFF = "resuming is off on this cluster (resume.enabled = false): this job is not brought back"
 _FOLDER_S = 0.1
 _NODES_ROOM = 250
 """Characters for a list of nodes: the whole answer is one line."""
@@ -23,7 +25,17 @@ _NODES_ROOM = 250
 class Briefing:
     """All within 250 ms: a job's start waits for it."""
 
-    def __init__(self, folders: JobFolders, past: Past, threads: Threads, *, folder_s: float = _FOLDER_S) -> None:
+    def __init__(
+        self,
+        folders: JobFolders,
+        past: Past,
+        threads: Threads,
+        *,
+        resuming: Callable[[], bool] = lambda: True,
+        folder_s: float = _FOLDER_S,
+    ) -> None:
+        """`resuming`: whether the head brings jobs back at all."""
+        self._resuming = resuming
         self._folders = folders
         self._past = past
         self._threads = threads
@@ -31,10 +43,16 @@ class Briefing:
 
     async def words(self, line: OptedLine) -> Mapping[str, str]:
         """Names as in the shim's protocol, the most important first; what is not known is not there."""
-        files = await self._files(line)
-        facts = await self._past.of(line.job) if line.restart > 0 or line.attempt > 1 else None
-        told = _facts(facts) if facts is not None and facts.uid == line.uid else {"resume_count": str(line.restart)}
+        files, facts = await asyncio.gather(self._files(line), self._facts(line))
+        told = {"resume_count": str(line.restart)}
+        if facts is not None and facts.uid == line.uid:
+            told = _past_words(facts)
+        if not self._resuming():
+            told["warning"] = RESUMING_IS_OFF
         return {name: value for name, value in (files | told).items() if value}
+
+    async def _facts(self, line: OptedLine) -> ResumeFacts | None:
+        return await self._past.of(line.job) if line.restart > 0 or line.attempt > 1 else None
 
     async def _files(self, line: OptedLine) -> dict[str, str]:
         try:
@@ -53,7 +71,7 @@ class Briefing:
         self._folders.make(line.job, line.uid)
 
 
-def _facts(facts: ResumeFacts) -> dict[str, str]:
+def _past_words(facts: ResumeFacts) -> dict[str, str]:
     return {
         "resume_count": str(facts.resumes),
         "resumed": facts.resumed,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steward.adapters.site_dir import Digests, look, make_results_dir, why_not_read
+from steward.adapters.node.site_dir import Digests, look, make_results_dir, why_not_read
 from steward.checks import CHECKS
 from steward.checks.check import Check
 from steward.checks.limits import Limits

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from steward.adapters.deep_line import DeepLine
-from steward.adapters.deep_messages import MAX_MEASURES, deep_frame, deep_of
 from steward.adapters.jsonfile import read_json, write_json
-from steward.adapters.shimline import OK
-from steward.adapters.wire import Frame
+from steward.adapters.wire.deep_line import DeepLine
+from steward.adapters.wire.deep_messages import MAX_MEASURES, deep_frame, deep_of
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.shimline import OK
 from steward.agent.desk import Head
 from steward.model.deep import DeepReport, Measure
 from steward.model.health import Incarnation, Outcome

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
-from steward.adapters.ask_messages import MAX_SIGNS, ask_frame
-from steward.adapters.messages import opted_frame, withdraw_frame
-from steward.adapters.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
-from steward.adapters.wire import Frame
+from steward.adapters.wire.ask_messages import MAX_SIGNS, ask_frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.messages import opted_frame, withdraw_frame
+from steward.adapters.wire.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
 from steward.agent.exits import Exits
 from steward.agent.opted import OptedBook, Output
 from steward.agent.owners import JobsLook, Owners
@@ -40,7 +40,7 @@ class Briefing(Protocol):
 
 
 class ElasticRuns(Protocol):
-    def begin(self, opted: OptedIn) -> Mapping[str, str]:
+    async def begin(self, opted: OptedIn) -> Mapping[str, str]:
         """The script of a run's base begins: what it is to know of its run."""
 
 
@@ -163,7 +163,7 @@ class Desk:
         is_his = counts is None or counts.uid == line.uid
         if not line.mode.on or not is_his:
             return OK
-        run = self._elastic.begin(opted) if line.elastic and self._elastic is not None else {}
+        run = await self._elastic.begin(opted) if line.elastic and self._elastic is not None else {}
         return ok_line({**await self._briefing.words(line), **run})
 
     def _note_out(self, line: LogLine, opted: OptedIn | None) -> None:

@@ -2,6 +2,7 @@
 jobs submitted, all in their users' names. Nothing is decided here."""
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections import Counter
@@ -11,9 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from steward.adapters.elastic_messages import (
+from steward.adapters.node.elastic_start import Place, free_port
+from steward.adapters.node.jobs_here import Base
+from steward.adapters.offload import Threads
+from steward.adapters.wire.elastic_messages import (
     MAX_FAILED,
-    Cancel,
     Resize,
     Submit,
     elastic_order_frame,
@@ -21,10 +24,7 @@ from steward.adapters.elastic_messages import (
     elastic_word_frame,
     elastic_word_of,
 )
-from steward.adapters.elastic_start import Place, free_port
-from steward.adapters.jobs_here import Base
-from steward.adapters.offload import Threads
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
 from steward.agent.desk import Head
 from steward.agent.elastic_file import read_runs, write_runs
 from steward.agent.elastic_line import ElasticLine
@@ -45,6 +45,9 @@ LEAST_S = 0.2
 AGAIN_S = 10.0
 """A coordinator that could not be started, or went away, is started anew so much later."""
 GRACE_S = 600
+ADDRESS_S = 0.25
+"""A script waits for it, where it is not known yet."""
+ADDRESS_EVERY_S = 60.0
 _ORDER_S = 150.0
 _MAX_TOKENS = 64
 
@@ -60,8 +63,6 @@ class Start(Protocol):
     def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None: ...
 
     def submit(self, place: Place, asked: Mapping[str, str]) -> None: ...
-
-    def cancel(self, place: Place, job: JobId) -> None: ...
 
 
 @dataclass(kw_only=True)
@@ -103,10 +104,11 @@ class Elastic:
         self._look_every_s = look_every_s
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked = float("-inf")
+        self._known_address = ""
         for opted, port, token in read_runs(path):
             self._know(opted, port, token)
 
-    def begin(self, opted: OptedIn) -> Mapping[str, str]:
+    async def begin(self, opted: OptedIn) -> Mapping[str, str]:
         """The script of a run's base begins: where its coordinator will be, by the names of the shim's protocol."""
         known = self._runs.get(opted.job)
         if known is None or (known.opted.uid, known.opted.restart, known.opted.elastic) != _key(opted):
@@ -121,11 +123,22 @@ class Elastic:
                 return {}
             self._save()
         try:
-            address = self._address()
-        except OSError as error:
+            address = self._known_address = self._known_address or await self._own_address(ADDRESS_S)
+        except (OSError, PortError) as error:
             log.warning("no elastic run job=%d why=%r", opted.job, str(error))
             return {}
         return {"elastic_address": f"{address}:{known.place.port}", "elastic_token": known.place.token}
+
+    async def _own_address(self, timeout_s: float) -> str:
+        """Raises OSError and PortError."""
+        return await self._threads.call(self._address, name="own address", timeout_s=timeout_s)
+
+    async def _keep_address(self) -> None:
+        """Looking the head's name up may take long: it is known before a script wants it."""
+        while True:
+            with contextlib.suppress(OSError, PortError):
+                self._known_address = await self._own_address(_ORDER_S)
+            await asyncio.sleep(ADDRESS_EVERY_S if self._known_address else TURN_S)
 
     def frames(self) -> tuple[Frame, ...]:
         """The last word of each run."""
@@ -144,16 +157,16 @@ class Elastic:
                 run.line.send({**elastic_order_frame(order), "elastic": order.run})
             case Submit():
                 self._submit(run, order)
-            case Cancel():
-                self._do(partial(self._start.cancel, run.place, order.job), run, f"cancel of {order.job}")
 
     async def run(self) -> None:
         """Until cancelled. Coordinators live on."""
+        keeping = asyncio.get_running_loop().create_task(self._keep_address())
         try:
             while True:
                 await self._turn()
                 await asyncio.sleep(TURN_S)
         finally:
+            keeping.cancel()
             for run in self._runs.values():
                 run.line.close()
 
@@ -223,7 +236,8 @@ class Elastic:
         }
 
         def submit() -> None:  # in a thread: looking the head's name up may take long, and fail
-            self._start.submit(run.place, {**asked, "address": f"{self._address()}:{run.place.port}"})
+            address = self._known_address or self._address()
+            self._start.submit(run.place, {**asked, "address": f"{address}:{run.place.port}"})
 
         self._do(submit, run, f"replica {order.token}", token=order.token)
 

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from steward.adapters.elastic_start import Place
 from steward.adapters.jsonfile import read_json, write_json
-from steward.adapters.messages import opted_of, opted_record, record_of, text, whole
+from steward.adapters.node.elastic_start import Place
+from steward.adapters.wire.messages import opted_of, opted_record, record_of, text, whole
 from steward.model.ask import OptedIn
 from steward.ports import PortError
 

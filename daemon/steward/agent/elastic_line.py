@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters import proc
-from steward.adapters.elastic_start import Place, peer_uid
-from steward.adapters.wire import Malformed
+from steward.adapters.node.elastic_start import Place, peer_uid
+from steward.adapters.wire.frames import Malformed
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ import logging
 from collections import deque
 from typing import Protocol
 
-from steward.adapters.job_messages import MAX_EXITS, exits_frame
-from steward.adapters.shimline import ExitLine
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.job_messages import MAX_EXITS, exits_frame
+from steward.adapters.wire.shimline import ExitLine
 from steward.model.ids import NodeName
 from steward.model.job_report import TaskExit
 from steward.ports import Clock

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from steward.adapters import as_user, job_activity, job_look
-from steward.adapters.job_activity import Used
-from steward.adapters.job_look import Look, Stamp
+from steward.adapters.node import as_user, job_activity, job_look
+from steward.adapters.node.job_activity import Used
+from steward.adapters.node.job_look import Look, Stamp
 from steward.agent.job_folder import PROGRESS, JobFolders
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId

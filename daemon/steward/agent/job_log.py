@@ -3,7 +3,7 @@
 import logging
 from typing import Protocol
 
-from steward.adapters import as_user
+from steward.adapters.node import as_user
 from steward.adapters.offload import Threads
 from steward.agent.opted import OptedBook, Output
 from steward.checks.job_log import signs_in

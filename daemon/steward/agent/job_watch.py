@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from steward.adapters.job_activity import Used
-from steward.adapters.job_look import Look, Stamp, Told
+from steward.adapters.node.job_activity import Used
+from steward.adapters.node.job_look import Look, Stamp, Told
 from steward.adapters.offload import Threads
-from steward.adapters.progress_messages import MAX_JOBS, progress_frame
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.progress_messages import MAX_JOBS, progress_frame
 from steward.agent.activity import Activity
 from steward.agent.opted import OptedBook
 from steward.agent.pace import Pace
@@ -195,10 +195,27 @@ def _learn(one: _Watched, told: Told, now: float) -> None:
         one.pace.step(at)
         is_first = found.step is None and found.first_step is None
         first = at if is_first and one.is_new else found.first_step
-        found = replace(found, step=told.step, stepped=at, pace_s=one.pace.longest_s, first_step=first)
+        found = replace(
+            found,
+            step=told.step,
+            stepped=at,
+            pace_s=one.pace.longest_s,
+            first_step=first,
+            first=_first_number(one, told, told.step),
+        )
     if told.checkpoint and (told.checkpoint, told.checkpoint_step) != (found.checkpoint, found.checkpoint_step):
         found = replace(found, checkpoint=told.checkpoint, checkpoint_step=told.checkpoint_step, checkpointed=at)
     one.found = found
+
+
+def _first_number(one: _Watched, told: Told, step: int) -> int | None:
+    """As the job says itself, else the first that we see: of a run that we saw begin, or that went back."""
+    if told.first is not None:
+        return told.first
+    before = one.found.step
+    if before is None:
+        return step if one.is_new and one.found.first is None else one.found.first
+    return step if step < before else one.found.first
 
 
 def _essence(known: tuple[Progress, ...]) -> Mapping[JobId, Progress]:

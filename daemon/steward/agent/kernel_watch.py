@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.jsonfile import read_json, write_json
-from steward.adapters.kmsg import Batch, KernelLog, Line, open_log
-from steward.adapters.mender import same_gpu
-from steward.adapters.messages import finding_of, finding_record
+from steward.adapters.node.kmsg import Batch, KernelLog, Line, open_log
+from steward.adapters.node.mender import same_gpu
+from steward.adapters.wire.messages import finding_of, finding_record
 from steward.checks.check import Verdict
 from steward.checks.kernel_events import Kept, remember
 from steward.checks.kernel_log import FAMILY, judge, with_limits

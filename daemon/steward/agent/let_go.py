@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from steward.adapters.messages import LetGoOrder
+from steward.adapters.node.stepds import Stepd
 from steward.adapters.offload import Threads
-from steward.adapters.stepds import Stepd
+from steward.adapters.wire.messages import LetGoOrder
 from steward.agent.opted import OptedBook
 from steward.model.ids import JobId
 from steward.ports import PortError

@@ -6,8 +6,8 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from steward.adapters.handshake import Terms, until_beat
-from steward.adapters.wire import BEAT, Channel, Frame, Gone, Malformed
+from steward.adapters.wire.frames import BEAT, Channel, Frame, Gone, Malformed
+from steward.adapters.wire.handshake import Terms, until_beat
 from steward.agent.together import together
 from steward.ports import Clock, PortError
 
@@ -44,6 +44,8 @@ class Link:
         self.away_since: float | None = clock.now()
         self.skew_s: float | None = None
         """The head's clock minus ours, measured by the beats; None while away."""
+        self.resuming = True
+        """Whether the head, by its last word, brings jobs back at all."""
 
     def post(self, frame: Frame) -> None:
         """Send it if there is a connection; a connection that cannot keep up is given up and made again."""
@@ -82,6 +84,7 @@ class Link:
 
     async def _talk(self, channel: Channel, terms: Terms, listener: Listener, outbox: "asyncio.Queue[Frame]") -> None:
         log.info("head connected interval_s=%g", terms.interval_s)
+        self.resuming = terms.resuming
         for frame in listener.greetings():
             self.post(frame)
         self.away_since = None

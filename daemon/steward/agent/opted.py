@@ -10,7 +10,7 @@ from typing import Any
 
 from steward.adapters.debounced import Debounced
 from steward.adapters.jsonfile import read_json, write_json
-from steward.adapters.messages import MAX_OPTED, opted_of, opted_record
+from steward.adapters.wire.messages import MAX_OPTED, opted_of, opted_record
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId
 from steward.ports import PortError

@@ -6,12 +6,13 @@ The head tells it by itself with the answer that lets a step run again: then nob
 import asyncio
 from typing import Protocol
 
-from steward.adapters.job_messages import facts_wanted_frame
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.job_messages import facts_wanted_frame
 from steward.model.ids import JobId
 from steward.model.job_report import ResumeFacts
 
-PATIENCE_S = 0.15
+PATIENCE_S = 0.25
+"""The head may have to look first where the job runs now."""
 TOLD_S = 5.0
 """So long what was told unasked answers a question."""
 MAX_TOLD = 256

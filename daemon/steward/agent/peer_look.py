@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from steward.adapters.offload import Threads
-from steward.adapters.peer_messages import LookOrder, looked_frame
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.peer_messages import LookOrder, looked_frame
 from steward.model.ids import NodeName
 from steward.model.observed import WitnessSeen
 from steward.ports import PortError

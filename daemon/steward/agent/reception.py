@@ -1,8 +1,8 @@
 """Who at the agent serves which request of the socket."""
 
-from steward.adapters.deep_line import DeepLine
-from steward.adapters.shimline import Request
-from steward.adapters.verdict_line import VerdictLine
+from steward.adapters.wire.deep_line import DeepLine
+from steward.adapters.wire.shimline import Request
+from steward.adapters.wire.verdict_line import VerdictLine
 from steward.agent.deep_desk import DeepDesk
 from steward.agent.desk import Desk
 from steward.agent.verdict_desk import VerdictDesk

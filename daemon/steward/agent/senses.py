@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
-from steward.adapters.messages import report_frame
 from steward.adapters.offload import Threads
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.messages import report_frame
 from steward.agent.catalogue import SiteChecks
 from steward.agent.together import together
 from steward.agent.track import Track, loop_now

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob, last_run, prune
 from steward.adapters.offload import Threads
-from steward.adapters.setup_dir import Here, SetupDir, SetupJob, last_run, prune
-from steward.adapters.setup_messages import CHUNK, LogChunk, SetUpOrder, SetUpParts, setup_frame, setup_log_frame
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.setup_messages import CHUNK, LogChunk, SetUpOrder, SetUpParts, setup_frame, setup_log_frame
 from steward.model.setup import SetupReport, SetupState
 from steward.ports import Clock, PortError
 

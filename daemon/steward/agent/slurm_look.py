@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from steward.adapters.jobs_here import Base, JobsHere
+from steward.adapters.node.jobs_here import Base, JobsHere
 from steward.adapters.offload import Threads
 from steward.model.ids import JobId, NodeName
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from steward.adapters import job_activity, job_look, job_stacks
+from steward.adapters.node import job_activity, job_look, job_stacks
 from steward.adapters.offload import Threads
-from steward.adapters.stacks_messages import MAX_BUNDLE, StacksOrder, bundle_frames
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.stacks_messages import MAX_BUNDLE, StacksOrder, bundle_frames
 from steward.agent.job_folder import STACKS, JobFolders
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn

@@ -6,8 +6,8 @@ import math
 import zlib
 from dataclasses import replace
 
+from steward.adapters.node.shared_looks import KEEP_S
 from steward.adapters.offload import Threads
-from steward.adapters.shared_looks import KEEP_S
 from steward.agent.check_memory import CheckMemory
 from steward.checks.check import Check, Facts, Verdict, unknown
 from steward.checks.past import Past, Reading

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from steward.adapters.verdict_line import FINE, UNKNOWN, bad_line
+from steward.adapters.wire.verdict_line import FINE, UNKNOWN, bad_line
 from steward.model.health import Finding, Outcome, Scope
 
 log = logging.getLogger(__name__)

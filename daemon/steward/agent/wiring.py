@@ -6,26 +6,26 @@ import random
 from functools import partial
 
 from steward import __version__
-from steward.adapters.agentsock import ShimSocket
 from steward.adapters.clock import SystemClock
-from steward.adapters.defaults_file import write_defaults
 from steward.adapters.dial import dial
-from steward.adapters.elastic_start import ElasticStarter, address_towards
-from steward.adapters.handshake import Hello, Terms, greet_head
-from steward.adapters.hardware import Hardware
-from steward.adapters.identity import incarnation, node_name
-from steward.adapters.jobs_here import JobsHere
-from steward.adapters.mender import Mender
 from steward.adapters.munge import Munge, ToldMunge
-from steward.adapters.nvml import Nvml
+from steward.adapters.node.agentsock import ShimSocket
+from steward.adapters.node.defaults_file import write_defaults
+from steward.adapters.node.elastic_start import ElasticStarter, address_towards
+from steward.adapters.node.hardware import Hardware
+from steward.adapters.node.identity import incarnation, node_name
+from steward.adapters.node.jobs_here import JobsHere
+from steward.adapters.node.mender import Mender
+from steward.adapters.node.nvml import Nvml
+from steward.adapters.node.probe import LocalProbes
+from steward.adapters.node.setup_dir import Here
+from steward.adapters.node.setup_start import Starter
+from steward.adapters.node.stepds import Stepds
 from steward.adapters.offload import Threads
-from steward.adapters.probe import LocalProbes
-from steward.adapters.seal import Sealer
 from steward.adapters.service import NoNotifier
-from steward.adapters.setup_dir import Here
-from steward.adapters.setup_start import Starter
-from steward.adapters.stepds import Stepds
-from steward.adapters.wire import Channel
+from steward.adapters.wire.frames import Channel
+from steward.adapters.wire.handshake import Hello, Terms, greet_head
+from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.agent.agent import Agent
 from steward.agent.briefing import Briefing
@@ -142,7 +142,7 @@ def _desk(
         own_look=slurm,
         hold_head_absent_s=config.agent.hold_head_absent_s,
         trusted=frozenset({0, os.geteuid()}),
-        briefing=Briefing(folders, past, Threads(_FOLDER_THREADS)),
+        briefing=Briefing(folders, past, Threads(_FOLDER_THREADS), resuming=lambda: link.resuming),
         exits=Exits(node, link, clock),
         elastic=runs,
         signs=JobLogs(opted, Threads(_OUTPUT_THREADS)),

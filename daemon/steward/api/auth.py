@@ -2,7 +2,7 @@
 
 import pwd
 
-from steward.model.access import Identity
+from steward.model.access import Asker, Identity
 from steward.model.proof import for_cluster, payload
 from steward.ports import MungePort, Permanent, Retryable
 
@@ -11,6 +11,10 @@ SCHEME = "MUNGE"
 
 class Refused(Exception):
     """Not this caller, or not proved; the text says what to do."""
+
+
+class Unproved(Refused):
+    """No proof came with the request."""
 
 
 class Gatekeeper:
@@ -22,9 +26,7 @@ class Gatekeeper:
 
     def admit(self, authorization: str, method: str, path: str, body: bytes) -> str:
         """The caller's login name. Raises Refused, or Retryable when munged does not answer."""
-        scheme, _, credential = authorization.partition(" ")
-        if scheme != SCHEME or not credential:
-            raise Refused("this needs proof of who you are: use the `steward` command, as root or SlurmUser")
+        credential = _credential(authorization, "root or SlurmUser")
         identity = self.identify(credential, payload(method, path, body))
         if identity.read_only:
             raise Refused(f"{identity.user} may not do this: root, SlurmUser and `api.admins` may")
@@ -33,14 +35,16 @@ class Gatekeeper:
     def may_read_of(self, owner: int, authorization: str, method: str, path: str) -> bool:
         """Whether the caller of a page for all has proved to be `owner` or an admin. Whatever is wrong with his proof,
         he may read what all may."""
-        scheme, _, credential = authorization.partition(" ")
-        if scheme != SCHEME or not credential:
-            return False
         try:
-            uid = self._maker(credential, payload(method, path, b""))
+            asker = self.asker(authorization, method, path)
         except (Refused, Retryable):
             return False
-        return uid == owner or uid in self._allowed
+        return asker.is_admin or asker.uid == owner
+
+    def asker(self, authorization: str, method: str, path: str) -> Asker:
+        """Who asks for a page that not all may read. Raises Unproved, Refused, or Retryable as `admit` does."""
+        uid = self._maker(_credential(authorization, "yourself"), payload(method, path, b""))
+        return Asker(uid=uid, is_admin=uid in self._allowed)
 
     def identify(self, credential: str, carries: bytes) -> Identity:
         """Whoever made a credential for just this; not an admin: to read only. Raises as `admit` does."""
@@ -55,6 +59,13 @@ class Gatekeeper:
         if carried not in (carries, for_cluster(carries, self._cluster)):
             raise Refused(f"the MUNGE credential was made for another request{_other_cluster(carried, carries)}")
         return uid
+
+
+def _credential(authorization: str, maker: str) -> str:
+    scheme, _, credential = authorization.partition(" ")
+    if scheme != SCHEME or not credential:
+        raise Unproved(f"this needs proof of who you are: use the `steward` command, as {maker}")
+    return credential
 
 
 def _other_cluster(carried: bytes, carries: bytes) -> str:

@@ -9,7 +9,7 @@ from steward.checks.catalogue import ListedCheck, site_check
 from steward.model.health import Finding
 from steward.model.ids import NodeName
 from steward.model.observed import AgentView
-from steward.policy.check_results import CheckResults, check_results
+from steward.views.check_results import CheckResults, check_results
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from steward.model.elastic import ElasticRun
+from steward.model.elastic import ElasticRun, SizeChange
 from steward.model.elastic_order import ChangeRun
 from steward.model.elastic_policy import ElasticPolicy
 from steward.model.order import Refusal, RefusalKind
-from steward.policy.elastic.explain import run_lines
+from steward.policy.elastic.picture import picture, stretches_of
+from steward.views.explain_elastic import run_lines
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -18,6 +19,25 @@ def runs_view(snapshot: Snapshot, site: ElasticPolicy) -> list[Json]:
     """All remembered runs, open ones first, then the newest."""
     runs = sorted(snapshot.memory.elastic.values(), key=lambda run: (not run.is_open, -run.begun, run.id))
     return [_run_view(run, site, snapshot.at) for run in runs]
+
+
+def run_report(snapshot: Snapshot, run: ElasticRun) -> Json:
+    """Its size and throughput over time: every change, and a picture as lines of text."""
+    words = (word for agent in snapshot.seen.agents.values() for word in agent.elastic if word.run == run.id)
+    consumed = next((word.consumed for word in words if word.consumed is not None), run.consumed)
+    stretches = stretches_of(run, snapshot.at, consumed)
+    return {
+        "base": run.base,
+        "changes": run.changes,
+        "node_hours_beyond_base": _beyond_s(run, snapshot.at) / 3600.0,
+        "events": [_event_view(one) for one in run.events],
+        "stretches": [
+            {"began": one.began, "ended": one.ended, "nodes": one.nodes, "samples_per_s": one.rate}
+            for one in stretches
+            if one.ended > one.began
+        ],
+        "picture": picture(stretches),
+    }
 
 
 def change_run(who: str, said: Mapping[str, str]) -> ChangeRun:
@@ -33,7 +53,6 @@ def _is_number(word: str) -> bool:
 
 
 def _run_view(run: ElasticRun, site: ElasticPolicy, now: float) -> Json:
-    beyond = run.node_seconds + max(len(run.members) - run.base, 0) * max(now - run.counted, 0.0)
     return {
         "run": run.id,
         "spec": run.spec,
@@ -47,19 +66,25 @@ def _run_view(run: ElasticRun, site: ElasticPolicy, now: float) -> Json:
         "paused": run.paused,
         "generation": run.generation,
         "changes": run.changes,
-        "node_hours_beyond_base": beyond / 3600.0,
-        "events": [
-            {
-                "at": one.at,
-                "before": one.before,
-                "after": one.after,
-                "cause": one.cause.value,
-                "why": one.why,
-                "done": one.done,
-                "saved_s": one.saved_s,
-                "up_s": one.up_s,
-            }
-            for one in run.events
-        ],
+        "node_hours_beyond_base": _beyond_s(run, now) / 3600.0,
+        "events": [_event_view(one) for one in run.events],
         "lines": run_lines(run, site, now),
+    }
+
+
+def _beyond_s(run: ElasticRun, now: float) -> float:
+    """Node-seconds that it had beyond its base."""
+    return run.node_seconds + max(len(run.members) - run.base, 0) * max(now - run.counted, 0.0)
+
+
+def _event_view(one: SizeChange) -> Json:
+    return {
+        "at": one.at,
+        "before": one.before,
+        "after": one.after,
+        "cause": one.cause.value,
+        "why": one.why,
+        "done": one.done,
+        "saved_s": one.saved_s,
+        "up_s": one.up_s,
     }

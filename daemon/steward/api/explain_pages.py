@@ -15,8 +15,8 @@ from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.observed import Observed
 from steward.model.text import printable
-from steward.policy.explain import explain_job, explain_node
-from steward.policy.explain_group import explain_group
+from steward.views.explain import explain_job, explain_node
+from steward.views.explain_group import explain_group
 from steward.workflows.snapshot import Snapshot
 
 _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
@@ -39,8 +39,7 @@ def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: 
         id = job_of(str(request.path_params["job"]), snapshot)
         known, proof = snapshot.memory.jobs.get(id), request.headers.get("authorization", "")
         private = known is not None and gatekeeper.may_read_of(known.uid, proof, request.method, request.url.path)
-        text = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now(), private=private)
-        return _answer(text, source.store.events(job=id, limit=_EVENTS))
+        return explained_job(id, source, snapshot, private=private)
 
     def group(request: Request) -> Response:
         snapshot, name = source.snapshot(), str(request.path_params["name"])
@@ -54,6 +53,12 @@ def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: 
         reads.route("/v1/explain/job/{job}", job),
         heavy.route("/v1/explain/group/{name}", group),
     ]
+
+
+def explained_job(id: JobId, source: Source, snapshot: Snapshot, *, private: bool) -> Response:
+    """`private`: with what the job printed."""
+    text = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now(), private=private)
+    return _answer(text, source.store.events(job=id, limit=_EVENTS))
 
 
 def _answer(lines: tuple[str, ...], events: list[tuple[int, Event]]) -> Response:
@@ -72,8 +77,13 @@ def job_of(word: str, snapshot: Snapshot) -> JobId:
     """Raises HTTPException for what is no job that Slurm or we know."""
     id = job_number(word, snapshot.seen)
     if id is None or (id not in snapshot.seen.jobs and id not in snapshot.memory.jobs):
-        raise HTTPException(404, f"job {word} is not known to Slurm (any more), and never opted in")
+        raise unknown_job(word)
     return id
+
+
+def unknown_job(word: str) -> HTTPException:
+    """Also for one whose existence the asker may not learn of."""
+    return HTTPException(404, f"job {word} is not known to Slurm (any more), and never opted in")
 
 
 def job_number(word: str, seen: Observed) -> JobId | None:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.slot import Hitch
-from steward.policy.group_count import current_counts
+from steward.policy.groups.count import current_counts
 
 
 class GroupMetrics:

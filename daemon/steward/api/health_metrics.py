@@ -16,9 +16,9 @@ from steward.model.desired import Desired
 from steward.model.health import Severity
 from steward.model.memory import Memory
 from steward.model.observed import Observed
-from steward.policy.check_results import check_results
 from steward.policy.draft import Draft
-from steward.policy.node_verdict import Word, node_verdicts
+from steward.views.check_results import check_results
+from steward.views.node_verdict import Word, node_verdicts
 from steward.workflows.snapshot import Snapshot
 
 MOST_NAMES = 400

@@ -3,7 +3,7 @@
 from typing import Any
 
 from steward.api.shapes import shape
-from steward.policy.lemons import Lemon, arithmetic, lemons
+from steward.policy.node.lemons import Lemon, arithmetic, lemons
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]

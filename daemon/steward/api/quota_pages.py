@@ -28,10 +28,10 @@ from steward.model.text import printable
 from steward.policy.draft import Draft
 from steward.policy.orders import carry_out
 from steward.policy.orders.quota_document import fingerprint
-from steward.policy.quota.explain import lines_of
 from steward.policy.quota.flavors import Flavors
 from steward.policy.quota.turn import Turn, take_turn
 from steward.policy.quota.view import QuotaView, TeamView, quota_view
+from steward.views.explain_quota import lines_of
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]

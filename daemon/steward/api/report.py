@@ -9,7 +9,8 @@ from steward.api.shapes import shape
 from steward.model.case import Case
 from steward.model.ledger import Run, Sums
 from steward.model.text import printable
-from steward.policy.report import (
+from steward.ports import LedgerQuery, StorePort
+from steward.views.report import (
     Incident,
     JobLedger,
     Window,
@@ -20,7 +21,6 @@ from steward.policy.report import (
     out_of_service_s,
     repairs,
 )
-from steward.ports import LedgerQuery, StorePort
 
 Json = dict[str, Any]
 _LONGEST = 120
@@ -28,12 +28,14 @@ _LONGEST = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportChoice:
-    """What a report is about. Empty or 0: all; `window.until` is the present at most."""
+    """What a report is about. Empty, 0 or None: all; `window.until` is the present at most. `only`: the one user whose
+    jobs the asker may see."""
 
     window: Window
     job: int = 0
     user: str = ""
     partition: str = ""
+    only: int | None = None
 
     @staticmethod
     def of(query: Mapping[str, str], now: float) -> "ReportChoice":
@@ -71,6 +73,7 @@ def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:
     wanted = LedgerQuery(job=choice.job, since=window.since, until=window.until)
     lines = store.ledger(wanted)
     complete = len(lines) < wanted.limit
+    lines = [line for line in lines if not isinstance(line, Run) or choice.only in (None, line.uid)]
     mended = repairs(lines, window)
     if choice.job:
         since = min((line.started for line in lines if isinstance(line, Run)), default=now)
@@ -91,9 +94,11 @@ def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:
     }
 
 
-def history_view(store: StorePort, job: int) -> list[Json]:
-    """Every run of a job, oldest first: a job that was requeued has several under one number."""
-    runs = [line for line in store.ledger(LedgerQuery(job=job)) if isinstance(line, Run)]
+def history_view(store: StorePort, job: int, only: int | None = None) -> list[Json]:
+    """Every run of a job (of one user's, where `only` names him), oldest first: a job that was requeued has several
+    under one number."""
+    found = store.ledger(LedgerQuery(job=job))
+    runs = [line for line in found if isinstance(line, Run) and only in (None, line.uid)]
     ordered = sorted(runs, key=lambda run: (run.opted_at, run.restart, run.attempt))
     return [{"number": number, **run_view(run)} for number, run in enumerate(ordered, start=1)]
 
@@ -174,8 +179,8 @@ def _incident_view(one: Incident) -> Json:
 
 
 def _of_jobs(cases: list[Case], ledgers: list[JobLedger], choice: ReportChoice) -> list[Case]:
-    """Those that befell the jobs shown, where the report is about some of them."""
-    if not (choice.job or choice.user or choice.partition):
+    """Those that hit the jobs shown, where the report is about some of them."""
+    if not (choice.job or choice.user or choice.partition or choice.only is not None):
         return cases
     named = {id for one in ledgers for run in one.runs for id in run.cases}
     return [case for case in cases if case.id in named]

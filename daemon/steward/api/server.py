@@ -33,7 +33,7 @@ from steward.api.report_pages import report_routes
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.turns import Turns
-from steward.api.views import cases_view, jobs_view, nodes_view, plan_view, status_view
+from steward.api.views import approve, cases_view, jobs_view, nodes_view, plan_view, status_view
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.order import Refusal
@@ -110,6 +110,9 @@ class Pages:
 
     async def pause(self, request: Request) -> Response:
         return await self._order(request, lambda who, said: Pause(who=who, why=said.get("why", "")))
+
+    async def approve(self, request: Request) -> Response:
+        return await self._order(request, approve)
 
     async def resume_actions(self, request: Request) -> Response:
         return await self._order(request, lambda who, _said: ResumeActions(who=who))
@@ -196,33 +199,35 @@ def build(
         *quota_routes(source, gatekeeper, aws.service, reads),
         heavy.route("/v1/plan", pages.plan),
         Route("/v1/doctor", pages.doctor),
-        Route("/v1/pause", pages.pause, methods=["POST"]),
-        Route("/v1/resume-actions", pages.resume_actions, methods=["POST"]),
         reads.route("/v1/breakers", pages.breakers),
-        Route("/v1/breakers/reset", pages.reset_breakers, methods=["POST"]),
         reads.route("/v1/lemons", pages.lemons),
         reads.route("/v1/checks", pages.checks),
         reads.route("/v1/checks/trials", pages.trials),
-        Route("/v1/checks/arm", pages.arm_check, methods=["POST"]),
         reads.route("/v1/checks/deep", pages.deeps),
-        Route("/v1/checks/deep", pages.check_deep, methods=["POST"]),
         reads.route("/v1/checks/deep/{id}", pages.deep),
-        Route("/v1/checks/disarm", pages.disarm_check, methods=["POST"]),
         reads.route("/v1/elastic", pages.elastic),
-        Route("/v1/elastic", pages.change_run, methods=["POST"]),
         reads.route("/v1/notify", pages.notify),
-        Route("/v1/notify/test", pages.notify_test, methods=["POST"]),
         reads.route("/metrics", pages.metrics),
+        *_orders(pages),
         *page_routes(source, news, reads),
         Route("/", aws.serve, methods=["POST"]),
     ]
-    errors: dict[Any, Callable[[Request, Exception], Response]] = {
-        HTTPException: _http_error,
-        Refused: _refused,
-        Refusal: _refusal,
-        PortError: _port_error,
-    }
-    return Starlette(routes=routes, exception_handlers=errors, middleware=[Middleware(OwnHosts, names=hosts)])
+    return Starlette(routes=routes, exception_handlers=ERRORS, middleware=[Middleware(OwnHosts, names=hosts)])
+
+
+def _orders(pages: Pages) -> list[Route]:
+    """What changes something."""
+    return [
+        Route("/v1/cases/approve", pages.approve, methods=["POST"]),
+        Route("/v1/pause", pages.pause, methods=["POST"]),
+        Route("/v1/resume-actions", pages.resume_actions, methods=["POST"]),
+        Route("/v1/breakers/reset", pages.reset_breakers, methods=["POST"]),
+        Route("/v1/checks/arm", pages.arm_check, methods=["POST"]),
+        Route("/v1/checks/deep", pages.check_deep, methods=["POST"]),
+        Route("/v1/checks/disarm", pages.disarm_check, methods=["POST"]),
+        Route("/v1/elastic", pages.change_run, methods=["POST"]),
+        Route("/v1/notify/test", pages.notify_test, methods=["POST"]),
+    ]
 
 
 def _number(request: Request, name: str, default: float, highest: float) -> float:
@@ -252,3 +257,12 @@ def _refusal(_request: Request, error: Exception) -> Response:
 
 def _port_error(_request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, status_code=503)
+
+
+ERRORS: dict[Any, Callable[[Request, Exception], Response]] = {
+    HTTPException: _http_error,
+    Refused: _refused,
+    Refusal: _refusal,
+    PortError: _port_error,
+}
+"""What went wrong, as our pages say it."""

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steward.api.report import user_name
@@ -10,17 +11,21 @@ from steward.api.site_metrics import node_state
 from steward.api.source import Source
 from steward.model.case import Case
 from steward.model.ids import NodeName
+from steward.model.job import Job
+from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentDetail, AgentView
+from steward.model.order import Approve, Refusal, RefusalKind
 from steward.model.plan import Plan
 from steward.model.resume import JobMemory
+from steward.model.settings.types import expand_nodes
 from steward.policy.draft import Draft
-from steward.policy.group_count import current_counts
-from steward.policy.node_verdict import NodeVerdict, node_verdicts
+from steward.policy.groups.count import current_counts
+from steward.views.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
-_DIGITS = re.compile(r"[0-9]+")
+_DIGITS = re.compile(r"([0-9]+)")
 
 
 def status_view(source: Source, snapshot: Snapshot) -> Json:
@@ -35,6 +40,8 @@ def status_view(source: Source, snapshot: Snapshot) -> Json:
         "cycle_ms": round(snapshot.phases.total_s * 1e3, 1),
         "paused": memory.paused,
         "acts": source.want.repair.act,
+        "asks": source.want.repair.ask,
+        "resumes": source.want.resume.enabled,
         "slurm": seen.slurm.value,
         "provider": seen.provider.value,
         "nodes": dict(Counter(node_state(node) for node in seen.nodes.values())),
@@ -44,6 +51,11 @@ def status_view(source: Source, snapshot: Snapshot) -> Json:
             "met": len({*seen.agents, *memory.agents} & seen.nodes.keys()),
         },
         "open_cases": sum(case.is_open for case in memory.cases.values()),
+        "cases_waiting": [
+            {"case": case.number, "node": case.node, "asked": case.asked}
+            for case in sorted(memory.cases.values(), key=lambda case: case.opened)
+            if case.waits_for_yes
+        ],
         "jobs_watched": sum(job.ended is None for job in memory.jobs.values()),
         "jobs_coming_back": sum(job.pending_from is not None for job in memory.jobs.values()),
         "asks_waiting": len(seen.asks),
@@ -78,19 +90,30 @@ def _groups_view(snapshot: Snapshot) -> list[Json]:
     ]
 
 
+def verdicts(source: Source, snapshot: Snapshot) -> Mapping[NodeName, NodeVerdict]:
+    """Of every node of Slurm."""
+    return node_verdicts(Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now()))
+
+
 def nodes_view(source: Source, snapshot: Snapshot) -> list[Json]:
     """Every node of Slurm with its verdict, its agent and its open case."""
-    details = source.details()
-    said = node_verdicts(Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now()))
+    return views_of(sorted(snapshot.seen.nodes, key=natural), verdicts(source, snapshot), source, snapshot)
+
+
+def views_of(
+    names: Iterable[NodeName], said: Mapping[NodeName, NodeVerdict], source: Source, snapshot: Snapshot
+) -> list[Json]:
+    """Of these nodes, in this order."""
+    details, nodes = source.details(), snapshot.seen.nodes
     cases = {case.node: case for case in snapshot.memory.cases.values() if case.is_open}
     agents = snapshot.seen.agents
     ours = source.want.slots.keys() | snapshot.memory.slots.keys()
     return [
         {
-            **_node_view(node, agents.get(name), details.get(name), cases.get(name), name in ours),
+            **_node_view(nodes[name], agents.get(name), details.get(name), cases.get(name), name in ours),
             **_verdict_view(said[name]),
         }
-        for name, node in sorted(snapshot.seen.nodes.items(), key=lambda pair: natural(pair[0]))
+        for name in names
     ]
 
 
@@ -138,7 +161,19 @@ def _agent_view(agent: AgentView | None, detail: AgentDetail | None) -> Json | N
 def cases_view(snapshot: Snapshot) -> list[Json]:
     """All remembered repairs, open ones first, then the newest."""
     cases = sorted(snapshot.memory.cases.values(), key=lambda case: (not case.is_open, -case.opened))
-    return [{**shape(case), "open": case.is_open, "token": case.token} for case in cases]
+    return [
+        {**shape(case), "open": case.is_open, "token": case.token, "number": case.number, "waits": case.waits_for_yes}
+        for case in cases
+    ]
+
+
+def approve(who: str, said: Mapping[str, str]) -> Approve:
+    """The order of a body such as `{"cases": "c17,n[2-4]"}`. Raises Refusal for what is no list of names."""
+    try:
+        words = expand_nodes(said.get("cases", ""))
+    except ValueError as error:
+        raise Refusal(RefusalKind.VALIDATION, f"cases = {said.get('cases')}: {error}") from error
+    return Approve(who=who, words=tuple(map(str, words)))
 
 
 def jobs_view(snapshot: Snapshot) -> list[Json]:
@@ -159,8 +194,14 @@ def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
         "name": known.name,
         "state": known.state.value,
         "reason": known.reason,
-        "running_on": sorted(known.nodes, key=natural),
+        "running_on": sorted(nodes_of(known, snapshot.memory), key=natural),
     }
+
+
+def nodes_of(job: Job, memory: Memory) -> frozenset[NodeName]:
+    """Where it runs; of an elastic run, which counts as one job, those of its replicas, too."""
+    run = memory.elastic.get(job.id)
+    return job.nodes | run.members if run is not None and job.nodes else job.nodes
 
 
 def plan_view(plan: Plan, snapshot: Snapshot, now: float) -> Json:
@@ -178,4 +219,5 @@ def plan_view(plan: Plan, snapshot: Snapshot, now: float) -> Json:
 
 def natural(name: NodeName | str) -> tuple[Any, ...]:
     """Sort key that puts n2 before n10."""
-    return (_DIGITS.sub("", name), [int(number) for number in _DIGITS.findall(name)], name)
+    parts = _DIGITS.split(name)
+    return ("".join(parts[::2]), [int(number) for number in parts[1::2]], name)

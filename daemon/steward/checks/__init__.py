@@ -1,18 +1,36 @@
-"""Health checks: a declaration (probes as data) and a pure judge each. A new one is a file here and a row below."""
+"""Health checks: a declaration (probes as data) and a pure judge each. A new one is a row in its family's file."""
 
-from steward.checks import clock, disk, gpu, memory, mounts, slurmd, system
-from steward.checks.accelerators import ACCELERATORS
+from steward.checks import (
+    amd,
+    clock,
+    cpu,
+    dcgm,
+    disk,
+    gpu,
+    kernel,
+    memory,
+    mounts,
+    neuron,
+    processes,
+    services,
+    slurm_node,
+)
 from steward.checks.check import Check
-from steward.checks.fabric import FABRIC
+from steward.checks.fabric import FABRIC, rdma
 
+ACCELERATORS: tuple[Check, ...] = (*amd.CHECKS, *neuron.CHECKS, dcgm.DCGM)
 CHECKS: tuple[Check, ...] = (
-    slurmd.CHECK,
-    disk.CHECK,
-    mounts.CHECK,
-    memory.CHECK,
+    *services.CHECKS,
+    *slurm_node.CHECKS,
+    *disk.CHECKS,
+    *mounts.CHECKS,
+    *memory.CHECKS,
+    *cpu.CHECKS,
+    *clock.CHECKS,
+    *processes.CHECKS,
+    *kernel.CHECKS,
     *gpu.CHECKS,
-    clock.CHECK,
-    *system.CHECKS,
     *FABRIC,
+    *rdma.CHECKS,
     *ACCELERATORS,
 )

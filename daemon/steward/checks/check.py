@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from steward.checks.limits import Limits
+from steward.checks.modes import said_of
 from steward.checks.past import Notes, Past
 from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Outcome, Scope, Severity
@@ -46,7 +47,8 @@ Judge = Callable[[tuple[Raw, ...], Facts, Past], Verdict]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One state check. `mode` is the settings' word for it ("off": it is not run).
+    """One state check. `default_mode` (`off`: it is not run) holds until the site says another word for the check or
+    its family; `table_mode` reads the mode of a check that has a table of its own in the settings.
 
     `every_s` None means `agent.check_interval_s`. A first bad look is repeated after `confirm_s`; a failure must last
     `bad_for_s` before it stands. `is_quick` checks take part in a check-now; the others cost too much or never change
@@ -59,7 +61,8 @@ class Check:
     id: str
     probes: Callable[[Facts], tuple[Probe, ...]]
     judge: Judge
-    mode: Callable[[Limits], str]
+    default_mode: str = "drain"
+    table_mode: Callable[[Limits], str] | None = None
     every_s: float | None = None
     confirm_s: float = 1.0
     bad_for_s: float = 0.0
@@ -73,10 +76,21 @@ class Check:
     keep_s: float = 3600.0
     note: Callable[[tuple[Raw, ...], Facts, Past], Notes] | None = None
 
+    def mode(self, limits: Limits) -> str:
+        """`off`, `report` or `drain`, as these settings say."""
+        if self.table_mode is not None:
+            return self.table_mode(limits)
+        return said_of(self.id, limits.mode) or self.default_mode
+
     def verdict(self, raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         """The judge's word; UNKNOWN when a look failed."""
         error = next((raw.error for raw in raws if raw.error), "")
         return unknown(error) if error else self.judge(raws, facts, past)
+
+
+def always(*probes: Probe) -> Callable[[Facts], tuple[Probe, ...]]:
+    """The probes of a check that looks at the same things on every node."""
+    return lambda facts: probes
 
 
 def passed(text: str) -> Verdict:

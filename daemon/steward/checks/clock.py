@@ -1,16 +1,13 @@
-"""The node's clock against the head's: MUNGE refuses credentials when they are minutes apart."""
+"""The node's clock: against the head's, and held by a time daemon."""
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
 from steward.checks.past import Past
+from steward.checks.processes import PROCESSES_S
 from steward.model.health import Advice, Severity
-from steward.model.probe import HeadClock, Raw
+from steward.model.probe import HeadClock, KernelClock, ListProcesses, Raw
 
 
-def probes(facts: Facts) -> tuple[HeadClock, ...]:
-    return (HeadClock(),)
-
-
-def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_clock(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     skew = raws[0].skew_s
     if skew is None:
         return skipped("no head to compare with")
@@ -20,12 +17,46 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     return passed(f"{abs(skew):.3f} s from the head's clock")
 
 
-CHECK = Check(
+CLOCK = Check(
     id="clock",
-    probes=probes,
-    judge=judge,
-    mode=lambda limits: limits.clock.mode,
+    probes=always(HeadClock()),
+    judge=_judge_clock,
+    table_mode=lambda limits: limits.clock.mode,
     title="the clock differs from the head's",
     source="connection",
     cost_ms=0.1,
 )
+"""The node's clock against the head's: MUNGE refuses credentials when they are minutes apart."""
+
+_DAEMONS = frozenset({"chronyd", "ntpd", "ntpd-rs", "openntpd", "systemd-timesyn", "ptp4l", "phc2sys"})
+"""As the kernel names processes: 15 characters."""
+
+
+def _judge_sync(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    """A machine whose host sets its clock has no daemon, and its kernel always says "not synchronised"."""
+    clock, listed = raws
+    running = sorted(_DAEMONS & {process.name for process in listed.processes})
+    if clock.synchronised is None:
+        return unknown("the kernel did not say")
+    if clock.synchronised:
+        return passed("the clock is synchronised")
+    if not running:
+        return skipped("no time daemon runs here; the check `clock` compares with the head")
+    return failed(f"{running[0]} runs, but the clock is not synchronised", Severity.INFO, Advice.NONE)
+
+
+SYNC = Check(
+    id="clock.sync",
+    probes=always(KernelClock(), ListProcesses()),
+    judge=_judge_sync,
+    default_mode="report",
+    every_s=PROCESSES_S,
+    bad_for_s=900.0,  # a daemon that has just been started takes minutes
+    is_quick=False,
+    title="the clock is not held by NTP",
+    source="procfs",
+    cost_ms=0.1,
+)
+"""Does a time daemon hold the clock? The kernel knows when it was set last."""
+
+CHECKS: tuple[Check, ...] = (CLOCK, SYNC)

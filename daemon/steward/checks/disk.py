@@ -1,22 +1,24 @@
-"""Space and inodes of local file systems."""
+"""Local file systems and the drives under them."""
 
+import json
 import re
 from collections.abc import Collection, Mapping
+from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped
 from steward.checks.past import Past
 from steward.model.health import Advice, Outcome, Severity
-from steward.model.probe import Disk, DiskUsage, Raw
+from steward.model.probe import Disk, DiskUsage, Probe, Raw, ReadFiles, ReadTree, RunOnEach
 
 _SAYS_FULL = re.compile(r"\b(?:full|free|used|usage|space|inodes?)\b|check_fs_i?(?:free|used)|\d ?%", re.IGNORECASE)
 
 
-def probes(facts: Facts) -> tuple[DiskUsage, ...]:
+def _disk_probes(facts: Facts) -> tuple[DiskUsage, ...]:
     disk = facts.limits.disk
     return (DiskUsage(paths=tuple(dict.fromkeys((*disk.paths, *disk.users)))),)
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_disk(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """Bad from `full_percent` on, and then until less than `clear_percent` is in use. What users can fill is told: no
     user gets a node taken out, and a full disk of theirs says nothing about the machine."""
     (raw,) = raws
@@ -30,7 +32,7 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         told = f"in use: {', '.join(f'{path} {used[path]:.1f} %' for path in full)} (limit {limit:g} %)"
         if any(path not in users_can_fill(raw.disks, limits.users) for path in full):
             return failed(told, Severity.DEGRADED, Advice.REPLACE)
-        return failed(f"{told}; users can fill that, so it is only told", Severity.INFO, Advice.NONE)
+        return failed(f"{told}; users can fill that, so this is only reported", Severity.INFO, Advice.NONE)
     fullest = max(used, key=lambda path: used[path])
     return passed(f"fullest: {fullest} {used[fullest]:.0f} %")
 
@@ -50,7 +52,7 @@ def only_told(verdict: Verdict, users: Collection[str]) -> Verdict:
         return verdict
     if not any(re.search(rf"(?<![\w/.-]){re.escape(path)}(?![\w/-])", verdict.text) for path in users):
         return verdict
-    return failed(f"{verdict.text}; users can fill that, so it is only told", Severity.INFO, Advice.NONE)
+    return failed(f"{verdict.text}; users can fill that, so this is only reported", Severity.INFO, Advice.NONE)
 
 
 def used_percent(disk: Disk) -> float:
@@ -59,12 +61,156 @@ def used_percent(disk: Disk) -> float:
     return max((100.0 * (total - free) / total for total, free in parts if total > 0), default=0.0)
 
 
-CHECK = Check(
+DISK = Check(
     id="disk",
-    probes=probes,
-    judge=judge,
-    mode=lambda limits: limits.disk.mode,
+    probes=_disk_probes,
+    judge=_judge_disk,
+    table_mode=lambda limits: limits.disk.mode,
     title="a local file system is full",
     source="statvfs",
     cost_ms=0.1,
+)
+"""Space and inodes of local file systems."""
+
+_STATUS = "/proc/mdstat"
+_ARRAY = re.compile(r"^(?P<name>md[\w-]{1,32}) : active (?P<rest>.*(?:\n[ \t].*)*)", re.MULTILINE)
+_LOST = re.compile(r"\(F\)|\[U*_[U_]*\]")
+_REBUILDS = re.compile(r"\b(?:recovery|reshape)\s*=\s*[0-9.]+%")
+
+
+def _judge_raid(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    """An array that rebuilds itself onto a spare needs nobody."""
+    arrays = {found["name"]: found["rest"] for found in _ARRAY.finditer(raws[0].files.get(_STATUS) or "")}
+    if not arrays:
+        return skipped("no software RAID on this node")
+    lost = sorted(name for name, rest in arrays.items() if _LOST.search(rest))
+    alone = [name for name in lost if not _REBUILDS.search(arrays[name])]
+    if alone:
+        return failed(f"lost a disk: {', '.join(alone)}", Severity.DEGRADED, Advice.REPLACE, hardware=alone[0])
+    if lost:
+        return failed(f"lost a disk and rebuilds: {', '.join(lost)}", Severity.INFO, Advice.NONE, hardware=lost[0])
+    return passed(f"{len(arrays)} arrays are whole")
+
+
+RAID = Check(
+    id="disk.raid",
+    probes=always(ReadFiles(paths=(_STATUS,))),
+    judge=_judge_raid,
+    default_mode="drain",
+    every_s=60.0,
+    title="a RAID array lost a disk",
+    source="procfs",
+    cost_ms=0.1,
+)
+"""Linux software RAID: an array that lost a disk."""
+
+_DEAD = frozenset({"dead", "deleting", "deleting (no IO)"})
+_HOT = 0x02
+_BROKEN = {0x01: "spare below its threshold", 0x04: "unreliable", 0x08: "read-only", 0x10: "backup of its cache failed"}
+"""Bits of `critical_warning` that do not go away."""
+
+
+def _nvme_probes(facts: Facts) -> tuple[Probe, ...]:
+    smart = RunOnEach(
+        patterns=("/dev/nvme[0-9]", "/dev/nvme[0-9][0-9]"), argv=("nvme", "smart-log", "--output-format=json")
+    )
+    return ReadTree(patterns=("/sys/class/nvme/nvme*/state",)), smart
+
+
+def _judge_nvme(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    states = {PurePosixPath(path).parent.name: (text or "").strip() for path, text in raws[0].files.items()}
+    warnings = {PurePosixPath(path).name: _warning(text or "") for path, text in raws[1].files.items()}
+    if not states and not warnings:
+        return skipped("no NVMe drive on this node")
+    broken = {name: f"controller is {state}" for name, state in states.items() if state in _DEAD} | _broken(warnings)
+    if broken:
+        told = ", ".join(f"{name}: {what}" for name, what in sorted(broken.items()))
+        return failed(told, Severity.DEGRADED, Advice.REPLACE, hardware=min(broken))
+    hot = sorted(name for name, warning in warnings.items() if warning & _HOT)
+    if hot:
+        return failed(f"too hot: {', '.join(hot)}", Severity.INFO, Advice.NONE, hardware=hot[0])
+    return passed(f"{len(states) or len(warnings)} drives live")
+
+
+def _broken(warnings: Mapping[str, int]) -> dict[str, str]:
+    told = {
+        name: ", ".join(what for bit, what in _BROKEN.items() if warning & bit) for name, warning in warnings.items()
+    }
+    return {name: what for name, what in told.items() if what}
+
+
+def _warning(text: str) -> int:
+    """`critical_warning` of nvme-cli's JSON, which newer ones wrap in an object; 0 where there is none."""
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        return 0
+    value = answer.get("critical_warning") if isinstance(answer, dict) else None
+    value = value.get("value") if isinstance(value, dict) else value
+    return value if isinstance(value, int) else 0
+
+
+NVME = Check(
+    id="disk.nvme",
+    probes=_nvme_probes,
+    judge=_judge_nvme,
+    default_mode="drain",
+    every_s=3600.0,
+    timeout_s=60.0,
+    is_quick=False,
+    title="an NVMe drive is dead or says that it fails",
+    source="sysfs",
+    cost_ms=3.0,
+)
+"""NVMe drives: does the controller live, and what does the drive say of itself (where nvme-cli is installed)?"""
+
+
+def _smart_probes(facts: Facts) -> tuple[RunOnEach, ...]:
+    """A disk that sleeps is not woken."""
+    argv = ("smartctl", "--health", "--nocheck=standby", "--json=c")
+    return (RunOnEach(patterns=("/dev/sd[a-z]", "/dev/sd[a-z][a-z]"), argv=argv, max_paths=64),)
+
+
+def _judge_smart(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    health = {PurePosixPath(path).name: _passes(text or "") for path, text in raws[0].files.items()}
+    told = {name: passes for name, passes in health.items() if passes is not None}
+    if not told:
+        return skipped(raws[0].output or "no disk here reports its health")
+    failing = sorted(name for name, passes in told.items() if not passes)
+    if failing:
+        text = f"the disk says that it fails: {', '.join(failing)}"
+        return failed(text, Severity.DEGRADED, Advice.REPLACE, hardware=failing[0])
+    return passed(f"{len(told)} disks say that they are well")
+
+
+def _passes(text: str) -> bool | None:
+    """None where the disk does not say: it is virtual, asleep, or behind a controller that hides it."""
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    status = answer.get("smart_status") if isinstance(answer, dict) else None
+    word = status.get("passed") if isinstance(status, dict) else None
+    return word if isinstance(word, bool) else None
+
+
+SMART = Check(
+    id="disk.smart",
+    probes=_smart_probes,
+    judge=_judge_smart,
+    default_mode="drain",
+    every_s=6 * 3600.0,
+    timeout_s=120.0,
+    is_quick=False,
+    title="a disk says that it fails (SMART)",
+    source="command",
+    cost_ms=5.0,
+)
+"""What disks behind SATA and SAS say of themselves, where smartctl is installed."""
+
+CHECKS: tuple[Check, ...] = (
+    DISK,
+    RAID,
+    NVME,
+    SMART,
 )

@@ -1,12 +1,17 @@
 """Devices that were there once in this boot, or that the site expects: one that vanished is broken."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from steward.checks.check import Verdict, failed, passed, skipped
+from steward.checks.check import Facts, Judge, Verdict, failed, passed, skipped
 from steward.checks.past import Notes, Past
+from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Severity
+from steward.model.probe import Raw
 
 _SHOWN = 8
+
+Devices = Callable[[Raw], Iterable[str]]
+"""The devices that one look found, each by a name that it keeps."""
 
 
 def remember(there: Iterable[str], past: Past) -> Notes:
@@ -28,3 +33,18 @@ def judge_set(
     if len(found) < expected:
         return failed(f"{len(found)} {what}s, {expected} expected", severity, advice)
     return passed(f"{len(found)} {what}s")
+
+
+def note_of(devices: Devices) -> Callable[[tuple[Raw, ...], Facts, Past], Notes]:
+    """What a check of these devices notes."""
+    return lambda raws, facts, past: remember(devices(raws[0]), past)
+
+
+def judge_of(devices: Devices, expected: Threshold, what: str, severity: Severity, advice: Advice) -> Judge:
+    """The judge of a check of these devices; `expected` is the site's number of them."""
+
+    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+        wanted = int(facts.limit(expected))
+        return judge_set(devices(raws[0]), past, expected=wanted, what=what, severity=severity, advice=advice)
+
+    return judge

@@ -1,8 +1,6 @@
 """Whether a check is run, only reported, or drains: the site's word for it or its family, else its own default."""
 
-from collections.abc import Callable, Mapping
-
-from steward.checks.limits import Limits
+from collections.abc import Mapping
 
 WORDS = ("off", "report", "drain")
 
@@ -15,8 +13,3 @@ def said_of(check: str, said: Mapping[str, str]) -> str | None:
             return said[name]
         name = name.rpartition(".")[0]
     return None
-
-
-def by_id(check: str, default: str) -> Callable[[Limits], str]:
-    """The mode of a check that has no table of its own."""
-    return lambda limits: said_of(check, limits.mode) or default

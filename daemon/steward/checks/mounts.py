@@ -1,12 +1,13 @@
-"""File systems that must be there, and those that must be writable: the kernel turns one read-only when its disk
-fails."""
+"""File systems that must be mounted, writable, or answer from a server."""
 
 import re
+from collections.abc import Mapping
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
 from steward.checks.past import Past
-from steward.model.health import Advice, Severity
-from steward.model.probe import DiskUsage, Probe, Raw, ReadFiles
+from steward.checks.thresholds import Threshold
+from steward.model.health import Advice, Scope, Severity
+from steward.model.probe import DiskUsage, Probe, Raw, ReadFiles, TouchMounts
 
 _TABLE = "/proc/mounts"
 _WHOLE = 60_000
@@ -14,12 +15,12 @@ _WHOLE = 60_000
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-def probes(facts: Facts) -> tuple[Probe, ...]:
+def _mounts_probes(facts: Facts) -> tuple[Probe, ...]:
     table = (ReadFiles(paths=(_TABLE,)),) if facts.limits.mounts.present else ()
     return (DiskUsage(paths=facts.limits.mounts.writable), *table)
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_mounts(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     raw, *tables = raws
     writable, present = facts.limits.mounts.writable, facts.limits.mounts.present
     if not writable and not present:
@@ -53,12 +54,83 @@ def _points(table: str) -> frozenset[str]:
     return frozenset(_OCTAL.sub(lambda match: chr(int(match[1], 8)), words[1]) for words in fields if len(words) > 2)
 
 
-CHECK = Check(
+MOUNTS = Check(
     id="mounts",
-    probes=probes,
-    judge=judge,
-    mode=lambda limits: limits.mounts.mode,
+    probes=_mounts_probes,
+    judge=_judge_mounts,
+    table_mode=lambda limits: limits.mounts.mode,
     title="a file system is read-only or not mounted",
     source="statvfs",
     cost_ms=0.1,
 )
+"""File systems that must be there, and those that must be writable: the kernel turns one read-only when its disk
+fails."""
+
+TYPES = (
+    *("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "wekafs", "panfs", "pvfs2", "cifs", "smb3", "9p", "afs"),
+    *("fuse.ceph", "fuse.ceph-fuse", "fuse.glusterfs", "fuse.juicefs", "fuse.daos", "fuse.dfuse"),
+)
+_EVERY_S = 60.0
+_SHOWN = 6
+MISSES = Threshold(
+    name="fs.shared.misses",
+    default=5.0,
+    unit="looks",
+    text="A file system that did not answer in this many looks in a row, a minute apart, is reported as failed.",
+    low=1.0,
+    high=100.0,
+)
+
+
+def _shared_probes(facts: Facts) -> tuple[TouchMounts, ...]:
+    """Those that the site named, or else what is mounted of a shared type."""
+    named = facts.limits.mounts.shared
+    return (TouchMounts(paths=named, types=() if named else TYPES),)
+
+
+def _shared_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
+    return {path: float(bool(what)) for path, what in raws[0].mounts.items()}
+
+
+def _judge_shared(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    mounts = raws[0].mounts
+    if not mounts:
+        return skipped("no shared file system on this node")
+    bad = {path: what for path, what in sorted(mounts.items()) if what}
+    if not bad:
+        return passed(f"{len(mounts)} shared file systems answer")
+    told = ", ".join(f"{path}: {what}" for path, what in list(bad.items())[:_SHOWN])
+    misses = max(_in_a_row(path, past) for path in bad)
+    if misses < facts.limit(MISSES):
+        return unknown(f"no answer in {misses} looks, {facts.limit(MISSES):g} are needed: {told}")
+    return failed(told, Severity.DEGRADED, Advice.NONE, scope=Scope.CLUSTER)
+
+
+def _in_a_row(path: str, past: Past) -> int:
+    """How many looks up to this one missed it."""
+    misses = 0
+    for reading in reversed(past.readings):
+        if not reading.values.get(path):
+            break
+        misses += 1
+    return misses
+
+
+SHARED = Check(
+    id="fs.shared",
+    probes=_shared_probes,
+    judge=_judge_shared,
+    default_mode="report",
+    every_s=_EVERY_S,
+    is_quick=False,
+    title="a shared file system does not answer",
+    source="command",
+    cost_ms=1.0,
+    thresholds=(MISSES,),
+    readings=_shared_readings,
+    keep_s=101 * _EVERY_S,
+)
+"""Shared file systems are mounted and answer. One that does not is the server's fault or the network's: it never
+touches a node."""
+
+CHECKS: tuple[Check, ...] = (MOUNTS, SHARED)

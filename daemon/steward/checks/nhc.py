@@ -53,7 +53,7 @@ def nhc_check(limits: Limits) -> Check:
         id=site_id(NAME),
         probes=look,
         judge=judge,
-        mode=site_mode(NAME),
+        table_mode=site_mode(NAME),
         every_s=limits.site.every_s.get(NAME, _EVERY_S),
         timeout_s=timeout_s + 2,
         is_quick=False,

@@ -1,9 +1,13 @@
-"""What Slurm was told of this node. Several checks ask it, in the same words, so that one look serves them all."""
+"""The node against what Slurm was told of it: its GPUs, and space for slurmd's own files."""
 
 import re
 
-from steward.checks.check import Facts
-from steward.model.probe import Raw, RunProgram
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.disk import used_percent
+from steward.checks.past import Past
+from steward.checks.thresholds import Threshold
+from steward.model.health import Advice, Severity
+from steward.model.probe import Probe, Raw, ReadFiles, ReadTree, RunProgram, SpoolUsage
 
 _OVERRIDES = re.compile(r"^\s*SlurmdParameters\s*=\s*\S*config_overrides", re.IGNORECASE | re.MULTILINE)
 EVERY_S = 3600.0
@@ -29,3 +33,96 @@ def number(shown: Raw, name: str) -> int | None:
 def no_answer(shown: Raw, facts: Facts) -> str:
     """Why nothing can be compared."""
     return f"scontrol show node {facts.node}: rc={shown.returncode} {shown.output[:200]}"
+
+
+_NVIDIA = "/proc/driver/nvidia/gpus/*/information"
+_AMD = "/sys/class/kfd/kfd/topology/nodes/*/gpu_id"
+_GRES = re.compile(r"(?:^|\s)Gres=(\S{1,4096})")
+_GPU = re.compile(r"(?:^|,)gpu(?::(?P<type>[^:,()]{1,64}))?:(?P<count>[0-9]{1,6})(?=$|[,(])")
+_SLICE = re.compile(r"^[0-9]+g\.")
+"""A MIG profile (`1g.10gb`): a part of a GPU."""
+
+
+def _gres_probes(facts: Facts) -> tuple[Probe, ...]:
+    conf = (facts.slurm_conf,) if facts.slurm_conf else ()
+    return ReadTree(patterns=(_NVIDIA, _AMD)), ReadFiles(paths=conf), show_node(facts)
+
+
+def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    """Where no driver lists any, the checks of the GPUs themselves and Slurm say what there is to say."""
+    files, conf, shown = raws
+    if is_pretended(conf.files.get(facts.slurm_conf)):
+        return skipped("slurm.conf says config_overrides: its GPUs need not be there")
+    found = _GRES.search(shown.output) if shown.returncode == 0 else None
+    if found is None:
+        return unknown(no_answer(shown, facts))
+    parts = list(_GPU.finditer(found[1]))
+    there = sum(_is_gpu(path, text) for path, text in files.files.items())
+    if not parts or any(_SLICE.match(part["type"] or "") for part in parts):
+        return skipped("Slurm has no whole GPUs on this node")
+    if not there:
+        return skipped("no driver lists a GPU here")
+    told = sum(int(part["count"]) for part in parts)
+    text = f"{there} GPUs are there, Slurm's Gres has {told}"
+    return failed(text, Severity.DEGRADED, Advice.REBOOT) if there < told else passed(text)
+
+
+def _is_gpu(path: str, text: str | None) -> bool:
+    """The AMD driver lists CPUs as well, without a number of a GPU."""
+    return not path.endswith("/gpu_id") or (text or "0").strip() not in ("", "0")
+
+
+GRES = Check(
+    id="slurm.gres",
+    probes=_gres_probes,
+    judge=_judge_gres,
+    default_mode="drain",
+    every_s=EVERY_S,
+    is_quick=False,
+    title="fewer GPUs than Slurm gives to jobs",
+    source="command",
+    cost_ms=8.0,
+)
+"""GPUs that Slurm was told of against those that a driver lists."""
+
+PERCENT = Threshold(
+    name="slurm.spool.percent",
+    default=90.0,
+    unit="%",
+    text="A larger share of space or inodes in use is bad.",
+    low=1.0,
+    high=100.0,
+)
+
+
+def _spool_probes(facts: Facts) -> tuple[SpoolUsage, ...]:
+    return (SpoolUsage(node=facts.node, slurm_conf=facts.slurm_conf),)
+
+
+def _judge_spool(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    disks = raws[0].disks
+    if not disks:
+        return skipped("SlurmdSpoolDir is not there")
+    path, disk = next(iter(disks.items()))
+    used = used_percent(disk)
+    text = f"SlurmdSpoolDir {path}: {used:.0f} % in use"
+    return failed(text, Severity.DEGRADED, Advice.NONE) if used > facts.limit(PERCENT) else passed(text)
+
+
+SPOOL = Check(
+    id="slurm.spool",
+    probes=_spool_probes,
+    judge=_judge_spool,
+    default_mode="report",
+    every_s=60.0,
+    title="no space for slurmd's own files",
+    source="procfs",
+    cost_ms=0.2,
+    thresholds=(PERCENT,),
+)
+"""Space for what slurmd keeps of its jobs: without it no job starts here."""
+
+CHECKS: tuple[Check, ...] = (
+    SPOOL,
+    GRES,
+)

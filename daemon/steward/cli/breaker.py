@@ -16,7 +16,7 @@ def breaker() -> None:
 @click.pass_obj
 @one_line_errors
 def list_(context: Context, as_json: bool) -> None:
-    """Those that are tripped."""
+    """Tripped breakers: since when, why, and when a first repair is let through."""
     found = context.client().breakers()
     if wants_json(context, as_json):
         print_json(found)

@@ -37,9 +37,10 @@ class Context:
 
 
 def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:
-    """`url` as given, else from STEWARD_URL, else from the settings, else the default port of this machine."""
-    place = local_place(config)
+    """`url` as given, else from STEWARD_URL, else from the settings (on a login host: `head.users_http`), else
+    the default port of this machine."""
     elsewhere = url or os.environ.get("STEWARD_URL")
+    place = local_place(config, is_needed=not elsewhere)
     return Context(
         url=elsewhere or place.url,
         as_json=as_json,

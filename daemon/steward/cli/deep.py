@@ -33,7 +33,7 @@ def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait:
     if wants_json(context, as_json):
         print_json([one for one in client.deeps() if _is_of(one, answer["runs"])] if wait else answer)
     elif not wait:
-        line(f"Asked for deep check {', '.join(answer['runs'])}: `steward check show ID` tells how far it is.")
+        line(f"Asked for deep check {', '.join(answer['runs'])}: `steward check show ID` shows how far it is.")
     if wait and any(_results(client, answer["runs"], DeepResult.FAILED)):
         raise click.exceptions.Exit(1)
 

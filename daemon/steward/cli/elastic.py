@@ -1,5 +1,6 @@
 """`steward elastic`: runs that grow into idle nodes and give them back."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -45,9 +46,14 @@ def show(context: Context, run: int, as_json: bool) -> None:
         return
     for text in found["lines"]:
         line(text)
+    size_table(found["events"])
+
+
+def size_table(events: Sequence[Json]) -> None:
+    """Every change of size that is remembered, oldest first."""
     rows = [
         (when(one["at"]), f"{one['before']} -> {one['after']}", one["cause"], _seconds(one, "saved_s"), _took(one))
-        for one in found["events"]
+        for one in events
     ]
     table(("AT", "NODES", "CAUSE", "SAVED", "FIRST-STEP"), rows, empty="Its size did not change yet.")
 
@@ -60,7 +66,7 @@ def show(context: Context, run: int, as_json: bool) -> None:
 def resize(context: Context, run: int, nodes: int) -> None:
     """Have RUN use NODES nodes at most; 0: as many as it may."""
     context.client().change_run(run, {"size": str(nodes)})
-    line(f"Run {run}: {f'at most {nodes} nodes' if nodes else 'any of its sizes'}; `steward elastic show {run}` tells.")
+    line(f"Run {run}: {f'at most {nodes} nodes' if nodes else 'any of its sizes'}; see `steward elastic show {run}`.")
 
 
 @elastic.command()

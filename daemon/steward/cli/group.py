@@ -118,7 +118,7 @@ def _failure(cluster: Json, groups: Mapping[str, Json], wanted: Mapping[str, int
         if groups[name]["Status"] == "Failed":
             return f"group {name} failed; `steward explain group {name}` says why"
         if (target := groups[name]["TargetCount"]) != count:
-            return f"group {name} now shall have {target}, not {count}: rolled back, or changed by somebody else"
+            return f"group {name} is now to have {target}, not {count}: rolled back, or changed by somebody else"
     return ""
 
 

@@ -1,7 +1,8 @@
 """Where the head is, as the settings file says. The types of all settings take longer to import than all else that
-`steward status` does, so only these five keys are read here; `steward config check` judges the whole file."""
+`steward status` does, so only these keys are read here; `steward config check` judges the whole file."""
 
 import os
+import socket
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,9 @@ import click
 from steward.adapters.settings_path import settings_path
 
 _DEFAULT = "127.0.0.1:6860"
-_REMEDY = "`steward config check` tells more"
+_AGENT_DEFAULT = "localhost:6861"
+_ALL_ADDRESSES = ("0.0.0.0", "[::]")
+_REMEDY = "`steward config check` says more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,21 +27,53 @@ class HeadPlace:
     ca: str = ""
     cluster: str = ""
     munge_socket: str = ""
+    users_http: str = ""
+    """Where login hosts ask; empty: nowhere."""
+    agent_head: str = _AGENT_DEFAULT
 
     @property
     def url(self) -> str:
-        http = f"{'https' if self.has_certificate else 'http'}://{self.http}"
-        return http.replace("//0.0.0.0:", "//127.0.0.1:")
+        """On another machine than the controller: of the pages for login hosts, where there are such."""
+        http = self.http.replace("0.0.0.0:", "127.0.0.1:")
+        controller = self.agent_head.rpartition(":")[0]
+        if self.users_http and not is_here(controller):
+            host, _, port = self.users_http.rpartition(":")
+            http = f"{controller if host in _ALL_ADDRESSES else host}:{port}"
+        return f"{'https' if self.has_certificate else 'http'}://{http}"
 
 
-def local_place(config: Path | None) -> HeadPlace:
+def is_here(host: str) -> bool:
+    """Whether a name or address is this machine's: only its own addresses can be bound to."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM)
+    except OSError:
+        return False
+    return any(_can_bind(family, (address[0], 0)) for family, _, _, _, address in found)
+
+
+def _can_bind(family: int, address: tuple[str | int, int]) -> bool:
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(address)
+        except OSError:
+            return False
+    return True
+
+
+def local_place(config: Path | None, *, is_needed: bool = True) -> HeadPlace:
     """The default where there is no file, as on a login node. Raises ClickException for a file that is named and not
-    there, and for one that cannot be read."""
+    there, and for one that cannot be read, but where `is_needed` is false: who names the head himself needs no file."""
     where = settings_path(config, os.environ)
     if config is None and not where.exists():
         return HeadPlace()
     try:
         return place_in(tomllib.loads(where.read_text(encoding="utf-8")))
+    except PermissionError as error:
+        if config is None and not is_needed:
+            return HeadPlace()
+        raise click.ClickException(
+            f"{where}: only root may read it: name the head with --url or STEWARD_URL"
+        ) from error
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{where}: cannot be read ({error}): {_REMEDY}") from error
 
@@ -51,6 +86,8 @@ def place_in(tables: dict[str, Any]) -> HeadPlace:
         ca=_text(tables, "api", "tls_ca"),
         cluster=_text(tables, "cluster", "name"),
         munge_socket=_text(tables, "cluster", "munge_socket"),
+        users_http=_text(tables, "head", "users_http"),
+        agent_head=_text(tables, "agent", "head", _AGENT_DEFAULT),
     )
 
 

@@ -27,16 +27,17 @@ _ASK_S = 10.0
 )
 @click.option("--provider", type=click.Choice(["static", "power", "none"]), default=None, help="Who mends machines.")
 @click.option("--act", is_flag=True, help="Repair nodes from the start; without it Steward only reports.")
+@click.option("--login-hosts", is_flag=True, help="Let users ask for their jobs from other hosts (TCP 6862).")
 @click.option("--force", is_flag=True, help="Replace a file that is there; the old one is kept as FILE.old.")
 @click.option("--print", "only_print", is_flag=True, help="Print the file instead of writing it.")
 @one_line_errors
-def init(file: Path | None, provider: str | None, act: bool, force: bool, only_print: bool) -> None:
+def init(file: Path | None, provider: str | None, act: bool, login_hosts: bool, force: bool, only_print: bool) -> None:
     """Read Slurm, write a commented settings file, and say what was guessed and why."""
     where = settings_path(file, os.environ)
     if where.exists() and not (force or only_print):
         raise click.ClickException(f"{where} is there already: keep it, or replace it with --force")
     conf = os.environ.get("SLURM_CONF", _DEFAULT_CONF)
-    made = draft(survey(Path(conf), _ASK_S), conf=conf, provider=provider or "", act=act)
+    made = draft(survey(Path(conf), _ASK_S), conf=conf, provider=provider or "", act=act, login_hosts=login_hosts)
     parse(made.text, source=str(where), env={})  # what we write is what the daemons take
     if only_print:
         click.echo(made.text, nl=False)

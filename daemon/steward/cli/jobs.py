@@ -79,7 +79,7 @@ def history(context: Context, job: int, as_json: bool) -> None:
         for run in found
     ]
     columns = ("RUN", "RESTART", "ATTEMPT", "STARTED", "RAN", "NODES", "STEP", "ENDED", "DECISION")
-    table(columns, rows, empty="It has not run yet.")
+    table(columns, rows, empty="The job has not run yet.")
 
 
 def _decided(run: dict[str, Any]) -> str:

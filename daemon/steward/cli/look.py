@@ -83,6 +83,10 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("paused    by a person: `steward resume-actions` when done", "yellow"))
     if not found["acts"]:
         lines.append((f"mode      {REPORT_ONLY}", "yellow"))
+    if not found["resumes"]:
+        lines.append(("resume    off (resume.enabled = false): no job is brought back", "yellow"))
+    for one in found["cases_waiting"]:
+        lines.append((f"approve   {one['node']} waits for your yes: steward approve {one['case']}", "yellow"))
     lines += [(f"incident  {one['text']}", "bold red") for one in found["incidents"]]
     lines += [(f"breaker   {one['scope']}: {one['text']}", "bold red") for one in found["breakers"]]
     return lines

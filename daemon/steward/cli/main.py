@@ -15,6 +15,7 @@ _NO_HEAD = ("config", "init", "testbed", "demo")
 class _Steward(LateGroup):
     late = MappingProxyType(
         {
+            "approve": "steward.cli.order:approve",
             "breaker": "steward.cli.breaker:breaker",
             "cases": "steward.cli.look:cases",
             "check": "steward.cli.check:check",
@@ -28,6 +29,7 @@ class _Steward(LateGroup):
             "explain": "steward.cli.look:explain",
             "group": "steward.cli.group:group",
             "init": "steward.cli.init:init",
+            "install": "steward.cli.install:install",
             "jobs": "steward.cli.jobs:jobs",
             "lemons": "steward.cli.health:lemons",
             "node": "steward.cli.node:node",
@@ -41,6 +43,7 @@ class _Steward(LateGroup):
             "status": "steward.cli.look:status",
             "testbed": "steward.testbed.cli:testbed",
             "top": "steward.cli.top:top",
+            "uninstall": "steward.cli.install:uninstall",
         }
     )
 

@@ -25,6 +25,18 @@ def resume_actions(context: Context, as_json: bool) -> None:
     _done(context, as_json, context.client().resume_actions(), "Actions are resumed; breakers are reset.")
 
 
+@click.command()
+@click.argument("cases", nargs=-1, required=True, metavar="CASE|NODE...")
+@JSON
+@click.pass_obj
+@one_line_errors
+def approve(context: Context, cases: tuple[str, ...], as_json: bool) -> None:
+    """Let repairs begin that wait for a yes (repair.mode = "ask"): `steward approve c17`, `steward approve n[2-4]`."""
+    named = ",".join(cases)
+    text = f"Approved: {named}. Each repair begins in its turn; `steward cases` shows them."
+    _done(context, as_json, context.client().approve(named), text)
+
+
 def _done(context: Context, as_json: bool, answer: dict[str, object], text: str) -> None:
     if wants_json(context, as_json):
         print_json(answer)

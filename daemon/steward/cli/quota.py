@@ -71,7 +71,7 @@ def show(context: Context, team: str, as_json: bool) -> None:
     sharing = found["config"]["ResourceSharingConfig"]
     limit = f", borrows up to {sharing['BorrowLimit']} %" if sharing.get("BorrowLimit") is not None else ""
     line(f"{found['strategy']}{limit}, weight {found['weight']}, changed {when(found['modified'])} by {_who(found)}")
-    table(COLUMNS[1:], [row[1:] for row in _rows(found, show_all=True)], empty="It owns nothing.")
+    table(COLUMNS[1:], [row[1:] for row in _rows(found, show_all=True)], empty="The team owns nothing.")
     for text in found["warnings"]:
         line(f"warning: {text}", "yellow")
     if found["jobs"]:

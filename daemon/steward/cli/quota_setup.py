@@ -1,10 +1,12 @@
 """`steward quota setup` and `steward quota doctor`: run where Slurm's commands work, as an administrator of Slurm."""
 
 import os
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -12,14 +14,18 @@ from steward.adapters.settings_file import load
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import SlurmConfig
+from steward.adapters.slurm.trial import TrialSlurm
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import line, table
+from steward.model.node import Node, NodeBase
 from steward.model.quota import Strategy
 from steward.model.settings import SettingsError
+from steward.model.settings.sections import ClusterSettings
 from steward.ports import PortError
-from steward.workflows.doctor import Health
+from steward.workflows.doctor import Health, Line, warn
 from steward.workflows.doctor_quota import Site, lines
 from steward.workflows.quota_setup import Setup, carry_out, needed
+from steward.workflows.quota_trial import Trial
 
 _TEAMS = click.argument("teams", nargs=-1)
 
@@ -36,7 +42,7 @@ def setup(context: Context, teams: tuple[str, ...], apply_it: bool, as_json: boo
     Only accounts and QOS of Steward's own are made; accounts that are there keep their users, QOS and limits.
     """
     known = _teams(context, teams)
-    site, port = _look(known)
+    site, port, _ = _look(known)
     wanted = needed(site, [team for team, borrows in known.items() if borrows])
     if wants_json(context, as_json):
         print_json({"slurm.conf": wanted.conf, "commands": list(wanted.commands(site.picture.cluster))})
@@ -49,13 +55,21 @@ def setup(context: Context, teams: tuple[str, ...], apply_it: bool, as_json: boo
 
 @click.command()
 @_TEAMS
+@click.option(
+    "--try",
+    "try_it",
+    is_flag=True,
+    help="Also run three short jobs on one idle node, under an account and two QOS that are taken away again.",
+)
 @JSON
 @click.pass_obj
 @one_line_errors
-def doctor(context: Context, teams: tuple[str, ...], as_json: bool) -> None:
+def doctor(context: Context, teams: tuple[str, ...], try_it: bool, as_json: bool) -> None:
     """Can quotas work here, and which traps does this Slurm have? Exit status 1 when something is bad."""
-    site, _ = _look(_teams(context, teams))
+    site, port, nodes = _look(_teams(context, teams))
     found = lines(site)
+    if try_it and all(each.health is not Health.BAD for each in found):
+        found += _trial(site, port, nodes)
     if wants_json(context, as_json):
         print_json([{**asdict(each), "health": each.health.value} for each in found])
     else:
@@ -73,18 +87,52 @@ def _teams(context: Context, named: tuple[str, ...]) -> Mapping[str, bool]:
     return {str(each["team"]): each["strategy"] == borrows for each in context.client().quotas()["teams"]}
 
 
-def _look(teams: Mapping[str, bool]) -> tuple[Site, SlurmAccounting]:
+def _trial(site: Site, port: SlurmAccounting, nodes: Collection[Node]) -> list[Line]:
+    """On the first idle node, one with GPUs if there is any."""
+    idle = [node for node in nodes if node.base is NodeBase.IDLE and node.is_schedulable and node.partitions]
+    idle.sort(key=lambda node: ("gpu" not in node.gres, node.name))
+    if not idle:
+        return [warn("trial", "no node is idle: nothing was tried", "again when one is: steward quota doctor --try")]
+    cluster, node = _cluster(), idle[0]
+    kinds = [kind for kind in site.gpu_types if f"gpu:{kind}:" in node.gres]
+    trial = Trial(
+        jobs=TrialSlurm(conf=str(cluster.slurm_conf), timeout_s=cluster.command_timeout_s),
+        accounts=port,
+        node=node.name,
+        partition=min(node.partitions),
+        preempts=site.picture.can.preempts,
+        kind=kinds[0] if kinds else "",
+    )
+    click.echo(f"Trying on {node.name}, a minute or two. Ctrl-C ends it and leaves nothing behind.", err=True)
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        return trial.run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """SIGTERM ends the trial as Ctrl-C does: everything of it is taken away."""
+    raise KeyboardInterrupt
+
+
+def _cluster() -> ClusterSettings:
     given = click.get_current_context().find_root().params.get("file")
     try:
-        cluster = load(given if isinstance(given, Path) else None, os.environ).cluster
+        return load(given if isinstance(given, Path) else None, os.environ).cluster
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _look(teams: Mapping[str, bool]) -> tuple[Site, SlurmAccounting, Collection[Node]]:
+    cluster = _cluster()
     slurm = CommandLineSlurm(conf=str(cluster.slurm_conf), timeout_s=cluster.command_timeout_s)
     port = SlurmAccounting(conf=str(cluster.slurm_conf), jobs=slurm.jobs, timeout_s=cluster.command_timeout_s)
     try:
         config = SlurmConfig(conf=cluster.slurm_conf, timeout_s=cluster.command_timeout_s).config()
-        gres = {node.gres for node in slurm.nodes().values()}
-        return Site(picture=port.picture(), config=config, gres=gres, teams=tuple(teams)), port
+        nodes = slurm.nodes().values()
+        gres = {node.gres for node in nodes}
+        return Site(picture=port.picture(), config=config, gres=gres, teams=tuple(teams)), port, nodes
     except PortError as error:
         raise click.ClickException(f"Slurm cannot be asked here: {error}") from error
 

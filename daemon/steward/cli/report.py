@@ -9,9 +9,11 @@ import click
 
 from steward.cli.ages import DAY_S, age
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.elastic import size_table
 from steward.cli.show import line, table, when
 from steward.cli.timeline_svg import timeline_svg
 from steward.model.node_names import fold
+from steward.model.words import times
 
 _PHASES = ("start", "work", "redo", "detect", "decide", "release", "queue")
 _INSTANTS = ("fault", "detected", "decided", "marked", "eligible", "running", "first_step", "replaced", "returned")
@@ -49,6 +51,8 @@ def report(
         print_json(found)
     elif job is not None:
         _show_job(found["jobs"][-1])
+        if found.get("elastic"):
+            _show_run(found["elastic"])
     else:
         _show_many(found)
 
@@ -62,7 +66,7 @@ def _write(file: Path, text: str) -> None:
 
 def _show_job(job: Mapping[str, Any]) -> None:
     line(f"job {job['job']} {job['name']} of {job['user']} in {job['partition']}: {job['state']}", "bold")
-    line(f"runs      {job['runs']}, resumed {job['resumes']} times; steps made again: {_known(job['steps_redone'])}")
+    line(f"runs      {job['runs']}, resumed {times(job['resumes'])}; steps made again: {_known(job['steps_redone'])}")
     _show_sums(job["sums"])
     line("")
     rows = [
@@ -81,6 +85,16 @@ def _show_job(job: Mapping[str, Any]) -> None:
     table(columns, rows, empty="Nothing hit it.")
     if any(one["unknown"] for one in job["incidents"]):
         line(f"{_UNKNOWN}: nobody saw that instant; its time is in the phase after it. Times are from the fault on.")
+
+
+def _show_run(run: Mapping[str, Any]) -> None:
+    """An elastic run's size and throughput over time."""
+    line("")
+    line(f"elastic   {run['changes']} changes of size, {run['node_hours_beyond_base']:.2f} node-hours beyond its base")
+    for text in run["picture"]:
+        line(text)
+    line("")
+    size_table(run["events"])
 
 
 def _show_sums(sums: Mapping[str, Any]) -> None:

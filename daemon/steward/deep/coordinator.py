@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from steward.adapters.deep_messages import measure_record
+from steward.adapters.wire.deep_messages import measure_record
 from steward.deep.budget import Budget
 from steward.deep.fabric import START_S
 from steward.deep.lines import MAX_LINE, NoPeer, is_proof, nonce, packed, proof, unpacked
@@ -18,7 +18,7 @@ from steward.deep.meeting import Meeting
 from steward.model.deep import Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
-from steward.policy.pairs import Pair, Round, all_rounds, first_rounds, second_rounds
+from steward.policy.deep.pairs import Pair, Round, all_rounds, first_rounds, second_rounds
 
 GREET_S = 3.0
 ANSWER_SLACK_S = 12.0

@@ -44,7 +44,7 @@ def judge_dcgm(here: Here, text: str, level: int, seconds: float) -> Measure:
         return here.unknown("gpu.dcgm", said, seconds)
     passed = sum(one.status == "pass" for one in results)
     if not passed:
-        return here.unknown("gpu.dcgm", f"level {level}: dcgmi told of no test that passed", seconds)
+        return here.unknown("gpu.dcgm", f"level {level}: dcgmi reported no test that passed", seconds)
     return here.good("gpu.dcgm", float("nan"), "", f"level {level}: {passed} results passed", seconds)
 
 

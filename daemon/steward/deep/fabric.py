@@ -65,7 +65,7 @@ def rdma_found(text: str) -> dict[str, object]:
         words = line.split()
         if len(words) >= 4 and words[0].isdigit() and words[1].isdigit():
             return {"value": float(words[3]), "unit": "Gbit/s"}
-    return {"outcome": "unknown", "text": "ib_write_bw told no bandwidth"}
+    return {"outcome": "unknown", "text": "ib_write_bw printed no bandwidth"}
 
 
 def collective_found(text: str) -> dict[str, object]:
@@ -78,7 +78,7 @@ def collective_found(text: str) -> dict[str, object]:
             if said.get("wrong"):
                 return {"outcome": "failed", "text": f"{said['wrong']} sums came out wrong"}
             return {"value": float(said["value"]), "unit": str(said.get("unit", ""))}
-    return {"outcome": "unknown", "text": "the collective told nothing"}
+    return {"outcome": "unknown", "text": "the collective printed nothing"}
 
 
 def free_port() -> int:

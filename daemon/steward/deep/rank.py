@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from steward.adapters.deep_messages import measure_of
-from steward.adapters.wire import Malformed
+from steward.adapters.wire.deep_messages import measure_of
+from steward.adapters.wire.frames import Malformed
 from steward.deep.budget import Budget
 from steward.deep.coordinator import Coordinator, new_token
 from steward.deep.fabric import Tools
@@ -132,7 +132,7 @@ class _Part:
         try:
             self.teller.tell([measure_of(one, self.here.node) for one in order.get("measures", ())])
         except Malformed as error:
-            raise NoPeer(f"the first node told what makes no sense: {error}") from None
+            raise NoPeer(f"the first node sent what makes no sense: {error}") from None
 
 
 def _found(numbers: Numbers) -> list[dict[str, object]]:

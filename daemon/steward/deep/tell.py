@@ -5,7 +5,7 @@ import socket
 from collections import deque
 from pathlib import Path
 
-from steward.adapters.deep_line import measure_line, progress_line
+from steward.adapters.wire.deep_line import measure_line, progress_line
 from steward.model.deep import Measure
 from steward.model.ids import NodeName
 

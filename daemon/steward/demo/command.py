@@ -3,17 +3,21 @@
 import json
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
+from steward.demo.elastic import ELASTIC_NODES, ElasticScript, elastic_json, play_elastic, tell_elastic
 from steward.demo.report import Result, as_json, as_table
 from steward.demo.screen import Screen
 from steward.demo.story import NODES, Script, play
 from steward.ports import PortError
 from steward.testbed import beds
-from steward.testbed.bed import Backend, BedError, BedSpec
+from steward.testbed.bed import Backend, Bed, BedError, BedSpec
 from steward.testbed.ending import stoppable, take_down
 
 _WIDTH = 110
@@ -25,18 +29,18 @@ _WIDTH = 110
 )
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Also save the timeline as a picture.")
 @click.option("--backend", type=click.Choice([each.value for each in Backend]), default="local", show_default=True)
+@click.option("--elastic", is_flag=True, help="A run that grows, gives way and loses a node, instead.")
 @click.option("--keep", is_flag=True, help="Leave the cluster up, to look around.")
-def demo(json_file: Path | None, svg: Path | None, backend: str, keep: bool) -> None:
+def demo(json_file: Path | None, svg: Path | None, backend: str, elastic: bool, keep: bool) -> None:
     """A cluster, a training job, three faults: watch the job come back each time."""
-    spec = BedSpec(
-        dir=Path(tempfile.mkdtemp(prefix="steward-demo-", dir="/tmp")), backend=Backend(backend), nodes=NODES
-    )
+    nodes, folder = ELASTIC_NODES if elastic else NODES, tempfile.mkdtemp(prefix="steward-demo-", dir="/tmp")
+    spec = BedSpec(dir=Path(folder), backend=Backend(backend), nodes=nodes)
     console = wide(Console(record=svg is not None))
     bed = beds.make(spec)
     try:
         with stoppable(), Screen(console) as screen:
             bed.up(lambda line: screen.tell("cluster", line))
-            result = play(bed, screen, Script())
+            told = _elastic(bed, screen) if elastic else _faults(bed, screen)
     except (BedError, PortError) as error:
         raise click.ClickException(f"{error} (again with --keep to look around)") from error
     finally:
@@ -44,12 +48,35 @@ def demo(json_file: Path | None, svg: Path | None, backend: str, keep: bool) -> 
             console.print(f"still up: export STEWARD_TESTBED={spec.dir}; later: steward testbed down")
         else:
             take_down(bed, lambda line: console.print(line))
-    _tell(console, result)
+    told.show(console)
     if json_file:
-        json_file.write_text(json.dumps(as_json(result), indent=2) + "\n")
+        json_file.write_text(json.dumps(told.as_json, indent=2) + "\n")
     if svg:
         console.save_svg(str(svg), title="steward demo")
-    sys.exit(0 if result.weights_identical else 1)
+    sys.exit(0 if told.is_right else 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What a demo ends with."""
+
+    show: Callable[[Console], None]
+    as_json: dict[str, Any]
+    is_right: bool
+
+
+def _faults(bed: Bed, screen: Screen) -> _Told:
+    result = play(bed, screen, Script())
+    return _Told(
+        show=lambda console: _tell(console, result), as_json=as_json(result), is_right=result.weights_identical
+    )
+
+
+def _elastic(bed: Bed, screen: Screen) -> _Told:
+    result = play_elastic(bed, screen, ElasticScript())
+    return _Told(
+        show=lambda console: tell_elastic(console, result), as_json=elastic_json(result), is_right=result.is_right
+    )
 
 
 def wide(console: Console) -> Console:

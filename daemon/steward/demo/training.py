@@ -46,6 +46,13 @@ class Training:
         """Steps done since the last start."""
         return max((each.step for each in self.log()[-3:]), default=0)
 
+    def sentence(self, each: Happening) -> str:
+        if each.what == "begun":
+            return f"begins at step {each.step} on {each.facts['nodes']}"
+        if each.what == "done":
+            return f"done: {each.step} steps, {float(each.facts['accuracy']):.1%} of the digits right"
+        return ""
+
     def batch_host(self) -> NodeName:
         """Where the job's script runs."""
         host = NodeName(self._shown("BatchHost"))

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from steward.demo.measure import CaseTimes, Made
 from steward.demo.progress import Happening
 from steward.demo.screen import Now, Screen, box_states
-from steward.demo.training import Training
 from steward.testbed.bed import Bed
 from steward.testbed.ready import ask_head
 from steward.testbed.wait import wait_until
@@ -17,10 +16,24 @@ _LOOK_EVERY_S = 0.25
 _CLOCKS_S = 0.05
 
 
+class Watched(Protocol):
+    """The training that is looked at."""
+
+    steps: int
+
+    def log(self) -> tuple[Happening, ...]: ...
+
+    def step(self) -> int:
+        """Steps done since the last start."""
+
+    def sentence(self, each: Happening) -> str:
+        """What the timeline says of a line of the training's log; nothing of plain steps."""
+
+
 class Watch:
     """One demo's eyes. Faults are the demo's own news; the rest is read."""
 
-    def __init__(self, bed: Bed, screen: Screen, training: Training) -> None:
+    def __init__(self, bed: Bed, screen: Screen, training: Watched) -> None:
         self._bed, self._screen, self._training = bed, screen, training
         self._told_events = 0
         self._told_log = 0
@@ -53,7 +66,7 @@ class Watch:
     def _tell_log(self) -> None:
         log = self._training.log()
         for each in log[self._told_log :]:
-            if text := _sentence(each):
+            if text := self._training.sentence(each):
                 self._screen.tell("training", text, at=each.at)
         self._told_log = len(log)
 
@@ -66,12 +79,3 @@ class Watch:
 
 def _times(case: dict[str, Any]) -> CaseTimes:
     return CaseTimes(**{name: case[name] for name in ("detected", "marked", "replaced", "returned")})
-
-
-def _sentence(each: Happening) -> str:
-    """What the timeline says of a line of the training's log; nothing of plain steps."""
-    if each.what == "begun":
-        return f"begins at step {each.step} on {each.facts['nodes']}"
-    if each.what == "done":
-        return f"done: {each.step} steps, {float(each.facts['accuracy']):.1%} of the digits right"
-    return ""

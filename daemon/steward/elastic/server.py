@@ -178,7 +178,7 @@ class Coordinator:
             return
         self.run.generation, self.run.members = generation, members
         if generation and members:
-            self.run.state, self.run.why = "running", "the coordinator began anew"
+            self.run.state, self.run.why = "running", "the coordinator restarted"
             self.run.expect_all(time.monotonic())
 
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from steward.adapters.handshake import Hello
+from steward.adapters.wire.handshake import Hello
 from steward.head.origin import Origin, Origins, plain
 from steward.model.events import Event, Level
 from steward.model.ids import InstanceId, NodeName

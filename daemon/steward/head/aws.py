@@ -13,6 +13,7 @@ from steward.api.sigv4 import Sigv4
 from steward.head import choose
 from steward.model.events import Event
 from steward.model.settings import Settings
+from steward.model.settings.sections import ApiSettings
 from steward.ports import Clock, Permanent
 
 
@@ -36,13 +37,18 @@ def endpoint(
     return Json11(
         service=service,
         door=Door(gatekeeper, signatures),
-        limits=Limits(
-            reads=Rate(per_s=api.reads_per_s, burst=api.read_burst_count),
-            writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
-            now=clock.now,
-        ),
+        limits=limits(api, clock.now),
         replays=Replays(skew_s=api.clock_skew_s, now=clock.now, first_use=first_use),
         audit=Audit(tell=tell, now=clock.now),
         handlers=handlers,
         max_body_bytes=api.max_body_kib * 1024,
+    )
+
+
+def limits(api: ApiSettings, now: Callable[[], float]) -> Limits:
+    """How often one caller may call."""
+    return Limits(
+        reads=Rate(per_s=api.reads_per_s, burst=api.read_burst_count),
+        writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
+        now=now,
     )

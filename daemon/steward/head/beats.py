@@ -1,6 +1,6 @@
 """Heartbeats as bytes: 500 of them come in each second on a big cluster, so they are spared the way through JSON."""
 
-from steward.adapters.wire import BEAT
+from steward.adapters.wire.frames import BEAT
 
 _HEAD = b'{"t":"' + BEAT.encode() + b'","sent":'
 _SENT_AT = 4 + len(_HEAD)

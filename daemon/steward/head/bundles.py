@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from steward.adapters.stacks_messages import MAX_BUNDLE, BundlePiece
+from steward.adapters.wire.stacks_messages import MAX_BUNDLE, BundlePiece
 from steward.head.piece_files import PieceFiles, Rules
 from steward.model.ids import NodeName
 

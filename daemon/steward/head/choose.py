@@ -10,10 +10,10 @@ from pydantic import SecretStr
 
 from steward.adapters.keys_file import KeysFile
 from steward.adapters.logs import log_to, log_to_stderr
-from steward.adapters.notify_command import Command as CommandMessenger
-from steward.adapters.notify_mail import Mail
-from steward.adapters.notify_smtp import Smtp
-from steward.adapters.notify_webhook import Webhook
+from steward.adapters.notify.command import Command as CommandMessenger
+from steward.adapters.notify.mail import Mail
+from steward.adapters.notify.smtp import Smtp
+from steward.adapters.notify.webhook import Webhook
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.power import PowerProvider
@@ -33,8 +33,8 @@ from steward.model.settings.clouds import PowerProvider as PowerSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import DockerProvider as DockerSettings
 from steward.model.settings.providers import StaticProvider as StaticSettings
-from steward.policy.notify_text import problem_of
 from steward.ports import MessengerPort, Notifier, Permanent, ProviderPort, SlurmPort
+from steward.views.notify_text import problem_of
 from steward.workflows.notify import Channel
 
 try:
@@ -210,5 +210,6 @@ def _uid(name: str, key: str) -> int:
 
 def host_names(settings: Settings) -> frozenset[str]:
     """What requests over HTTP may call this head."""
-    hosts = (split_host_port(where)[0] for where in (settings.head.http, settings.agent.head))
+    head = settings.head
+    hosts = (split_host_port(where)[0] for where in (head.http, head.users_http, settings.agent.head) if where)
     return own_names(*hosts, *settings.api.host_names)

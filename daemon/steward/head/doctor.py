@@ -46,6 +46,7 @@ class Doctor:
     """Nodes whose agents speak from where neither Slurm nor the provider knows them to be."""
     capacity: CapacityPlace
     acts: bool
+    asks: bool
 
     def examine(self) -> list[Line]:
         """One line or more for each topic."""
@@ -87,6 +88,8 @@ class Doctor:
         return lines
 
     def _mode(self) -> list[Line]:
+        if self.acts and self.asks:
+            return [ok("mode", "broken nodes are drained; each repair waits for `steward approve`")]
         if self.acts:
             return [ok("mode", "broken nodes are taken out and repaired")]
         remedy = 'set repair.mode = "act" when the reports look right (`steward events` has what would be done)'

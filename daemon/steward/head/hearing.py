@@ -4,23 +4,24 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from steward.adapters.ask_messages import ask_of
-from steward.adapters.deep_messages import deep_of
-from steward.adapters.elastic_messages import elastic_word_of
-from steward.adapters.job_messages import exits_of, facts_frame, facts_wanted_of
-from steward.adapters.mend_messages import mended_of
-from steward.adapters.messages import answer_frame, opted_list, report_of, text
-from steward.adapters.peer_messages import looked_of
-from steward.adapters.progress_messages import progress_of
-from steward.adapters.setup_messages import LogChunk, setup_log_of, setup_of
-from steward.adapters.stacks_messages import BundlePiece, bundle_of
-from steward.adapters.wire import Frame
+from steward.adapters.wire.ask_messages import ask_of
+from steward.adapters.wire.deep_messages import deep_of
+from steward.adapters.wire.elastic_messages import elastic_word_of
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.job_messages import exits_of, facts_wanted_of
+from steward.adapters.wire.mend_messages import mended_of
+from steward.adapters.wire.messages import answer_frame, opted_list, report_of, text
+from steward.adapters.wire.peer_messages import looked_of
+from steward.adapters.wire.progress_messages import progress_of
+from steward.adapters.wire.setup_messages import LogChunk, setup_log_of, setup_of
+from steward.adapters.wire.stacks_messages import BundlePiece, bundle_of
 from steward.head.link import Link
+from steward.head.questions import Questions
 from steward.head.roster import Roster
 from steward.head.waiting import Asks, Opted
 from steward.model.ask import Answer, OptedIn
-from steward.model.ids import AskId, JobId, NodeName
-from steward.model.job_report import ResumeFacts, TaskExit
+from steward.model.ids import AskId, NodeName
+from steward.model.job_report import TaskExit
 from steward.model.observed import PeerWord
 from steward.ports import Clock
 
@@ -48,10 +49,10 @@ class Hearing:
         clock: Clock,
         ring: Callable[[], None],
         keep: Keep,
-        facts: Callable[[JobId], ResumeFacts | None],
+        questions: Questions,
     ) -> None:
         self._roster, self._asks, self._opted = roster, asks, opted
-        self._clock, self._ring, self._keep, self._facts = clock, ring, keep, facts
+        self._clock, self._ring, self._keep, self._questions = clock, ring, keep, questions
         self._left_out: set[tuple[NodeName, str]] = set()
 
     def take(self, link: Link, frame: Frame) -> None:
@@ -95,8 +96,7 @@ class Hearing:
             case "exits":
                 self._exited(link.node, exits_of(frame, link.node, self._clock.now()))
             case "facts?":
-                job = facts_wanted_of(frame)
-                link.send(facts_frame(job, self._facts(job)))
+                self._questions.ask(link, facts_wanted_of(frame))
             case other:
                 self._leave_out(link.node, other[:_TYPE_SHOWN])
 
@@ -112,10 +112,13 @@ class Hearing:
     def _asked(self, link: Link, frame: Frame) -> None:
         """An ask counts from when it reached us: deadlines are on our clock."""
         ask = replace(ask_of(frame, link.node), at=self._clock.now())
-        if not self._asks.add(ask, link):
+        about = {"node": link.node, "job": ask.job}
+        if self._asks.add(ask, link):
+            log.info("a shim asks: its %s failed", ask.kind.value, extra=about)
+        else:
             log.warning(
                 "too many shims wait on this node, or its id is another's: told to stop",
-                extra={"node": link.node, "job": ask.job},
+                extra=about,
             )
             link.send(answer_frame(ask.id, Answer.STOP, frozenset()))
         self._ring()

@@ -5,21 +5,22 @@ import logging
 import re
 from collections.abc import Callable, Collection, Mapping
 
-from steward.adapters.elastic_messages import run_order_frame
-from steward.adapters.handshake import Gate, Hello, Terms, accept_agent
-from steward.adapters.job_messages import facts_frame
-from steward.adapters.mend_messages import mend_frame
-from steward.adapters.messages import answer_frame, check_now_frame, let_go_frame
-from steward.adapters.peer_messages import LookOrder, look_frame
-from steward.adapters.seal import Sealer
-from steward.adapters.setup_messages import LogChunk, set_up_frames
-from steward.adapters.stacks_messages import BundlePiece, stacks_frame
-from steward.adapters.wire import Frame, Malformed
+from steward.adapters.wire.elastic_messages import run_order_frame
+from steward.adapters.wire.frames import Frame, Malformed
+from steward.adapters.wire.handshake import Gate, Hello, Terms, accept_agent
+from steward.adapters.wire.job_messages import facts_frame
+from steward.adapters.wire.mend_messages import mend_frame
+from steward.adapters.wire.messages import answer_frame, check_now_frame, let_go_frame
+from steward.adapters.wire.peer_messages import LookOrder, look_frame
+from steward.adapters.wire.seal import Sealer
+from steward.adapters.wire.setup_messages import LogChunk, set_up_frames
+from steward.adapters.wire.stacks_messages import BundlePiece, stacks_frame
 from steward.head.arrival import Admission, Place, Refused, place_of
 from steward.head.greeting import Greeting
 from steward.head.hearing import Hearing, Keep
 from steward.head.link import Link
 from steward.head.origin import Origins
+from steward.head.questions import Questions
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.watch import Examine, Watch
@@ -59,24 +60,32 @@ class Hub:
         facts: Callable[[JobId], ResumeFacts | None] = lambda job: None,
         nodes_of: Callable[[JobId], Collection[NodeName]] = lambda job: (),
         defaults: tuple[SiteDefault, ...] = (),
+        resuming: bool = True,
         origins: Origins | None = None,
         addresses: AddressRule = AddressRule.AUTO,
         examine: Examine | None = None,
     ) -> None:
         """`keep_log` gets the output of nodes' setups, `keep_bundle` what jobs' tasks were doing, `facts` tells of a
-        resumed job's past and `nodes_of` where it runs; all are called in the loop's thread and must not block.
-        `defaults` are told to every agent. `origins` know where nodes are, `addresses` says what counts of that,
-        `examine` is the second witness for an agent in doubt."""
+        resumed job's past and `nodes_of` where it runs, which nodes alone are told; all are called in the loop's
+        thread and must not block. `defaults` and `resuming` are told to every agent. `origins` know where nodes are,
+        `addresses` says what counts of that, `examine` is the second witness for an agent in doubt."""
         self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
         self._facts, self._nodes_of = facts, nodes_of
-        self._heartbeat_s, self._nodes, self._defaults = heartbeat_s, 0, defaults
+        self._heartbeat_s, self._nodes, self._defaults, self._resuming = heartbeat_s, 0, defaults, resuming
         self._roster = Roster()
         self._admission = Admission(origins or Origins(), addresses, tell)
         self._asks: Asks[Link] = Asks()
         self._opted = Opted()
         keep = Keep(log=keep_log, bundle=keep_bundle)
+        self._questions = Questions(facts=facts, nodes_of=nodes_of, ring=ring)
         self._hearing = Hearing(
-            roster=self._roster, asks=self._asks, opted=self._opted, clock=clock, ring=ring, keep=keep, facts=facts
+            roster=self._roster,
+            asks=self._asks,
+            opted=self._opted,
+            clock=clock,
+            ring=ring,
+            keep=keep,
+            questions=self._questions,
         )
         self._links: dict[NodeName, Link] = {}
         self._greeting: Greeting[Link] = Greeting(most=_MAX_GREETING)
@@ -201,6 +210,7 @@ class Hub:
 
     def ended(self, link: Link, why: str) -> None:
         self._asks.drop(link)
+        self._questions.drop(link)
         lost, heard = self._watch.ended(link)
         if self._links.get(link.node) is not link:
             return
@@ -238,7 +248,13 @@ class Hub:
     def _terms(self) -> Terms:
         interval = max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
         late_after_s, now = max(3 * interval, 3.0), self._clock.now()
-        return Terms(interval_s=interval, late_after_s=late_after_s, now=now, defaults=self._defaults)
+        return Terms(
+            interval_s=interval,
+            late_after_s=late_after_s,
+            now=now,
+            defaults=self._defaults,
+            resuming=self._resuming,
+        )
 
     def _admit(self, link: Link, hello: Hello, terms: Terms, place: Place) -> None:
         if not _NODE.match(hello.node):
@@ -259,7 +275,7 @@ class Hub:
         link.can_pong = hello.pongs
         self._links[hello.node] = link
         if before is not None:
-            before.close("its agent connected anew")
+            before.close("its agent connected again")
         self._watch.begin(link, interval_s=terms.interval_s, gone_after_s=terms.late_after_s)
         self._hearing.note_opted(hello.node, hello.opted)
         log.info("agent connected", extra={"node": hello.node, "instance": hello.incarnation.instance})

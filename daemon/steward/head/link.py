@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from steward.adapters.messages import number
-from steward.adapters.seal import Seals, times
-from steward.adapters.wire import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack
+from steward.adapters.wire.frames import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack
+from steward.adapters.wire.messages import number
+from steward.adapters.wire.seal import Seals, times
 from steward.head.beats import beat_in, ping, reply
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from steward.adapters.messages import asked_at
+from steward.adapters.wire.messages import asked_at
 from steward.model.deep import DeepReport
 from steward.model.elastic import Activity, ElasticWord
 from steward.model.health import Finding, Incarnation, Report

@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import uvicorn
 from starlette.applications import Starlette
@@ -59,9 +59,12 @@ async def _serve(head: Head, settings: Settings) -> int:
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
-    http = http_server(head.app, settings.api)
+    places = [(settings.head.http, head.app)]
+    if settings.head.users_http:
+        places.append((settings.head.users_http, head.users))
+    servers = [(http_server(app, settings.api), where) for where, app in places]
     await head.hub.start(*split_host_port(settings.head.listen))
-    serving = asyncio.create_task(http.serve([_listen(*split_host_port(settings.head.http))]))
+    serving = {asyncio.create_task(http.serve([_listen(*split_host_port(where))])): http for http, where in servers}
     thread = threading.Thread(target=head.cycle.run, name="cycle", daemon=True)
     thread.start()
     head.notify.start()
@@ -71,27 +74,28 @@ async def _serve(head: Head, settings: Settings) -> int:
         log.warning("%s", REPORT_ONLY)
     await _until(told, serving)
     head.notifier.stopping()
-    failed = serving.done()
-    await _stop(head, http, serving, thread)
+    failed = any(each.done() for each in serving)
+    await _stop(head, serving, thread)
     return 1 if failed else 0
 
 
-async def _until(told: asyncio.Event, serving: "asyncio.Task[None]") -> None:
+async def _until(told: asyncio.Event, serving: Iterable["asyncio.Task[None]"]) -> None:
     """Told to stop, or HTTP ended by itself."""
     waiting = asyncio.create_task(told.wait())
-    await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({waiting, *serving}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
 
 
-async def _stop(head: Head, http: _Http, serving: "asyncio.Task[None]", thread: threading.Thread) -> None:
+async def _stop(head: Head, serving: Mapping["asyncio.Task[None]", _Http], thread: threading.Thread) -> None:
     """The cycle finishes its turn first: what it began is recorded. What is cut off is done again by the next head."""
     log.info("stewardd stops")
     head.cycle.stop()
     await asyncio.to_thread(head.notify.stop)
     await asyncio.to_thread(thread.join, _CYCLE_ENDS_S)
     await head.hub.close()
-    http.should_exit = True
-    await serving
+    for http in serving.values():
+        http.should_exit = True
+    await asyncio.gather(*serving)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from steward.adapters.setup_messages import MAX_LOG, LogChunk
+from steward.adapters.wire.setup_messages import MAX_LOG, LogChunk
 from steward.head.piece_files import PieceFiles, Rules
 from steward.model.ids import NodeName
 

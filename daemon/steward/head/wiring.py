@@ -11,14 +11,14 @@ from steward.adapters.clock import SystemClock
 from steward.adapters.known_checks import desired, limits_of
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
-from steward.adapters.seal import Sealer
 from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.choose import choose as choose_slurm
-from steward.adapters.slurm.config import SlurmConfig
+from steward.adapters.slurm.config import Privacy, SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.submitted import SubmittedJobs
+from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.api.auth import Gatekeeper
 from steward.api.metrics import Metrics
@@ -26,8 +26,9 @@ from steward.api.news import News
 from steward.api.operations import handlers
 from steward.api.server import build
 from steward.api.source import CheckBook, Source
+from steward.api.users import UserPages, build_users
 from steward.head import choose
-from steward.head.aws import endpoint
+from steward.head.aws import endpoint, limits
 from steward.head.bundles import Bundles
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
@@ -36,10 +37,11 @@ from steward.head.second_look import SecondLook
 from steward.head.setup_logs import SetupLogs
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
+from steward.model.job import other_parts
 from steward.model.observed import Freshness
 from steward.model.settings import Settings
+from steward.policy.job.resume_facts import resume_facts
 from steward.policy.plan import Plans, plan
-from steward.policy.resume_facts import resume_facts
 from steward.ports import Notifier, ProviderPort, StorePort
 from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
@@ -67,6 +69,8 @@ class Head:
     cycle: Cycle
     hub: Hub
     app: Starlette
+    users: Starlette
+    """For login hosts."""
     notifier: Notifier
     notify: NotifyDesk
 
@@ -95,9 +99,8 @@ def wire(settings: Settings) -> Head:
     base = _base(settings)
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
-    origins, witness = Origins(), PortWitness(now=base.clock.now)
+    origins, witness, rules = Origins(), PortWitness(now=base.clock.now), desired(settings).resume
     second = SecondLook(witness, lambda node, seen: hub.saw(node, seen))
-    rules = desired(settings).resume
     hub = Hub(
         sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
         clock=base.clock,
@@ -109,6 +112,7 @@ def wire(settings: Settings) -> Head:
         facts=lambda job: None if cycle.latest is None else resume_facts(job, cycle.latest.memory, rules),
         nodes_of=lambda job: _nodes_of(job, cycle.latest),
         defaults=rules.defaults,
+        resuming=rules.enabled,
         origins=origins,
         addresses=settings.head.agent_addresses,
         examine=second,
@@ -120,22 +124,31 @@ def wire(settings: Settings) -> Head:
     )
     gatekeeper = Gatekeeper(base.munge, choose.admins(settings), settings.cluster.name)
     source = _source(base, hub, cycle, desk)
-    served = handlers(source)
     aws = endpoint(
         settings,
         gatekeeper=gatekeeper,
         clock=base.clock,
         tell=base.told.append,
-        handlers=served,
+        handlers=handlers(source),
         first_use=base.store.first_use,
     )
     app = build(source, gatekeeper, news, aws, choose.host_names(settings))
-    return Head(cycle=cycle, hub=hub, app=app, notifier=base.notifier, notify=desk)
+    users = _users(base, source, gatekeeper)
+    return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk)
+
+
+def _users(base: _Base, source: Source, gatekeeper: Gatekeeper) -> Starlette:
+    privacy = Privacy(base.config.config, base.clock.now)
+    pages = UserPages(source, gatekeeper, privacy.hides_jobs, limits(base.settings.api, base.clock.now))
+    return build_users(pages, choose.host_names(base.settings))
 
 
 def _nodes_of(job: JobId, latest: Snapshot | None) -> frozenset[NodeName]:
+    """With those of its other parts."""
     known = latest.seen.jobs.get(job) if latest is not None else None
-    return known.nodes if known is not None else frozenset()
+    if latest is None or known is None:
+        return frozenset()
+    return known.nodes.union(*(part.nodes for part in other_parts(known, latest.seen.jobs)))
 
 
 def _base(settings: Settings) -> _Base:
@@ -264,6 +277,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
         moved=hub.strangers,
         capacity=_place(base.settings),
         acts=base.settings.desired().repair.act,
+        asks=base.settings.desired().repair.ask,
     )
     return Source(
         cluster=base.settings.cluster.name,

@@ -69,11 +69,18 @@ def generation() -> int:
     return int(text) if text.isdigit() else 0
 
 
-def resize_wanted(step: int | None = None, consumed: int | None = None, *, every: int = 1) -> bool:
+def resize_wanted(
+    step: int | None = None,
+    consumed: int | None = None,
+    *,
+    every: int = 1,
+    agree: Callable[[bool], bool] | None = None,
+) -> bool:
     """Whether all ranks should save now: call it on every rank at the end of every step.
 
     The ranks agree by one all-reduce of one number, at each call or at each `every`-th. `step` and `consumed` (samples)
-    are told to Steward, about once a second.
+    are told to Steward, about once a second. `agree`: true on all ranks when it is called with true on one; a loop
+    without torch.distributed gives it.
     """
     if not active():
         return False
@@ -82,7 +89,7 @@ def resize_wanted(step: int | None = None, consumed: int | None = None, *, every
     _run.calls += 1
     if _run.gave_up or _run.calls % max(1, every):
         return False
-    if not _agreed(_is_asked()):
+    if not (agree or _agreed)(_is_asked()):
         return False
     _tell({"what": "noticed", "step": step, "consumed": consumed})
     return True

@@ -21,11 +21,30 @@ from steward.job.elastic import FOLDER, GENERATION, WORDS
 BEAT_S = 1.0
 SILENT_S = 10.0
 AGAIN_S = 0.5
+AWAY_S = 45.0
+"""A coordinator that ended is there again by then; what ends meanwhile may be another node's fault."""
 _LOOK_S = 0.02
 _MOST_WORDS = 256
 _log = logging.getLogger(__name__)
 
 Line = dict[str, Any]
+
+
+def missing(env: Mapping[str, str]) -> str:
+    """The first variable without which a process takes part in no elastic run; empty: all are there."""
+    needed = (f"STEWARD_ELASTIC_{name}" for name in ("RUN", "ADDRESS", "TOKEN"))
+    return next((name for name in needed if not env.get(name)), "")
+
+
+def own_address(env: Mapping[str, str]) -> str:
+    """The address of this host that the run's other nodes reach: the one on the way to the coordinator."""
+    if given := env.get("STEWARD_ELASTIC_LOCAL_ADDRESS"):
+        return given
+    host = env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[0].strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, 9))
+        return str(probe.getsockname()[0])
 
 
 class Link:
@@ -35,13 +54,13 @@ class Link:
     that this node is no longer wanted, `verdict` what becomes of processes that ended.
     """
 
-    def __init__(self, env: Mapping[str, str], node: str) -> None:
+    def __init__(self, env: Mapping[str, str]) -> None:
         self.run = env["STEWARD_ELASTIC_RUN"]
         self.folder = Path(tempfile.mkdtemp(prefix="steward-elastic-", dir=_short_folder()))
         self.hello: Line = {
             "agent": secrets.token_hex(8),
             "token": env.get("STEWARD_ELASTIC_TOKEN", ""),
-            "node": node,
+            "node": env.get("STEWARD_ELASTIC_NODE") or env.get("SLURMD_NODENAME") or socket.gethostname(),
             "role": "replica" if env.get("STEWARD_ELASTIC_ROLE") == "replica" else "base",
             "first": env.get("SLURM_NODEID", "0") == "0",
         }
@@ -53,6 +72,7 @@ class Link:
         self.waiting: Line | None = None
         self.restart = self.leave = self.leaves = self.connected = False
         self.over = self.verdict = self.fail = ""
+        self.away_since = float("-inf")
         self.words = list[Line]()
         self._closed = threading.Event()
         self._socket: socket.socket | None = None
@@ -103,7 +123,10 @@ class Link:
                 self._send({"over": how})
             if self.restart or self.leave:
                 return "restart"
-            return self.verdict or ("wait" if self.connected else how)
+            if self.verdict:
+                return self.verdict
+            is_held = self.connected or (not self._closed.is_set() and time.monotonic() < self.away_since + AWAY_S)
+            return "wait" if is_held else how
 
     def close(self) -> None:
         self._closed.set()
@@ -211,7 +234,8 @@ class Link:
             self._drop()
 
     def _drop(self) -> None:
-        self.connected = False
+        if self.connected:
+            self.connected, self.away_since = False, time.monotonic()
         if self._socket is not None:
             self._socket.close()
             self._socket = None

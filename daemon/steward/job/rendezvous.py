@@ -7,7 +7,6 @@ size, or because another node died, are no failure of theirs: they are held for 
 
 import os
 import signal
-import socket
 import sys
 import time
 from types import FrameType
@@ -25,7 +24,7 @@ from torch.distributed.elastic.rendezvous.api import (
     RendezvousTimeoutError,
 )
 
-from steward.job.elastic_link import Link
+from steward.job.elastic_link import Link, missing, own_address
 
 JOIN_TIMEOUT_S = 86_400
 ALONE_S = 60
@@ -36,10 +35,9 @@ AGAIN_S = 3.0
 
 def create(parameters: RendezvousParameters) -> RendezvousHandler:
     """One agent's handler. Raises where the job is no elastic one, with what to do."""
-    missing = [name for name in ("RUN", "ADDRESS", "TOKEN") if not os.environ.get(f"STEWARD_ELASTIC_{name}")]
-    if missing:
+    if name := missing(os.environ):
         raise ValueError(
-            f"--rdzv-backend=steward: STEWARD_ELASTIC_{missing[0]} is not in the environment. "
+            f"--rdzv-backend=steward: {name} is not in the environment. "
             "Submit with `sbatch --elastic=SIZES` where Steward runs, or use another backend"
         )
     _watch_processes()
@@ -50,12 +48,11 @@ class StewardRendezvous(RendezvousHandler):
     """Takes part as the coordinator says. Each generation has a store of its own, on its first node."""
 
     def __init__(self, parameters: RendezvousParameters) -> None:
-        node = os.environ.get("STEWARD_ELASTIC_NODE") or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-        self.address = parameters.local_addr or os.environ.get("STEWARD_ELASTIC_LOCAL_ADDRESS") or _reachable()
+        self.address = parameters.local_addr or own_address(os.environ)
         self.timeout_s = parameters.get_as_int("join_timeout", JOIN_TIMEOUT_S) or JOIN_TIMEOUT_S
         self.alone_s = parameters.get_as_int("alone_s", ALONE_S) or ALONE_S
         self.run_id: str = parameters.run_id
-        self.link = Link(os.environ, node)
+        self.link = Link(os.environ)
         self.store: Any = None
         self.held: Any = None
         self.noticed_at = 0.0
@@ -152,12 +149,3 @@ def _keep_notice(ours: StewardRendezvous) -> None:
     is_replica = ours.link.hello["role"] == "replica"
     if is_replica and not ours.link.leaves and signal.getsignal(signal.SIGTERM) != ours.notice:
         signal.signal(signal.SIGTERM, ours.notice)
-
-
-def _reachable() -> str:
-    """The address of this host that others can reach: by its name, else by the way to the coordinator."""
-    host = os.environ["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[0].strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, 9))
-        return str(probe.getsockname()[0])

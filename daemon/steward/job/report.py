@@ -18,12 +18,19 @@ _last = -EVERY_S
 def progress(step: SupportsInt) -> None:
     """Step number `step` is done. Call it after every step, in one rank or in all: it writes at most once a second."""
     if time.monotonic() - _last >= EVERY_S:
-        _tell(lambda: {"step": int(step)})
+        _tell(lambda: {"step": int(step), "first": _told.get("first", int(step))})
 
 
 def checkpoint_saved(path: "str | os.PathLike[str]", step: SupportsInt) -> None:
     """The checkpoint at `path`, which holds `step` done steps, is complete and safe. Call it in one rank."""
-    _tell(lambda: {"checkpoint": os.path.abspath(os.fspath(path)), "checkpoint_step": int(step), "step": int(step)})
+    _tell(
+        lambda: {
+            "checkpoint": os.path.abspath(os.fspath(path)),
+            "checkpoint_step": int(step),
+            "step": int(step),
+            "first": _told.get("first"),
+        }
+    )
 
 
 def _tell(news: Callable[[], dict[str, object]]) -> None:

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import NoReturn
 
 from steward.adapters.fetch.digest import digest
-from steward.adapters.setup_dir import SetupDir
+from steward.adapters.node.setup_dir import SetupDir
 from steward.lifecycle.run import carry_out
 from steward.ports import PortError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.jsonfile import read_json
-from steward.adapters.setup_dir import SetupJob
+from steward.adapters.node.setup_dir import SetupJob
 from steward.lifecycle.environment import RESOURCE_CONFIG, controllers, parse
 from steward.ports import Permanent
 

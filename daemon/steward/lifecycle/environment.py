@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from steward.adapters.setup_dir import SetupJob
+from steward.adapters.node.setup_dir import SetupJob
 from steward.model.group import Role
 from steward.ports import Permanent
 

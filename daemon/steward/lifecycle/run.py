@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from steward.adapters.fetch.budget import Budget
 from steward.adapters.fetch.digest import digest
+from steward.adapters.node.setup_dir import SetupDir, SetupJob, load_job
 from steward.adapters.proc import adopt_orphans
-from steward.adapters.setup_dir import SetupDir, SetupJob, load_job
 from steward.lifecycle.config import write_config
 from steward.lifecycle.environment import environment, place_of
 from steward.lifecycle.output import Output

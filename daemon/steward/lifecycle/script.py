@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from steward.adapters.fetch.budget import inside
+from steward.adapters.node.setup_dir import SetupDir
 from steward.adapters.proc import Process, end_all_below, look
 from steward.adapters.process import Failed, run_to_file
-from steward.adapters.setup_dir import SetupDir
 from steward.lifecycle.output import Output
 from steward.ports import Permanent
 

@@ -29,6 +29,14 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who proved to ask for a page. `is_admin`: root, SlurmUser or one of `api.admins`."""
+
+    uid: int
+    is_admin: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """One request's maker: the proved name, where it came from, and the id by which its maker will ask about it."""
 

@@ -27,7 +27,7 @@ class Capabilities:
     marks: bool = False
     """`min_exempt_priority` is set (23.02+): a running job with a higher priority is never preempted."""
     qos_lists: bool = False
-    """A job may have several QOS, tried in order (24.11+)."""
+    """A job may have several QOS, tried in order, and is counted in the one that it runs in (25.11+)."""
     preempts: bool = False
     """`PreemptType=preempt/qos` with REQUEUE, and the version reads Preempt lists as we need them: Slurm itself makes
     room for an owner. Otherwise we signal, wait and requeue."""

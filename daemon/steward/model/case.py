@@ -46,7 +46,8 @@ class Case:
     `launches` counts the instances given up on (part of `token`, the provider's client token), `tries` the refused
     calls for the present one, `refusals` those of them that were not for want of capacity. `command` is an admin's
     reason (`Action:Replace`), or Slurm's own, that stands in place of our mark. `stand_in` is the spare that serves
-    in place of a node with a fixed machine. `gone`: not we alone say that the machine is lost (policy/gone.py).
+    in place of a node with a fixed machine. `gone`: not we alone say that the machine is lost (policy/node/gone.py).
+    `asked` and `approved`: since when the repair waits for a person's yes, and when it had it (`repair.mode = "ask"`).
     """
 
     id: CaseId
@@ -77,6 +78,9 @@ class Case:
     replaced: float | None = None
     returned: float | None = None
     closed: float | None = None
+    asked: float | None = None
+    approved: float | None = None
+    approved_by: str = ""
 
     @property
     def token(self) -> str:
@@ -86,6 +90,21 @@ class Case:
     def is_stood_in(self) -> bool:
         """A spare serves; the node itself waits for a person."""
         return self.step is Step.HELD and self.stand_in is not None
+
+    @property
+    def number(self) -> str:
+        """The id's first part: as short, and of no other case."""
+        return self.id.split("-")[0]
+
+    @property
+    def waits_for_yes(self) -> bool:
+        """People were asked to approve the repair, and nobody did yet."""
+        return self.step is Step.RELEASE and self.asked is not None and self.approved is None
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Nothing goes on until a person acts."""
+        return self.waits_for_yes or self.step is Step.HELD
 
     @property
     def is_open(self) -> bool:

@@ -52,7 +52,7 @@ class ResumePolicy:
     ask_deadline_s: float = 60.0
     """No shim waits longer than this for a decision: then it is told to stop."""
     recheck_s: float = 10.0
-    """A failure whose log speaks for the machines waits this much longer, and its nodes are checked once more."""
+    """A failure whose log points to the machines waits this much longer, and its nodes are checked once more."""
     stalls: int = 2
     """Resumes in a row that may bring no new checkpoint (where checkpoints are known)."""
     youngest_s: float = 180.0
@@ -115,6 +115,8 @@ class RepairPolicy:
 
     act: bool = True
     """False: report only, no node is touched."""
+    ask: bool = False
+    """Nodes are drained, and nothing more is done to them before a person approves."""
     settle_s: float = 0.2
     witness_fresh_s: float = 3.0
     settle_degraded_s: float = 10.0
@@ -295,5 +297,7 @@ class Desired:
     """Groups of which faults are told, but whose nodes are not touched unless a person asks for it."""
     hot_spares: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Group -> its own number in place of `resume.hot_spares`."""
+    page_url: str = ""
+    """Where people open the status page; empty: messages have no link to it."""
     spares: frozenset[NodeName] = frozenset()
     """Nodes kept out of service until they stand in for a broken one whose machine is fixed."""

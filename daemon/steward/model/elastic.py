@@ -133,7 +133,10 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeChange:
-    """One line of a run's history. `done` is when the first step at the new size was made; None: not yet."""
+    """One line of a run's history. `done` is when the first step at the new size was made; None: not yet.
+
+    Samples that the run had taken, of all ranks, as far as it told: `consumed` at `at`, `resumed` at `done`.
+    """
 
     at: float
     before: int
@@ -143,6 +146,8 @@ class SizeChange:
     done: float | None = None
     saved_s: float | None = None
     up_s: float | None = None
+    consumed: int | None = None
+    resumed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +199,8 @@ class ElasticRun:
     node_seconds: float = 0.0
     """What it had beyond its base, up to `counted`."""
     counted: float = 0.0
+    consumed: int | None = None
+    """Samples of all ranks when its phase began."""
 
     @property
     def is_open(self) -> bool:

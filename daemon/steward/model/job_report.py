@@ -64,6 +64,8 @@ class Progress:
     checkpointed: float | None = None
     first_step: float | None = None
     """When this run made its first step."""
+    first: int | None = None
+    """That step's number; of a run within an allocation, that of its last go."""
     quiet_s: float = 0.0
     at: float = 0.0
 

@@ -54,6 +54,10 @@ class Run:
     eligible: float | None = None
     """From when Slurm could start the next run."""
     first_step: float | None = None
+    first: int | None = None
+    """The number of the first step that it told of."""
+    again_from: int | None = None
+    """The lowest first step of the runs after it: this one's steps from there on were made again."""
     step: int | None = None
     stepped: float | None = None
     checkpoint_step: int | None = None
@@ -73,10 +77,35 @@ class Run:
 
     @property
     def steps_redone(self) -> int | None:
-        """Steps that its successor makes again; None: not known, or it has none."""
-        if self.ending not in (Ending.RETRIED, Ending.REQUEUED) or self.step is None or self.checkpoint_step is None:
+        """Its steps that later runs make again; None: not known, or it has no successor."""
+        kept = self._kept_step
+        if self.step is None or kept is None:
             return None
-        return max(self.step - self.checkpoint_step, 0)
+        return max(self.step - max(kept, (self.first or 1) - 1), 0)
+
+    @property
+    def kept_until(self) -> float | None:
+        """When it had made the last step that was not made again (Unix seconds; between two steps whose times are
+        known, as if all took equally long); None: not known."""
+        kept = self._kept_step
+        if self.step is None or kept is None:
+            return None
+        if kept == self.checkpoint_step:
+            return self.checkpointed
+        begin, end = self.first_step if self.first_step is not None else self.started, self.stepped
+        first = self.first or 1
+        if kept < first or end is None:
+            return begin
+        return begin + (end - begin) * min((kept - first + 1) / (self.step - first + 1), 1.0)
+
+    @property
+    def _kept_step(self) -> int | None:
+        """Where a later run went on from is told by its first step, and else taken to be the checkpoint. Who does not
+        tell of every step tells of a first one that is too high: the checkpoint bounds it."""
+        if self.ending not in (Ending.RETRIED, Ending.REQUEUED):
+            return None
+        began = None if self.again_from is None else max(self.again_from - 1, 0)
+        return min((at for at in (began, self.checkpoint_step) if at is not None), default=None)
 
 
 class Phase(Enum):

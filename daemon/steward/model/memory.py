@@ -86,7 +86,7 @@ class Memory:
     remedies: Mapping[str, tuple[Remedy, ...]] = field(default_factory=_none)
     """Identity of a piece of hardware -> rungs of the ladder that were begun for it, oldest first."""
     mishaps: Mapping[str, tuple[Mishap, ...]] = field(default_factory=_none)
-    """The same for what befell it, oldest first."""
+    """The same for what happened to it, oldest first."""
     served: Mapping[NodeName, InstanceId] = field(default_factory=_none)
     """The machine that Slurm last had in full service: a count too low on the same one is lost hardware."""
     breakers_reset: float = 0.0

@@ -139,6 +139,14 @@ class CheckDeep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Approve:
+    """A yes to repairs that wait for one (`repair.mode = "ask"`), each by its case or its node."""
+
+    who: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTags:
     who: str
     arn: str
@@ -158,7 +166,7 @@ ClusterOrder = (
     | ChangeTags
     | QuotaOrder
 )
-Order = ClusterOrder | ChangeRun
+Order = ClusterOrder | ChangeRun | Approve
 
 
 class NodeRefusal(Enum):

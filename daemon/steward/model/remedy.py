@@ -1,4 +1,4 @@
-"""What was done to a piece of hardware and what befell it: the ladder's budgets and the lemon score rest on it."""
+"""What was done to a piece of hardware and what happened to it: the ladder's budgets and the lemon score rest on it."""
 
 from dataclasses import dataclass
 from enum import Enum

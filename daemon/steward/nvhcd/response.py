@@ -2,8 +2,8 @@
 
 import json
 
-from steward.adapters.nvhcd_messages import HealthCheckResponse
-from steward.adapters.verdict_line import Bad, Fine, Unknown, Verdict
+from steward.adapters.wire.nvhcd_messages import HealthCheckResponse
+from steward.adapters.wire.verdict_line import Bad, Fine, Unknown, Verdict
 
 
 def response_to(verdict: Verdict) -> HealthCheckResponse:

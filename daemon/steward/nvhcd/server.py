@@ -5,9 +5,9 @@ from pathlib import Path
 
 import grpc
 
-from steward.adapters.nvhcd_messages import METHOD, SERVICE, packed
 from steward.adapters.socket_path import make_free
-from steward.adapters.verdict_ask import LIMIT_S, ask_verdict
+from steward.adapters.wire.nvhcd_messages import METHOD, SERVICE, packed
+from steward.adapters.wire.verdict_ask import LIMIT_S, ask_verdict
 from steward.nvhcd.response import response_to
 
 THREADS = 8

@@ -19,16 +19,16 @@ from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan, stops_last
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
-from steward.policy.deep_runs import DeepRuns
+from steward.policy.deep.runs import DeepRuns
 from steward.policy.elastic.book import ElasticBook
 from steward.policy.found import Found
 from steward.policy.groundwork import Groundwork
+from steward.policy.groups.slot_of import slot_of
 from steward.policy.kept import Kept
+from steward.policy.node.trust import hushed
 from steward.policy.overview import Overview
 from steward.policy.quota.book import QuotaBook
-from steward.policy.slot_of import slot_of
 from steward.policy.traits import Trait
-from steward.policy.trust import hushed
 
 TIDY = (Step.SUSPECT, Step.CLOSED)
 """Nothing was done to the node (yet, or any more)."""

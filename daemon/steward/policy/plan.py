@@ -4,43 +4,44 @@ from steward.model.desired import Desired
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
-from steward.policy.absence import note_absences
-from steward.policy.ask import answer_asks
-from steward.policy.breaker import follow_breakers
-from steward.policy.bring_up import follow_bring_ups
-from steward.policy.canary import follow_trials
-from steward.policy.cases import forgive_blind_time, move_cases, note_look
-from steward.policy.correlate import find_incidents
-from steward.policy.deep import carry_deeps, follow_deeps
+from steward.policy.case.cases import forgive_blind_time, move_cases, note_look
+from steward.policy.case.spares import keep_spares
+from steward.policy.deep.carry import carry_deeps, follow_deeps
 from steward.policy.draft import Draft
 from steward.policy.elastic.follow import follow_runs
-from steward.policy.features import keep_features
-from steward.policy.first import restore_turns
-from steward.policy.gate import keep_gates
-from steward.policy.give_back import give_back_time
 from steward.policy.groundwork import Groundwork
-from steward.policy.groups import keep_groups
-from steward.policy.hang import follow_hangs
-from steward.policy.hot_spares import keep_hot
-from steward.policy.job_comment import comment_jobs
-from steward.policy.keep import free_decided, free_kept, keep_nodes
-from steward.policy.ledger import keep_ledger
-from steward.policy.let_go import let_go
-from steward.policy.lookout import note_foreign, probe_silent, remember_agents
-from steward.policy.mishaps import note_exclusions
-from steward.policy.operations import finish_operations
-from steward.policy.orphans import settle_orphans
+from steward.policy.groups.gate import keep_gates
+from steward.policy.groups.goals import keep_groups
+from steward.policy.groups.hot_spares import keep_hot
+from steward.policy.groups.operations import finish_operations
+from steward.policy.groups.orphans import settle_late, settle_orphans
+from steward.policy.groups.rollout import move_rollouts
+from steward.policy.groups.slots import move_slots
+from steward.policy.job.ask import answer_asks
+from steward.policy.job.comment import comment_jobs
+from steward.policy.job.first import restore_turns
+from steward.policy.job.give_back import give_back_time
+from steward.policy.job.hang import follow_hangs
+from steward.policy.job.keep import free_decided, free_kept, keep_nodes
+from steward.policy.job.ledger import keep_ledger
+from steward.policy.job.let_go import let_go
+from steward.policy.job.remember import remember_jobs
+from steward.policy.job.resume import follow_jobs
+from steward.policy.job.suspension import note_suspensions
+from steward.policy.node.absence import note_absences
+from steward.policy.node.breaker import follow_breakers
+from steward.policy.node.bring_up import follow_bring_ups
+from steward.policy.node.canary import follow_trials
+from steward.policy.node.correlate import find_incidents
+from steward.policy.node.features import keep_features
+from steward.policy.node.lookout import note_foreign, probe_silent, remember_agents
+from steward.policy.node.mishaps import note_exclusions
+from steward.policy.node.silence import follow_silence
+from steward.policy.node.slurm_faults import remember_served, tell_reasons
+from steward.policy.node.suspicion import open_cases
 from steward.policy.prune import prune
 from steward.policy.quota.keep import keep_quotas
-from steward.policy.remember import remember_jobs
-from steward.policy.resume import follow_jobs
-from steward.policy.rollout import move_rollouts
-from steward.policy.silence import follow_silence
-from steward.policy.slots import move_slots
-from steward.policy.slurm_faults import remember_served, tell_reasons
-from steward.policy.spares import keep_spares
-from steward.policy.suspension import note_suspensions
-from steward.policy.suspicion import open_cases
+from steward.policy.quota.unseen import note_unseen
 
 STEPS = (
     remember_agents,
@@ -66,6 +67,7 @@ STEPS = (
     carry_deeps,
     finish_operations,
     settle_orphans,
+    settle_late,
     keep_gates,
     keep_features,
     keep_spares,
@@ -78,6 +80,7 @@ STEPS = (
     restore_turns,
     free_kept,
     keep_hot,
+    note_unseen,
     follow_jobs,
     follow_hangs,
     let_go,

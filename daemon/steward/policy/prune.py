@@ -6,8 +6,8 @@ from typing import TypeVar
 from steward.model.case import Case
 from steward.model.remedy import Mishap, Remedy
 from steward.policy.draft import Draft
+from steward.policy.groups.slot_backup import keep_saved
 from steward.policy.kept import Kept
-from steward.policy.slot_backup import keep_saved
 
 CASES_KEPT_S = 7 * 86400.0
 CASES_KEPT = 1000

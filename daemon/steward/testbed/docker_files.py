@@ -22,6 +22,7 @@ from steward.testbed.steward_toml import FOR_GROUPS, FOR_TESTS, PRETENDED, group
 MOUNT = Path("/bed")
 ENGINE_SOCKET = "/docker.sock"
 HTTP_PORT = 6860
+USERS_PORT = 6862
 AGENT_PORT = 6861
 READY = "ready"
 _WRITTEN = "written"
@@ -158,7 +159,11 @@ def _cgroup_conf(plan: Plan) -> str:
 def _steward_toml(plan: Plan) -> str:
     tables: dict[str, Mapping[str, object]] = {
         "cluster": {"name": plan.cluster},
-        "head": {"listen": f"0.0.0.0:{AGENT_PORT}", "http": f"0.0.0.0:{HTTP_PORT}"},
+        "head": {
+            "listen": f"0.0.0.0:{AGENT_PORT}",
+            "http": f"0.0.0.0:{HTTP_PORT}",
+            "users_http": f"0.0.0.0:{USERS_PORT}",
+        },
         "api": {"allow_plain_http": True},  # the bed's bridge has nobody else on it
         "agent": {
             "head": f"head:{AGENT_PORT}",

@@ -56,7 +56,7 @@ def prepare(layout: Layout, spec: BedSpec) -> Manifest:
     if not str(version).startswith(spec.slurm):
         raise BedError(f"Slurm {spec.slurm} was asked for, this machine has {version}; use --backend docker for others")
     nodes = [*spec.node_names, *spec.spare_names]
-    controller, listen, http, slurmdbd, *node_ports = free_ports(4 + len(nodes))
+    controller, listen, http, users, slurmdbd, *node_ports = free_ports(5 + len(nodes))
     manifest = Manifest(
         spec=spec,
         slurm=str(version),
@@ -83,7 +83,7 @@ def prepare(layout: Layout, spec: BedSpec) -> Manifest:
         accounting.write_slurmdbd_conf(layout, slurmdbd)
     if spec.gpus:
         fake_gpus.lay_out(layout.gpus, spec.gpus)
-    layout.steward_toml.write_text(local_toml(layout, spec, listen=listen, http=http))
+    layout.steward_toml.write_text(local_toml(layout, spec, listen=listen, http=http, users=users))
     if spec.fixed:
         write_node_power(layout.node_power, layout.root)
     layout.machines.write_text(json.dumps(_node_programs(layout, spec)))

@@ -64,7 +64,7 @@ FOR_GROUPS: Mapping[str, object] = {
 """The same for groups made through the API."""
 
 
-def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
+def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int, users: int) -> str:
     """The one file that stewardd and every agent of a local bed read."""
     tables: dict[str, Table] = {
         "cluster": {
@@ -76,6 +76,7 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int) -> str:
         "head": {
             "listen": f"127.0.0.1:{listen}",
             "http": f"127.0.0.1:{http}",
+            "users_http": f"127.0.0.1:{users}",
             "state_dir": str(layout.controller / "stewardd"),
         },
         "agent": _agent(layout, listen),

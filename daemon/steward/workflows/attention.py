@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from steward.model.ask import Ask, OptedIn
-from steward.model.case import Step
 from steward.model.deep import DeepRun
 from steward.model.deep_command import slurm_name
 from steward.model.elastic import Phase
@@ -66,7 +65,7 @@ class Attention:
 def attention(memory: Memory, known: Known, now: float) -> Attention:
     asked = _with_nodes((ask.job for ask in known.asks), memory, known)
     silent = _silent(known.views, now)
-    nodes = {case.node for case in memory.cases.values() if case.is_open and case.step is not Step.HELD}
+    nodes = {case.node for case in memory.cases.values() if case.is_open and not case.waits_for_person}
     nodes |= {case.stand_in for case in memory.cases.values() if case.is_open and case.stand_in is not None}
     nodes |= {slot.node for slot in memory.slots.values() if slot.step not in RESTING} | silent
     jobs = {mem.id for mem in memory.jobs.values() if _is_open(mem, now)} | _here(nodes, memory, known.jobs)

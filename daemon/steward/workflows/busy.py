@@ -1,9 +1,12 @@
 """What is open in memory, as far as the head looks more often, or at more, while it is. Pure."""
 
-from steward.model.case import Step
+from collections.abc import Mapping
+
 from steward.model.deep import DeepRun
 from steward.model.elastic import ElasticRun
 from steward.model.memory import Memory
+from steward.model.quota import Wrote
+from steward.policy.quota.names import PREFIX
 from steward.workflows.attention import RESTING, RESTING_RUN
 
 _SILENCE_S = 300.0
@@ -13,13 +16,15 @@ _ASKED_S = 60.0
 
 def is_busy(memory: Memory, now: float) -> bool:
     """A repair, a slot, a deep check or a job goes on, or many agents fell silent lately."""
-    if any(case.is_open and case.step is not Step.HELD for case in memory.cases.values()):
+    if any(case.is_open and not case.waits_for_person for case in memory.cases.values()):
         return True
     if any(slot.step not in RESTING for slot in memory.slots.values()):
         return True
     if any(_is_elastic_busy(run, now) for run in memory.elastic.values()):
         return True
     if any(run.is_open for run in memory.deeps.values()) or _is_silence_new(memory, now):
+        return True
+    if any(job.yielding is not None for job in memory.quota_jobs.values()) or _only_we_take_back(memory.quota_writes):
         return True
     return any(job.pending_from is not None for job in memory.jobs.values())
 
@@ -34,6 +39,13 @@ def _is_elastic_busy(run: ElasticRun, now: float) -> bool:
 def _is_silence_new(memory: Memory, now: float) -> bool:
     """Many agents fell silent lately: the provider may know why."""
     return any(one.waits and one.over is None and one.since > now - _SILENCE_S for one in memory.incidents.values())
+
+
+def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:
+    """Something is lent, and Slurm does not preempt for its owner: the job that wants it back is to be seen soon."""
+    newest = {key: wrote.values[0] for key, wrote in writes.items() if key.startswith(PREFIX) and wrote.values}
+    is_lent = any("-b/cap:" in key and value not in ("", "0") for key, value in newest.items())
+    return is_lent and not any(key.endswith("-g/preempt") and value for key, value in newest.items())
 
 
 def has_marked(memory: Memory) -> bool:

@@ -24,9 +24,9 @@ from steward.workflows.bell import Bell
 from steward.workflows.busy import has_marked, is_busy, is_reserving
 from steward.workflows.commands import Commands
 from steward.workflows.confirm import decide
+from steward.workflows.effects import Door, row_of
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
-from steward.workflows.promises import SlurmAction
 from steward.workflows.rest import Rest
 from steward.workflows.set_back import SetBacks, earlier, last_stamp
 from steward.workflows.snapshot import Phases, Snapshot
@@ -212,7 +212,7 @@ class Cycle:
     def _due_in(self, snapshot: Snapshot) -> float:
         """What was done shows in Slurm soon: after an action the looks come quickly, then ever slower."""
         now = self._parts.clock.now()
-        if any(isinstance(action, SlurmAction) for action in snapshot.plan.actions):
+        if any(row_of(action).door is Door.SLURM for action in snapshot.plan.actions):
             self._acted = now
         self._acted = min(self._acted, now)  # the clock may have been set back
         busy = self._is_busy()

@@ -13,7 +13,7 @@ from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from steward.workflows.doctor import Health, Line, bad, ok, warn
 
 _TOPIC = "quota"
-_MARKS, _LISTS = (23, 2), (24, 11)
+_MARKS, _LISTS = (23, 2), (25, 11)
 _ENFORCE = "AccountingStorageEnforce=associations,limits,qos"
 _STORAGE = "AccountingStorageType=accounting_storage/slurmdbd"
 EXEMPT = 4_000_000_000

@@ -1,33 +1,69 @@
-"""What an action does: a table from its class to the call of a port. New actions are rows here and nothing else.
+"""What an action does: one row a type, and nothing of it stands anywhere else. `apply` makes the calls, `batch` their
+order and groups, `promises` what an answer rests on, `subject` what is read before and after.
 
-`apply` runs the rows one after the other, in the order of the plan, each as one call.
+A new action is a class in `model/action`, a method of a port, and a row here; a test asks for the row.
 """
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from steward.accounting_port import AccountingPort
 from steward.model.action import (
     Action,
+    AllowRequeue,
+    AnswerAsk,
+    BackUpNode,
     CancelJob,
     CancelReplica,
+    CheckNow,
+    CollectStacks,
+    CommentJob,
+    DownNode,
+    DrainNode,
     DropQos,
     DropTeam,
+    ExtendLimit,
+    ForgetNode,
     FreeNodes,
     KeepNodes,
+    LaunchInstance,
+    LetGo,
+    LookAtAlarms,
     MarkJob,
+    MendNode,
     MoveJob,
+    NudgeJob,
+    ProbeNode,
+    RebootInstance,
     ReleaseNodes,
+    RequeueJob,
     ReserveNodes,
     ResizeRun,
+    ReturnNode,
+    SetFeature,
+    SetGate,
+    SetNice,
     SetNodeCount,
     SetQos,
     SetTeam,
+    SetUpNode,
+    SignalJob,
     SubmitDeep,
     SubmitReplica,
+    TerminateInstance,
+    WritePartitions,
 )
-from steward.ports import AgentPort, Permanent, ProviderPort, SitePort, SlurmPort, WitnessPort
+from steward.model.ids import JobId, NodeName
+from steward.model.observed import Observed
+from steward.model.subject import Subject
+from steward.ports import AgentPort, Permanent, ProviderPort, SitePort, SlurmPort, Stale, WitnessPort
+
+Batch = tuple[Action, ...]
+"""One action, or several that are one call: drains (or downs, or returns) with the very same mark, or deletions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,47 +84,341 @@ class Ports:
             raise Permanent("Slurm's accounting is not used here: no quota can be kept")
         return self.accounting
 
+    @property
+    def machines(self) -> ProviderPort:
+        """Raises Permanent where there is none."""
+        if self.provider is None:
+            raise Permanent("no provider is configured for this node's group")
+        return self.provider
 
-EffectAction = (
-    ReserveNodes
-    | SubmitDeep
-    | ReleaseNodes
-    | KeepNodes
-    | FreeNodes
-    | SetQos
-    | DropQos
-    | SetTeam
-    | DropTeam
-    | MoveJob
-    | MarkJob
-    | SetNodeCount
-    | CancelJob
-    | ResizeRun
-    | SubmitReplica
-    | CancelReplica
-)
-"""Those that have a row."""
 
-TABLE: Mapping[type[Action], Callable[[Ports, Any], None]] = {
-    ReserveNodes: lambda to, a: to.slurm.reserve(a.name, a.nodes, a.seconds),
-    SubmitDeep: lambda to, a: to.slurm.submit_deep(a.name, a.nodes, a.argv, seconds=a.seconds, output=a.output),
-    ReleaseNodes: lambda to, a: to.slurm.release(a.name),
-    KeepNodes: lambda to, a: to.slurm.keep_nodes(a.name, a.nodes, a.seconds),
-    FreeNodes: lambda to, a: to.slurm.free_nodes(a.name),
-    SetQos: lambda to, a: to.accounts.set_qos(a),
-    DropQos: lambda to, a: to.accounts.drop_qos(a),
-    SetTeam: lambda to, a: to.accounts.set_team(a),
-    DropTeam: lambda to, a: to.accounts.remove_account(a.account),
-    MoveJob: lambda to, a: to.accounts.move_job(a),
-    MarkJob: lambda to, a: to.accounts.mark_job(a),
-    SetNodeCount: lambda to, a: to.accounts.set_node_count(a),
-    CancelJob: lambda to, a: to.accounts.cancel_job(a),
-    ResizeRun: lambda to, a: to.agents.tell_run(a),
-    SubmitReplica: lambda to, a: to.agents.tell_run(a),
-    CancelReplica: lambda to, a: to.slurm.cancel_replica(a.job, a.run),
+class Door(Enum):
+    """Where an action goes. After a command of Slurm's, or of its database's, that hung, no other is tried through that
+    door in this plan."""
+
+    SLURM = "slurm"
+    ACCOUNTING = "accounting"
+    AGENTS = "agents"
+    RUN = "run"
+    """The coordinator of an elastic run, through its agent: what it is told shows in Slurm."""
+    MACHINES = "machines"
+
+
+class Breaks(Enum):
+    """What an answer to a shim must not promise when the action failed."""
+
+    NOTHING = "nothing"
+    JOB = "job"
+    """That this job comes back."""
+    NODE = "node"
+    """That the next try leaves this node out."""
+
+
+class Scene:
+    """What a picture says of where jobs run."""
+
+    def __init__(self, seen: Observed) -> None:
+        self.seen = seen
+
+    def job(self, id: JobId) -> Subject:
+        """With the nodes that it has."""
+        job = self.seen.jobs.get(id)
+        return Subject(nodes=job.nodes if job is not None else frozenset(), jobs=frozenset({id}))
+
+    def down(self, node: NodeName) -> Subject:
+        """With the jobs that lose it."""
+        return Subject(nodes=frozenset({node}), jobs=frozenset(self._on.get(node, ())))
+
+    def reserved(self, name: str) -> Subject:
+        there = self.seen.reservations.get(name)
+        return Subject(nodes=there.nodes if there is not None else frozenset())
+
+    @cached_property
+    def _on(self) -> Mapping[NodeName, list[JobId]]:
+        found: defaultdict[NodeName, list[JobId]] = defaultdict(list)
+        for job in self.seen.jobs.values():
+            for node in job.nodes if job.is_active else ():
+                found[node].append(job.id)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call: the actions of a batch, and the picture that they were planned on."""
+
+    batch: Batch
+    seen: Observed
+
+    @property
+    def nodes(self) -> list[NodeName]:
+        """The nodes of a batch whose actions are each about one."""
+        return [node for action in self.batch for node in row_of(action).nodes(action) or ()]
+
+
+OfAction = Callable[[Any], frozenset[NodeName] | None]
+Reads = Callable[[Any, Scene], Subject]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """`do(ports, action, call)` is the call, `action` the first of its batch; raises what the port raises.
+
+    `nodes` are those that the action is about: order is kept for each node; None: nothing that comes after it may be
+    done before it. `groups_by`: actions of one type that say the same there are one call. `is_slow`: done in the pool,
+    its outcome rings the bell. `reads`: the records that must be as they were planned on. `touches`: those that are
+    others afterwards (None: nobody can say which), the same as `reads` unless said. `about`: the fields of a log line
+    beside those that most actions have.
+    """
+
+    do: Callable[[Ports, Any, Call], object]
+    door: Door
+    nodes: OfAction
+    reads: Reads
+    touches: Callable[[Any, Scene], Subject | None] | None = None
+    groups_by: Callable[[Any], Hashable] | None = None
+    is_slow: bool = False
+    breaks: Breaks = Breaks.NOTHING
+    about: Callable[[Any], Mapping[str, Any]] | None = None
+
+    def touched(self, action: Action, scene: Scene) -> Subject | None:
+        return (self.touches or self.reads)(action, scene)
+
+    @property
+    def shows_in_slurm(self) -> bool:
+        """Slurm's records are others after it: what was read before it is old."""
+        return self.door in (Door.SLURM, Door.ACCOUNTING, Door.RUN)
+
+
+def _barrier(action: Any) -> None:
+    return None
+
+
+def _no_node(action: Any) -> frozenset[NodeName]:
+    return frozenset()
+
+
+def _one_node(action: Any) -> frozenset[NodeName]:
+    return frozenset({action.node})
+
+
+def _its_nodes(action: Any) -> frozenset[NodeName]:
+    return frozenset(action.nodes)
+
+
+def _nothing(action: Any, scene: Scene) -> Subject:
+    return Subject()
+
+
+def _node(action: Any, scene: Scene) -> Subject:
+    return Subject(nodes=frozenset({action.node}))
+
+
+def _nodes(action: Any, scene: Scene) -> Subject:
+    return Subject(nodes=frozenset(action.nodes))
+
+
+def _job(action: Any, scene: Scene) -> Subject:
+    """With the nodes that it has."""
+    return scene.job(action.job)
+
+
+def _record(action: Any, scene: Scene) -> Subject:
+    """The job alone."""
+    return Subject(jobs=frozenset({action.job}))
+
+
+def _run(action: Any, scene: Scene) -> Subject:
+    return Subject(jobs=frozenset({action.run}))
+
+
+def _asked(action: AnswerAsk, scene: Scene) -> Subject:
+    return scene.job(action.job) | Subject(nodes=action.exclude & scene.seen.nodes.keys())
+
+
+def _let_go(action: LetGo, scene: Scene) -> Subject:
+    return Subject(nodes=action.nodes, jobs=frozenset({action.job}))
+
+
+def _reserved(action: Any, scene: Scene) -> Subject:
+    return scene.reserved(action.name)
+
+
+def _reserved_and_kept(action: KeepNodes, scene: Scene) -> Subject:
+    return scene.reserved(action.name) | Subject(nodes=action.nodes)
+
+
+def _case(action: Any) -> Mapping[str, Any]:
+    return {"case": action.mark.id}
+
+
+def _count(action: Any) -> Mapping[str, Any]:
+    return {"nodes": len(action.nodes)}
+
+
+def _reservation(action: Any) -> Mapping[str, Any]:
+    nodes = {"nodes": len(action.nodes)} if hasattr(action, "nodes") else {}
+    return {"reservation": action.name, **nodes}
+
+
+def _look_at(to: Ports, action: ProbeNode, call: Call) -> None:
+    """By the agents of other nodes, and by the head."""
+    node = call.seen.nodes.get(action.node)
+    if node is None:
+        raise Stale(f"{action.node} is not a node of Slurm any more")
+    address = node.address or node.name
+    to.agents.have_looked_at(action.node, address, node.port, action.peers)
+    to.agents.saw(action.node, to.witness.look(address, node.port))
+
+
+def _look_at_alarms(to: Ports, action: LookAtAlarms, call: Call) -> None:
+    if firing := to.site.firing(action.alarms):
+        raise Permanent(f"firing: {', '.join(firing)}")
+
+
+def _nudge(to: Ports, action: NudgeJob, call: Call) -> None:
+    release, delay_s = action.release, action.delay_s
+    to.slurm.nudge(action.job, action.exclude, release=release, delay_s=delay_s, restart=action.restart)
+
+
+Do = Callable[[Ports, Any, Call], object]
+
+
+def _on_node(do: Do, *, reads: Reads = _node, **more: Any) -> Row:
+    return Row(do=do, door=Door.SLURM, nodes=_one_node, reads=reads, **more)
+
+
+def _on_job(do: Do, *, reads: Reads = _job, nodes: OfAction = _barrier, **more: Any) -> Row:
+    return Row(do=do, door=Door.SLURM, nodes=nodes, reads=reads, **more)
+
+
+def _of_team(do: Do) -> Row:
+    return Row(do=do, door=Door.ACCOUNTING, nodes=_barrier, reads=_nothing)
+
+
+def _of_run(do: Do) -> Row:
+    return Row(do=do, door=Door.RUN, nodes=_barrier, reads=_run)
+
+
+def _by_agent(do: Do, *, nodes: OfAction = _one_node, reads: Reads = _node, **more: Any) -> Row:
+    return Row(do=do, door=Door.AGENTS, nodes=nodes, reads=reads, **more)
+
+
+def _of_machine(do: Do, *, nodes: OfAction = _one_node, reads: Reads = _node, **more: Any) -> Row:
+    return Row(do=do, door=Door.MACHINES, nodes=nodes, reads=reads, is_slow=True, **more)
+
+
+def _in_slurm(do: Do, *, nodes: OfAction = _barrier, reads: Reads = _nothing, **more: Any) -> Row:
+    return Row(do=do, door=Door.SLURM, nodes=nodes, reads=reads, **more)
+
+
+TABLE: Mapping[type[Action], Row] = {
+    DrainNode: _on_node(
+        lambda to, a, call: to.slurm.drain(call.nodes, a.mark),
+        groups_by=lambda a: a.mark,
+        breaks=Breaks.NODE,
+        about=_case,
+    ),
+    DownNode: _on_node(
+        lambda to, a, call: to.slurm.down(call.nodes, a.mark),
+        reads=lambda a, scene: scene.down(a.node),
+        groups_by=lambda a: a.mark,
+        breaks=Breaks.NODE,
+        about=_case,
+    ),
+    ReturnNode: _on_node(
+        lambda to, a, call: to.slurm.give_back(call.nodes, a.mark, a.command),
+        groups_by=lambda a: (a.mark, a.command),
+        about=_case,
+    ),
+    ForgetNode: _on_node(lambda to, a, call: to.slurm.forget_nodes(call.nodes), groups_by=lambda a: ()),
+    SetFeature: _in_slurm(
+        lambda to, a, call: to.slurm.set_feature(a.nodes, a.prefix, a.word),
+        nodes=_its_nodes,
+        touches=_nodes,
+        about=_count,
+    ),
+    SetGate: _in_slurm(lambda to, a, call: to.slurm.set_gate(a.partition, open=a.open)),
+    WritePartitions: _in_slurm(
+        lambda to, a, call: to.slurm.write_partitions(a.text),
+        touches=lambda a, scene: None,
+        about=lambda a: {"bytes": len(a.text)},
+    ),
+    ReserveNodes: _in_slurm(
+        lambda to, a, call: to.slurm.reserve(a.name, a.nodes, a.seconds),
+        nodes=_its_nodes,
+        reads=_nodes,
+        about=_reservation,
+    ),
+    SubmitDeep: _in_slurm(
+        lambda to, a, call: to.slurm.submit_deep(a.name, a.nodes, a.argv, seconds=a.seconds, output=a.output),
+        nodes=_its_nodes,
+        reads=_nodes,
+        about=_reservation,
+    ),
+    ReleaseNodes: _in_slurm(lambda to, a, call: to.slurm.release(a.name), touches=_reserved, about=_reservation),
+    KeepNodes: _in_slurm(
+        lambda to, a, call: to.slurm.keep_nodes(a.name, a.nodes, a.seconds),
+        nodes=_its_nodes,
+        reads=_nodes,
+        touches=_reserved_and_kept,
+        about=_reservation,
+    ),
+    FreeNodes: _in_slurm(lambda to, a, call: to.slurm.free_nodes(a.name), touches=_reserved, about=_reservation),
+    RequeueJob: _on_job(lambda to, a, call: to.slurm.requeue(a.job, a.exclude, restart=a.restart), breaks=Breaks.JOB),
+    NudgeJob: _on_job(_nudge, reads=_record, breaks=Breaks.JOB),
+    AllowRequeue: _on_job(lambda to, a, call: to.slurm.allow_requeue(a.job), reads=_record, breaks=Breaks.JOB),
+    SignalJob: _on_job(lambda to, a, call: to.slurm.signal(a.job, a.signal), nodes=_no_node),
+    CommentJob: _on_job(
+        lambda to, a, call: to.slurm.comment(a.job, a.text), reads=_record, nodes=_no_node, is_slow=True
+    ),
+    ExtendLimit: _on_job(lambda to, a, call: to.slurm.extend(a.job, a.limit_s), is_slow=True),
+    SetNice: _on_job(lambda to, a, call: to.slurm.set_nice(a.job, a.nice), reads=_record),
+    MoveJob: _on_job(lambda to, a, call: to.accounts.move_job(a), reads=_record),
+    MarkJob: _on_job(lambda to, a, call: to.accounts.mark_job(a), reads=_record),
+    SetNodeCount: _on_job(lambda to, a, call: to.accounts.set_node_count(a), reads=_record),
+    CancelJob: _on_job(lambda to, a, call: to.accounts.cancel_job(a)),
+    CancelReplica: _on_job(lambda to, a, call: to.slurm.cancel_replica(a.job, a.run)),
+    SetQos: _of_team(lambda to, a, call: to.accounts.set_qos(a)),
+    DropQos: _of_team(lambda to, a, call: to.accounts.drop_qos(a)),
+    SetTeam: _of_team(lambda to, a, call: to.accounts.set_team(a)),
+    DropTeam: _of_team(lambda to, a, call: to.accounts.remove_account(a.account)),
+    ResizeRun: _of_run(lambda to, a, call: to.agents.tell_run(a)),
+    SubmitReplica: _of_run(lambda to, a, call: to.agents.tell_run(a)),
+    AnswerAsk: _by_agent(
+        lambda to, a, call: to.agents.answer(a.ask, a.answer, a.exclude),
+        nodes=_barrier,
+        reads=_asked,
+        about=lambda a: {"answer": a.answer.value},
+    ),
+    LetGo: _by_agent(lambda to, a, call: to.agents.let_go(a), nodes=_barrier, reads=_let_go, about=_count),
+    CheckNow: _by_agent(
+        lambda to, a, call: to.agents.check_now(a.nodes, a.budget_s), nodes=_its_nodes, reads=_nothing, about=_count
+    ),
+    CollectStacks: _by_agent(lambda to, a, call: to.agents.collect_stacks(a), nodes=_no_node, reads=_job, about=_count),
+    MendNode: _by_agent(lambda to, a, call: to.agents.mend(a)),
+    SetUpNode: _by_agent(lambda to, a, call: to.agents.set_up(a)),
+    ProbeNode: _by_agent(_look_at, reads=_nothing, is_slow=True),
+    LaunchInstance: _of_machine(
+        lambda to, a, call: to.machines.launch(a.slot, a.token),
+        nodes=lambda a: frozenset({a.slot.node}),
+        reads=lambda a, scene: Subject(nodes=frozenset({a.slot.node})),
+        about=lambda a: {"node": a.slot.node, "case": a.case},
+    ),
+    TerminateInstance: _of_machine(lambda to, a, call: to.machines.terminate(a.instance)),
+    RebootInstance: _of_machine(lambda to, a, call: to.machines.reboot(a.instance, a.token)),
+    BackUpNode: _of_machine(lambda to, a, call: to.site.back_up(a.node, a.instance, restore=a.restore)),
+    LookAtAlarms: _of_machine(
+        _look_at_alarms, nodes=_no_node, reads=_nothing, about=lambda a: {"alarms": len(a.alarms)}
+    ),
 }
+"""Slurm keeps who changes a running job waiting for 5 s while the job's record in its database is not there yet: nobody
+else waits for a comment or a limit, which are slow for that reason."""
 
 
-def take_effect(to: Ports, action: EffectAction) -> None:
-    """Raises what the port raises."""
-    TABLE[type(action)](to, action)
+def row_of(action: Action) -> Row:
+    return TABLE[type(action)]
+
+
+def take_effect(to: Ports, batch: Batch, seen: Observed) -> None:
+    """Make the one call of a batch. Raises what the port raises."""
+    row_of(batch[0]).do(to, batch[0], Call(batch=batch, seen=seen))

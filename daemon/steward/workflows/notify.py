@@ -11,9 +11,9 @@ from steward.model.events import Event, Level
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.notify import ChannelKind, ChannelRule, ChannelState, Message
-from steward.policy import notify
-from steward.policy.notify import GroupOf
 from steward.ports import Clock, MessengerPort, Permanent, PortError, StorePort
+from steward.views import notify
+from steward.views.notify import GroupOf
 from steward.workflows.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class ChannelWorker:
         kept = {one.number for one in state.queue}
         for one in found.queue:
             if one.number not in kept:
-                text = f"{one.last.kind} was being told when the head ended; it may not have arrived"
+                text = f"{one.last.kind} was being sent when the head ended; it may not have arrived"
                 self._say(text, "notify.unsure", Level.WARNING)
         return state
 
@@ -146,7 +146,7 @@ class ChannelWorker:
 
     def _give_up(self, message: Message, error: str) -> None:
         what = f"{message.count} x {message.last.kind}" if message.count > 1 else message.last.kind
-        self._say(f"{what} was not told: {error}", "notify.failed", Level.ERROR)
+        self._say(f"{what} was not sent: {error}", "notify.failed", Level.ERROR)
 
     def _say(self, text: str, kind: str, level: Level) -> None:
         told = f"channel {self.channel.rule.name}: {text}"

@@ -73,7 +73,7 @@ class Observer:
         self._instances: Look[Mapping[InstanceId, Instance]] | None = None
         if provider is not None:
             self._instances = Look("the instances", provider.instances, pool, clock, self._listed)
-        self._changed = self._listing_needed = 0.0
+        self._changed = self._parted = self._listing_needed = 0.0
         self._set_backs = SetBacks(clock.now())
         self._told: tuple[Mapping[InstanceId, Instance] | None, bool] = (None, False)
         self._told_partitions: Mapping[str, Partition] | None = None
@@ -83,9 +83,11 @@ class Observer:
         """The nodes and jobs of the last picture."""
 
     def changed(self, subject: Subject | None) -> None:
-        """We did something to these nodes and jobs (None: nobody knows to which): what began to be read of them, of
-        partitions and reservations before this moment is old."""
+        """We did something to these nodes and jobs (None: nobody knows to which): what began to be read of them and of
+        reservations before this moment is old, and of partitions where it was not to nodes or jobs."""
         self._changed = self._clock.now()
+        if subject is None or subject == Subject():
+            self._parted = self._changed  # what was changed is no node and no job
         self._records.changed(subject)
 
     def listing_needed(self) -> None:
@@ -115,7 +117,7 @@ class Observer:
         asks = tuple(self._set_backs.in_time(ask, now) for ask in self._agents.asks())
         opted = tuple(self._set_backs.in_time(one, now) for one in self._agents.opted_in())
         self._list_instances(busy)
-        if groups and not self._partitions.fresh(max(self._clock.now() - self._patience.partitions, self._changed)):
+        if groups and not self._partitions.fresh(max(self._clock.now() - self._patience.partitions, self._parted)):
             self._partitions.start()
         every = self._patience.reservations_busy if reserving else self._patience.reservations
         if not self._reservations.fresh(max(self._clock.now() - every, self._changed if reserving else 0.0)):
@@ -201,7 +203,8 @@ class Observer:
         until it has caught up."""
         now = self._clock.now()
         self._set_backs.note(now)
-        self._changed, self._listing_needed = min(self._changed, now), min(self._listing_needed, now)
+        self._changed, self._parted = min(self._changed, now), min(self._parted, now)
+        self._listing_needed = min(self._listing_needed, now)
         return now
 
     def _in_time(self, jobs: Mapping[JobId, Job]) -> Mapping[JobId, Job]:

@@ -1,50 +1,18 @@
 """An answer tells a shim that its job was requeued or its bad nodes taken out: it must not go out when that failed."""
 
-from steward.model.action import (
-    Action,
-    AllowRequeue,
-    AnswerAsk,
-    CancelJob,
-    CancelReplica,
-    CommentJob,
-    DownNode,
-    DrainNode,
-    DropQos,
-    DropTeam,
-    ExtendLimit,
-    ForgetNode,
-    FreeNodes,
-    KeepNodes,
-    MarkJob,
-    MoveJob,
-    NudgeJob,
-    ReleaseNodes,
-    RequeueJob,
-    ReserveNodes,
-    ReturnNode,
-    SetFeature,
-    SetGate,
-    SetNice,
-    SetNodeCount,
-    SetQos,
-    SetTeam,
-    SignalJob,
-    SubmitDeep,
-    WritePartitions,
-)
+from typing import Any
+
+from steward.model.action import Action, AnswerAsk
 from steward.model.ask import Answer
 from steward.model.ids import JobId, NodeName
 from steward.model.outcome import STALE
-from steward.workflows.batch import Batch
+from steward.workflows.effects import Batch, Breaks, Door, row_of
 
-JobAction = RequeueJob | NudgeJob | AllowRequeue | SignalJob | CommentJob | ExtendLimit | SetNice
-KeepAction = KeepNodes | FreeNodes
-DeepAction = ReserveNodes | SubmitDeep | ReleaseNodes
-NodeAction = DrainNode | DownNode | ReturnNode | ForgetNode | SetFeature
-QueueAction = MoveJob | MarkJob | SetNodeCount | CancelJob | CancelReplica
-AccountAction = SetQos | DropQos | SetTeam | DropTeam
-SlurmAction = NodeAction | SetGate | WritePartitions | DeepAction | KeepAction | JobAction | QueueAction
 _TOO_SLOW_S = 5.0
+_HUNG = {
+    Door.SLURM: "the Slurm command before it did not come back",
+    Door.ACCOUNTING: "the change of limits before it did not come back",
+}
 
 
 class Promises:
@@ -53,14 +21,13 @@ class Promises:
     def __init__(self) -> None:
         self._jobs: set[JobId] = set()
         self._nodes: set[NodeName] = set()
-        self._slurm_hangs = self._accounting_hangs = False
+        self._hung: set[Door] = set()
 
     def refusal(self, action: Action) -> str:
         """Why `action` must not be tried now; empty when it may."""
-        if self._slurm_hangs and isinstance(action, SlurmAction):
-            return "the Slurm command before it did not come back"
-        if self._accounting_hangs and isinstance(action, AccountAction):
-            return "the change of limits before it did not come back"
+        door = row_of(action).door
+        if door in self._hung:
+            return _HUNG[door]
         if isinstance(action, AnswerAsk) and action.answer is not Answer.STOP and self._is_broken(action):
             return "what the answer promises could not be done"
         return ""
@@ -72,11 +39,13 @@ class Promises:
         if outcome in ("done", STALE):
             return
         for action in batch:
-            if isinstance(action, RequeueJob | NudgeJob | AllowRequeue):
-                self._jobs.add(action.job)
-            elif isinstance(action, DrainNode | DownNode):
-                self._nodes.add(action.node)
-            if isinstance(action, SlurmAction) and took_s > _TOO_SLOW_S:
-                self._slurm_hangs = True
-            if isinstance(action, AccountAction) and took_s > _TOO_SLOW_S:
-                self._accounting_hangs = True
+            self._note(action, took_s)
+
+    def _note(self, action: Any, took_s: float) -> None:
+        row = row_of(action)
+        if row.breaks is Breaks.JOB:
+            self._jobs.add(action.job)
+        elif row.breaks is Breaks.NODE:
+            self._nodes.add(action.node)
+        if row.door in _HUNG and took_s > _TOO_SLOW_S:
+            self._hung.add(row.door)

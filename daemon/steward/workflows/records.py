@@ -29,6 +29,8 @@ _POLL_S = 0.2
 _LATE_S = 5.0
 _MOVES_S = 5.0
 """So long after we did something each turn looks how far Slurm is with it."""
+_AWAITED_S = 0.1
+"""But what a shim waits for an answer about is read so often at most: its answer does not wait for one more look."""
 _HURRY_S = 5.0
 """A dear sweep that nothing waits for is due so much later while somebody is in a hurry, or we did something just now:
 it would take the processor that the recovery needs."""
@@ -83,7 +85,7 @@ class Records:
         self._touched_nodes: dict[NodeName, float] = {}
         self._touched_jobs: dict[JobId, float] = {}
         self._all_touched = 0.0
-        self._since = self._close = self._asked = self._open = self._acted = 0.0
+        self._since = self._close = self._asked = self._open = self._awaited = self._acted = 0.0
         self._late = self._waiting = self._hurried = False
 
     @property
@@ -110,6 +112,7 @@ class Records:
         self._close = min(self._since, now - self._patience.close)
         self._asked = max(self._close, min(asked, now))
         self._open = self._since if now - self._acted < _MOVES_S else self._close
+        self._awaited = min(self._open, now - _AWAITED_S)
         self._hurried = about.hurried or now - self._acted < _HURRY_S
         pace = self._patience.sweep_busy if busy else self._patience.sweep
         nodes, jobs = self._wanted(about, anew, now)
@@ -162,9 +165,7 @@ class Records:
     ) -> Wanted[K]:
         """By name where they are few; else what is merely open is read no more often than the sweep goes."""
         urgent = {**at, **_as_needed(asked, self._asked, at)}
-        both = urgent | {
-            key: max(since, urgent.get(key, 0.0)) for key, since in _as_needed(open, self._open, at).items()
-        }
+        both = urgent | {key: max(self._awaited if key in asked else self._open, urgent.get(key, 0.0)) for key in open}
         size = len(book.page.records)
         if len(both) <= _most(size):
             return Wanted(records=both)

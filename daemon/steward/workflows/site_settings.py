@@ -39,13 +39,15 @@ class Draft:
     guesses: tuple[str, ...]
 
 
-def draft(site: SlurmSite, *, conf: str, provider: str = "", act: bool = False) -> Draft:
-    """`provider`: "static", "power" or "none"; empty: what fits. `act`: repair from the start instead of reporting."""
+def draft(site: SlurmSite, *, conf: str, provider: str = "", act: bool = False, login_hosts: bool = False) -> Draft:
+    """`provider`: "static", "power" or "none"; empty: what fits. `act`: repair from the start instead of reporting.
+    `login_hosts`: users may ask from there."""
     groups = groups_of(site)
     chosen = provider or ("power" if site.powers_nodes else "static")
     parts = [
         _HEADER,
         _cluster(site, conf),
+        _login_hosts(login_hosts),
         f'[agent]\n# The controller, as Slurm names it; TCP.\nhead = "{site.controller}:6861"\n',
         _mode(act),
         "[resume]\n# Jobs that ask for it (sbatch --auto-resume=1) are brought back.\nenabled = true\n",
@@ -90,6 +92,13 @@ def _cluster(site: SlurmSite, conf: str) -> str:
     if conf != "/etc/slurm/slurm.conf":
         lines.append(f"slurm_conf = {_quoted(conf)}")
     return "\n".join(lines) + "\n"
+
+
+def _login_hosts(served: bool) -> str:
+    return (
+        "[head]\n# Login hosts: lets users there ask for their jobs (steward explain JOB, jobs, report); TCP.\n"
+        f'{"" if served else "# "}users_http = "0.0.0.0:6862"\n'
+    )
 
 
 def _mode(act: bool) -> str:
@@ -174,7 +183,7 @@ _STATIC = """\
 # reboot = ["/usr/local/sbin/node-power", "cycle", "%n"]
 """
 _THRESHOLDS = """\
-# What each machine type must have; without it, what is dead from boot on is not seen.
+# What each machine type must have: without it, a device that is already dead at boot is not noticed.
 # [checks.limit]
 # "ib.count.expected" = 8
 #

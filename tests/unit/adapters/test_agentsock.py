@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.agentsock import MAX_PER_USER, Serve, ShimSocket
-from steward.adapters.allowance import Allowance
-from steward.adapters.shimline import OptedLine, Request
+from steward.adapters.node.agentsock import MAX_PER_USER, Serve, ShimSocket
+from steward.adapters.node.allowance import Allowance
+from steward.adapters.wire.shimline import OptedLine, Request
 from steward.ports import Permanent
 
 ASK = b"steward/1 ask kind=batch job=12 step=batch uid=0 mode=1 attempt=1 restart=0 status=256\n"

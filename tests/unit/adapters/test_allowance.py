@@ -2,8 +2,8 @@
 
 import asyncio
 
-from steward.adapters.allowance import Allowance
 from steward.adapters.debounced import Debounced
+from steward.adapters.node.allowance import Allowance
 from tests.fakes.clock import FakeClock
 
 

@@ -1,13 +1,15 @@
 """Files of users, looked at with their rights: what the agent itself has is not theirs to see."""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
-from steward.adapters import as_user
-from steward.adapters.process import Failed
+from steward.adapters.node import as_user
+from steward.adapters.process import Failed, run
 
 NOBODY = 65534
 
@@ -41,6 +43,43 @@ def test_what_runs_as_a_user_is_no_better_kept_than_his_own_when_memory_is_full(
         assert as_user.tail("/proc/self/oom_score_adj", NOBODY, max_bytes=64, timeout_s=30.0) == "0\n"
     finally:
         own.write_text(before)
+
+
+_AGENT = """import sys; from pathlib import Path; from steward.adapters.node import as_user
+Path(sys.argv[1], "cgroup.procs").write_text("0")
+print(as_user.tail("/proc/self/cgroup", int(sys.argv[2]), max_bytes=4096, timeout_s=30.0))"""
+
+
+def _unified() -> Path:
+    mounts = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    found = next((Path(one[4]) for one in mounts if one[one.index("-") + 1] == "cgroup2"), None)
+    if found is None or not os.access(found, os.W_OK) or os.statvfs(found).f_flag & os.ST_RDONLY:
+        pytest.skip("no cgroup v2 can be written here")
+    return found
+
+
+@pytest.fixture
+def agents_cgroup() -> Iterator[Path]:
+    cgroup = Path(mkdtemp(prefix="steward-test-", dir=_unified()))
+    yield cgroup
+    for folder in (*(path for path in cgroup.iterdir() if path.is_dir()), cgroup):
+        folder.rmdir()
+
+
+def _place_of_look(agents_cgroup: Path, uid: int) -> str:
+    agent = run((sys.executable, "-c", _AGENT, str(agents_cgroup), str(uid)), timeout_s=60.0)
+    place = next(line for line in agent.text.splitlines() if line.startswith("0::"))
+    return place.partition(agents_cgroup.name)[2]
+
+
+@pytest.mark.parametrize(("uid", "where"), [(NOBODY, "/users"), (0, "")])
+def test_what_runs_as_a_user_is_not_in_the_agents_cgroup(agents_cgroup: Path, uid: int, where: str) -> None:
+    assert _place_of_look(agents_cgroup, uid) == where
+
+
+def test_an_agent_that_can_make_no_cgroup_looks_all_the_same(agents_cgroup: Path) -> None:
+    (agents_cgroup / "cgroup.max.descendants").write_text("0")
+    assert _place_of_look(agents_cgroup, NOBODY) == ""
 
 
 def test_what_the_user_may_not_read_is_not_read() -> None:

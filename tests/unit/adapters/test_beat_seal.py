@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from steward.adapters.seal import Beats, Role, times
-from steward.adapters.wire import pack
+from steward.adapters.wire.frames import pack
+from steward.adapters.wire.seal import Beats, Role, times
 from steward.ports import Permanent
 from tests.fakes.hub_bench import a_hub
 from tests.fakes.wires import wire

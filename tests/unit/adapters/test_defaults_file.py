@@ -3,7 +3,7 @@
 import stat
 from pathlib import Path
 
-from steward.adapters.defaults_file import NAME, write_defaults
+from steward.adapters.node.defaults_file import NAME, write_defaults
 from steward.model.resume_mode import ResumeMode, SiteDefault
 
 GPU = SiteDefault(partition="gpu", account="llm", mode=ResumeMode.parse("any:3,max=7"))

@@ -1,9 +1,15 @@
 """What a replica job is submitted with: the user's own words, and then what makes it a replica."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from steward.adapters.elastic_child import cgroup_folders, replica_env, replica_options, script_name
+from steward.adapters.node.elastic_child import cgroup_folders, replica_env, replica_options, script_name
+from steward.adapters.process import run
+from steward.adapters.sbatch_words import script_for_replica
 from steward.model.ids import JobId
+from steward.testbed.wait import wait_until
 
 ASKED = {"nodes": "1", "comment": "steward-elastic:7:r1", "grace": "30", "address": "10.0.0.1:20000", "token": "abc"}
 J7 = JobId(7)
@@ -17,9 +23,42 @@ def test_what_was_typed_is_kept_and_ours_comes_last() -> None:
     assert {"--dependency=after:7", "--kill-on-invalid-dep=yes", "--signal=TERM@30"} <= set(options[3:])
 
 
-@pytest.mark.parametrize("words", ["--wrap true", "--wrap=true", "--test-only", "--wait"])
-def test_words_that_are_not_about_the_job_are_left_out(words: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("--wrap true", "--wrap=true", "--test-only", "--wait", "-W", "--hold", "-H", "--parsable"),
+        *("--nodelist=n1", "--nodelist n1", "-w n1", "-wn1", "--nodel=n1", "--nodefile=x", "-F x"),
+        *("--begin=now+1", "--begin now+1", "-b now", "-bnow", "--mail-type=ALL", "--mail-type ALL", "--time-min=5"),
+    ],
+)
+def test_words_that_are_about_the_base_alone_are_left_out(words: str) -> None:
     assert replica_options({"STEWARD_ELASTIC_ARGS": words}, J7, ASKED)[0] == "--nodes=1"
+
+
+@pytest.mark.parametrize(
+    "word", ["--nodes=2", "-N2", "--time=5", "--mail-user=a", "--wait-all-nodes=1", "-t5", "-p main"]
+)
+def test_other_words_are_kept(word: str) -> None:
+    assert replica_options({"STEWARD_ELASTIC_ARGS": word}, J7, ASKED)[: len(word.split())] == word.split()
+
+
+def test_the_scripts_own_lines_lose_what_is_about_the_base_alone_and_nothing_else() -> None:
+    script = b"""#!/bin/bash
+#SBATCH --nodelist=n1,n2 --gres=gpu:8   # where
+#SBATCH --begin now+1hour
+#SBATCH -J "a b"
+# a comment
+
+#SBATCH --mail-type="ALL
+export X=1
+#SBATCH --hold
+\xff\xfe
+"""
+    assert script_for_replica(script) == (
+        script.replace(b"--nodelist=n1,n2 --gres=gpu:8   # where", b"--gres=gpu:8").replace(
+            b"#SBATCH --begin now+1hour", b"#"
+        )
+    )
 
 
 def test_each_replica_is_submitted_from_a_file_of_its_own() -> None:
@@ -99,3 +138,14 @@ def test_who_is_in_the_same_cgroups_joins_none_and_one_that_is_not_mounted_is_sa
     assert cgroup_folders("0::/a", "0::/a", "") == []
     with pytest.raises(ValueError, match="is not mounted here"):
         cgroup_folders("1:name=systemd:/elsewhere/a", "", CONTAINER)
+
+
+def test_a_coordinator_outlives_the_program_that_starts_it_each_time(tmp_path: Path) -> None:
+    """Who starts a program ends the rest of its process group as soon as it is over."""
+    body = (
+        "import sys; from steward.adapters.node import elastic_child as it; it._leave_starter(); open(sys.argv[1], 'x')"
+    )
+    files = [tmp_path / str(number) for number in range(20)]
+    for file in files:
+        run((sys.executable, "-c", body, str(file)), timeout_s=30)
+    wait_until("every one of them lives on", lambda: all(file.exists() for file in files), 30)

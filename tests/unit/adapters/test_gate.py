@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from steward.adapters.handshake import Gate
-from steward.adapters.wire import Gone
+from steward.adapters.wire.frames import Gone
+from steward.adapters.wire.handshake import Gate
 from tests.fakes.hub_bench import a_hub, hello
 
 

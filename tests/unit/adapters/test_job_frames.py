@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.adapters.progress_messages import MAX_JOBS, progress_frame, progress_of
-from steward.adapters.stacks_messages import (
+from steward.adapters.wire.frames import Frame, Malformed, pack
+from steward.adapters.wire.progress_messages import MAX_JOBS, progress_frame, progress_of
+from steward.adapters.wire.stacks_messages import (
     MAX_BUNDLE,
     PIECE,
     StacksOrder,
@@ -14,7 +15,6 @@ from steward.adapters.stacks_messages import (
     stacks_frame,
     stacks_of,
 )
-from steward.adapters.wire import Frame, Malformed, pack
 from steward.model.action import CollectStacks
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job_report import Progress

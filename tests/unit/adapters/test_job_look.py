@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters import process
-from steward.adapters.job_look import Look, Told, has_room, look, names, parse, text_of
+from steward.adapters.node.job_look import Look, Told, has_room, look, names, parse, text_of
 
 ME = os.geteuid()
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from steward.adapters.ask_messages import ask_frame, ask_of
-from steward.adapters.job_messages import (
+from steward.adapters.wire.ask_messages import ask_frame, ask_of
+from steward.adapters.wire.frames import Malformed, pack
+from steward.adapters.wire.job_messages import (
     defaults_of,
     defaults_records,
     exits_frame,
@@ -15,7 +16,6 @@ from steward.adapters.job_messages import (
     facts_wanted_frame,
     facts_wanted_of,
 )
-from steward.adapters.wire import Malformed, pack
 from steward.model.ask import Ask, AskKind
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import Lean, LogSign, ResumeFacts, TaskExit

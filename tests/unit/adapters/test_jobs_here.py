@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.adapters.jobs_here import owners_of, run_is_over
+from steward.adapters.node.jobs_here import owners_of, run_is_over
 from steward.ports import Retryable
 
 LINE = "JobId=1 JobName=x UserId=root(0) JobState={state} Reason=None Requeue=1 Restarts={restarts} BatchFlag=1"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.kmsg import Batch, DeviceLog, FileLog, open_log
+from steward.adapters.node.kmsg import Batch, DeviceLog, FileLog, open_log
 from steward.ports import Retryable
 from tests.fakes.clock import FakeClock
 

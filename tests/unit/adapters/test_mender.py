@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.mender import Mender, same_gpu
+from steward.adapters.node.mender import Mender, same_gpu
 from steward.ports import Permanent, Retryable
 
 GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"

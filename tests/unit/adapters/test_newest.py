@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters import as_user
+from steward.adapters.node import as_user
 from steward.adapters.process import Failed
 
 LATE = 4000.0

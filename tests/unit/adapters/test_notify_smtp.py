@@ -1,7 +1,8 @@
 """Mails over SMTP, against a real server, good and bad ones."""
 
+import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 
-from steward.adapters.notify_smtp import Smtp
+from steward.adapters.notify.smtp import Smtp
 from steward.ports import Permanent, PortError, Retryable
 from tests.builders.notify import a_message, an_event
 
@@ -36,14 +37,24 @@ class Box:
         return self.data
 
 
+class Served(Controller):
+    """On a socket that listens already: no other test can take its port."""
+
+    def __init__(self, listener: socket.socket, box: Box) -> None:
+        super().__init__(box, hostname="127.0.0.1", port=int(listener.getsockname()[1]))
+        self._listener = listener
+
+    def _create_server(self) -> Awaitable[asyncio.AbstractServer]:
+        return self.loop.create_server(self._factory_invoker, sock=self._listener)
+
+
 @contextmanager
 def served(box: Box) -> Iterator[Smtp]:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
-    server = Controller(box, hostname="127.0.0.1", port=port)
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = Served(listener, box)
     server.start()
     try:
-        yield smtp(port)
+        yield smtp(server.port)
     finally:
         server.stop()
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.conversation import Conversation
-from steward.adapters.nvml import Nvml
+from steward.adapters.node.nvml import Nvml
 from steward.adapters.process import Failed, run
 from steward.model.gpu import Gpu, GpuProcess
 from tests.fakes.nvml import DEVICES, FakeGpus
 
-CHILD = "steward.adapters.nvml_child"
+CHILD = "steward.adapters.node.nvml_child"
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_nothing_of_a_gpu_is_open_and_no_look_is_made_while_one_is_reset(gpus: F
 @pytest.mark.parametrize("lines", [(), ("hang",)])
 def test_the_child_ends_with_the_agent_even_while_nvml_hangs(gpus: FakeGpus, lines: tuple[str, ...]) -> None:
     gpus.say(*lines)
-    shell = "import sys, time; from steward.adapters.nvml import Nvml; n = Nvml(sys.argv[2:]); "
+    shell = "import sys, time; from steward.adapters.node.nvml import Nvml; n = Nvml(sys.argv[2:]); "
     ask = "print(n._start().pid, flush=True); n._child.ask(b'look', timeout_s=float(sys.argv[1]))"
     done = run([sys.executable, "-c", shell + ask, "0.3", *gpus.argv()], timeout_s=20, check=False)
     pid = int(done.text.split()[0])

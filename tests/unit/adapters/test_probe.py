@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.nvml import with_missing
-from steward.adapters.probe import LocalProbes
+from steward.adapters.node.nvml import with_missing
+from steward.adapters.node.probe import LocalProbes
 from steward.model.gpu import Gpu
 from steward.model.probe import DiskUsage, HeadClock, QueryGpus, Raw, ReadFiles, ReadTree, RunProgram
 

@@ -5,11 +5,11 @@ import socket
 import sys
 from pathlib import Path
 
-from steward.adapters.kernel_clock import is_synchronised
 from steward.adapters.munge import Munge
-from steward.adapters.probe import LocalProbes
-from steward.adapters.processes import Processes
-from steward.adapters.spool import spool_dir
+from steward.adapters.node.kernel_clock import is_synchronised
+from steward.adapters.node.probe import LocalProbes
+from steward.adapters.node.processes import Processes
+from steward.adapters.node.spool import spool_dir
 from steward.model.probe import AskMunge, FindProcess, KernelClock, Raw, RunOnEach, RunProgram, SpoolUsage
 
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from steward.adapters.shared_looks import KEEP_S, SharedLooks
+from steward.adapters.node.shared_looks import KEEP_S, SharedLooks
 from steward.checks import CHECKS
 from steward.checks.check import Check
 from steward.model.probe import HeadClock, ListProcesses, Probe, Raw

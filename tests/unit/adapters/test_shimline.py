@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.adapters.shimline import (
+from steward.adapters.wire.shimline import (
     AskLine,
     BadLine,
     ExitLine,

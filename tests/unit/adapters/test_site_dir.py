@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.site_dir import SiteDir, look
+from steward.adapters.node.site_dir import SiteDir, look
 
 
 @pytest.fixture

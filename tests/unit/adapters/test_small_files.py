@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.small_files import MAX_BYTES, is_any_there, text_of, texts_of
+from steward.adapters.node.small_files import MAX_BYTES, is_any_there, text_of, texts_of
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.stepds import Stepds, is_in_job
+from steward.adapters.node.stepds import Stepds, is_in_job
 from steward.model.ids import JobId
 from tests.fakes.until import until
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from steward.adapters.handshake import Hello, Terms, greet_agent, greet_head
-from steward.adapters.messages import MAX_OPTED, opted_list
-from steward.adapters.seal import Role, digest
-from steward.adapters.wire import MAX_FRAME, Frame, Gone, Malformed, pack, read_frame, unpack
+from steward.adapters.wire.frames import MAX_FRAME, Frame, Gone, Malformed, pack, read_frame, unpack
+from steward.adapters.wire.handshake import Hello, Terms, greet_agent, greet_head
+from steward.adapters.wire.messages import MAX_OPTED, opted_list
+from steward.adapters.wire.seal import Role, digest
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import MAX_TEXT as MAX_MODE

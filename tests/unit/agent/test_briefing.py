@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.offload import Threads
-from steward.adapters.shimline import MAX_LINE, OptedLine, ok_line
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.shimline import MAX_LINE, OptedLine, ok_line
 from steward.agent.briefing import MAX_FOLDERS, Briefing
 from steward.agent.job_folder import JobFolders
 from steward.agent.past import Past
@@ -50,10 +50,12 @@ def line(restart: int = 0, attempt: int = 1) -> OptedLine:
     return OptedLine(job=JobId(7), uid=os.geteuid(), mode=mode, restart=restart, attempt=attempt)
 
 
-def words(head: Head, folder: Path, opted: OptedLine) -> Mapping[str, str]:
+def words(head: Head, folder: Path, opted: OptedLine, *, resuming: bool = True) -> Mapping[str, str]:
     async def story() -> Mapping[str, str]:
         head.past = Past(head)
-        return await Briefing(JobFolders(folder), head.past, Threads(1), folder_s=10.0).words(opted)
+        return await Briefing(
+            JobFolders(folder), head.past, Threads(1), resuming=lambda: resuming, folder_s=10.0
+        ).words(opted)
 
     return asyncio.run(story())
 
@@ -66,6 +68,11 @@ def test_a_first_run_is_told_of_its_files_and_the_head_is_not_asked(tmp_path: Pa
         "resume_count": "0",
     }
     assert head.asked == []
+
+
+def test_a_job_is_warned_where_nobody_would_bring_it_back(tmp_path: Path) -> None:
+    told = words(Head(), tmp_path, line(), resuming=False)
+    assert told["warning"] == "resuming is off on this cluster (resume.enabled = false): this job is not brought back"
 
 
 @pytest.mark.parametrize("opted", [line(restart=1), line(attempt=2)])

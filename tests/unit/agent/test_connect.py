@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.wire import Gone
+from steward.adapters.wire.frames import Gone
 from steward.agent import wiring
 from steward.agent.config import AgentConfig, AgentTable, ClusterTable
 from steward.agent.opted import OptedBook

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters import job_look
+from steward.adapters.node import job_look
 from steward.adapters.own_folder import make_own, remove_tree
 from steward.agent.job_folder import PROGRESS, STACKS, JobFolders
 from steward.model.ids import JobId

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.ask_messages import ask_of
-from steward.adapters.messages import MAX_OPTED
-from steward.adapters.shimline import AskLine, ExitLine, LogLine, OptedLine
+from steward.adapters.wire.ask_messages import ask_of
+from steward.adapters.wire.messages import MAX_OPTED
+from steward.adapters.wire.shimline import AskLine, ExitLine, LogLine, OptedLine
 from steward.agent.job_folder import JobFolders
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId, NodeName

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.job_activity import Used
-from steward.adapters.job_look import Look, Stamp, Told
+from steward.adapters.node.job_activity import Used
+from steward.adapters.node.job_look import Look, Stamp, Told
 from steward.adapters.offload import Threads
-from steward.adapters.progress_messages import progress_of
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.progress_messages import progress_of
 from steward.agent.job_watch import JobWatch
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn
@@ -81,9 +81,17 @@ class Bench:
         at = self.eyes.now if at is None else at
         self.book.add(OptedIn(job=J7, uid=1000, mode=ResumeMode.parse(mode), restart=restart, at=at))
 
-    def step(self, step: int, *, at: float | None = None, checkpoint: str = "", saved: int | None = None) -> None:
+    def step(
+        self,
+        step: int,
+        *,
+        at: float | None = None,
+        checkpoint: str = "",
+        saved: int | None = None,
+        first: int | None = None,
+    ) -> None:
         at = self.eyes.now if at is None else at
-        self.eyes.says[J7] = Told(changed=at, step=step, checkpoint=checkpoint, checkpoint_step=saved)
+        self.eyes.says[J7] = Told(changed=at, step=step, first=first, checkpoint=checkpoint, checkpoint_step=saved)
 
     def turn(self, seconds: float = 0.0) -> None:
         self.eyes.now += seconds
@@ -112,6 +120,20 @@ def test_a_step_is_told_once_with_its_time(tmp_path: Path) -> None:
     assert len(bench.frames) == 1
     (told,) = progress_of(bench.frames[0], N1, T0)
     assert (told.job, told.step, told.stepped, told.first_step, told.pace_s) == (J7, 1, T0 - 0.5, T0 - 0.5, None)
+
+
+def test_the_number_of_the_first_step_is_the_jobs_own_word_or_the_first_that_is_seen(tmp_path: Path) -> None:
+    """Seen again where the steps go back: a retry begins in the same allocation."""
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    firsts = list[int | None]()
+    for step in (7, 9, 3, 4):
+        bench.step(step)
+        bench.turn(2.5)
+        firsts.append(bench.heard.first)
+    bench.step(5, first=1)
+    bench.turn(2.5)
+    assert (*firsts, bench.heard.first) == (7, 7, 3, 3, 1)
 
 
 def test_quick_steps_are_told_together_and_a_new_checkpoint_at_once(tmp_path: Path) -> None:

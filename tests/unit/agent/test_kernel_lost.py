@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from steward.adapters.kmsg import Batch, Line
+from steward.adapters.node.kmsg import Batch, Line
 from steward.agent.kernel_watch import KernelWatch
 from steward.model.health import Outcome
 from tests.builders.kernel import XID, Scene, run

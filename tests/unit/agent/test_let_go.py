@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.messages import LetGoOrder
+from steward.adapters.node.stepds import Stepd
 from steward.adapters.offload import Threads
 from steward.adapters.proc import Process
-from steward.adapters.stepds import Stepd
+from steward.adapters.wire.messages import LetGoOrder
 from steward.agent.let_go import LettingGo
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn

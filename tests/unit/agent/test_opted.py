@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.messages import MAX_OPTED
+from steward.adapters.wire.messages import MAX_OPTED
 from steward.agent.job_folder import JobFolders
 from steward.agent.opted import CROWDED, OptedBook, Output
 from steward.agent.tidy import keep_tidy

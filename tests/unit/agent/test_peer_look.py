@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass, field
 
 from steward.adapters.offload import Threads
-from steward.adapters.peer_messages import LookOrder, looked_of
+from steward.adapters.wire.peer_messages import LookOrder, looked_of
 from steward.agent.peer_look import AT_ONCE, PeerLook
 from steward.model.ids import NodeName
 from steward.model.observed import Witness, WitnessSeen

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from steward.adapters.messages import report_of
+from steward.adapters.wire.messages import report_of
 from steward.checks.check import Facts, Verdict, passed
 from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Finding, Outcome, Severity

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.offload import Threads
-from steward.adapters.stacks_messages import StacksOrder, bundle_of
-from steward.adapters.wire import Frame
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.stacks_messages import StacksOrder, bundle_of
 from steward.agent.job_folder import JobFolders
 from steward.agent.opted import OptedBook
 from steward.agent.stacks import Stacks

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from steward.adapters.shimline import parse_request
-from steward.adapters.verdict_line import VerdictLine, bad_line
+from steward.adapters.wire.shimline import parse_request
+from steward.adapters.wire.verdict_line import VerdictLine, bad_line
 from steward.agent.verdict_desk import VerdictDesk
 from steward.checks.known import mode_of
 from steward.checks.limits import KernelLogLimits, Limits, SiteLimits

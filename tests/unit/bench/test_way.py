@@ -14,6 +14,7 @@ HEAD = """\
 2026-11-23T12:45:42.662+0000 warning node=n2 case=c1 event=node.suspect n2: the agent is gone
 2026-11-23T12:45:42.700+0000 warning node=n2 case=c1 event=case.opened n2: the agent is gone and a second witness agrees
 2026-11-23T12:45:42.800+0000 info node=n2 case=c1 action=DownNode key=down:c1 DownNode; why: the agent is gone
+2026-11-23T12:45:42.900+0000 info node=n1 job=2002 a shim asks: its step failed
 2026-11-23T12:45:43.000+0000 info node=n1 job=2002 event=job.decided job 2002: retry
 2026-11-23T12:45:43.100+0000 info node=n1 job=7 action=AnswerAsk key=answer:n1-021ebf56-7.0.0.0 answer=retry AnswerAsk
 2026-11-23T12:45:43.200+0000 info node=n1 action=AnswerAsk key=answer:n1-021ebf56-2002.0.0.0 answer=retry AnswerAsk
@@ -42,6 +43,7 @@ def test_every_phase_is_seconds_after_the_fault_and_older_lines_do_not_count() -
             "seen": -0.208,
             "second witness": 0.2,
             "drained": 0.3,
+            "asked": 0.4,
             "decided": 0.5,
             "answered": 0.7,
             "srun started": 0.9,

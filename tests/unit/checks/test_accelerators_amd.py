@@ -2,15 +2,15 @@
 
 import pytest
 
-from steward.checks.accelerators import amd_count, amd_errors
+from steward.checks import amd
 from steward.checks.check import Check
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.looks import Looks
 from tests.builders.sysfs import amd_gpu, kfd_cpu, raw
 
-ECC, BADPAGES, XGMI, TEMP = amd_errors.CHECKS
-EVERY = (amd_count.CHECK, *amd_errors.CHECKS)
+ECC, BADPAGES, XGMI, TEMP = amd.ECC, amd.BADPAGES, amd.XGMI, amd.TEMP
+EVERY = amd.CHECKS
 
 
 @pytest.mark.parametrize("check", EVERY, ids=lambda check: check.id)
@@ -36,9 +36,9 @@ def test_error_counts_that_cannot_be_read_are_unknown() -> None:
 
 
 def test_a_gpu_that_vanished_is_fatal_also_after_a_restart_of_the_agent() -> None:
-    looks = Looks(amd_count.CHECK)
+    looks = Looks(amd.COUNT)
     looks.at(0, raw(amd_gpu(0), amd_gpu(1)))
-    restarted = Looks(amd_count.CHECK)
+    restarted = Looks(amd.COUNT)
     restarted.notes = looks.notes
     verdict = restarted.at(60, raw(amd_gpu(1)))
     assert (verdict.outcome, verdict.severity, verdict.advice) == (Outcome.FAILED, Severity.FATAL, Advice.REBOOT)
@@ -46,7 +46,7 @@ def test_a_gpu_that_vanished_is_fatal_also_after_a_restart_of_the_agent() -> Non
 
 
 def test_fewer_gpus_than_the_site_expects_are_fatal() -> None:
-    verdict = Looks(amd_count.CHECK, limit={"amd.count.expected": 8}).at(0, raw(amd_gpu(0)))
+    verdict = Looks(amd.COUNT, limit={"amd.count.expected": 8}).at(0, raw(amd_gpu(0)))
     assert (verdict.outcome, verdict.text) == (Outcome.FAILED, "1 AMD GPUs, 8 expected")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.checks.accelerators import dcgm
+from steward.checks import dcgm
 from steward.checks.check import Verdict
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Raw
@@ -15,7 +15,7 @@ RECORDINGS = Path(__file__).parents[2] / "recordings" / "checks" / "dcgm"
 
 
 def judged(output: str, returncode: int | None = 0) -> Verdict:
-    return Looks(dcgm.CHECK).at(0, Raw(returncode=returncode, output=output))
+    return Looks(dcgm.DCGM).at(0, Raw(returncode=returncode, output=output))
 
 
 def recorded(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.checks.accelerators import neuron
+from steward.checks import neuron
 from steward.checks.check import Check
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Raw

@@ -3,7 +3,7 @@
 import pytest
 
 from steward.checks.check import Check
-from steward.checks.fabric import ib_errors, ib_symbol
+from steward.checks.fabric import ib_errors
 from steward.model.health import Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.looks import Looks
@@ -28,7 +28,7 @@ CASES = [
     (ib_errors.ROCE_SLOW, "roce_slow_restart", 600, 601, Severity.SUSPECT, "report"),
 ]
 IDS = [check.id for check, *_ in CASES]
-EVERY = [check for check, *_ in CASES] + [ib_symbol.CHECK, ib_errors.EFA]
+EVERY = [check for check, *_ in CASES] + [ib_errors.SYMBOL, ib_errors.EFA]
 
 
 @pytest.mark.parametrize(("check", "counter", "borne", "bad", "severity", "mode"), CASES, ids=IDS)
@@ -83,7 +83,7 @@ def test_a_site_may_bear_more() -> None:
 
 
 def symbols(*counts: int) -> Looks:
-    looks = Looks(ib_symbol.CHECK)
+    looks = Looks(ib_errors.SYMBOL)
     looks.over(0, MINUTE_S, *(with_count("symbol_error", count) for count in counts))
     return looks
 

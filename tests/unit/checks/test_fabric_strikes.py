@@ -5,14 +5,14 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.checks.fabric import ib_flap
-from steward.checks.fabric.strikes import Strikes
+from steward.checks.fabric import ib_ports
+from steward.checks.fabric.links import Strikes
 from steward.checks.past import Past
 from steward.model.health import Severity
 from tests.builders.looks import Looks
 
-STRIKES = Strikes(downs=ib_flap.DOWNS, trips=ib_flap.TRIPS)
-FACTS = Looks(ib_flap.CHECK).facts
+STRIKES = Strikes(downs=ib_ports.DOWNS, trips=ib_ports.TRIPS)
+FACTS = Looks(ib_ports.FLAP).facts
 PORT = "mlx5_0/1"
 HOUR_S, DAY_S = 3600.0, 86400.0
 LOOKS = st.lists(st.tuples(st.floats(1, 20_000), st.integers(0, 5)), max_size=60)

@@ -19,8 +19,8 @@ ROOT = {"/": Disk(total=10, free=5, inodes=0, inodes_free=0, read_only=False)}
 def judged(table: str | None, *present: str) -> Verdict:
     limits = dataclasses.replace(Limits(), mounts=MountsLimits(present=present))
     facts = Facts(node=NodeName("n1"), limits=limits)
-    assert mounts.CHECK.probes(facts) == (DiskUsage(paths=("/",)), ReadFiles(paths=("/proc/mounts",)))
-    return mounts.CHECK.verdict((Raw(disks=ROOT), Raw(files={"/proc/mounts": table})), facts, Past())
+    assert mounts.MOUNTS.probes(facts) == (DiskUsage(paths=("/",)), ReadFiles(paths=("/proc/mounts",)))
+    return mounts.MOUNTS.verdict((Raw(disks=ROOT), Raw(files={"/proc/mounts": table})), facts, Past())
 
 
 def test_what_is_mounted_passes_whatever_its_name() -> None:
@@ -40,4 +40,4 @@ def test_a_table_that_cannot_be_trusted_says_nothing(table: str | None) -> None:
 
 def test_the_table_is_not_read_where_nobody_asks() -> None:
     facts = Facts(node=NodeName("n1"), limits=Limits())
-    assert mounts.CHECK.probes(facts) == (DiskUsage(paths=("/",)),)
+    assert mounts.MOUNTS.probes(facts) == (DiskUsage(paths=("/",)),)

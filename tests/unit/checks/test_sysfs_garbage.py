@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steward.checks.accelerators import ACCELERATORS
+from steward.checks import ACCELERATORS
 from steward.checks.check import Check
 from steward.checks.fabric import FABRIC
 from steward.model.health import Outcome

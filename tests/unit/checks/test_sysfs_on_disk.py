@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.probe import LocalProbes
+from steward.adapters.node.probe import LocalProbes
 from steward.agent.check_memory import CheckMemory
 from steward.agent.track import Track
-from steward.checks.accelerators import ACCELERATORS
+from steward.checks import ACCELERATORS
 from steward.checks.check import Check, Facts
-from steward.checks.fabric import FABRIC, ib_flap, net_operstate
+from steward.checks.fabric import FABRIC, ib_ports, net
 from steward.checks.limits import Limits, NetLimits
 from steward.checks.samples import Rule
 from steward.model.health import Incarnation, Outcome
@@ -43,7 +43,7 @@ def test_a_virtual_interface_is_read_only_where_the_site_names_it(probes: LocalP
 
     def seen(*names: str) -> set[str]:
         facts = Facts(node=NodeName("n1"), limits=Limits(net=NetLimits(interfaces=names)))
-        (probe,) = net_operstate.CHECK.probes(facts)
+        (probe,) = net.OPERSTATE.probes(facts)
         return {path.split("/")[4] for path in probes.look(probe).files}
 
     assert seen() == {"eth0"}
@@ -63,7 +63,7 @@ def test_a_link_that_bounced_too_often_stays_locked_when_the_agent_is_killed(tmp
     def started_agent() -> Track:
         whose = Incarnation(instance=InstanceId("i-1"), boot=BootId("b-1"))
         return Track(
-            ib_flap.CHECK,
+            ib_ports.FLAP,
             facts=Facts(node=NodeName("n1"), limits=limits),
             probes=LocalProbes(skew_s=lambda: None, sys=tmp_path / "sys"),
             clock=clock,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.checks.accelerators import ACCELERATORS
+from steward.checks import ACCELERATORS
 from steward.checks.check import Check
 from steward.checks.fabric import FABRIC
 from steward.checks.limits import Limits

@@ -5,17 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from steward.checks import ACCELERATORS, CHECKS, gpu, kernel, mounts, services
 from steward.checks.check import Facts, Verdict
+from steward.checks.fabric import FABRIC
 from steward.checks.limits import Limits, ModulesLimits, MountsLimits, ServicesLimits
 from steward.checks.past import Past, Reading
-from steward.checks.system import CHECKS, fs_shared, os_modules, svc_units
 from steward.model.health import Advice, Outcome, Scope, Severity
 from steward.model.ids import NodeName
-from steward.model.probe import Raw, TouchMounts
+from steward.model.probe import Raw, RunProgram, TouchMounts
 from tests.builders.recorded import NOW, recorded
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "checks"
-BY_ID = {check.id: check for check in CHECKS}
+ELSEWHERE = (*FABRIC, *ACCELERATORS, *gpu.CHECKS)
+SYSTEM = tuple(check for check in CHECKS if (RECORDINGS / check.id).is_dir() and check not in ELSEWHERE)
+BY_ID = {check.id: check for check in SYSTEM}
 NAMED = Limits(modules=ModulesLimits(required=("nvidia-peermem", "ib_uverbs")))
 FACTS = Facts(node=NodeName("n1"), limits=NAMED, slurm_conf="/etc/slurm/slurm.conf")
 
@@ -58,7 +61,7 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
     "sec.etc/broken": (INFO, Advice.NONE, "/etc/passwd has no root, /dev/null is not there or not empty"),
     "bmc.sensors/fan": (S, Advice.NONE, "critical: FAN1"),
 }
-PASSED = {f"{check.id}/good" for check in CHECKS} | {
+PASSED = {f"{check.id}/good" for check in SYSTEM} | {
     *("cpu.topology/cores-for-cpus", "cpu.clocksource/virtual", "cpu.governor/adaptive", "mem.edac/storm"),
     *("os.dstate/driver", "os.dstate/file-server", "os.dstate/a-users-nvidia", "os.unattended/switched-off"),
     *("disk.nvme/no-tool",),
@@ -98,7 +101,7 @@ def judged(*cases: str, every_s: float = 60.0, limit: dict[str, float] | None = 
 
 
 def test_every_recording_is_judged_here() -> None:
-    there = {f"{path.parent.name}/{path.stem}" for check in CHECKS for path in (RECORDINGS / check.id).glob("*.txt")}
+    there = {f"{path.parent.name}/{path.stem}" for check in SYSTEM for path in (RECORDINGS / check.id).glob("*.txt")}
     assert there == {*BAD, *PASSED, *SKIPPED, *UNKNOWN}
 
 
@@ -128,15 +131,15 @@ def test_what_makes_no_sense_is_unknown(case: str) -> None:
     assert judged(case).outcome is Outcome.UNKNOWN
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+@pytest.mark.parametrize("check", SYSTEM, ids=lambda check: check.id)
 def test_a_look_that_brought_nothing_at_all_is_no_reason_to_act(check: object) -> None:
-    one = next(each for each in CHECKS if each is check)
+    one = next(each for each in SYSTEM if each is check)
     raws = tuple(Raw() for _ in one.probes(FACTS))
     assert one.verdict(raws, FACTS, Past(now=NOW)).severity is Severity.INFO
 
 
 def test_what_only_tells_never_drains_and_what_is_proof_does() -> None:
-    proof = {check.id for check in CHECKS if check.mode(Limits()) == "drain"}
+    proof = {check.id for check in SYSTEM if check.mode(Limits()) == "drain"}
     assert proof == {
         *("cpu.topology", "mem.edac", "os.dstate", "disk.raid", "disk.nvme", "disk.smart", "svc.munge", "slurm.gres"),
         "os.modules",
@@ -182,22 +185,24 @@ def test_a_file_server_that_answered_in_between_begins_anew() -> None:
 
 def test_the_mounts_that_the_site_names_are_asked_and_no_others() -> None:
     named = dataclasses.replace(Limits(), mounts=MountsLimits(shared=("/fsx",)))
-    assert fs_shared.probes(dataclasses.replace(FACTS, limits=named)) == (TouchMounts(paths=("/fsx",)),)
-    (probe,) = fs_shared.probes(FACTS)
+    assert mounts.SHARED.probes(dataclasses.replace(FACTS, limits=named)) == (TouchMounts(paths=("/fsx",)),)
+    (probe,) = mounts.SHARED.probes(FACTS)
+    assert isinstance(probe, TouchMounts)
     assert {"nfs4", "lustre"} <= set(probe.types)
 
 
 def test_the_services_that_the_site_names_are_asked_in_one_call() -> None:
     named = dataclasses.replace(Limits(), services=ServicesLimits(units=("a.service", "b.service")))
-    (probe,) = svc_units.probes(dataclasses.replace(FACTS, limits=named))
+    (probe,) = services.UNITS.probes(dataclasses.replace(FACTS, limits=named))
+    assert isinstance(probe, RunProgram)
     assert probe.argv[-3:] == ("--", "a.service", "b.service")
     none = dataclasses.replace(FACTS, limits=dataclasses.replace(Limits(), services=ServicesLimits(units=())))
-    assert svc_units.judge((Raw(),), none, Past()).outcome is Outcome.SKIPPED
+    assert services.UNITS.judge((Raw(),), none, Past()).outcome is Outcome.SKIPPED
 
 
 def test_without_a_name_no_module_is_missed() -> None:
     none = dataclasses.replace(FACTS, limits=Limits())
-    assert os_modules.judge(raws_of("os.modules/missing"), none, Past()).outcome is Outcome.SKIPPED
+    assert kernel.REQUIRED.judge(raws_of("os.modules/missing"), none, Past()).outcome is Outcome.SKIPPED
 
 
 def test_a_service_that_failed_is_named_as_what_must_be_restarted() -> None:
@@ -208,6 +213,6 @@ def test_a_service_that_failed_is_named_as_what_must_be_restarted() -> None:
 def test_the_page_lists_every_check_with_its_thresholds_and_its_mode() -> None:
     page = (Path(__file__).parents[3] / "docs" / "checks.md").read_text()
     rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
-    for check in CHECKS:
+    for check in SYSTEM:
         assert rows[check.id].endswith(f"| {check.mode(Limits())} |")
         assert [one.name for one in check.thresholds if f"`{one.name}`" not in rows[check.id]] == []

@@ -7,13 +7,14 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from steward.api.elastic_pages import run_report
 from steward.cli.context import Context
 from steward.cli.elastic import elastic
 from steward.client import Client
 from steward.model.elastic import Phase
 from steward.model.ids import JobId
-from steward.policy.explain import explain_job
 from steward.policy.plan import plan
+from steward.views.explain import explain_job
 from tests.fakes.api_bench import ApiBench, an_api
 from tests.fakes.elastic_world import RUN, ElasticWorld
 
@@ -93,4 +94,25 @@ def test_explain_tells_of_base_and_replica(grown: ElasticWorld) -> None:
         return "\n".join(explain_job(id, picture.seen, picture.want, memory, picture.now))
 
     assert "grows from 2 to 5 nodes" in told(RUN)
-    assert "Replica of elastic run 7" in told(grown.replicas()[0].id)
+    of_replica = told(grown.replicas()[0].id)
+    assert "Replica of elastic run 7" in of_replica
+    assert "its run goes on" in of_replica
+    assert "never touches" not in of_replica
+
+
+def test_the_report_of_a_run_draws_its_size_and_throughput_over_time(api: ApiBench, run: Run) -> None:
+    world = ElasticWorld()
+    world.go(40)
+    world.die(max(world.run.members - world.jobs()[RUN].nodes))
+    world.go(30)
+    api.show(world.picture)
+    assert api.latest is not None
+
+    found = run_report(api.latest, world.run)
+
+    trained = [one for one in found["stretches"] if one["nodes"]]
+    assert [one["nodes"] for one in trained[:3]] == [2, 5, 4], "it grew, and lost a node"
+    rates = [one["samples_per_s"] for one in trained[:3]]
+    assert sorted(rates) == [rates[0], rates[2], rates[1]], "more nodes, more samples a second"
+    assert found["picture"][1].startswith("    5 │")
+    assert "samples/s" in found["picture"][-1]

@@ -30,7 +30,7 @@ tls_ca = "/etc/steward/ca.pem"
 @pytest.mark.parametrize("text", ["", WITH_TLS, "bed"])
 def test_it_is_what_the_settings_say(text: str, tmp_path: Path) -> None:
     if text == "bed":
-        text = local_toml(Layout(root=tmp_path), BedSpec(dir=tmp_path), listen=7000, http=7001)
+        text = local_toml(Layout(root=tmp_path), BedSpec(dir=tmp_path), listen=7000, http=7001, users=7002)
     file = tmp_path / "steward.toml"
     file.write_text(text)
     settings = parse(text, source="test", env={})
@@ -40,7 +40,29 @@ def test_it_is_what_the_settings_say(text: str, tmp_path: Path) -> None:
         ca=str(settings.api.tls_ca or ""),
         cluster=settings.cluster.name,
         munge_socket=str(settings.cluster.munge_socket or ""),
+        users_http=settings.head.users_http or "",
+        agent_head=settings.agent.head,
     )
+
+
+@pytest.mark.parametrize(
+    ("users", "head", "url"),
+    [
+        ("0.0.0.0:6862", "203.0.113.7:6861", "http://203.0.113.7:6862"),
+        ("[::]:6862", "203.0.113.7:6861", "http://203.0.113.7:6862"),
+        ("203.0.113.8:6862", "203.0.113.7:6861", "http://203.0.113.8:6862"),
+        ("0.0.0.0:6862", "no-such-host.invalid:6861", "http://no-such-host.invalid:6862"),
+        ("0.0.0.0:6862", "localhost:6861", "http://127.0.0.1:6860"),
+        ("", "203.0.113.7:6861", "http://127.0.0.1:6860"),
+    ],
+)
+def test_a_login_host_asks_the_controller_where_it_serves_users(users: str, head: str, url: str) -> None:
+    assert HeadPlace(users_http=users, agent_head=head).url == url
+
+
+def test_a_login_host_uses_tls_where_the_head_has_a_certificate() -> None:
+    place = HeadPlace(users_http="0.0.0.0:6862", agent_head="203.0.113.7:6861", has_certificate=True)
+    assert place.url == "https://203.0.113.7:6862"
 
 
 def test_a_head_that_listens_everywhere_is_called_on_this_machine(

@@ -7,10 +7,12 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
+from steward.api.report_pages import report_page
 from steward.cli import main
 from steward.model.memory import Memory
 from tests.builders.ledger import BEGIN, a_memory
 from tests.fakes.api_bench import ApiBench
+from tests.fakes.elastic_world import ElasticWorld
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -47,6 +49,25 @@ def test_the_sums_of_a_report_are_the_timeline_in_the_document_too(ledger: ApiBe
     assert job["sums"] == found["totals"] == found["by_month"]["2023-11"] == found["by_partition"]["main"]
     assert job["incidents"][1]["unknown"] == ["fault", "marked"]
     assert [one["out_s"] for one in found["repairs"]] == [300.0]
+
+
+def test_a_report_of_an_elastic_run_draws_it_and_shows_another_users_run_of_that_number_to_nobody(
+    ledger: ApiBench,
+) -> None:
+    world = ElasticWorld()
+    world.go(40)
+    ledger.show(world.picture)
+
+    found = steward(ledger, "report", "7").output
+
+    assert "elastic   2 changes of size" in found
+    assert "samples/s (full height: 5)" in found
+    assert "2 -> 5" in found
+    assert ledger.latest is not None
+    (run,) = ledger.latest.memory.elastic.values()
+    assert run.uid != 0
+    page = report_page(ledger.source(), {"job": "7"}, only=0)
+    assert "elastic" not in json.loads(bytes(page.body))
 
 
 def test_a_report_of_many_jobs_is_chosen_by_time_user_and_partition(ledger: ApiBench) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from steward.model.deep import DeepKind, DeepResult
 from steward.model.health import Outcome
-from steward.policy.deep_judge import judge
+from steward.policy.deep.judge import judge
 from tests.fakes.deep_bench import DeepBench
 
 FOUR = ("n1", "n2", "n3", "n4")

@@ -10,7 +10,6 @@ import pytest
 
 from steward.elastic.run import Run
 from steward.elastic.server import Coordinator
-from steward.testbed.free_ports import free_ports
 
 Line = dict[str, Any]
 
@@ -42,13 +41,13 @@ class Agent:
 
 def coordinated(folder: Path, story: Callable[[int, Coordinator], Awaitable[None]]) -> None:
     async def whole() -> None:
-        stopped, port = asyncio.Event(), free_ports(1)[0]
+        stopped = asyncio.Event()
         coordinator = Coordinator("7", Run(base=2, sizes=(), grace_s=30), folder, "word", silent_s=60)
-        served = asyncio.create_task(coordinator.serve("127.0.0.1", port, stopped))
+        served = asyncio.create_task(coordinator.serve("127.0.0.1", 0, stopped))
         while not (folder / "address").exists():
             await asyncio.sleep(0.01)
         try:
-            await story(port, coordinator)
+            await story(int((folder / "address").read_text().split()[1]), coordinator)
         finally:
             stopped.set()
             await served

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from steward.adapters.messages import report_frame
-from steward.adapters.wire import Gone
+from steward.adapters.wire.frames import Gone
+from steward.adapters.wire.messages import report_frame
 from steward.head.origin import Origins
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName

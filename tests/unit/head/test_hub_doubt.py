@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from steward.adapters.wire import Channel
+from steward.adapters.wire.frames import Channel
 from steward.head.watch import Awake
 from steward.model.ids import NodeName
 from steward.model.observed import Witness

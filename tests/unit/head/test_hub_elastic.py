@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from steward.adapters.elastic_messages import Resize, Submit, elastic_order_of
+from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_of
 from steward.model.action import ResizeRun, SubmitReplica
 from steward.model.elastic import Activity
 from steward.model.ids import JobId, Key, NodeName

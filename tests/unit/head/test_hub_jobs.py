@@ -2,8 +2,8 @@
 
 import asyncio
 
-from steward.adapters.ask_messages import ask_frame
-from steward.adapters.job_messages import exits_frame, facts_of, facts_wanted_frame
+from steward.adapters.wire.ask_messages import ask_frame
+from steward.adapters.wire.job_messages import exits_frame, facts_of, facts_wanted_frame
 from steward.model.ask import Answer, Ask, AskKind
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts, TaskExit
@@ -100,13 +100,37 @@ def test_where_a_step_runs_again_its_past_is_told_with_the_answer() -> None:
     asyncio.run(story())
 
 
-def test_a_question_after_a_jobs_past_is_answered_at_once() -> None:
+def test_a_node_of_a_job_is_told_its_past_at_once() -> None:
     async def story() -> None:
-        async with a_hub(facts=lambda job: FACTS if job == 7 else None) as bench:
+        async with a_hub(facts=lambda job: FACTS, nodes_of=lambda job: {NodeName("n1")}) as bench:
             channel, _ = await bench.connect()
-            for job, known in ((7, FACTS), (8, None)):
-                await channel.send(facts_wanted_frame(JobId(job)))
-                assert facts_of(await channel.receive()) == (job, known)
+            await channel.send(facts_wanted_frame(JobId(7)))
+            assert facts_of(await channel.receive()) == (7, FACTS)
+
+    asyncio.run(story())
+
+
+def test_a_node_that_has_not_the_job_is_told_nothing_of_its_past() -> None:
+    async def story() -> None:
+        async with a_hub(facts=lambda job: FACTS, nodes_of=lambda job: {NodeName("n2")}) as bench:
+            channel, _ = await bench.connect()
+            await channel.send(facts_wanted_frame(JobId(7)))
+            assert facts_of(await channel.receive()) == (7, None)
+
+    asyncio.run(story())
+
+
+def test_a_question_that_comes_before_the_picture_waits_for_it_and_wakes_the_cycle() -> None:
+    async def story() -> None:
+        places: dict[JobId, set[NodeName]] = {}
+        async with a_hub(facts=lambda job: FACTS, nodes_of=lambda job: places.get(job, set())) as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            rings = bench.rings
+            await channel.send(facts_wanted_frame(JobId(7)))
+            await bench.until("the cycle is woken", lambda: bench.rings > rings)
+            places[JobId(7)] = {NodeName("n1")}
+            assert facts_of(await channel.receive()) == (7, FACTS)
 
     asyncio.run(story())
 

@@ -5,8 +5,8 @@ import contextlib
 
 import pytest
 
-from steward.adapters.messages import report_frame
-from steward.adapters.wire import MAX_FRAME, Gone, pack
+from steward.adapters.wire.frames import MAX_FRAME, Gone, pack
+from steward.adapters.wire.messages import report_frame
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.ports import PortError

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.setup_messages import (
+from steward.adapters.wire.frames import Channel, Malformed, pack
+from steward.adapters.wire.setup_messages import (
     CHUNK,
     MAX_LOG,
     LogChunk,
@@ -17,7 +18,6 @@ from steward.adapters.setup_messages import (
     setup_log_of,
     setup_of,
 )
-from steward.adapters.wire import Channel, Malformed, pack
 from steward.head.setup_logs import SetupLogs
 from steward.model.action import SetUpNode
 from steward.model.ids import Key, NodeName

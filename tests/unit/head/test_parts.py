@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.adapters.handshake import until_beat
-from steward.adapters.seal import times
-from steward.adapters.wire import pack, unpack
+from steward.adapters.wire.frames import pack, unpack
+from steward.adapters.wire.handshake import until_beat
+from steward.adapters.wire.seal import times
 from steward.head.beats import beat_in, reply
 from steward.head.fleet import Fleet
 from steward.head.wheel import Wheel

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from steward.job.elastic_link import Link
-from steward.testbed.free_ports import free_ports
+from steward.job.elastic_link import AWAY_S, Link
+from steward.testbed.wait import wait_until
 
 
 class Coordinator:
@@ -25,6 +25,10 @@ class Coordinator:
             pass
         return dict(heard)
 
+    def close(self) -> None:
+        self.read.close()
+        self.line.close()
+
     def say(self, **line: Any) -> None:
         self.line.sendall(json.dumps(line).encode() + b"\n")
 
@@ -36,12 +40,28 @@ class Coordinator:
 def link(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Link, Coordinator]]:
     for name in ("STEWARD_ELASTIC_LOCAL", "STEWARD_ELASTIC_GENERATION"):  # the link sets them for its processes
         monkeypatch.setenv(name, "")
-    port = free_ports(1)[0]
-    with socket.create_server(("127.0.0.1", port)) as server:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
         place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{port}"}
-        made = Link(place | {"STEWARD_ELASTIC_TOKEN": "word"}, "n1")
+        made = Link(place | {"STEWARD_ELASTIC_TOKEN": "word", "STEWARD_ELASTIC_NODE": "n1"})
         yield made, Coordinator(server)
         made.close()
+
+
+def test_what_ends_while_its_coordinator_begins_anew_is_judged_by_the_new_one(link: tuple[Link, Coordinator]) -> None:
+    agent, coordinator = link
+
+    def coordinate() -> None:
+        coordinator.hear("wait")
+        coordinator.form(1)
+
+    threading.Thread(target=coordinate).start()
+    assert agent.wait("n1", 7, 30, 60)
+    coordinator.close()
+    wait_until("the line is gone", lambda: not agent.connected, 30)
+    assert agent.ended("failed") == "wait"
+    agent.away_since -= AWAY_S
+    assert agent.ended("failed") == "failed", "none came"
 
 
 def test_a_second_word_to_stop_that_comes_late_does_not_stop_the_next_generation(

@@ -34,7 +34,20 @@ def test_outside_steward_every_call_does_nothing(tmp_path: Path) -> None:
 def test_a_step_and_a_checkpoint_are_one_json_line(tmp_path: Path) -> None:
     file = tmp_path / "progress"
     run("job.progress(10); job.checkpoint_saved('/ckpt/../ckpt/step-10', 10)", STEWARD_PROGRESS_FILE=str(file))
-    assert json.loads(file.read_text()) == {"step": 10, "checkpoint": "/ckpt/step-10", "checkpoint_step": 10}
+    assert json.loads(file.read_text()) == {
+        "step": 10,
+        "first": 10,
+        "checkpoint": "/ckpt/step-10",
+        "checkpoint_step": 10,
+    }
+
+
+def test_the_first_step_stays_told_and_is_not_known_where_a_checkpoint_came_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "progress"
+    run("job.progress(10); job.checkpoint_saved('/ckpt/step-12', 12)", STEWARD_PROGRESS_FILE=str(file))
+    assert json.loads(file.read_text())["first"] == 10
+    run("job.checkpoint_saved('/ckpt/step-12', 12)", STEWARD_PROGRESS_FILE=str(file))
+    assert json.loads(file.read_text())["first"] is None
     assert [each.name for each in tmp_path.iterdir()] == ["progress"]
 
 

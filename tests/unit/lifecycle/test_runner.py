@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.fetch.digest import digest
+from steward.adapters.node.setup_dir import SetupDir
 from steward.adapters.proc import look
-from steward.adapters.setup_dir import SetupDir
-from steward.adapters.setup_messages import MAX_LOG
+from steward.adapters.wire.setup_messages import MAX_LOG
 from steward.lifecycle.node_log import MAX_NODE_LOG
 from steward.lifecycle.output import scripts_log
 from steward.model.setup import SetupState

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from steward.adapters.verdict_line import FINE, UNKNOWN, Fine, Unknown, Verdict, bad_line, verdict_of
+from steward.adapters.wire.verdict_line import FINE, UNKNOWN, Fine, Unknown, Verdict, bad_line, verdict_of
 from steward.model.health import Severity
 from steward.nvhcd.response import response_to
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from steward.adapters.verdict_ask import ask_verdict
-from steward.adapters.verdict_line import ASKED, Fine, Unknown
+from steward.adapters.wire.verdict_ask import ask_verdict
+from steward.adapters.wire.verdict_line import ASKED, Fine, Unknown
 
 
 @contextmanager

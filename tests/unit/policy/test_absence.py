@@ -13,7 +13,7 @@ from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.observed import Witness
 from steward.policy.draft import Draft
-from steward.policy.evidence import may_still_turn_up
+from steward.policy.job.evidence import may_still_turn_up
 from tests.builders.picture import Picture, a_cluster, changed, n, names
 
 SILENT_FOR_S = 3600.0

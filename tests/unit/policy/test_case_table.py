@@ -11,9 +11,9 @@ from steward.model.health import Advice
 from steward.model.ids import CaseId
 from steward.model.node import NodeBase
 from steward.model.why import Why
-from steward.policy.case_diagram import page
-from steward.policy.case_facts import QUESTIONS
-from steward.policy.case_table import TABLE, Fact, deadline, facts_of
+from steward.policy.case.diagram import page
+from steward.policy.case.facts import QUESTIONS
+from steward.policy.case.table import TABLE, Fact, deadline, facts_of
 from tests.builders.picture import a_cluster, n
 
 PAGE = Path(__file__).parents[3] / "docs" / "case.md"
@@ -31,7 +31,7 @@ WAITING = [step for step in Step if step not in (Step.CLOSED, Step.HELD)]
 
 
 def test_the_page_shows_the_table() -> None:
-    assert PAGE.read_text() == page(), "run: python -m steward.policy.case_diagram > docs/case.md"
+    assert PAGE.read_text() == page(), "run: python -m steward.policy.case.diagram > docs/case.md"
 
 
 def test_every_fact_has_a_question_and_is_used() -> None:
@@ -71,9 +71,9 @@ def test_a_step_in_which_nothing_happens_is_left_when_its_time_is_over(step: Ste
     assert left is None or left.step in (Step.HELD, Step.CLOSED)
 
 
-def test_a_held_case_waits_for_a_person_or_a_gone_machine_that_is_heard_again() -> None:
+def test_a_held_case_waits_for_a_person_or_for_a_machine_that_is_heard_after_all() -> None:
     assert deadline(Step.HELD, RepairPolicy()) is None
-    assert set(facts_of(Step.HELD)) == {Fact.COMMANDED, Fact.TAKEN, Fact.FREED, Fact.HEARD_AGAIN}
+    assert set(facts_of(Step.HELD)) == {Fact.COMMANDED, Fact.TAKEN, Fact.FREED, Fact.HEARD_AGAIN, Fact.CAME}
 
 
 @pytest.mark.parametrize("step", Step)

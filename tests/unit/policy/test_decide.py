@@ -8,8 +8,8 @@ from steward.model.desired import ResumePolicy
 from steward.model.job import JobState
 from steward.model.job_report import Lean
 from steward.model.resume import Decision
-from steward.policy.decide import RULES, Ruling, decide
-from steward.policy.failure import Kind, ended_by
+from steward.policy.job.decide import RULES, Ruling, decide
+from steward.policy.job.failure import Kind, ended_by
 from tests.builders.failures import a_failure, a_sign, against, an_exit
 
 SCANCEL = 15

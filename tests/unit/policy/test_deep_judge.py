@@ -5,8 +5,8 @@ import math
 from steward.model.deep import Baseline, DeepKind, DeepResult, Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
-from steward.policy.deep_judge import judge
-from steward.policy.deep_usual import KEPT_VALUES, baseline_key, learn
+from steward.policy.deep.judge import judge
+from steward.policy.deep.usual import KEPT_VALUES, baseline_key, learn
 
 N1, N2, N3, N4 = (NodeName(f"n{at}") for at in (1, 2, 3, 4))
 ALL = (N1, N2, N3, N4)
@@ -106,7 +106,7 @@ def test_what_could_not_be_measured_is_inconclusive_and_says_why() -> None:
 
 def test_a_kind_of_which_nothing_was_told_is_inconclusive() -> None:
     found = judge([N1], frozenset(DeepKind), [measure(N1)], profiles={}, baselines={})
-    assert (found[N1].result, found[N1].why) == (DeepResult.INCONCLUSIVE, "InstanceConnectivity: nothing was told")
+    assert (found[N1].result, found[N1].why) == (DeepResult.INCONCLUSIVE, "InstanceConnectivity: nothing was reported")
 
 
 def test_only_skipped_measures_are_no_pass() -> None:

@@ -1,11 +1,14 @@
 """An elastic run grows into idle nodes, gives them back, and goes on without what is lost."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 from steward.model.action import CancelReplica, RequeueJob, ResizeRun, SubmitReplica
 from steward.model.elastic import Activity, Cause, Phase
 from steward.model.job import JobState
-from tests.builders.picture import a_cluster, n
+from steward.model.resume import JobMemory
+from steward.model.resume_mode import ResumeMode
+from tests.builders.picture import USER, a_cluster, n
 from tests.fakes.elastic_world import QUICK, RUN, ElasticWorld
 
 
@@ -71,6 +74,29 @@ def test_others_who_wait_get_the_nodes_of_replicas() -> None:
     assert world.size == 3
 
 
+def test_a_node_that_still_cleans_up_for_who_waits_is_not_given_twice() -> None:
+    world = grown(nodes=5)
+    world.cleans_s = 4.0
+    other = world.queue(1)
+    world.go(14)
+    assert world.jobs()[other].state is JobState.RUNNING
+    assert world.size == 4
+
+
+def test_a_job_whose_start_is_seen_late_gets_no_second_node() -> None:
+    world = grown(nodes=5)
+    world.starts_s = 3.0
+    other = world.queue(1)
+    world.go(14)
+    assert world.jobs()[other].state is JobState.RUNNING
+    assert world.size == 4
+    world.starts_s = 0.0
+    another = world.queue(1)
+    world.go(14)
+    assert world.jobs()[another].state is JobState.RUNNING
+    assert world.size == 3
+
+
 def test_it_does_not_grow_into_nodes_that_others_wait_for() -> None:
     world = ElasticWorld(nodes=3)
     world.picture = world.picture.node("n3", base=world.picture.seen.nodes[n("n3")].base)
@@ -85,6 +111,17 @@ def test_when_its_base_ends_all_replicas_end() -> None:
     world.go(3)
     assert world.run.phase is Phase.ENDED
     assert world.replicas() == []
+
+
+def test_replicas_that_end_with_their_base_are_no_failed_growth() -> None:
+    world = ElasticWorld()
+    world.go(3)
+    for job in world.replicas():
+        world.end(job.id)
+    world.end(RUN)
+    world.go(3)
+    assert not world.run.is_open
+    assert [event.text for event in world.events if event.kind == "elastic.no_use"] == []
 
 
 def test_a_replica_of_a_run_that_nobody_knows_is_ended_after_a_minute() -> None:
@@ -131,6 +168,37 @@ def test_a_submission_that_fails_is_not_tried_again_at_once() -> None:
     told = [event.text for _ in range(15) for event in world.step().events]
     assert len(world.submitted) == 3
     assert sum("could not be submitted: sbatch: no" in text for text in told) == 3
+
+
+def test_submissions_that_fail_are_tried_ever_more_rarely() -> None:
+    world = ElasticWorld(refuses=True)
+    world.go(300)
+    asked = [event.at for event in world.events if event.kind == "elastic.asks"]
+    gaps = sorted({after - before for before, after in pairwise(asked)} - {0.0})
+    assert gaps
+    assert gaps[-1] >= 2 * gaps[0] > 0
+
+
+def test_a_replica_that_never_joins_is_ended_and_asked_for_ever_more_rarely() -> None:
+    world = ElasticWorld(joins=False, base=4, spec="5")
+    world.go(600)
+    asked = [event.at for event in world.events if event.kind == "elastic.asks"]
+    waits = [after - before - QUICK.form_s for before, after in pairwise(asked)]
+    assert len(waits) >= 2
+    assert waits[1] >= waits[0] + QUICK.backoff_s
+
+
+def test_it_grows_into_a_node_that_a_resume_of_its_base_left_out_once_it_is_repaired() -> None:
+    world = ElasticWorld(nodes=4, spec="3")
+    mode = ResumeMode.parse("1")
+    memory = JobMemory(
+        id=RUN, uid=USER, mode=mode, opted_at=0.0, excluded=frozenset({n("n3")}), excluded_by_user=frozenset({n("n4")})
+    )
+    world.picture = world.picture.change_job(7, excluded=frozenset({n("n3"), n("n4")}))
+    world.picture = replace(world.picture, memory=replace(world.picture.memory, jobs={RUN: memory}))
+    world.go(20)
+    assert [(one.exclude & {n("n3"), n("n4")}) for one in world.submitted] == [{n("n4")}]
+    assert world.word.members == {n("n1"), n("n2"), n("n3")}
 
 
 def test_replicas_that_end_at_once_are_asked_for_ever_more_rarely() -> None:

@@ -13,7 +13,7 @@ from steward.model.memory import Breaker
 from steward.model.remedy import Remedy
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.controls import pause
-from steward.policy.explain import explain_job, explain_node
+from steward.views.explain import explain_job, explain_node
 from tests.builders.picture import Picture, a_cluster, n, names
 
 
@@ -84,9 +84,9 @@ def test_a_job_without_the_option_is_said_to_be_left_alone() -> None:
 
 def test_only_what_is_known_is_said_of_a_job_that_nobody_told_of() -> None:
     picture = a_cluster().job()
-    assert "It has not run yet" in of_job(picture.change_job(state=JobState.PENDING))
+    assert "The job has not run yet" in of_job(picture.change_job(state=JobState.PENDING))
     unread = of_job(picture.see(unread={JobId(7): "its record cannot be read: Permission denied"}))
-    assert "It is not known whether it asked" in unread
+    assert "Whether the job asked to be resumed" in unread
     assert "Permission denied" in unread
     assert "Nothing shows that it asked" in of_job(picture.change_job(state=JobState.FAILED))
 

@@ -8,8 +8,8 @@ from steward.model.job import Job, JobState
 from steward.model.node import Reason
 from steward.model.partition import Gate
 from steward.model.slot import Hitch, Purpose, SlotStep
-from steward.policy.explain import explain_job, explain_node
-from steward.policy.explain_group import explain_group
+from steward.views.explain import explain_job, explain_node
+from steward.views.explain_group import explain_group
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.orders import after, an_update, workers
 from tests.builders.picture import T0, n
@@ -122,7 +122,7 @@ def test_an_unknown_group_is_said_to_be_none() -> None:
 
 def test_a_job_before_a_closed_gate_learns_what_is_missing_and_what_comes_next() -> None:
     text = of_job(queued(gated()))
-    assert "It waits because its partition is closed: group workers waits for its minimum" in text
+    assert "The job waits because its partition is closed: group workers waits for its minimum" in text
     assert "Group workers is Updating: 2 in service, at least 3 wanted, 3 in all." in text
     assert "Next may come workers-3: waiting since 30 s; failed 3 times (capacity)" in text
 

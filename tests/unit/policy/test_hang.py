@@ -10,7 +10,7 @@ from steward.model.job_report import Progress
 from steward.model.resume import Attempt, Decision
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
-from steward.policy.explain import explain_job
+from steward.views.explain import explain_job
 from tests.builders.picture import T0, Picture, a_cluster, n
 
 J7 = JobId(7)
@@ -214,7 +214,7 @@ def explained(picture: Picture) -> str:
 
 def test_explain_says_that_it_stands_still_and_where_its_stacks_are() -> None:
     picture = stuck("1").then(3.0)
-    assert "It stands still: found 3 s ago, it is still at step 100; its nodes are looked at" in explained(picture)
+    assert "The job stands still: found 3 s ago, it is still at step 100; its nodes are looked at" in explained(picture)
     assert "bundles/7-0-100" in explained(picture)
     assert "it is left running" in explained(answered(picture).then(1.0))
     assert "bundles/7-0-100" in explained(answered(stuck().then(3.0)).then(1.0))

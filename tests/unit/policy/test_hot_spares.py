@@ -8,7 +8,7 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation, hot_name
-from steward.policy.hot_spares import LEASE_S, LENT_FOR_S, RENEW_S
+from steward.policy.groups.hot_spares import LEASE_S, LENT_FOR_S, RENEW_S
 from tests.builders.picture import T0, Picture, a_cluster, names
 
 J = JobId(7)

@@ -8,7 +8,7 @@ from steward.model.health import Severity
 from steward.model.observed import Witness
 from steward.model.slot import SlotStep
 from steward.policy.controls import resume_actions
-from steward.policy.correlate import crowded
+from steward.policy.node.correlate import crowded
 from tests.builders.capacity import NODE, a_slot_at
 from tests.builders.picture import Picture, a_cluster, n, names
 

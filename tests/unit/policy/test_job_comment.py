@@ -14,7 +14,7 @@ from steward.model.ledger import Ending, Run
 from steward.model.resume import Decision
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
-from steward.policy.job_comment import job_comment
+from steward.policy.job.comment import job_comment
 from tests.builders.picture import T0, Picture, a_cluster, names
 
 AT = 1_700_000_000.0

@@ -11,7 +11,7 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation, keep_name
-from steward.policy.keep import GOES_ON_S, LEASE_S, RENEW_S
+from steward.policy.job.keep import GOES_ON_S, LEASE_S, RENEW_S
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 
 J = JobId(7)

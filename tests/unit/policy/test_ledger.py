@@ -64,6 +64,52 @@ def test_steps_are_noted_seldom_and_once_more_at_the_end() -> None:
     assert (run.step, run.checkpoint_step, run.steps_redone) == (9, 5, 4)
 
 
+def again(picture: Picture, first: int, restart: int = 1) -> Picture:
+    """It runs again, and its first step is told."""
+    nodes = names("n1", "n3", "n4")
+    picture = picture.change_job(state=JobState.RUNNING, nodes=nodes, restarts=restart, started=picture.now).then(1.0)
+    return told(picture, restart=restart, step=first, stepped=picture.now, first=first, first_step=picture.now)
+
+
+def stopped_at_step_90() -> Picture:
+    """It told of its first step, a checkpoint at 50, and lost n2 at 90."""
+    picture = told(running(), step=1, stepped=running().now, first=1, first_step=running().now).then(9.0)
+    at = picture.now
+    picture = told(
+        hit(picture), step=90, stepped=at, checkpoint_step=50, checkpointed=at - 4, first=1, first_step=at - 9
+    )
+    return requeued(picture).then(0.1)
+
+
+def test_a_job_that_begins_again_at_step_1_made_all_its_steps_again() -> None:
+    """Its checkpoint was of no use to it: none of its time was work."""
+    (first, _) = runs(again(stopped_at_step_90(), 1).then(1.0))
+    assert (first.first, first.again_from, first.steps_redone) == (1, 1, 90)
+    assert first.kept_until == first.first_step
+
+
+def test_a_job_that_goes_on_from_its_checkpoint_lost_the_steps_after_it() -> None:
+    (first, _) = runs(again(stopped_at_step_90(), 51).then(1.0))
+    assert (first.steps_redone, first.kept_until) == (40, first.checkpointed)
+    (seldom, _) = runs(again(stopped_at_step_90(), 60).then(1.0))
+    assert seldom.steps_redone == 40
+
+
+def test_a_later_run_that_begins_at_step_1_undoes_every_run_before_it() -> None:
+    second = requeued(again(stopped_at_step_90(), 51)).change_job(restarts=2).then(0.1)
+    (first, between, _) = runs(again(second, 1, restart=2).then(1.0))
+    assert (first.steps_redone, between.again_from) == (90, 1)
+    assert between.steps_redone == 1
+
+
+def test_without_a_checkpoint_the_first_step_of_the_next_run_tells_what_was_lost() -> None:
+    """Half of its steps: half of its time."""
+    run = Run(job=J7, opted_at=0.0, restart=0, uid=0, started=0.0, first=1, first_step=10.0, step=100, stepped=110.0)
+    half = replace(run, ending=Ending.REQUEUED, again_from=51)
+    assert (half.steps_redone, half.kept_until) == (50, 60.0)
+    assert replace(half, again_from=None).steps_redone is None
+
+
 def test_progress_of_another_run_or_job_is_not_this_ones() -> None:
     assert runs(told(running(), step=3, restart=4))[0].step is None
     assert runs(told(running(), step=3, job=JobId(8)))[0].step is None

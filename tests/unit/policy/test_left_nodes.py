@@ -9,8 +9,8 @@ from steward.model.instance import Slot
 from steward.model.node import NodeBase, Reason
 from steward.model.plan import Plan
 from steward.model.slot import Purpose, SlotStep
-from steward.policy.explain import explain_node
 from steward.policy.plan import plan
+from steward.views.explain import explain_node
 from tests.builders.api_cluster import ID, ApiPicture, an_api_cluster, nothing
 from tests.builders.picture import T0, n
 
@@ -75,7 +75,7 @@ def test_a_node_that_never_left_is_repaired_then() -> None:
 def test_a_node_that_left_is_explained_as_one_that_nobody_misses() -> None:
     gone = silenced(pooled(replace(an_api_cluster(workers=6), memory=nothing().memory)))
     told = " ".join(explain_node(n(NODES[5]), gone.seen, gone.want, gone.memory, T0))
-    assert "It left its group of the API, and has no machine" in told
+    assert "The node left its group of the API and has no machine" in told
     assert not any(word in told for word in ("fault", "agent", "provider"))
 
 

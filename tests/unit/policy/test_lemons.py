@@ -9,7 +9,7 @@ from steward.model.ids import CaseId, InstanceId, JobId
 from steward.model.job import Job, JobState
 from steward.model.memory import Memory
 from steward.model.remedy import Blow, Mishap, Remedy
-from steward.policy.lemons import arithmetic, lemons
+from steward.policy.node.lemons import arithmetic, lemons
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 
 DAY_S = 86400.0

@@ -11,7 +11,7 @@ from steward.model.health import Scope, Severity
 from steward.model.node import NodeBase
 from steward.policy.controls import pause
 from steward.policy.draft import Draft
-from steward.policy.node_verdict import NodeVerdict, Word, node_verdict, node_verdicts
+from steward.views.node_verdict import NodeVerdict, Word, node_verdict, node_verdicts
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 
@@ -77,7 +77,10 @@ def test_the_second_lost_node_waits_for_its_turn() -> None:
 
 def test_a_silent_agent_is_a_suspicion_until_a_second_witness_agrees() -> None:
     said = of(a_cluster().agent_lost("n2").then(0.1))
-    assert (said.word, said.next) == (Word.SUSPECT, "taken out of service when a second witness agrees, else let be")
+    assert (said.word, said.next) == (
+        Word.SUSPECT,
+        "taken out of service when a second witness agrees, else left in service",
+    )
 
 
 def test_an_overdue_heartbeat_is_a_suspicion() -> None:

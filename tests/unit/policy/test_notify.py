@@ -7,7 +7,7 @@ import pytest
 
 from steward.model.events import Event, Level
 from steward.model.notify import ChannelRule, ChannelState, Message
-from steward.policy.notify import (
+from steward.views.notify import (
     MOST_QUEUED,
     MOST_TRIES,
     REST,

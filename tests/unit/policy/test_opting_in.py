@@ -7,7 +7,7 @@ from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.resume_mode import ResumeMode
-from steward.policy.explain import explain_job
+from steward.views.explain import explain_job
 from tests.builders.picture import ON, Picture, a_cluster, names
 
 J = JobId(7)
@@ -62,7 +62,7 @@ def test_requeue_stays_off_where_the_user_said_so_and_not_only_the_site(
 ) -> None:
     picture = a_cluster().job(requeue=False).opted_in(mode=mode).see(job_requeue=sites)
     assert [type(a) for a in picture.plan().actions] == ([AllowRequeue] if allowed else [])
-    assert ("It is not requeued" in explained(picture.then())) is not allowed
+    assert ("the job is not requeued" in explained(picture.then())) is not allowed
     lost = picture.then().see(job_requeue=True).change_job(requeue=allowed).lost("n2").then().marked("n2")
     over = lost.change_job(state=JobState.NODE_FAIL, ended=lost.now, requeue=allowed).then()
     (attempt,) = over.memory.jobs[J].attempts

@@ -6,9 +6,10 @@ import pytest
 
 from steward.model.ids import JobId
 from steward.model.quota import Eviction, QuotaJob, Reclaimed
-from steward.policy.explain import explain_job
+from steward.views.explain import explain_job
 from tests.builders.picture import Picture
 from tests.builders.quota_jobs import own, runs, teams, waits
+from tests.builders.quota_site import a_site
 
 
 def said(picture: Picture, id: int) -> str:
@@ -66,7 +67,7 @@ def test_an_owner_reads_which_job_gives_way_for_it() -> None:
         "Quota of team a: it runs with borrowed resources (4 GPUs of ml.g6.12xlarge) and gives way when their owner "
         "needs them."
     )
-    assert "It has to give way to job 3 of team b" in said(waits(picture, 3, "b", 4), 2)
+    assert "The job has to give way to job 3 of team b" in said(waits(picture, 3, "b", 4), 2)
     assert said(picture, 1) == (
         "Quota of team a: covers it (4 GPUs of ml.g6.12xlarge; guaranteed). No other team can take that back."
     )
@@ -78,8 +79,15 @@ def test_an_admitted_job_waits_for_nodes_only() -> None:
     )
     picture = waits(runs(site(), 1, "a", 4), 2, "a", 2, reason="Resources")
     assert "may run with what others lend (2 GPUs of ml.g6.12xlarge); it waits for nodes" in said(picture, 2)
-    picture = waits(site(), 1, "a", 2, reason="QOSGrpGRES")
-    assert "its limit in Slurm is about to be raised (QOSGrpGRES)" in said(picture, 1)
+    picture = waits(runs(site(), 1, "a", 4), 2, "a", 2, qos="stw-a-b", reason="QOSGrpGRES")
+    assert "its limit in Slurm is about to be raised (QOSGrpGRES)" in said(picture, 2)
+
+
+def test_a_job_that_slurm_counts_for_more_than_it_asks_for_reads_what_may_be_the_cause() -> None:
+    picture = waits(a_site(), 1, "a", 2, reason="QOSGrpGRES")
+    assert "if Slurm goes on to say QOSGrpGRES, Slurm counts more for it than it asked for: with --exclusive" in said(
+        picture, 1
+    )
 
 
 def test_a_held_job_is_told_that_quotas_do_not_ask_yet() -> None:

@@ -18,6 +18,7 @@ from steward.model.action import (
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.quota import PriorityClass, QuotaStatus, SchedulerConfig, Strategy
+from steward.workflows.busy import is_busy
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, MARKS, WEAK, a_picture, tres
 from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, runs, settled, waits
@@ -125,6 +126,39 @@ def test_what_a_job_that_gives_way_frees_is_not_for_the_next_borrower(can: Capab
     assert caps(picture, "stw-a-b") == 2
     first = next(at for at, each in enumerate(actions) if isinstance(each, SetQos) and each.qos == "stw-a-b")
     assert not any(isinstance(each, SignalJob | RequeueJob) for each in actions[:first])
+
+
+def test_slurms_preemption_finds_first_whom_we_chose_first() -> None:
+    """Two teams borrow. The one with the higher share gives way, and would have borrowed nothing without its job."""
+    site = a_site(LISTS, own("a", 2), own("b", 4), own("c", 2))
+    site = runs(runs(site, 1, "a", 2), 2, "a", 3, "b", "n2")
+    site = settled(runs(runs(site, 3, "c", 2), 4, "c", 1, "b", "n2"))
+    picture, _ = done(waits(site, 5, "b", 3))
+    assert picture.memory.quota_jobs.keys() == {2}
+    for _ in range(3):
+        assert picture.seen.accounting is not None
+        qos = picture.seen.accounting.qos
+        assert qos["stw-a-b"].priority < qos["stw-c-b"].priority
+        picture, _ = done(picture)
+
+
+def lent_beside_free_nodes() -> Picture:
+    """Two of three machines are owned, nobody may borrow the third; one team has borrowed all that the other owns."""
+    site = runs(a_site(WEAK, own("a", 4), own("b", 4), machines=3), 1, "a", 4, on="n1")
+    return waits(settled(runs(site, 2, "a", 4, "b", "n2")), 3, "b", 4)
+
+
+def test_nobody_gives_way_to_a_job_that_starts_on_free_nodes() -> None:
+    picture, actions = done(lent_beside_free_nodes())
+    assert not any(isinstance(each, SignalJob | RequeueJob) for each in actions)
+    picture = settled(runs(picture, 3, "b", 4, on="n3"))
+    assert JobId(2) not in picture.memory.quota_jobs or not picture.memory.quota_jobs[JobId(2)].evictions
+
+
+def test_who_finds_no_place_on_what_is_free_gets_his_own_back_after_a_while() -> None:
+    picture, _ = done(lent_beside_free_nodes())
+    _, actions = done(picture.after(picture.want.quota.patience_s))
+    assert [each.job for each in actions if isinstance(each, SignalJob)] == [2]
 
 
 def test_when_slurm_does_not_preempt_we_make_room() -> None:
@@ -297,3 +331,15 @@ def test_a_start_time_that_its_user_set_is_waited_for() -> None:
     picture = gave_way(WEAK).change_job(3, eligible=gave_way(WEAK).now + 900)
     ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
     assert not any(isinstance(action, NudgeJob) for action in done(ended)[0].after(3).plan().actions)
+
+
+@pytest.mark.parametrize(("can", "is_watched"), [(WEAK, True), (LISTS, False)])
+def test_where_only_steward_takes_back_what_is_lent_it_is_looked_at_as_often_as_a_repair(
+    can: Capabilities, is_watched: bool
+) -> None:
+    picture = a_site(can)
+    assert not is_busy(picture.memory, picture.now)
+    lent = settled(runs(runs(picture, 1, "a", 4), 2, "a", 2, "b", "n2"))
+    assert is_busy(lent.memory, lent.now) is is_watched
+    asked, _ = done(waits(lent, 3, "b", 4))
+    assert is_busy(asked.memory, asked.now), "a job has to give way"

@@ -3,7 +3,7 @@
 import pytest
 
 from steward.model.node import Reason
-from steward.policy.reasons import ROWS, Author, Kind, Response, row_of
+from steward.policy.node.reasons import ROWS, Author, Kind, Response, row_of
 
 REASONS = [
     (1, "Not responding", Kind.SILENT, Response.WATCH),

@@ -18,7 +18,7 @@ from steward.model.ids import BootId, InstanceId
 from steward.model.instance import Instance, InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.observed import Freshness
-from steward.policy.case_steps import mark_of
+from steward.policy.case.steps import mark_of
 from tests.builders.picture import T0, Picture, a_cluster, an_agent, n
 
 NEW = InstanceId("i-new")
@@ -217,6 +217,14 @@ def test_a_person_who_takes_the_node_over_ends_the_case() -> None:
     picture = launching().down("n2", "mine now").then()
     assert case_of(picture).step is Step.CLOSED
     assert picture.plan().actions == ()
+
+
+def test_a_node_that_slurm_has_taken_back_and_not_pinged_yet_is_not_given_back_again() -> None:
+    picture = reborn(launched(launching())).checked("n2")
+    picture = picture.node("n2", slurmd_started=picture.now).then(1)
+    waits = picture.node("n2", base=NodeBase.IDLE, flags=frozenset({"NOT_RESPONDING"}), reason=None, responding=False)
+    assert case_of(waits.then(5)).step is Step.RETURN
+    assert waits.after(60).plan().actions == ()
 
 
 def test_a_node_is_given_back_once_all_is_well() -> None:

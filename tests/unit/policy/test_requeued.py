@@ -12,7 +12,7 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation
-from steward.policy.explain import explain_job
+from steward.views.explain import explain_job
 from tests.builders.picture import T0, Picture, a_cluster, names
 
 J = JobId(7)

@@ -15,7 +15,7 @@ from steward.model.observed import AgentView, Observed
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.resource_config import provisioning_parameters, resource_config
+from steward.policy.groups.resource_config import provisioning_parameters, resource_config
 
 NOW = 1000.0
 W1, C1 = NodeName("worker-1"), NodeName("head")

@@ -8,7 +8,7 @@ from steward.model.memory import Memory
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
-from steward.policy.resume_facts import resume_facts
+from steward.policy.job.resume_facts import resume_facts
 
 N3, N4 = NodeName("n3"), NodeName("n4")
 

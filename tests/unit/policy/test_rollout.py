@@ -19,9 +19,9 @@ from steward.model.job import Job, JobState
 from steward.model.memory import Incident
 from steward.model.plan import Plan
 from steward.model.slot import Hitch, Purpose, SlotStep
-from steward.policy.correlate import AGENTS
 from steward.policy.draft import Draft
-from steward.policy.rollout import ALARMS_EVERY_S, move_rollouts, nodes_of
+from steward.policy.groups.rollout import ALARMS_EVERY_S, move_rollouts, nodes_of
+from steward.policy.node.correlate import AGENTS
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.orders import a_software_update, after, with_rules
 from tests.builders.picture import T0, names

@@ -12,8 +12,8 @@ from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.observed import PeerWord, Witness
-from steward.policy.explain import explain_job, explain_node
-from steward.policy.gone import PEERS, SEEN_ALIVE_S
+from steward.policy.node.gone import PEERS, SEEN_ALIVE_S
+from steward.views.explain import explain_job, explain_node
 from tests.builders.picture import Picture, a_cluster, changed, n, names
 
 GRACE_S = 16.0
@@ -245,4 +245,4 @@ def test_people_are_told_what_is_waited_for() -> None:
     node = "\n".join(explain_node(n("n2"), seen, want, memory, now))
     assert "n1 fell silent together with others: 4 of 8 agents went silent at once; 4 of 8 nodes are reached" in job
     assert "a silent one is taken out when Slurm, the provider or agents that are heard say that it is gone" in node
-    assert "many nodes fell silent at once, and nobody else says that this one is gone" in node
+    assert "many nodes fell silent at once, and no other witness says that this one is gone" in node

@@ -14,9 +14,9 @@ from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.setup import Lifecycle, SetupState
 from steward.model.slot import Purpose, SlotStep
-from steward.policy.slot_diagram import page
-from steward.policy.slot_facts import QUESTIONS
-from steward.policy.slot_table import TABLE, SlotFact, deadline, facts_of
+from steward.policy.groups.slot_diagram import page
+from steward.policy.groups.slot_facts import QUESTIONS
+from steward.policy.groups.slot_table import TABLE, SlotFact, deadline, facts_of
 from tests.builders.capacity import MARK, NODE, a_slot_at, asked, nothing_there, reported, with_slot
 from tests.builders.deep import done, with_run
 from tests.builders.picture import T0, Picture, n
@@ -142,7 +142,7 @@ SCENES: dict[tuple[SlotStep, SlotFact], Change] = {
 
 
 def test_the_page_shows_the_table() -> None:
-    assert PAGE.read_text() == page(), "run: python -m steward.policy.slot_diagram > docs/slot.md"
+    assert PAGE.read_text() == page(), "run: python -m steward.policy.groups.slot_diagram > docs/slot.md"
 
 
 def test_every_fact_has_a_question_and_is_used() -> None:

@@ -8,7 +8,7 @@ from steward.model.action import DownNode, DrainNode, LaunchInstance, MendNode, 
 from steward.model.case import Case, Step
 from steward.model.health import Advice, Severity
 from steward.model.node import NodeBase, Reason
-from steward.policy.explain import explain_node
+from steward.views.explain import explain_node
 from tests.builders.picture import Picture, a_cluster, n
 
 KILL = "Kill task failed (JobId=7 StepId=0)"

@@ -10,7 +10,7 @@ from steward.model.node import NodeBase
 from steward.model.observed import Freshness
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.exclude import LATE_KILL_S, told_again_until
+from steward.policy.job.exclude import LATE_KILL_S, told_again_until
 from tests.builders.picture import ON, T0, USER, names
 from tests.builders.site import (
     AGAIN_S,

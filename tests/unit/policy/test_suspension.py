@@ -9,7 +9,7 @@ from steward.model.job_report import Progress
 from steward.model.resume import Attempt, Decision
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
-from steward.policy.explain import explain_job
+from steward.views.explain import explain_job
 from tests.builders.picture import Picture, a_cluster, n, names
 
 J7 = JobId(7)
@@ -165,4 +165,4 @@ def test_a_job_that_went_on_before_its_node_died_is_held_by_whoever_holds_it() -
 
 def explain_waiting(picture: Picture) -> list[str]:
     lines = explain_job(J7, picture.seen, picture.want, picture.memory, picture.now)
-    return [line for line in lines if line.startswith("It waits to run again")]
+    return [line for line in lines if line.startswith("The job waits to run again")]

@@ -10,7 +10,7 @@ from steward.model.job import Job, JobState
 from steward.model.node import NodeBase, Reason
 from steward.model.slot import SlotStep
 from steward.policy.draft import Draft
-from steward.policy.victims import choose
+from steward.policy.groups.victims import choose
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.orders import after, an_update, with_rules, workers
 from tests.builders.picture import T0, n, names

@@ -70,8 +70,11 @@ def test_what_slurm_can_do_follows_from_version_and_settings() -> None:
     assert text.capabilities(marks, (23, 2)) == Capabilities(
         version=(23, 2), marks=True, preempts=True, exempt_priority=4000000
     )
-    newest = text.capabilities(marks, (24, 11))
-    assert newest.qos_lists
+    between = [text.capabilities(marks, version) for version in ((23, 2), (24, 5), (24, 11), (25, 11), (26, 5))]
+    assert [(each.marks, each.preempts, each.qos_lists) for each in between] == [
+        *[(True, True, False)] * 3,
+        *[(True, True, True)] * 2,
+    ]
     assert not text.capabilities({}, (24, 11)).preempts
 
 

@@ -77,3 +77,14 @@ def test_a_reader_that_met_a_stale_configuration_recovers_with_it(tmp_path: Path
 def test_where_jobs_may_be_expedited_the_commands_read_them(tmp_path: Path, slurm: PyslurmSlurm) -> None:
     (tmp_path / "parameters").write_text("SlurmctldParameters = enable_configless,enable_expedited_requeue\n")
     assert len(slurm.jobs()) > 1, "those of the commands' answer"
+
+
+def test_where_slurm_holds_jobs_to_limits_the_commands_read_them(tmp_path: Path, slurm: PyslurmSlurm) -> None:
+    """Quotas count what each job asked for, and pyslurm does not tell it."""
+    (tmp_path / "parameters").write_text("AccountingStorageEnforce = associations,limits,qos\n")
+    assert all("cpu=" in job.requested for job in slurm.jobs().values())
+
+
+def test_where_slurm_only_knows_accounts_pyslurm_reads_the_jobs(tmp_path: Path, slurm: PyslurmSlurm) -> None:
+    (tmp_path / "parameters").write_text("AccountingStorageEnforce = associations\n")
+    assert list(slurm.jobs()) == [7]

@@ -35,7 +35,7 @@ def a_job(**changes: Any) -> Any:
     values: dict[str, Any] = dict.fromkeys(
         ("batch_host", "excluded_nodes", "array_id", "array_task_id", "array_tasks_waiting", "heterogeneous_id",
          "account", "end_time", "admin_comment", "allocated_nodes", "exit_code", "exit_code_signal",
-         "qos", "time_limit", "reservation", "priority", "nice", "submit_host")
+         "qos", "time_limit", "reservation", "priority", "nice", "submit_host", "comment")
     )  # fmt: skip
     values |= {"id": 7, "name": "train", "state": "RUNNING", "user_id": 0, "state_reason": None, "is_batch_job": True}
     values |= {"requeue_count": 2, "is_requeueable": True, "partition": "main", "num_nodes": 2, "submit_time": 1}
@@ -114,3 +114,9 @@ def test_its_qos_time_limit_and_reservation_are_read() -> None:
 )
 def test_prose_becomes_the_word_that_the_commands_tell(told: str, word: str) -> None:
     assert native_reader.job(a_job(state="PENDING", state_reason=told)).reason == word
+
+
+def test_its_comment_and_the_tasks_that_wait_are_read() -> None:
+    """The comment says which run a replica job is of."""
+    job = native_reader.job(a_job(comment="priority-class=low", array_id=7, array_tasks_waiting="2-9:2"))
+    assert (job.comment, job.waiting_tasks) == ("priority-class=low", 4)

@@ -1,5 +1,7 @@
 """The files a local bed is made of."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -27,7 +29,7 @@ def spec(tmp_path: Path, **settings: dict[str, object]) -> BedSpec:
 
 def test_the_agent_reads_its_part_of_the_beds_steward_toml(tmp_path: Path) -> None:
     file = tmp_path / "steward.toml"
-    file.write_text(local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001))
+    file.write_text(local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001, users=7002))
     own = load_agent_config(file, {}).for_node("n2").agent
     assert own.head == "127.0.0.1:7000"
     assert own.socket == tmp_path / "run" / "agent-n2.sock"
@@ -35,13 +37,15 @@ def test_the_agent_reads_its_part_of_the_beds_steward_toml(tmp_path: Path) -> No
 
 
 def test_the_head_accepts_the_beds_steward_toml(tmp_path: Path) -> None:
-    text = local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001)
+    text = local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001, users=7002)
     settings = parse(text, source="bed", env={})
     assert set(settings.slots()) == {"n1", "n2", "n3", "s1"}
 
 
 def test_a_setting_given_to_the_bed_wins(tmp_path: Path) -> None:
-    text = local_toml(Layout(root=tmp_path), spec(tmp_path, repair={"mode": "report"}), listen=7000, http=7001)
+    text = local_toml(
+        Layout(root=tmp_path), spec(tmp_path, repair={"mode": "report"}), listen=7000, http=7001, users=7002
+    )
     repair = tomllib.loads(text)["repair"]
     assert repair["mode"] == "report"
     assert "retry_s" in repair
@@ -49,20 +53,20 @@ def test_a_setting_given_to_the_bed_wins(tmp_path: Path) -> None:
 
 def test_a_setting_may_be_a_list_of_tables(tmp_path: Path) -> None:
     resume = {"max_resumes": 3, "default": [{"partition": "low", "mode": "any:1"}, {"mode": "1"}]}
-    text = local_toml(Layout(root=tmp_path), spec(tmp_path, resume=resume), listen=7000, http=7001)
+    text = local_toml(Layout(root=tmp_path), spec(tmp_path, resume=resume), listen=7000, http=7001, users=7002)
     assert tomllib.loads(text)["resume"] == resume
     assert [group["name"] for group in tomllib.loads(text)["groups"]] == ["main", "spare"]
 
 
 def test_nodes_and_spares_are_groups_of_their_own(tmp_path: Path) -> None:
-    text = local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001)
+    text = local_toml(Layout(root=tmp_path), spec(tmp_path), listen=7000, http=7001, users=7002)
     groups = {group["name"]: group["nodes"] for group in tomllib.loads(text)["groups"]}
     assert groups == {"main": "n1,n2,n3", "spare": "s1"}
 
 
 def test_fixed_machines_have_spares_in_no_group_and_a_power_command(tmp_path: Path) -> None:
     fixed = BedSpec(dir=tmp_path, nodes=3, spares=1, fixed=True)
-    settings = parse(local_toml(Layout(root=tmp_path), fixed, listen=7000, http=7001), source="bed", env={})
+    settings = parse(local_toml(Layout(root=tmp_path), fixed, listen=7000, http=7001, users=7002), source="bed", env={})
     assert settings.desired().spares == {"s1"}
     assert {slot.group for slot in settings.slots().values()} == {"main", SPARES}
     assert settings.provider.static is not None
@@ -83,6 +87,25 @@ def test_a_later_command_reads_the_bed_as_it_was_asked_for(tmp_path: Path) -> No
 
 def test_free_ports_are_as_many_as_asked_for_and_distinct() -> None:
     assert len(set(free_ports(50))) == 50
+
+
+_ASKS = """import sys; from steward.testbed.free_ports import free_ports
+print(*free_ports(3, range(9300, 9400)), flush=True); sys.stdin.read()"""
+
+
+def test_a_port_is_given_once_while_who_got_it_lives_though_nobody_listens_there_yet() -> None:
+    asks = (sys.executable, "-c", _ASKS)
+    with subprocess.Popen(asks, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        theirs = [int(word) for word in other.stdout.readline().split()]
+        assert len(theirs) == 3
+        for port in theirs:
+            with pytest.raises(BedError, match="no 1 free ports between"):
+                free_ports(1, [port])
+        other.communicate("")
+    assert [free_ports(1, [port]) for port in theirs] == [[port] for port in theirs]
+    with pytest.raises(BedError, match="no 1 free ports between"):
+        free_ports(1, theirs[:1])
 
 
 @pytest.mark.parametrize("text", ["it's $(touch trap) `touch trap`", 'quote " and \\n', "two\nlines"])

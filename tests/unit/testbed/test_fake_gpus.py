@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.nvml import Nvml
-from steward.adapters.probe import LocalProbes
+from steward.adapters.node.nvml import Nvml
+from steward.adapters.node.probe import LocalProbes
 from steward.model.probe import ReadFiles
 from steward.testbed import fake_gpus
 
@@ -26,7 +26,7 @@ def gpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def node(gpus: Path, tmp_path: Path) -> Iterator[Nvml]:
     """Asks as the agent of a node does whose own directory is `tmp_path`."""
     env = fake_gpus.environment(gpus, tmp_path, tmp_path / "instance_id")
-    child = (sys.executable, "-P", "-m", "steward.adapters.nvml_child")
+    child = (sys.executable, "-P", "-m", "steward.adapters.node.nvml_child")
     nvml = Nvml(("env", *(f"{name}={value}" for name, value in env.items()), *child))
     yield nvml
     nvml.let_go()

@@ -11,7 +11,7 @@ from tests.packages.prove import PAGE, blocks
 from tools.packages import deb, rpm
 from tools.packages.contents import NODE_NEEDS, Package, packages
 from tools.packages.manual import pages
-from tools.packages.trees import ROOT, requirements
+from tools.packages.sites import ROOT, requirements
 
 _ALL = packages("3.11", "22.05")
 _LINE = "optional /usr/lib/steward/steward.so socket=/run/steward/agent.sock"
@@ -137,4 +137,4 @@ def test_every_command_has_a_manual_page_that_roff_can_read() -> None:
 def test_the_quickstart_has_at_most_ten_commands() -> None:
     found = [place for place, _ in blocks(PAGE.read_text()) if place != "uninstall"]
     assert 5 <= len(found) <= 10
-    assert set(found) == {"build", "controller", "node", "user"}
+    assert set(found) == {"build", "controller", "user"}

@@ -9,8 +9,10 @@ from steward.model.ids import JobId, Key
 from steward.model.why import Why
 from steward.ports import Permanent, SlurmPort
 from steward.workflows.batch import batches
-from steward.workflows.effects import TABLE, EffectAction, Ports, take_effect
+from steward.workflows.effects import TABLE, Ports, take_effect
+from tests.builders.picture import a_cluster
 
+SEEN = a_cluster().seen
 WHY = Why(rule="quota.cap", text="a test", evidence=("a test",))
 
 
@@ -33,20 +35,19 @@ def set_qos(name: str = "stw-red-g") -> SetQos:
     return SetQos(key=Key(f"qos:{name}"), why=WHY, qos=name, caps=(("gres/gpu", 2),))
 
 
-def test_every_action_with_a_row_is_an_action_and_has_one_row() -> None:
-    assert set(TABLE) == set(get_args(EffectAction))
-    assert set(TABLE) <= set(get_args(Action))
+def test_every_action_has_one_row() -> None:
+    assert set(TABLE) == set(get_args(Action))
 
 
 def test_a_limit_goes_to_the_accounting_port() -> None:
     accounts = Accounts()
-    take_effect(ports(accounts), set_qos())
+    take_effect(ports(accounts), (set_qos(),), SEEN)
     assert accounts.told == [set_qos()]
 
 
 def test_where_slurm_has_no_accounting_a_limit_is_refused_in_words() -> None:
     with pytest.raises(Permanent, match="no quota can be kept"):
-        take_effect(ports(None), set_qos())
+        take_effect(ports(None), (set_qos(),), SEEN)
 
 
 def test_limits_and_moves_keep_their_order() -> None:

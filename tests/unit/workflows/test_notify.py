@@ -130,7 +130,7 @@ def test_a_failing_receiver_is_asked_again_and_then_an_event_tells_what_was_not_
         bench.clock.at += bench.settle()
     (told,) = bench.told
     assert (told.kind, told.level) == ("notify.failed", Level.ERROR)
-    assert told.text == "channel ops: node.fault was not told: the receiver answered 503"
+    assert told.text == "channel ops: node.fault was not sent: the receiver answered 503"
     bench.happen(told)
     bench.messenger.error = None
     bench.settle()

@@ -47,6 +47,22 @@ def test_after_we_did_something_every_turn_looks_how_far_slurm_is_with_it() -> N
     assert bench.look(open=nodes("n1", "n2")) == [{"n1", "n2"}]
 
 
+def test_a_shim_s_answer_does_not_wait_for_one_more_look_at_what_was_read_since_it_asked() -> None:
+    bench = Bench()
+    bench.clock.at += 0.5
+    bench.records.changed(nodes("n1"))
+    asked_at = bench.clock.at
+    bench.clock.at += 0.01
+    assert bench.look(asked=nodes("n1"), open=nodes("n1", "n2"), asked_at=asked_at) == [{"n1", "n2"}]
+    bench.clock.at += 0.05
+    assert bench.look(asked=nodes("n1"), open=nodes("n1", "n2"), asked_at=asked_at) == [{"n2"}]
+    bench.records.changed(nodes("n1"))
+    bench.clock.at += 0.01
+    assert bench.look(asked=nodes("n1"), asked_at=asked_at) == [{"n1"}]
+    bench.clock.at += 0.2
+    assert bench.look(asked=nodes("n1"), open=nodes("n1"), asked_at=asked_at) == [{"n1"}]
+
+
 def test_everything_was_read_in_a_turn_that_waited_for_the_sweep() -> None:
     bench = Bench()
     bench.clock.at += 0.1

@@ -16,9 +16,12 @@ Tried on real Slurm 22.05.8 unless said:
   behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
 - An administrator may give a waiting job any QOS, also one that its account may not use: Slurm does not check, so this
   does. The QOS of a running job cannot be changed (`Job is no longer pending execution`).
-- A priority that was set directly outlasts a requeue; `release` gives a waiting job back to Slurm's own reckoning, and
-  from 24.11 on a running one, too: marked, it is spared by preemption; released, it is taken next (tried).
-- With a list of QOS (24.11) a running job shows the one that it runs in, and has its list again when it was requeued.
+- A priority that was set directly outlasts a requeue; `release` gives a job back to Slurm's own reckoning, whether it
+  waits or runs, in 22.05, 24.11 and 26.05 (tried; the source of slurmctld says the same in between): marked, it is
+  spared by preemption; released, it is taken next.
+- Lists of QOS (24.11) are used from 25.11 on: 24.11.5 counts a job that backfill started, or was requeued, in another
+  QOS of its list; corrected in 25.11 and 26.05 ("Always update job->qos_id"). With a list a running job shows the one
+  that it runs in, and has its list again when it was requeued.
 - An edit takes 45 ms on an idle machine, and is in force in slurmctld at once. slurmdbd dead: `Connection refused`
   within 20 ms. slurmdbd hanging: sacctmgr waits for ever, so it has a time limit of its own.
 - Names: Slurm takes `a|b` and blanks for an account, `u|v` for a user, and several lines for a description.

@@ -26,7 +26,7 @@ _COUNT = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=(N|[0-9]+)\(([0-9]+)\)")
 _TRES = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=([0-9]+)([KMGTP]?)")
 _UNITS = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 """Of memory, in MiB; other resources have no unit."""
-_MARKS, _LISTS = (23, 2), (24, 11)
+_MARKS, _LISTS = (23, 2), (25, 11)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

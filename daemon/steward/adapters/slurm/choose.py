@@ -9,7 +9,7 @@ from steward.adapters.slurm import versions
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.native import PyslurmSlurm
-from steward.adapters.slurm.single_nodes import SingleNodes
+from steward.adapters.slurm.single import Single
 from steward.model.settings.types import SlurmAdapter
 from steward.ports import PortError, SlurmPort
 
@@ -35,7 +35,7 @@ def choose(wanted: SlurmAdapter, *, conf: str = "", timeout_s: float = 10.0, inc
     is_refused = wanted is SlurmAdapter.COMMANDS
     why_not = "cluster.slurm_adapter says so" if is_refused else unavailable(conf)
     if why_not:
-        commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s, include=file, single=SingleNodes(conf=conf))
+        commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s, include=file, single=Single(conf=conf))
         why = f"commands, because {why_not}"
         return Choice(slurm=commands, why=why, is_second=wanted is SlurmAdapter.PYSLURM)
     native = PyslurmSlurm(conf=conf, timeout_s=timeout_s, include=file)

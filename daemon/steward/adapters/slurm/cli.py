@@ -40,7 +40,7 @@ from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.read_jobs import JobReader
 from steward.adapters.slurm.read_nodes import NodeReader
-from steward.adapters.slurm.single_nodes import SingleNodes
+from steward.adapters.slurm.single import Single
 from steward.adapters.slurm.versions import Version
 from steward.adapters.slurm.words import node_list, node_lists, partition, reason
 from steward.model.deep_command import PREFIX
@@ -61,7 +61,7 @@ class CommandLineSlurm:
 
     `conf` is the path of slurm.conf; empty means what the environment or Slurm itself says. Every call may take
     `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours; a few
-    nodes are read through `single`, where one is given.
+    nodes and jobs are read through `single`, where one is given.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class CommandLineSlurm:
         timeout_s: float = 10.0,
         include: IncludeFile | None = None,
         max_bytes: int = MAX_BYTES,
-        single: SingleNodes | None = None,
+        single: Single | None = None,
     ) -> None:
         self._include = include
         self._timeout_s = timeout_s
         self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=max_bytes)
-        self._nodes, self._jobs = NodeReader(self._commands, single), JobReader(self._commands)
+        self._nodes, self._jobs = NodeReader(self._commands, single), JobReader(self._commands, single)
 
     def describe(self) -> str:
         """One line, which names the reads that last took more than half of what they may.
@@ -107,13 +107,12 @@ class CommandLineSlurm:
         self._update_nodes(wanted, "state=drain", f"reason={reason(str(mark))}")
 
     def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
-        """All of them or, when one is not ours to take, none. Read back, they are `DOWN+DRAIN`."""
+        """All of them or, when one is not ours to take, none. Read back, they are `DOWN+DRAIN`. What Slurm does not
+        drain is not set DOWN either: it would come back by itself when its slurmd answers."""
         wanted = sorted(set(nodes))
         rules.may_take_out(self.nodes(wanted), wanted)
-        for names in node_lists(wanted):
-            why = reason(str(mark))
-            steps = [("update", f"nodename={names}", f"state={state}", f"reason={why}") for state in ("drain", "down")]
-            self._commands.write_in_turn(*steps)
+        for state in ("drain", "down"):
+            self._update_nodes(wanted, f"state={state}", f"reason={reason(str(mark))}")
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         wanted = sorted(set(nodes))
@@ -159,11 +158,11 @@ class CommandLineSlurm:
         self._commands.write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}", timeout_s=_COMMENT_S)
 
     def partitions(self) -> Mapping[str, Partition]:
-        return {name: each for name, each in self._all_partitions().items() if not name.startswith(PREFIX)}
-
-    def _all_partitions(self) -> Mapping[str, Partition]:
-        """With those of deep checks."""
         loaded = partitions.booted(self._commands.read("scontrol", "show", "config"))
+        return {name: each for name, each in self._all_partitions(loaded).items() if not name.startswith(PREFIX)}
+
+    def _all_partitions(self, loaded: float = 0.0) -> Mapping[str, Partition]:
+        """With those of deep checks."""
         return partitions.partitions(
             self._commands.read("scontrol", "--all", "--oneliner", "show", "partitions"), loaded
         )

@@ -1,7 +1,7 @@
 """Slurm's commands, run with the same limits and environment: failures come as what they mean."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from steward.adapters.process import Completed, Failed, run
 from steward.adapters.slurm import versions
@@ -13,9 +13,6 @@ MAX_BYTES = 512 << 20
 """Of an answer. A job is 4 to 9 KB of it; on 22.05 each of its cores is 50 bytes more."""
 _HEAVY = 0.5
 _QUIET = {"TZ": "UTC", "SLURM_JSON": "compact", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
-_NO_KEYS = {"INPUTRC": "/dev/null"}
-"""scontrol reads its lines with readline: nobody's keys are bound."""
-_LONGEST_LINE = 1000
 _NOTHING: Mapping[str, str] = {}
 _NO_NODE = re.compile(r"^Node \S+ not found$\n?", re.MULTILINE)
 
@@ -68,16 +65,6 @@ class Commands:
 
     def write(self, *words: str, timeout_s: float | None = None) -> None:
         self.run("scontrol", *words, timeout_s=timeout_s)
-
-    def write_in_turn(self, *writes: Sequence[str]) -> None:
-        """One process for all, where the lines are short; words must have no quotes. What fails is told, and the next
-        is tried all the same."""
-        lines = "".join(" ".join(f'"{word}"' if " " in word else word for word in write) + "\n" for write in writes)
-        if max(map(len, lines.splitlines())) > _LONGEST_LINE or not lines.isascii():
-            for write in writes:
-                self.write(*write)
-            return
-        self.run("scontrol", input=lines.encode(), env=_NO_KEYS)
 
     def run(
         self,

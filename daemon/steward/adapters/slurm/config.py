@@ -1,10 +1,14 @@
-"""Slurm's own settings, for `steward doctor`."""
+"""Slurm's own settings, as `steward doctor` and whoever asks for a user's pages need them."""
 
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from steward.adapters.process import run
+from steward.ports import PortError
 
 _MAX_BYTES = 1 << 20
+_ASK_AGAIN_S = 60.0
 
 
 class SlurmConfig:
@@ -32,3 +36,26 @@ class SlurmConfig:
             return path, path.read_text(encoding="utf-8", errors="replace")[:_MAX_BYTES]
         except OSError:
             return path, None
+
+
+class Privacy:
+    """Whether Slurm keeps users from seeing each other's jobs (PrivateData). Asked at most once a minute; where Slurm
+    does not answer its last word holds, and before its first they do not see them. Safe in several threads."""
+
+    def __init__(self, config: Callable[[], Mapping[str, str]], now: Callable[[], float]) -> None:
+        self._config, self._now = config, now
+        self._lock, self._said, self._asked = threading.Lock(), True, float("-inf")
+
+    def hides_jobs(self) -> bool:
+        with self._lock:
+            if abs(self._now() - self._asked) >= _ASK_AGAIN_S:
+                self._asked = self._now()
+                self._said = self._ask()
+            return self._said
+
+    def _ask(self) -> bool:
+        try:
+            words = self._config().get("PrivateData", "jobs").split(",")
+        except PortError:
+            return self._said
+        return any(word.strip().lower() in ("jobs", "all") for word in words)

@@ -31,6 +31,7 @@ from steward.ports import Retryable
 _CONF = "/etc/slurm/slurm.conf"
 _ASK_EVERY_S = 60.0
 _EXPEDITES = "enable_expedited_requeue"
+_HOLDS = frozenset({"limits", "qos"})
 
 
 class PyslurmSlurm:
@@ -41,7 +42,7 @@ class PyslurmSlurm:
         self._node_reader = _Reader(conf, timeout_s)
         self._job_reader = _Reader(conf, timeout_s)
         self._ports: dict[tuple[NodeName, str], int] = {}
-        self._expediting = _Expediting(SlurmConfig(conf=Path(conf or _CONF), timeout_s=timeout_s))
+        self._gaps = _Gaps(SlurmConfig(conf=Path(conf or _CONF), timeout_s=timeout_s))
 
     def close(self) -> None:
         self._node_reader.close()
@@ -60,8 +61,8 @@ class PyslurmSlurm:
         return narrow.of_nodes(table, only)
 
     def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
-        """By the commands where jobs may be expedited: pyslurm does not tell of it."""
-        if self._expediting.is_on():
+        """By the commands where pyslurm's jobs lack what is needed."""
+        if self._gaps.matter():
             return self._commands.jobs(only, on=on)
         found: list[Job] = self._job_reader.ask("jobs")
         return narrow.of_jobs({job.id: job for job in found}, only, on)
@@ -137,22 +138,29 @@ class PyslurmSlurm:
         self._commands.release(name)
 
 
-class _Expediting:
-    """Whether slurmctld may expedite requeued jobs (25.11). A reconfigure may change it: it is asked each minute."""
+class _Gaps:
+    """Whether something is needed of jobs that pyslurm (25.11.2) does not tell: that they are expedited (25.11), and
+    which TRES they asked for and have. Teams can have quotas only where Slurm holds jobs to limits of QOS; with jobs
+    that seem to use nothing, every quota would seem free. A reconfigure may change both: they are asked each minute."""
 
     def __init__(self, config: SlurmConfig) -> None:
         self._config = config
-        self._is_on = False
+        self._matter = False
         self._asked: float | None = None
 
-    def is_on(self) -> bool:
+    def matter(self) -> bool:
         """Raises Retryable when slurmctld does not say."""
         now = time.monotonic()
         if self._asked is None or now > self._asked + _ASK_EVERY_S:
-            parameters = self._config.config().get("SlurmctldParameters", "")
-            self._is_on = _EXPEDITES in parameters.lower().split(",")
+            config = self._config.config()
+            expedites = _EXPEDITES in _words(config.get("SlurmctldParameters", ""))
+            self._matter = expedites or _words(config.get("AccountingStorageEnforce", "")) >= _HOLDS
             self._asked = now
-        return self._is_on
+        return self._matter
+
+
+def _words(setting: str) -> frozenset[str]:
+    return frozenset(word.strip() for word in setting.lower().split(","))
 
 
 class _Reader:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
-from steward.adapters.slurm.records import OVER, job_state, node_state, out_of_service
+from steward.adapters.slurm.records import OVER, count_tasks, job_state, node_state, out_of_service
 from steward.adapters.slurm.words import expand
 from steward.model.deep_command import PREFIX
 from steward.model.ids import JobId, NodeName
@@ -114,6 +114,8 @@ def job(found: Any) -> Job:
         priority=found.priority or 0,
         nice=found.nice or 0,
         submit_host=_text(found, "submit_host"),
+        comment=_text(found, "comment"),
+        waiting_tasks=count_tasks(found.array_tasks_waiting or ""),
     )
 
 

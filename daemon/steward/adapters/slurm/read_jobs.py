@@ -6,12 +6,14 @@ a flag instead of its state, is asked for so; from then on its text tells what c
 """
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from steward.adapters.slurm import narrow, records, text_jobs
+from steward.adapters.slurm import narrow, records, single, text_jobs
 from steward.adapters.slurm.commands import Commands
+from steward.adapters.slurm.single import MOST, Single
 from steward.adapters.slurm.text_jobs import Format, Merged, Short
 from steward.adapters.slurm.text_nodes import Odd
 from steward.adapters.slurm.words import is_node, node_list
@@ -45,11 +47,14 @@ class _Look:
 class JobReader:
     """Safe to call from several threads."""
 
-    def __init__(self, commands: Commands) -> None:
-        self._commands = commands
+    def __init__(self, commands: Commands, library: Single | None = None) -> None:
+        """`library` tells more quickly whether one of a few is as it was."""
+        self._commands, self._single = commands, library
         self._short_until = 0.0
         self._known: dict[JobId, tuple[Key | None, Job]] = {}
         """What was read last of each job, and from which text."""
+        self._told: dict[JobId, tuple[bytes, Job]] = {}
+        """A job as it was while the library told this of it, before and after it was read."""
 
     def whole(self) -> Mapping[JobId, Job]:
         """Where no text of the long list changed, the short one is looked at once a minute only: what a job excludes is
@@ -64,6 +69,7 @@ class JobReader:
         for id in list(self._known):
             if id not in found:
                 self._known.pop(id, None)
+                self._told.pop(id, None)
         self._short_until = time.monotonic() + _SHORT_S
         return found
 
@@ -75,11 +81,51 @@ class JobReader:
         return {id: known[id][1] for id in texts}
 
     def some(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
-        found: dict[JobId, Job] = {}
-        for which in self._lists(sorted(set(only))):
-            found.update(narrow.of_jobs(self._named(which), which))
+        told = self._library(sorted(set(only)))
+        found = self._same(told)
+        for which in self._lists(sorted(set(only) - found.keys())):
+            read = self._by_one_list(which, told)
+            found.update(self._tied(narrow.of_jobs(self._named(which) if read is None else read, which), told))
         if on:
             found.update(narrow.of_jobs(self._at(on), [], on))
+        return found
+
+    def _library(self, ids: list[JobId]) -> Mapping[JobId, bytes]:
+        """What Slurm's library tells of each; nothing of those of which it is not sure."""
+        if self._single is None or not ids or len(ids) > MOST:
+            return {}
+        return self._single.jobs(ids, self._commands.version())
+
+    def _same(self, told: Mapping[JobId, bytes]) -> dict[JobId, Job]:
+        """Those that are as they were when they were read last."""
+        found: dict[JobId, Job] = {}
+        for id, text in told.items():
+            before, job = self._told.get(id, (None, None))
+            if job is not None and before == text and (known := self._known.get(id)) is not None and known[1] is job:
+                found[id] = job
+        return found
+
+    def _by_one_list(self, ids: list[JobId], told: Mapping[JobId, bytes]) -> Mapping[JobId, Job] | None:
+        """A job of which the library tells what the short list would. None: both lists are needed, or JSON."""
+        nodes = single.excluded(told.get(ids[0], b"")) if len(ids) == 1 and not self._tells_of_one() else None
+        if nodes is None:
+            return None
+        try:
+            texts = self._texts(f"--jobs={ids[0]}")
+        except Stale:
+            return {}
+        except Odd:
+            return None
+        look = self._jobs(texts, Short({ids[0]: nodes}, Counter(ids), frozenset()))
+        return None if look.odd or look.merged else look.found
+
+    def _tied(self, found: Mapping[JobId, Job], told: Mapping[JobId, bytes]) -> Mapping[JobId, Job]:
+        """The same. Of which the library tells the same after it was read as before, the next time that is enough;
+        under a flag (it cleans up) a state may hide that no text tells."""
+        plain = [id for id, job in found.items() if id in told and not job.flags]
+        for id, text in self._library(plain).items():
+            if text == told[id]:
+                self._told[id] = (text, found[id])
         return found
 
     def parts(self, leader: JobId) -> Mapping[JobId, Job]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from steward.adapters.slurm import narrow, records, text_nodes
 from steward.adapters.slurm.commands import Commands
-from steward.adapters.slurm.single_nodes import MOST, SingleNodes
+from steward.adapters.slurm.single import MOST, Single
 from steward.adapters.slurm.words import is_node, node_lists
 from steward.model.ids import NodeName
 from steward.model.node import Node
@@ -19,11 +19,14 @@ _NO_NODES = "No nodes in the system"
 class NodeReader:
     """Safe to call from several threads."""
 
-    def __init__(self, commands: Commands, single: SingleNodes | None = None) -> None:
+    def __init__(self, commands: Commands, single: Single | None = None) -> None:
         """`single` reads a few of them more quickly."""
         self._commands, self._single = commands, single
         self._parts: object | None = None
-        """Of the partitions at the last whole look. While they are the same, so are those of each known node."""
+        """Of the partitions at a whole look after which no node had others. While they are the same, so are those of
+        each known node."""
+        self._moved = False
+        """Whether a node came, went or was in other partitions than before, since the last whole look began."""
         self._known: dict[NodeName, tuple[str, Node]] = {}
         """What was read last of each node, and from which text."""
         self._odd: dict[str, Node] = {}
@@ -31,8 +34,10 @@ class NodeReader:
         self._usual_port = ""
 
     def whole(self) -> Mapping[NodeName, Node]:
-        told = self._single.read((), self._commands.version()) if self._single else None
-        self._parts = None
+        known, told = self._parts, None
+        if known is None and self._single is not None:
+            told = self._single.nodes((), self._commands.version())
+        self._parts, self._moved = None, False
         try:
             answer = self._commands.look(*_SHOW, env=_IN_SECONDS)
         except Retryable:
@@ -45,7 +50,9 @@ class NodeReader:
         for name in list(self._known):
             if name not in found:
                 self._known.pop(name, None)
-        self._parts = told.parts if told and read is not None else None
+                self._moved = True
+        if read is not None and (told is not None or not self._moved):
+            self._parts = told.parts if told is not None else known
         return found
 
     def some(self, only: Collection[NodeName]) -> Mapping[NodeName, Node]:
@@ -64,8 +71,11 @@ class NodeReader:
         if self._single is None or parts is None or not only or len(only) > MOST:
             return None
         known = {name: self._known.get(name) for name in only}
-        told = self._single.read(only, self._commands.version()) if all(known.values()) else None
-        if told is None or told.parts != parts or parts is not self._parts:
+        told = self._single.nodes(only, self._commands.version()) if all(known.values()) else None
+        if told is None or parts is not self._parts:
+            return None
+        if told.parts != parts:
+            self._parts = None  # the next whole look asks anew
             return None
         found = {name: self._with_known(told.lines[name], before) for name, before in known.items() if before}
         return {name: node for name, node in found.items() if node} if all(found.values()) else None
@@ -105,6 +115,7 @@ class NodeReader:
             known = self._known.get(name)
             if known is not None and known[0] == key:
                 return known[1]
+            self._moved |= known is None or not text_nodes.has_partitions_of(key, known[0])
             self._known[name] = (key, node := text_nodes.node(key))
             return node
         except text_nodes.Odd:

@@ -61,6 +61,10 @@ def with_partitions_of(key: str, known: str) -> str:
     return "\0".join(words)
 
 
+def has_partitions_of(key: str, known: str) -> bool:
+    return key.split("\0")[_PARTITIONS_AT] == known.split("\0")[_PARTITIONS_AT]
+
+
 def name_of(key: str) -> NodeName:
     return NodeName(key.partition("\0")[0])
 

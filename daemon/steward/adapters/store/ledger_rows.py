@@ -9,7 +9,7 @@ from steward.adapters.store.codec import decode, encode
 from steward.adapters.store.tables import ledger as table
 from steward.model.case import Case
 from steward.model.ledger import Run
-from steward.policy.ledger_rows import Line, key_of
+from steward.policy.job.ledger_rows import Line, key_of
 from steward.ports import LedgerQuery, Permanent
 
 _KINDS: dict[str, type[Run | Case]] = {"run": Run, "case": Case}

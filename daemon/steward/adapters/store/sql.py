@@ -17,7 +17,7 @@ from steward.model.events import Event
 from steward.model.ids import Key
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
-from steward.policy.ledger_rows import Line, changed_lines
+from steward.policy.job.ledger_rows import Line, changed_lines
 from steward.ports import LedgerQuery, Permanent, Retryable
 
 _FAILURES_S = 3600.0

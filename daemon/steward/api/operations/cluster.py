@@ -13,7 +13,7 @@ from steward.api.source import Source
 from steward.model.access import Caller
 from steward.model.arn import arn_of
 from steward.model.order import CreateCluster, DeleteCluster, UpdateCluster
-from steward.policy.group_count import current_counts
+from steward.policy.groups.count import current_counts
 
 _KEPT = ("ClusterRole", "VpcConfig")
 _AUTOMATIC = "Automatic"

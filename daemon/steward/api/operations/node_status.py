@@ -44,7 +44,8 @@ def _word_of_repair(case: Case | None) -> str:
 
 
 def _repair(case: Case) -> str:
-    return f"Under repair ({case.step.value}): {case.why.text}"
+    at = f"waits for `steward approve {case.number}`" if case.waits_for_yes else case.step.value
+    return f"Under repair ({at}): {case.why.text}"
 
 
 def _deep(run: DeepRun) -> str:

@@ -20,8 +20,8 @@ from steward.api.shapes import event_shape
 from steward.api.source import Source
 from steward.api.turns import Turns
 from steward.model.text import printable
-from steward.policy.explain import explain_job, explain_node
 from steward.ports import Retryable
+from steward.views.explain import explain_job, explain_node
 
 _MAX_WATCHERS = 32
 _LEAST_S = 2.0

@@ -1,20 +1,21 @@
 """What the status page shows, from one snapshot: the same words as the JSON pages."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from steward.api.page.words import SIGNS
 from steward.api.report import user_name
 from steward.api.shapes import shape
 from steward.api.source import Source
-from steward.api.views import cases_view, natural, nodes_view, status_view
-from steward.model.ids import JobId
+from steward.api.views import cases_view, natural, nodes_of, status_view, verdicts, views_of
+from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Phase, Sums
 from steward.model.node_names import fold
 from steward.model.report_only import REPORT_ONLY
 from steward.model.resume import JobMemory
-from steward.policy.node_verdict import Word
-from steward.policy.timeline import timeline
+from steward.views.node_verdict import NodeVerdict, Word
+from steward.views.timeline import timeline
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -25,15 +26,16 @@ _WIDTH = 1000.0
 
 def page_view(source: Source, snapshot: Snapshot, actions: list[Json], now: float) -> Json:
     """Everything that the template names."""
-    status, nodes, cases = status_view(source, snapshot), nodes_view(source, snapshot), cases_view(snapshot)
-    wrong = [node for node in nodes if node["verdict"] != Word.FINE.value]
+    status, cases, said = status_view(source, snapshot), cases_view(snapshot), verdicts(source, snapshot)
+    names = sorted((name for name, verdict in said.items() if verdict.word is not Word.FINE), key=natural)
+    wrong = views_of(names[:_MOST_CELLS], said, source, snapshot)
     return {
         "now": now,
         "status": status,
         "alerts": _alerts(status),
-        **_grid(nodes, wrong),
+        **_grid(said, wrong, source, snapshot),
         "wrong": wrong[:_MOST_ROWS],
-        "more_wrong": max(len(wrong) - _MOST_ROWS, 0),
+        "more_wrong": max(len(names) - _MOST_ROWS, 0),
         "cases": [case for case in cases if case["open"]][:_MOST_ROWS],
         "closed": [case for case in cases if not case["open"]][:_CLOSED],
         "incidents": [{**one, "nodes": fold(one["nodes"])} for one in status["incidents"]],
@@ -55,16 +57,21 @@ def _alerts(status: Json) -> list[Json]:
         found.append({"level": "warning", "text": "Paused by a person: `steward resume-actions` ends the pause."})
     if not status["acts"]:
         found.append({"level": "warning", "text": REPORT_ONLY})
+    if not status["resumes"]:
+        found.append({"level": "warning", "text": "Resuming is off (resume.enabled = false): no job is brought back."})
+    for one in status["cases_waiting"]:
+        text = f"The repair of {one['node']} waits for your yes: `steward approve {one['case']}`."
+        found.append({"level": "warning", "text": text})
     return found
 
 
-def _grid(nodes: list[Json], wrong: list[Json]) -> Json:
+def _grid(said: Mapping[NodeName, NodeVerdict], wrong: list[Json], source: Source, snapshot: Snapshot) -> Json:
     """A cell a node. Of very many nodes only those that are not fine have one; the others are a folded list."""
-    is_all = len(nodes) <= _MOST_CELLS
-    counts = Counter(node["verdict"] for node in nodes)
-    fine = [] if is_all else [node["name"] for node in nodes if node["verdict"] == Word.FINE.value]
+    is_all = len(said) <= _MOST_CELLS
+    counts = Counter(verdict.word.value for verdict in said.values())
+    fine = [] if is_all else [name for name, verdict in said.items() if verdict.word is Word.FINE]
     return {
-        "cells": nodes if is_all else wrong[:_MOST_CELLS],
+        "cells": views_of(sorted(said, key=natural), said, source, snapshot) if is_all else wrong,
         "folded_fine": fold(fine)[:2000],
         "fine_count": len(fine),
         "legend": [{"word": word, "count": counts[word]} for word in SIGNS if counts[word]],
@@ -81,7 +88,7 @@ def _job(job: JobMemory, snapshot: Snapshot, now: float) -> Json:
     known = snapshot.seen.jobs.get(job.id)
     runs = snapshot.memory.ledger.get(job.id, ())
     last = job.last_attempt
-    nodes = known.nodes if known is not None and known.nodes else job.nodes
+    nodes = nodes_of(known, snapshot.memory) if known is not None and known.nodes else job.nodes
     return {
         "id": job.id,
         "name": known.name if known else (runs[-1].name if runs else ""),

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from steward.model.node_names import fold
-from steward.policy.node_verdict import Word
+from steward.views.node_verdict import Word
 
 SIGNS: Mapping[str, str] = MappingProxyType(
     {

@@ -1,6 +1,12 @@
 """The error counters of InfiniBand and RoCE ports, and how much of each a healthy link may show."""
 
-from steward.checks.fabric.counters import Growth, counter_check
+from collections.abc import Mapping
+from dataclasses import replace
+
+from steward.checks.check import Check, Facts, Verdict, failed, passed
+from steward.checks.fabric.counters import Growth, counter_check, judge_counters
+from steward.checks.fabric.ib import named
+from steward.checks.past import Past
 from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Severity
 
@@ -28,11 +34,11 @@ RECOVERY = counter_check(
     "ib.recovery",
     Growth(
         counter="link_error_recovery",
-        limit=_limit("ib.recovery.per_minute", 5, "/min", "Times that the link trained anew."),
+        limit=_limit("ib.recovery.per_minute", 5, "/min", "Times that the link was retrained."),
         window_s=2 * _MINUTE_S,
         per_s=_MINUTE_S,
     ),
-    title="Links train anew",
+    title="Links retrain",
     severity=Severity.SUSPECT,
 )
 INTEGRITY = counter_check(
@@ -113,6 +119,7 @@ ROCE_SLOW = counter_check(
     title="RoCE flows restart slowly",
     severity=Severity.SUSPECT,
 )
+
 _EVENTS = _limit("efa.counters.per_s", 100, "/s", "Drops, errors and time-outs of one kind.")
 _EFA_EVENTS = (
     "rx_drops",
@@ -122,6 +129,7 @@ _EFA_EVENTS = (
     "impaired_remote_conn_events",
     "retrans_timeout_events",
 )
+
 EFA = counter_check(
     "efa.counters",
     *(Growth(counter=name, limit=_EVENTS, window_s=2 * _MINUTE_S, per_s=1.0) for name in _EFA_EVENTS),
@@ -140,4 +148,50 @@ EFA = counter_check(
     title="EFA devices drop or repeat much",
     severity=Severity.INFO,
 )
-CHECKS = (LINK_DOWNED, RECOVERY, INTEGRITY, OVERRUN, RCV_ERR, DISCARD, RNR, ACK_TO, ROCE_SLOW, EFA)
+_COUNTED = (LINK_DOWNED, RECOVERY, INTEGRITY, OVERRUN, RCV_ERR, DISCARD, RNR, ACK_TO, ROCE_SLOW, EFA)
+
+PER_HOUR = Threshold(
+    name="ib.symbol.per_hour", default=120, unit="/h", text="More, all the hour, is outside of 1e-12.", high=1e9
+)
+PER_S = Threshold(
+    name="ib.symbol.per_s", default=10, unit="/s", text="A burst, as of a cable that was touched.", high=1e9
+)
+
+
+def _judge_symbol(found: Mapping[str, float], facts: Facts, past: Past) -> Verdict:
+    steady = [reading for reading in found if _is_steady(reading, facts, past)]
+    if steady:
+        text = f"outside of the specified error rate for an hour: {named(steady)}"
+        return failed(text, Severity.DEGRADED, Advice.REPLACE, hardware=min(steady).partition(" ")[0])
+    bursts = [reading for reading in found if past.per_second(reading, 120.0) > facts.limit(PER_S)]
+    if bursts:
+        return failed(
+            f"a burst: {named(bursts)}", Severity.SUSPECT, Advice.NONE, hardware=min(bursts).partition(" ")[0]
+        )
+    return passed(f"{len(found)} ports within the specified error rate")
+
+
+def _is_steady(reading: str, facts: Facts, past: Past) -> bool:
+    """In both halves of the hour: one burst is no dying cable."""
+    half = facts.limit(PER_HOUR) / 2
+    late = past.growth(reading, _HOUR_S / 2)
+    return late > half and past.growth(reading, _HOUR_S) - late > half
+
+
+SYMBOL = replace(
+    counter_check(
+        "ib.symbol",
+        Growth(counter="symbol_error", limit=PER_HOUR, window_s=_HOUR_S),
+        title="Symbol errors beyond the specified rate",
+        severity=Severity.DEGRADED,
+        mode="drain",
+    ),
+    judge=judge_counters(("symbol_error",), _judge_symbol),
+    thresholds=(PER_HOUR, PER_S),
+)
+"""Symbol errors: a few are what every link has, a steady trickle is a cable or a transceiver that dies."""
+
+CHECKS: tuple[Check, ...] = (
+    SYMBOL,
+    *_COUNTED,
+)

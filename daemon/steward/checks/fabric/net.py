@@ -3,7 +3,12 @@
 import re
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Facts
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.fabric import links
+from steward.checks.fabric.links import Strikes
+from steward.checks.past import Notes, Past
+from steward.checks.thresholds import Threshold
+from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
 
 _CLASS = "/sys/class/net"
@@ -87,3 +92,92 @@ def _hex(text: str) -> int:
         return int(text, 16)
     except ValueError:
         return 0
+
+
+def _operstate_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
+    return links.follow({one.name: one.is_up for one in interfaces(raws[0], facts) if one.operstate}, past)
+
+
+def _judge_operstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    found = interfaces(raws[0], facts)
+    if not found:
+        return skipped("no physical Ethernet interface on this node")
+    if not any(one.operstate for one in found):
+        return unknown(f"no operstate in sysfs: {found[0].name}")
+    lost = [one for one in found if one.operstate and links.down_for(one.name, past) is not None]
+    if not lost:
+        return passed(f"{sum(one.is_up for one in found)} of {len(found)} interfaces up, none was lost")
+    severity = Severity.SUSPECT if all(one.is_in_bond for one in lost) else Severity.DEGRADED
+    return failed("; ".join(map(_told, lost[:8])), severity, Advice.REBOOT, hardware=lost[0].name)
+
+
+def _told(interface: Interface) -> str:
+    """Whoever sets an interface down may have wanted it: say so."""
+    how = f"{interface.operstate}" if interface.is_enabled else f"{interface.operstate} (set down by an administrator)"
+    return f"{interface.name} was up and is {how}" + (", part of a bond" if interface.is_in_bond else "")
+
+
+OPERSTATE = Check(
+    id="net.operstate",
+    probes=probes,
+    judge=_judge_operstate,
+    note=_operstate_note,
+    default_mode="drain",
+    confirm_s=5.0,
+    bad_for_s=60.0,
+    title="Ethernet interface down",
+    source="sysfs",
+)
+"""Interfaces that were up in this boot and are not any more. One that was never up is not in use; one that went away
+altogether was given to a guest, or taken back by the cloud, which says nothing about the node."""
+
+DOWNS = Threshold(
+    name="net.carrier.downs_per_hour",
+    default=3,
+    unit="downs/h",
+    text="More of one interface are a trip.",
+    low=1,
+    high=30,
+)
+TRIPS = Threshold(
+    name="net.carrier.trips_per_day", default=3, unit="trips/24 h", text="As many lock it until a boot.", low=1, high=30
+)
+_STRIKES = Strikes(downs=DOWNS, trips=TRIPS)
+_COUNT = " count"
+
+
+def _carrier_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
+    """The first look of a boot says what was before us; a count that fell began anew."""
+    counts = {one.name: one.downs for one in interfaces(raws[0], facts) if one.downs is not None}
+    before = {name: past.notes.get(name + _COUNT, (downs,))[0] for name, downs in counts.items()}
+    fresh = {name: max(0, downs - int(before[name])) for name, downs in counts.items()}
+    kept = {name: values for name, values in past.notes.items() if name.endswith(_COUNT)}
+    now = {name + _COUNT: (float(downs),) for name, downs in counts.items()}
+    return {**kept, **now, **_STRIKES.note(fresh, facts, past)}
+
+
+def _judge_carrier(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    found = interfaces(raws[0], facts)
+    if not found:
+        return skipped("no physical Ethernet interface on this node")
+    if all(one.downs is None for one in found):
+        return unknown(f"no carrier_changes in sysfs: {found[0].name}")
+    return _STRIKES.judge(past, Severity.SUSPECT) or passed(f"{len(found)} interfaces, none bounces")
+
+
+CARRIER = Check(
+    id="net.carrier",
+    probes=probes,
+    judge=_judge_carrier,
+    note=_carrier_note,
+    default_mode="report",
+    title="Ethernet interface loses its carrier again and again",
+    source="sysfs",
+    thresholds=(DOWNS, TRIPS),
+)
+"""Interfaces whose carrier comes and goes, by the kernel's own count: also what happens between two looks."""
+
+CHECKS: tuple[Check, ...] = (
+    OPERSTATE,
+    CARRIER,
+)

@@ -1,12 +1,15 @@
-"""What every GPU check shares: the one look at NVML, and a judgement made GPU by GPU."""
+"""What every GPU check shares (the one look at NVML, a judgement made GPU by GPU), and the checks of the look
+itself: every GPU is there, NVML answers, the driver asks for no repair."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import takewhile
 
 from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
-from steward.checks.modes import by_id
 from steward.checks.past import Notes, Past
 from steward.checks.thresholds import Threshold
 from steward.model.gpu import Gpu
+from steward.model.health import Advice, Severity
 from steward.model.probe import QueryGpus, Raw
 
 ANSWERS_S = Threshold(
@@ -18,11 +21,10 @@ ANSWERS_S = Threshold(
     high=60.0,
 )
 NO_GPU = "no NVIDIA GPU on this node"
-NOTHING_TOLD = "no GPU or driver here tells of it"
+NOTHING_TOLD = "no GPU or driver here reports it"
 _MARGIN_S = 30.0
 """On top of the time for NVML: its child starts, and other checks may wait for the same look."""
 _SHOWN = 4
-
 OfOne = Callable[[Gpu], Verdict | None]
 """What one GPU that answers says; None: it cannot tell."""
 
@@ -90,7 +92,7 @@ def nvml_check(
         id=name,
         probes=probes,
         judge=judge,
-        mode=by_id(name, mode),
+        default_mode=mode,
         every_s=every_s,
         bad_for_s=bad_for_s,
         timeout_s=ANSWERS_S.high + _MARGIN_S,
@@ -102,3 +104,115 @@ def nvml_check(
         readings=readings,
         note=note,
     )
+
+
+_RESET_REQUIRED = 16
+"""NVML_ERROR_RESET_REQUIRED; any other error of a GPU asks for a reboot."""
+_SEEN = "gpus"
+
+
+def _judge_present(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    if raws[0].hung:
+        return unknown(raws[0].hung)
+    gpus = raws[0].gpus or ()
+    expected = facts.limits.gpu.expected_count
+    wanted = int(max(past.notes.get(_SEEN, (0.0,)))) if expected is None else expected
+    if not gpus and not wanted:
+        return skipped(NO_GPU)
+    silent = [gpu for gpu in gpus if gpu.error]
+    if silent:
+        return failed("; ".join(map(_told, silent)), Severity.FATAL, _advice(silent), hardware=silent[0].uuid)
+    if len(gpus) < wanted:
+        why = "there were in this boot" if expected is None else "expected"
+        # None at all may be a driver that a person unloaded: no reason to end jobs, which then have no GPU anyway.
+        severity = Severity.FATAL if gpus or expected is not None else Severity.DEGRADED
+        return failed(f"{len(gpus)} GPUs, {wanted} {why}", severity, Advice.REBOOT)
+    return passed(f"{len(gpus)} GPUs answer")
+
+
+def _present_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
+    """How many GPUs there were at best in this boot."""
+    return {_SEEN: (max(float(len(raws[0].gpus or ())), *past.notes.get(_SEEN, (0.0,))),)}
+
+
+def _told(gpu: Gpu) -> str:
+    return f"GPU {gpu.index} {gpu.uuid or gpu.name}".rstrip() + f": {gpu.error}"
+
+
+def _advice(silent: list[Gpu]) -> Advice:
+    return Advice.RESET_GPU if all(gpu.code == _RESET_REQUIRED for gpu in silent) else Advice.REBOOT
+
+
+PRESENT = replace(
+    nvml_check("gpu", _judge_present, title="GPU missing, lost, or silent", note=_present_note),
+    table_mode=lambda limits: limits.gpu.mode,
+)
+"""Every GPU is there and answers through NVML."""
+
+MISSES = Threshold(
+    name="gpu.smi_hang.misses",
+    default=5,
+    unit="looks",
+    text="So many looks in a row without an answer of NVML are bad.",
+    low=1,
+    high=100,
+)
+_HUNG = "hung"
+
+
+def _judge_hang(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    if not raws[0].hung:
+        return nothing_to_judge(raws[0]) or passed("NVML answers")
+    looks = reversed(past.readings)
+    misses = sum(1 for _ in takewhile(lambda one: bool(one.values.get(_HUNG)), looks))
+    wanted = int(facts.limit(MISSES))
+    if misses >= wanted:
+        return failed(f"{raws[0].hung}, {misses} times in a row", Severity.FATAL, Advice.REBOOT)
+    return unknown(f"{raws[0].hung}, {misses} times in a row, {wanted} are bad")
+
+
+def _hang_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
+    return {_HUNG: float(bool(raws[0].hung))}
+
+
+HANG = nvml_check(
+    "gpu.smi_hang",
+    _judge_hang,
+    title="NVML hangs in the driver",
+    thresholds=(MISSES, ANSWERS_S),
+    readings=_hang_readings,
+)
+"""NVML, and with it nvidia-smi and every CUDA program, hangs in the driver."""
+
+ASKS: dict[int, tuple[str, Severity, Advice]] = {
+    1: ("for a GPU reset", Severity.FATAL, Advice.RESET_GPU),
+    2: ("for a reboot of the node", Severity.FATAL, Advice.REBOOT),
+    3: ("to drain peer-to-peer traffic", Severity.SUSPECT, Advice.RESET_GPU),
+    4: ("to drain, then for a GPU reset", Severity.DEGRADED, Advice.RESET_GPU),
+    5: ("to recover its IMEX domain", Severity.SUSPECT, Advice.NONE),
+    6: ("for a bus reset", Severity.FATAL, Advice.REBOOT),
+    7: ("for a reboot of the system", Severity.FATAL, Advice.REBOOT),
+}
+"""NVML's field 230. An action that is not here is told and never acts."""
+
+
+def _of_one(gpu: Gpu) -> Verdict | None:
+    action = gpu.recovery_action
+    if action is None:
+        return None
+    if not action:
+        return passed("the driver asks for nothing")
+    if action not in ASKS:
+        return failed(f"the driver asks for an unknown repair ({action})", Severity.INFO, Advice.NONE)
+    words, severity, advice = ASKS[action]
+    return failed(f"the driver asks {words}", severity, advice)
+
+
+RECOVERY = nvml_check("gpu.recovery_action", each(_of_one), title="The driver asks for a repair")
+"""The repair that the driver itself asks for. Its word is better than any table of Xids."""
+
+CHECKS: tuple[Check, ...] = (
+    PRESENT,
+    HANG,
+    RECOVERY,
+)

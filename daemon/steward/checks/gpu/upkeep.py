@@ -1,15 +1,105 @@
-"""What is no fault of a job's, but wants a person: persistence mode, a corrupt InfoROM, firmware that differs."""
+"""GPUs too hot, slowed down, or set up so that a person should look: persistence mode, InfoROM, firmware."""
 
 from collections import Counter
+from collections.abc import Mapping
 
-from steward.checks.check import Facts, Verdict, failed, passed
-from steward.checks.gpu.look import answering, each, judge_each, nvml_check
+from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed
+from steward.checks.gpu.look import answering, counters, each, judge_each, nvml_check
 from steward.checks.past import Past
+from steward.checks.thresholds import Threshold
 from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
 
-_EVERY_S = 600.0
+MARGIN = Threshold(
+    name="gpu.temp.margin_c", default=0, unit="C", text="Bad from so few degrees below the slowdown.", high=100
+)
+LOOKS = Threshold(
+    name="gpu.throttle.looks",
+    default=6,
+    unit="looks",
+    text="Slowed down in so many of the last ten minutes' looks.",
+    low=1,
+)
+BRAKES = Threshold(
+    name="gpu.power_brake.looks",
+    default=6,
+    unit="looks",
+    text="Power brake in so many of the last ten minutes' looks.",
+    low=1,
+)
+HARDWARE_SLOWDOWN = 0x8 | 0x20 | 0x40
+"""NVML's clock reasons: HW slowdown, SW thermal, HW thermal. The power cap (0x4) is how GPUs work."""
+POWER_BRAKE = 0x80
+_WINDOW_S = 600.0
+_EVERY_S = 60.0
+
+
+def judge_heat(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def of_one(gpu: Gpu) -> Verdict | None:
+        left = _left(gpu)
+        if left is None:
+            return None
+        text = f"{gpu.temperature_c} C, {left} C below its slowdown"
+        return failed(text, Severity.SUSPECT, Advice.NONE) if left <= facts.limit(MARGIN) else passed(text)
+
+    return judge_each(raws[0], of_one)
+
+
+def _left(gpu: Gpu) -> int | None:
+    """Degrees until it slows down, by its own word where it has one."""
+    if gpu.margin_c is not None:
+        return gpu.margin_c
+    if gpu.temperature_c is None or not gpu.slowdown_c:
+        return None
+    return gpu.slowdown_c - gpu.temperature_c
+
+
+def _judge_reasons(limit: Threshold, what: str) -> Judge:
+    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+        def of_one(gpu: Gpu) -> Verdict | None:
+            if gpu.clock_reasons is None:
+                return None
+            slowed, looks = past.share(gpu.uuid, _WINDOW_S)
+            text = f"{what} in {slowed} of {looks} looks of ten minutes"
+            return failed(text, Severity.SUSPECT, Advice.NONE) if slowed >= facts.limit(limit) else passed(text)
+
+        return judge_each(raws[0], of_one)
+
+    return judge
+
+
+def slowed(raws: tuple[Raw, ...]) -> Mapping[str, float]:
+    return counters(raws, lambda gpu: _bits(gpu, HARDWARE_SLOWDOWN))
+
+
+def braked(raws: tuple[Raw, ...]) -> Mapping[str, float]:
+    return counters(raws, lambda gpu: _bits(gpu, POWER_BRAKE))
+
+
+def _bits(gpu: Gpu, mask: int) -> float | None:
+    return None if gpu.clock_reasons is None else float(bool(gpu.clock_reasons & mask))
+
+
+TEMP = nvml_check("gpu.temp", judge_heat, mode="report", title="GPU too hot", thresholds=(MARGIN,))
+THROTTLE = nvml_check(
+    "gpu.throttle",
+    _judge_reasons(LOOKS, "slowed down by its hardware"),
+    title="GPU slowed down by its hardware or by heat",
+    thresholds=(LOOKS,),
+    readings=slowed,
+    every_s=_EVERY_S,
+)
+BRAKE = nvml_check(
+    "gpu.power_brake",
+    _judge_reasons(BRAKES, "power brake"),
+    title="Power brake: the machine's power supply holds a GPU back",
+    thresholds=(BRAKES,),
+    readings=braked,
+    every_s=_EVERY_S,
+)
+
+_UPKEEP_EVERY_S = 600.0
 
 
 def _persistence(gpu: Gpu) -> Verdict | None:
@@ -43,6 +133,19 @@ def judge_vbios(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     return judge_each(raws[0], of_one)
 
 
-PERSIST = nvml_check("gpu.persist", each(_persistence), mode="report", title="Persistence mode off", every_s=_EVERY_S)
-INFOROM = nvml_check("gpu.inforom", each(_inforom), mode="report", title="Corrupt InfoROM", every_s=_EVERY_S)
-VBIOS = nvml_check("gpu.vbios", judge_vbios, mode="report", title="GPUs with different firmware", every_s=_EVERY_S)
+PERSIST = nvml_check(
+    "gpu.persist", each(_persistence), mode="report", title="Persistence mode off", every_s=_UPKEEP_EVERY_S
+)
+INFOROM = nvml_check("gpu.inforom", each(_inforom), mode="report", title="Corrupt InfoROM", every_s=_UPKEEP_EVERY_S)
+VBIOS = nvml_check(
+    "gpu.vbios", judge_vbios, mode="report", title="GPUs with different firmware", every_s=_UPKEEP_EVERY_S
+)
+
+CHECKS: tuple[Check, ...] = (
+    TEMP,
+    THROTTLE,
+    BRAKE,
+    PERSIST,
+    INFOROM,
+    VBIOS,
+)

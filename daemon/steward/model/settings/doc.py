@@ -5,7 +5,7 @@ import types
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
@@ -35,7 +35,7 @@ _SMALLEST = """## Smallest useful file
 head = "head1:6861"
 
 [repair]
-mode = "report"            # "act" once you have seen what it would do
+mode = "report"            # "ask" or "act" once you have seen what it would do
 
 [[groups]]
 name = "gpu"
@@ -75,6 +75,8 @@ def _row(name: str, field: FieldInfo) -> str:
 def _type(annotation: Any) -> str:
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return " or ".join(f'`"{member.value}"`' for member in annotation)
+    if get_origin(annotation) is Annotated:
+        return _type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(_type(arg) for arg in get_args(annotation) if arg is not type(None))
     if get_origin(annotation) is tuple:

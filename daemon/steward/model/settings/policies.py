@@ -82,7 +82,8 @@ class RepairSettings(Section):
     mode: RepairMode = Field(
         default=RepairMode.REPORT,
         description='"report": decide and tell what would be done, but touch no node (jobs are resumed all the same); '
-        '"act": do it. Write "act" when the reports look right.',
+        '"ask": drain broken nodes, and repair each only after `steward approve CASE`; "act": do it. Write "ask" or '
+        '"act" when the reports look right.',
     )
     settle_s: float = Field(
         default=0.2, ge=0, le=60, description="How long a lost agent must stay lost before it counts."
@@ -98,7 +99,7 @@ class RepairSettings(Section):
         default=3.0, ge=0.5, le=60, description="A second witness's word is good for this long."
     )
     suspect_deadline_s: float = Field(
-        default=30.0, ge=1, le=3600, description="A suspicion that nobody confirms ends after this."
+        default=30.0, ge=1, le=3600, description="A suspicion that is not confirmed ends after this."
     )
     drain_deadline_s: float = Field(
         default=60.0, ge=1, le=3600, description="Slurm must show our drain within this time."
@@ -179,4 +180,10 @@ class RepairSettings(Section):
     )
 
     def policy(self) -> RepairPolicy:
-        return in_policy_units(self, RepairPolicy, act=self.mode is RepairMode.ACT, budgets=self.budgets.policy())
+        return in_policy_units(
+            self,
+            RepairPolicy,
+            act=self.mode is not RepairMode.REPORT,
+            ask=self.mode is RepairMode.ASK,
+            budgets=self.budgets.policy(),
+        )

@@ -65,7 +65,7 @@ class ResumeSettings(Section):
         default=10.0,
         ge=0,
         le=60,
-        description="A failure whose log speaks for the machines waits this much longer, for a second check.",
+        description="A failure whose log points to the machines waits this much longer, for a second check.",
     )
     stalls: int = Field(
         default=2,
@@ -114,7 +114,7 @@ class ResumeSettings(Section):
         ge=0,
         le=86400,
         description="The sound nodes of a lost run are kept for its job, while a replacement comes, at most this long; "
-        '0: never. Only with repair.mode = "act".',
+        '0: never. Not with repair.mode = "report".',
     )
     keep_others_s: float = Field(
         default=600.0,

@@ -45,7 +45,7 @@ class Settings(Section):
     elastic: ElasticSettings = ElasticSettings()
     quota: QuotaSettings = QuotaSettings()
     notify: tuple[NotifySettings, ...] = Field(
-        default=(), description="One `[[notify]]` table per channel that is told of events."
+        default=(), description="One `[[notify]]` table for each channel that events are sent to."
     )
     machine_types: tuple[MachineTypeSettings, ...] = Field(
         default=(), description="One `[[machine_types]]` table per machine type of the site."
@@ -80,6 +80,7 @@ class Settings(Section):
             modes=MappingProxyType(self.checks.modes()),
             spares=frozenset(self.spares()),
             slurm_user=self.cluster.slurm_user,
+            page_url=self.head.page_url,
         )
 
     def capacity_policy(self) -> CapacityPolicy:

@@ -26,6 +26,9 @@ def _ports(settings: Settings) -> Iterator[Problem]:
     head = settings.head
     if split_host_port(head.listen)[1] == split_host_port(head.http)[1]:
         yield Problem.of("head.http", head.http, f"another port than head.listen ({head.listen})")
+    taken = {split_host_port(where)[1] for where in (head.listen, head.http)}
+    if head.users_http and split_host_port(head.users_http)[1] in taken:
+        yield Problem.of("head.users_http", head.users_http, "another port than head.listen and head.http")
 
 
 def _samples(settings: Settings) -> Iterator[Problem]:

@@ -44,6 +44,17 @@ class HeadSettings(Section):
     http: HostPort = Field(
         default="127.0.0.1:6860", description="The HTTP API; beyond loopback it needs `api.tls_certificate`."
     )
+    page_url: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s<>\"]{1,200})?$",
+        description="Where people open the status page (`https://steward.example.org`): messages that ask for a yes "
+        "link to it.",
+    )
+    users_http: HostPort | None = Field(
+        default=None,
+        description="Where login hosts ask for jobs (`0.0.0.0:6862`; none: nowhere): `steward explain JOB`, `jobs` and "
+        "`report` of users whom MUNGE proves. With TLS where `api.tls_certificate` is set.",
+    )
     state_dir: Path = Field(default=Path("/var/lib/steward"), description="Where the store's file `steward.db` lies.")
     database: SecretStr | None = Field(
         default=None,

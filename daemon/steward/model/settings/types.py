@@ -34,6 +34,7 @@ class RepairMode(Enum):
     """Whether Steward may touch nodes at all."""
 
     ACT = "act"
+    ASK = "ask"
     REPORT = "report"
 
 

@@ -13,7 +13,7 @@ from steward.policy.elastic.table import TABLE, Fact
 def enter(scene: Scene, fact: Fact) -> ElasticRun:
     """The run in its next phase."""
     to, run = TABLE[scene.run.phase, fact], counted(scene.run, scene.draft.now)
-    scene.run = replace(run, phase=to, entered=scene.draft.now, why=fact.value)
+    scene.run = replace(run, phase=to, entered=scene.draft.now, why=fact.value, consumed=_consumed(scene))
     match to:
         case Phase.DRAINING:
             return _drain(scene, fact, was=run.phase)
@@ -33,6 +33,12 @@ def enter(scene: Scene, fact: Fact) -> ElasticRun:
     return scene.run
 
 
+def _consumed(scene: Scene) -> int | None:
+    """As it said last."""
+    said = scene.word.consumed if scene.word is not None else None
+    return scene.run.consumed if said is None else said
+
+
 def _drain(scene: Scene, fact: Fact, *, was: Phase) -> ElasticRun:
     """Order the next generation: with what is ready, without what goes."""
     run, target = scene.run, scene.best()
@@ -42,7 +48,7 @@ def _drain(scene: Scene, fact: Fact, *, was: Phase) -> ElasticRun:
     words = {Cause.GROW: "grows", Cause.FAULT: "goes on"}.get(cause, "gives way")
     why = f"{words} from {before} to {after} nodes: {_because(cause, scene)}"
     _tell("size", why, scene)
-    change = SizeChange(at=scene.draft.now, before=before, after=after, cause=cause, why=why)
+    change = SizeChange(at=scene.draft.now, before=before, after=after, cause=cause, why=why, consumed=run.consumed)
     run = replace(run, ordered=newest + 1, to=target, cause=cause, why=why)
     is_open = was is Phase.DRAINING and run.events and run.events[-1].done is None
     return last_change(run, after=after, cause=cause, why=why) if is_open else with_change(run, change)
@@ -98,9 +104,9 @@ def _reform(scene: Scene) -> ElasticRun:
         cause = Cause.FAULT if gone else leaving_cause(scene)
         why = f"re-formed by itself with {len(word.members)} nodes after {before}"
         _tell("size", why, scene)
-        run = with_change(
-            run, SizeChange(at=scene.draft.now, before=before, after=len(word.members), cause=cause, why=why)
-        )
+        after, now = len(word.members), scene.draft.now
+        change = SizeChange(at=now, before=before, after=after, cause=cause, why=why, consumed=run.consumed)
+        run = with_change(run, change)
         run = replace(run, cause=cause)
     return replace(
         run,
@@ -115,7 +121,8 @@ def _cool(scene: Scene, *, failed: bool) -> ElasticRun:
     run, word, now = scene.run, scene.word, scene.draft.now
     last = run.events[-1] if run.events else None
     if last is not None and last.done is None and not failed and word is not None:
-        run = last_change(run, done=now, saved_s=word.saved_s, up_s=word.up_s, after=len(word.members))
+        after, resumed = len(word.members), run.consumed
+        run = last_change(run, done=now, saved_s=word.saved_s, up_s=word.up_s, after=after, resumed=resumed)
     if word is not None and not failed:
         run = replace(run, generation=word.generation, members=word.members)
     shrank = last is not None and last.after < last.before
@@ -134,7 +141,8 @@ def _run(scene: Scene, fact: Fact) -> ElasticRun:
     run, word, now = scene.run, scene.word, scene.draft.now
     if fact is Fact.STEPPED and word is not None:
         size = len(word.members)
-        change = SizeChange(at=now, before=0, after=size, cause=Cause.START, why=f"starts with {size} nodes", done=now)
+        why, at = f"starts with {size} nodes", run.consumed
+        change = SizeChange(at=now, before=0, after=size, cause=Cause.START, why=why, done=now, resumed=at)
         run = with_change(run, change)
         return replace(
             run, generation=word.generation, ordered=word.generation, members=word.members, cause=Cause.START

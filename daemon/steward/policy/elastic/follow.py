@@ -19,6 +19,8 @@ from steward.policy.traits import Trait
 RETRY_S = 5.0
 RIVAL_S = 2.0
 """A job that waits so long for nodes did not get idle ones."""
+GIVEN_S = 5.0
+"""Slurm has started a job on what was given to it, and that was seen, by then."""
 _MOVES = 6
 
 
@@ -91,7 +93,7 @@ def _follow(
     failed = {one.token: one.why for one in word.failed} if word is not None else {}
     run = bind(run, jobs, failed, rules, draft)
     base = draft.seen.jobs.get(run.id)
-    rivals = _rivals(base, jobs, draft)
+    rivals = _rivals(run, base, jobs, draft)
     for _ in range(_MOVES):
         scene = Scene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=rivals, draft=draft)
         fact = first_fact(scene)
@@ -125,11 +127,16 @@ def _order(scene: Scene) -> None:
     draft.wish(action, RETRY_S)
 
 
-def _rivals(base: Job | None, jobs: dict[str, Job], draft: Draft) -> int:
-    """How many nodes of the replicas others wait for: what idle nodes do not give them, and replicas can."""
-    mine = sum(len(job.nodes) for job in jobs.values() if job.is_active)
+def _rivals(run: ElasticRun, base: Job | None, jobs: dict[str, Job], draft: Draft) -> int:
+    """How many nodes of the replicas others wait for: what idle nodes do not give them, nor those that the run has
+    given back and that still clean up, and replicas can."""
+    ending = {one.token for one in run.replicas if one.ending is not None}
+    going = {token for token, job in jobs.items() if token in ending or job.is_completing}
+    coming = frozenset(node for token in going for node in jobs[token].nodes)
+    mine = sum(len(job.nodes) for token, job in jobs.items() if job.is_active and token not in going)
     if base is None or not mine:
         return 0
+    given = _given(run, len(base.nodes) + mine, draft)
     needed, parts = 0, set(base.partition.split(","))
     for job in draft.overview.waiting:
         since = max(job.submitted or 0.0, job.eligible or 0.0)
@@ -138,7 +145,20 @@ def _rivals(base: Job | None, jobs: dict[str, Job], draft: Draft) -> int:
         if draft.now < since + RIVAL_S:
             draft.wake(since + RIVAL_S)
             continue
-        lacks = max(job.node_count, 1) - len(draft.overview.idle_of(job.partition) - job.excluded) - needed
+        there = (draft.overview.idle_of(job.partition) | coming) - job.excluded
+        lacks = max(job.node_count, 1) - max(len(there), given) - needed
         if 0 < lacks <= mine - needed:
             needed += lacks
     return needed
+
+
+def _given(run: ElasticRun, held: int, draft: Draft) -> int:
+    """Nodes that the run gave to others a moment ago: who got them may still be shown as waiting."""
+    last = run.events[-1] if run.events else None
+    if last is None or last.cause is not Cause.RECLAIMED or held > last.after:
+        return 0
+    until = (run.entered if last.done is None else last.done) + GIVEN_S
+    if draft.now >= until:
+        return 0
+    draft.wake(until)
+    return max(last.before - last.after, 0)

@@ -23,6 +23,7 @@ UNSEEN_S = 60.0
 ORPHAN_S = 60.0
 """A replica job whose base Slurm does not know is ended after so long."""
 _LEAST_S = 60.0
+NOT_JOINED = "it did not join in time"
 
 
 def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
@@ -43,7 +44,7 @@ def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
 def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: RunRules, draft: Draft) -> ElasticRun:
     """With the jobs that Slurm shows; those that are over, or never came, are forgotten."""
     kept = list[Replica]()
-    no_use = False
+    no_use = ""
     for one in run.replicas:
         job = jobs.get(one.token)
         if job is not None:
@@ -51,14 +52,15 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: R
         elif one.token in failed:
             text = f"elastic run {run.id}: a replica job could not be submitted: {failed[one.token]}"
             draft.tell("elastic.refused", text, job=run.id, level=Level.WARNING, once=f"{run.id}:{one.token}")
-            wait = max(draft.want.elastic.backoff_s, 1.0)
-            run = replace(run, cool_until=max(run.cool_until, draft.now + wait))
+            no_use = "could not be submitted"
         elif one.job is None and draft.now < one.asked + UNSEEN_S:
             draft.wake(one.asked + UNSEEN_S)
             kept.append(one)
         else:
-            no_use = no_use or not (one.joined or one.ending)
-    run = _with_pause(run, rules, draft) if no_use else run
+            no_use = no_use or ("" if one.joined or one.ending else "ended before it took part")
+    base = draft.seen.jobs.get(run.id)
+    if no_use and base is not None and base.is_active and not base.is_completing:  # else they ended with it
+        run = _with_pause(run, rules, draft, no_use)
     known = {one.token for one in kept}
     kept += [
         Replica(token=token, nodes=max(job.node_count, len(job.nodes)), asked=draft.now, job=job.id)
@@ -68,10 +70,10 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: R
     return replace(run, replicas=tuple(kept))
 
 
-def _with_pause(run: ElasticRun, rules: RunRules, draft: Draft) -> ElasticRun:
-    """A replica job that ended by itself before it took part: the next one might do the same, over and over."""
+def _with_pause(run: ElasticRun, rules: RunRules, draft: Draft, what: str) -> ElasticRun:
+    """A replica job was of no use: the next one might be the same, over and over."""
     backoff_s = max(next_backoff(run, rules, draft.now, failed=True), 1.0)
-    text = f"elastic run {run.id}: a replica job ended before it took part: a pause of {backoff_s:.0f} s"
+    text = f"elastic run {run.id}: a replica job {what}: a pause of {backoff_s:.0f} s"
     draft.tell("elastic.no_use", text, job=run.id, level=Level.WARNING)
     return replace(run, backoff_s=backoff_s, cool_until=max(run.cool_until, draft.now + backoff_s))
 
@@ -84,6 +86,8 @@ def end_useless(scene: Scene) -> None:
             continue
         if why := _useless(one, job, scene):
             cancel(job, scene.run.id, why, scene.draft)
+            if why == NOT_JOINED:
+                scene.run = _with_pause(scene.run, scene.rules, scene.draft, why.removeprefix("it "))
             if one.ending is None:
                 scene.run = with_replica(scene.run, replace(one, ending=scene.draft.now))
 
@@ -109,7 +113,7 @@ def _useless(one: Replica, job: Job, scene: Scene) -> str:
         return "the run needs no more nodes than it has"
     until = (job.started or draft.now) + scene.rules.form_s
     if draft.now >= until and not job.nodes & scene.ready:
-        return "it did not join in time"
+        return NOT_JOINED
     draft.wake(until)
     return ""
 
@@ -158,7 +162,7 @@ def free_nodes(scene: Scene) -> frozenset[NodeName]:
     base, over = scene.base, scene.draft.overview
     if base is None:
         return frozenset()
-    idle = over.idle_of(base.partition) - over.held_by.keys() - base.excluded
+    idle = over.idle_of(base.partition) - over.held_by.keys() - scene.avoided
     return frozenset(node for node in idle if scene.is_sound(node))
 
 
@@ -240,7 +244,7 @@ def _submit(scene: Scene, nodes: int, size: int, others: frozenset[NodeName]) ->
         grace_s=int(scene.rules.grace_s),
         minutes=minutes,
         qos=borrowed_qos(base.account) if base.account in in_force(draft) else "",
-        exclude=base.excluded | scene.nodes | others,
+        exclude=scene.avoided | scene.nodes | others,
     )
     draft.wish(action)
     draft.tell("elastic.asks", f"elastic run {run.id}: {text}", job=run.id)

@@ -8,7 +8,8 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.policy.draft import Draft
 from steward.policy.elastic.rules import RunRules
-from steward.policy.verdict import Standing, standing
+from steward.policy.job.exclude import culprits, users_own
+from steward.policy.node.verdict import Standing, standing
 
 _GONE = (Standing.LOST,)
 
@@ -43,6 +44,17 @@ class Scene:
     @cached_property
     def base_nodes(self) -> frozenset[NodeName]:
         return self.base.nodes if self.base is not None and self.base.is_active else frozenset()
+
+    @cached_property
+    def avoided(self) -> frozenset[NodeName]:
+        """Nodes that its user keeps it from, and those that its base failed on. What a resume left out may be repaired
+        by now, while the base's list still has it."""
+        if self.base is None:
+            return frozenset()
+        memory = self.draft.jobs.get(self.base.id)
+        if memory is None:
+            return self.base.excluded
+        return users_own(self.base, memory) | culprits(memory, self.draft)
 
     @cached_property
     def staying(self) -> dict[str, frozenset[NodeName]]:

@@ -8,6 +8,7 @@ from steward.model.observed import Observed
 from steward.model.order import (
     AddNodes,
     Answer,
+    Approve,
     ChangeTags,
     CheckDeep,
     ClusterOrder,
@@ -20,6 +21,7 @@ from steward.model.order import (
     UpdateSoftware,
 )
 from steward.policy.orders.add import add
+from steward.policy.orders.approve import approve
 from steward.policy.orders.create import create
 from steward.policy.orders.deep import check_deep
 from steward.policy.orders.delete import delete
@@ -36,7 +38,13 @@ from steward.policy.orders.update import update
 def carry_out(order: Order, memory: Memory, seen: Observed, want: Desired) -> Carried:
     """The memory after the order, as of `seen.at`. Raises Refusal when it cannot be carried out: nothing changed."""
     desk = Desk(order.who, memory, seen, want)
-    return desk.carried(change_run(order, desk) if isinstance(order, ChangeRun) else _answer(order, desk))
+    match order:
+        case ChangeRun():
+            return desk.carried(change_run(order, desk))
+        case Approve():
+            return desk.carried(approve(order, desk))
+        case _:
+            return desk.carried(_answer(order, desk))
 
 
 def _answer(order: ClusterOrder, desk: Desk) -> Answer:

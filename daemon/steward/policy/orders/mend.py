@@ -11,14 +11,14 @@ from steward.model.order import NodeRefusal, NodeWish
 from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.groups.slot_of import pool_of
+from steward.policy.node.suspicion import new_case
+from steward.policy.node.verdict import Fault
 from steward.policy.orders.desk import Desk
-from steward.policy.slot_of import pool_of
-from steward.policy.suspicion import new_case
-from steward.policy.verdict import Fault
 
 _RUNGS = {NodeWish.REBOOT: Advice.REBOOT, NodeWish.REPLACE: Advice.REPLACE}
 _YIELDING = (Step.SUSPECT, Step.HELD)
-"""A case in these steps gives way to a person's command; in any other the repair is under way."""
+"""A case in these steps, or that waits for a yes, gives way to a person's command; any other repair is under way."""
 
 
 def mend_refusal(wish: NodeWish, slot: SlotRecord, desk: Desk) -> tuple[NodeRefusal, str] | None:
@@ -27,7 +27,7 @@ def mend_refusal(wish: NodeWish, slot: SlotRecord, desk: Desk) -> tuple[NodeRefu
     if wish is NodeWish.REPLACE and pool is not None and pool.fixed:
         return NodeRefusal.BAD_STATUS, f"the machine of {slot.node} is fixed: there is no other"
     if slot.purpose is not Purpose.STAY:
-        return NodeRefusal.BAD_STATUS, f"{slot.node} is being made anew already"
+        return NodeRefusal.BAD_STATUS, f"{slot.node} is being replaced already"
     is_compute = desk.groups[slot.group].role is Role.COMPUTE
     if wish is NodeWish.REPLACE and (slot.step is not SlotStep.SERVING or not is_compute):
         return None
@@ -42,7 +42,7 @@ def _repair_refusal(slot: SlotRecord, node: Node | None, desk: Desk) -> tuple[No
     if node is None:
         return NodeRefusal.BAD_STATUS, f"Slurm does not know {slot.node}"
     case = _open_case(slot, desk)
-    if case is not None and (case.step not in _YIELDING or case.is_stood_in):
+    if case is not None and ((case.step not in _YIELDING and not case.waits_for_person) or case.is_stood_in):
         return NodeRefusal.BAD_STATUS, f"{slot.node} is under repair already (case {case.id}: {case.step.value})"
     if case is None and node.is_foreign:
         reason = node.reason.text if node.reason else "no reason given"

@@ -1,4 +1,4 @@
-"""UpdateClusterSoftware: the wish for another version; `policy/rollout.py` brings it to the nodes batch by batch."""
+"""UpdateClusterSoftware: the wish for another version; `groups/rollout.py` brings it to the nodes batch by batch."""
 
 from dataclasses import replace
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Role
 from steward.model.order import Answer, GroupWish, UpdateCluster
-from steward.policy.group_count import current_counts
+from steward.policy.groups.count import current_counts
 from steward.policy.orders.desk import Desk, is_going
 from steward.policy.orders.groups import changed_goal, changed_group, new_group, with_extras
 from steward.policy.orders.refuse import (

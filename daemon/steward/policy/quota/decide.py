@@ -24,7 +24,7 @@ class Standing(Enum):
     NEVER = "never"
     """It asks for more than its team may ever have, or for nothing that the cluster has."""
     BACKS_OFF = "backs off"
-    """It gave way before, and may borrow again only later."""
+    """The job gave way before, and may borrow again only later."""
     BEHIND = "behind"
     """Its team's jobs start in order, and an earlier one waits."""
 
@@ -54,7 +54,7 @@ class Ruling:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yielding:
     """A running unit has to give way to a waiting one. `short` is what that one lacked; ranks are those of their teams
-    before it."""
+    before it. `has_nodes`: only others' use of the quotas is in the way, nodes enough are free."""
 
     unit: Unit
     to: Unit
@@ -62,6 +62,7 @@ class Yielding:
     short: Mapping[Resource, int]
     rank: tuple[float, float]
     rank_to: tuple[float, float]
+    has_nodes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +156,9 @@ class Decider:
     def _reclaim(self, unit: Unit, asked: Amounts) -> None:
         """Where nobody can give way, nodes are lacking, not quota: it waits for them."""
         short, ranks = self._ledger.shortage(unit.team, asked), self._ranks()
-        self._yield(pick.take_back(self._room, unit.team, asked) or (), unit, Reclaimed.RECLAIM, short, ranks)
+        has_nodes = self._ledger.has_nodes(asked)
+        found = pick.take_back(self._room, unit.team, asked) or ()
+        self._yield(found, unit, Reclaimed.RECLAIM, short, ranks, has_nodes=has_nodes)
 
     def _borrowers(self, rest: Sequence[Unit]) -> None:
         """Team by team in the order of shares, each with its next job."""
@@ -285,11 +288,15 @@ class Decider:
         cause: Reclaimed,
         short: Mapping[Resource, int],
         ranks: Mapping[str, tuple[float, float]],
+        *,
+        has_nodes: bool = False,
     ) -> None:
-        self.yielding += [
-            Yielding(unit=each, to=to, cause=cause, short=short, rank=ranks[each.team], rank_to=ranks[to.team])
-            for each in victims
-        ]
+        rank_to = ranks[to.team]
+        for unit in victims:
+            rank = ranks[unit.team]
+            self.yielding.append(
+                Yielding(unit=unit, to=to, cause=cause, short=short, rank=rank, rank_to=rank_to, has_nodes=has_nodes)
+            )
 
 
 def _turn(unit: Unit) -> tuple[int, float, int]:

@@ -50,12 +50,13 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
     elif eviction.due is None and not _is_waited_for(eviction, draft):
         _change(id, memory, None, draft)
     elif eviction.due is None:
-        patience = draft.want.quota.grace_s + draft.want.quota.patience_s
+        patience = _patience(draft)
         if draft.now < eviction.at + patience:
             draft.wake(eviction.at + patience)
             return
         late = replace(eviction, due=draft.now + draft.want.quota.grace_s)
-        draft.tell("quota.late", f"job {id}: Slurm did not make it give way in {patience:.0f} s: we do", job=id)
+        text = f"job {id}: Slurm made no room for job {eviction.to_job} in {patience:.0f} s: we do"
+        draft.tell("quota.late", text, job=id)
         _change(id, memory, late, draft)
         _warn(job, late, draft)
     elif draft.now >= eviction.due:
@@ -74,6 +75,12 @@ def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, d
     draft.tell("quota.gave_way", f"job {id} {eviction.text}", once=f"gave-way:{id}:{eviction.restart}", job=id)
 
 
+def _patience(draft: Draft) -> float:
+    """How long Slurm may take to start the one that it makes room for."""
+    rules, picture = draft.want.quota, draft.seen.accounting
+    return rules.patience_s + (rules.grace_s if picture is not None and picture.can.preempts else 0.0)
+
+
 def _is_waited_for(eviction: Eviction, draft: Draft) -> bool:
     """The job that it makes room for is still there, and waits."""
     to = draft.seen.jobs.get(JobId(eviction.to_job))
@@ -81,10 +88,12 @@ def _is_waited_for(eviction: Eviction, draft: Draft) -> bool:
 
 
 def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> None:
-    """Those chosen in this turn."""
+    """Those chosen in this turn. Where nodes are free, Slurm starts the owner's job on them: nobody need go for it,
+    unless it still waits after a while."""
     for each in yielding:
         victim, job = each.unit, each.unit.jobs[0]
-        is_slurms = picture.can.preempts and each.cause is Reclaimed.RECLAIM and is_borrowed(victim)
+        is_natural = picture.can.preempts and each.cause is Reclaimed.RECLAIM and is_borrowed(victim)
+        is_slurms = is_natural or each.has_nodes
         eviction = Eviction(
             at=draft.now,
             restart=job.restarts,
@@ -99,7 +108,7 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
         draft.quota.jobs[victim.id] = replace(memory, evictions=kept, count=memory.count + 1)
         draft.tell("quota.gives_way", f"job {victim.id} {eviction.text}", job=victim.id)
         if is_slurms:
-            draft.wake(draft.now + draft.want.quota.grace_s + draft.want.quota.patience_s)
+            draft.wake(draft.now + _patience(draft))
         else:
             _warn(job, eviction, draft)
 
@@ -147,7 +156,8 @@ def _is_old(memory: QuotaJob, now: float) -> bool:
 
 
 def _why(eviction: Eviction) -> Why:
-    return Why(rule=_RULES[eviction.cause], text=f"it {eviction.text}")
+    evidence = f"job {eviction.to_job} of team {eviction.to_team} waits for what it has"
+    return Why(rule=_RULES[eviction.cause], text=f"it {eviction.text}", evidence=(evidence,))
 
 
 def _text(each: Yielding, job: Job) -> str:

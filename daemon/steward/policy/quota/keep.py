@@ -14,7 +14,7 @@ from steward.model.job import Job
 from steward.model.quota import QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.nudge import credential_safe_at
+from steward.policy.job.nudge import credential_safe_at
 from steward.policy.quota import give_way
 from steward.policy.quota.closing import close_ended
 from steward.policy.quota.comment import quota_words

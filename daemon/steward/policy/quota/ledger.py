@@ -115,6 +115,10 @@ class Ledger:
                 short[name] = amount - max(has, 0)
         return short
 
+    def has_nodes(self, amounts: Amounts) -> bool:
+        """So much is free on nodes, whatever the quotas say."""
+        return all(amount <= self.free[name] for name, amount in amounts.items() if name in self.free)
+
     def fits(self, team: str, amounts: Amounts) -> bool:
         return not self.shortage(team, amounts)
 

@@ -156,6 +156,17 @@ class _Use:
         return max(self._g.get(name, 0), rest)
 
 
+def _leaving(turn: Turn, team: str) -> dict[Resource, int]:
+    """What runs of the team and has to give way."""
+    chosen = {each.unit.id for each in turn.yielding} | turn.going
+    found: dict[Resource, int] = {}
+    for unit in turn.running.get(team, ()) if chosen else ():
+        if unit.id in chosen:
+            for name, amount in unit.options[0].items():
+                found[name] = found.get(name, 0) + amount
+    return found
+
+
 def _granted(turn: Turn) -> dict[str, dict[Resource, int]]:
     """To waiting jobs of each team that borrow."""
     found: dict[str, dict[Resource, int]] = {}
@@ -169,7 +180,8 @@ def _granted(turn: Turn) -> dict[str, dict[Resource, int]]:
 
 
 def _priorities(turn: Turn, borrowers: list[str]) -> dict[str, int]:
-    """By rank: who borrowed most is served last, and gives way first."""
-    ranks = {team: turn.ledger.rank(team) for team in borrowers}
+    """By rank: who borrowed most is served last, and gives way first. Those that give way still count: without them
+    their team would seem to have borrowed little, and Slurm would preempt another's jobs in their place."""
+    ranks = {team: turn.ledger.rank(team, _leaving(turn, team)) for team in borrowers}
     order = sorted((team for team in borrowers if ranks[team] > (0.0, 0.0)), key=lambda t: (ranks[t], t), reverse=True)
     return dict.fromkeys(borrowers, GUARANTEED_PRIORITY - 1) | {team: at for at, team in enumerate(order)}

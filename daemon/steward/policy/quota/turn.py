@@ -15,7 +15,7 @@ from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from steward.policy.quota.pick import Room
 from steward.policy.quota.requests import Requests, Unit, holds_nodes, is_ready
 
-_REQUEUE_DELAY_S = 150.0
+REQUEUE_DELAY_S = 150.0
 """Slurm before 25.11 lets a requeued job wait for 121 s."""
 _GOING = (QuotaStatus.DELETING, QuotaStatus.DELETED)
 
@@ -54,7 +54,7 @@ def take_turn(draft: Draft) -> Turn | None:
     flavors = Flavors(draft, quotas)
     borrowers = frozenset(team for team, quota in quotas.items() if quota.strategy.borrows)
     requests = Requests(draft, flavors, scheduler, borrowers)
-    teams = _teams(draft, quotas)
+    teams = teams_of(draft, quotas)
     ledger = _ledger(draft, quotas, flavors, idle_sharing=scheduler.idle_sharing)
     running, going = _use(draft, ledger, requests, teams)
     room = Room(ledger, _staying(running, going), guaranteed=is_guaranteed)
@@ -84,7 +84,7 @@ def is_delayed(job: Job, draft: Draft) -> bool:
     if last is None or last.over is None or job.restarts != last.restart + 1 or job.id in draft.jobs:
         return False
     is_back = job.is_pending and not job.is_completing and job.reason == "BeginTime"
-    return is_back and draft.now < (job.eligible or 0.0) <= last.over + _REQUEUE_DELAY_S
+    return is_back and draft.now < (job.eligible or 0.0) <= last.over + REQUEUE_DELAY_S
 
 
 def _is_ready(job: Job, draft: Draft) -> bool:
@@ -112,7 +112,7 @@ def not_before(id: JobId, draft: Draft) -> float | None:
     return until if until > draft.now else None
 
 
-def _teams(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> dict[str, str]:
+def teams_of(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> dict[str, str]:
     """Accounts below a team's are the team's, but where they are a team of their own."""
     picture = draft.seen.accounting
     parents = {a.account: a.parent for a in picture.associations if not a.user} if picture else {}

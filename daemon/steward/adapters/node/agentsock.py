@@ -1,0 +1,149 @@
+"""The agent's unix socket: one request a connection, from a shim whose user the kernel names."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import struct
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from steward.adapters.node.allowance import Allowance
+from steward.adapters.socket_path import make_free
+from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
+from steward.ports import Permanent
+
+log = logging.getLogger(__name__)
+
+REQUEST_TIMEOUT_S = 1.0
+WAIT_EVERY_S = 1.0
+MAX_PER_USER = 64
+MAX_PARKED = 1024
+"""More of a user's connections than are served wait for a moment and are hung up on: who only tries again at once must
+not keep us busy."""
+PARK_S = 0.5
+LINES_PER_S = 100.0
+LINES_AT_ONCE = 128
+_CREDENTIALS = struct.Struct("3i")
+
+Serve = Callable[[Request, int], Awaitable[bytes | None]]
+"""(request, uid of the peer) -> the last line for the shim, or None to hang up. Cancelled when the shim hangs up."""
+
+
+class ShimSocket:
+    """Listens at `path`. A user may have `MAX_PER_USER` connections and say `LINES_AT_ONCE` lines, then `LINES_PER_S`:
+    a broken program cannot starve the others. Root (Slurm's own) is
+    not counted."""
+
+    def __init__(
+        self,
+        path: Path,
+        serve: Serve,
+        *,
+        wait_every_s: float = WAIT_EVERY_S,
+        allowance: Allowance | None = None,
+    ) -> None:
+        self._path = path
+        self._serve = serve
+        self._wait_every_s = wait_every_s
+        self._allowance = allowance or Allowance(per_s=LINES_PER_S, burst=LINES_AT_ONCE, now=time.monotonic)
+        self._open: Counter[int] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Serves until cancelled. Raises Permanent when the socket cannot be made."""
+        try:
+            sock = _listen(self._path)
+        except OSError as error:
+            raise Permanent(f"cannot listen at {self._path}: {error}") from error
+        server = await asyncio.start_unix_server(self._accept, sock=sock, limit=MAX_LINE, backlog=512)
+        try:
+            await asyncio.Event().wait()  # not serve_forever(): since 3.12 its end waits for every open connection
+        finally:
+            self._path.unlink(missing_ok=True)  # first: after the close it may be our successor's
+            server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._connection(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        uid = _peer_uid(writer)
+        self._open[uid] += 1
+        try:
+            if uid == 0 or await self._in_turn(uid):
+                await self._talk(reader, writer, uid)
+        except (BadLine, OSError) as error:
+            log.info("shim refused uid=%d why=%r", uid, str(error))
+        finally:
+            self._open -= Counter((uid,))  # who has none is kept no more
+            writer.close()
+
+    async def _in_turn(self, uid: int) -> bool:
+        """Wait until the user may speak again; False when he has too many connections."""
+        if self._open[uid] > MAX_PER_USER:
+            await asyncio.sleep(PARK_S if self._open[uid] <= MAX_PARKED else 0.0)
+            return False
+        if wait_s := self._allowance.wait_s(uid):
+            await asyncio.sleep(wait_s)
+        return True
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, uid: int) -> None:
+        request = parse_request(await _line(reader))
+        if isinstance(request, AskLine):
+            writer.write(WAIT)
+        answer = asyncio.ensure_future(self._serve(request, uid))
+        hangup = asyncio.ensure_future(reader.read(1))
+        try:
+            await self._wait(writer, answer, hangup)
+        finally:
+            for task in (answer, hangup):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, OSError):
+                    await task
+
+    async def _wait(
+        self, writer: asyncio.StreamWriter, answer: "asyncio.Future[bytes | None]", hangup: "asyncio.Future[bytes]"
+    ) -> None:
+        while not hangup.done():
+            await asyncio.wait((answer, hangup), timeout=self._wait_every_s, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                writer.write(answer.result() or b"")
+                return
+            writer.write(WAIT)
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        async with asyncio.timeout(REQUEST_TIMEOUT_S):
+            return await reader.readuntil(b"\n")
+    except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        raise BadLine(f"no whole line came ({type(error).__name__})") from None
+
+
+def _peer_uid(writer: asyncio.StreamWriter) -> int:
+    sock = writer.get_extra_info("socket")
+    _, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return int(uid)
+
+
+def _listen(path: Path) -> socket.socket:
+    """A listening socket that every user may connect to. An old one is replaced, never one that is answered."""
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    make_free(path, rival=f"steward-agent answers at {path}: stop it first, or set another agent.socket")
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.bind(str(path))
+        os.chmod(path, 0o666)  # who speaks is the kernel's word (SO_PEERCRED), not the file's mode
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    return sock

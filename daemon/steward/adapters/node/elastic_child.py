@@ -1,0 +1,211 @@
+"""The program that does what an elastic run needs in its user's name: `python -I -m ... WHAT UID JOB`.
+
+It begins as root. What users can trace must not run where the agent runs: so it first joins the cgroup of the job's
+own script, whose limits and end then hold for it too, and then becomes the user for good. The coordinator runs in this
+process, out of its user's reach; sbatch is a program that the user could start there himself.
+"""
+
+import json
+import os
+import runpy
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote
+
+from steward.adapters.node import job_activity
+from steward.adapters.node.elastic_start import said_by
+from steward.adapters.node.user_look import become, cgroup_folder
+from steward.adapters.process import Failed, run
+from steward.adapters.sbatch_words import for_replica, script_for_replica
+from steward.model.elastic import replica_of
+from steward.model.ids import JobId
+
+COMMAND_S = 30.0
+_MAX_ENVIRON = 1 << 20
+_MAX_SCRIPT = 16 << 20
+_OWN = ("SLURM", "_SLURM", "STEWARD_", "PMI", "SPANK_")
+"""Variables of the base's run, none of which is about the replica."""
+
+
+def main(what: str, uid: int, job: JobId, asked: Mapping[str, str]) -> int:
+    """Each raises OSError, ValueError or Failed (a Retryable) with what is wrong."""
+    script = _script_of(job, uid, asked["token"])
+    if what == "coordinate":
+        _leave_starter()
+    _join(script)
+    become(uid)
+    match what:
+        case "coordinate":
+            _coordinate(asked)
+        case "submit":
+            submit(script, job, asked)
+        case _:
+            raise ValueError(what)
+    return 0
+
+
+def _script_of(job: JobId, uid: int, token: str) -> int:
+    """The process of the base's script, or the oldest one that has its environment, with the run's token: what is left
+    of the job's run before, and another cluster's job of that number, have another one."""
+    here = [pid for pid, _ in job_activity.processes({job: uid}) if job_activity.owner(Path(f"/proc/{pid}")) == uid]
+    pids = sorted(here, key=_began)
+    mine = {"STEWARD_ELASTIC_ROLE": "base", "STEWARD_ELASTIC_TOKEN": token}
+    found = next((pid for pid in pids if mine.items() <= environ_of(pid).items()), None)
+    if found is None:
+        raise OSError(f"no process of job {job} is the script of a run's base")
+    return found
+
+
+def _began(pid: int) -> float:
+    """In ticks; numbers of processes begin anew, so that a lower one may be younger."""
+    try:
+        return float(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, IndexError):
+        return float("inf")
+
+
+def _leave_starter() -> None:
+    """Who started this program waits for its first process only, and then ends what is left of its process group. That
+    one stays until the coordinator begins, and hears on its stderr what prevents it."""
+    heard, said = os.pipe()
+    if os.fork():
+        os.close(said)
+        with open(heard, "rb") as file:
+            words = file.read()
+        sys.stderr.write(words.decode(errors="replace"))
+        sys.stderr.flush()
+        os._exit(1 if words else 0)
+    os.setsid()
+    os.dup2(said, 2)
+    with open(os.devnull, "r+b") as nothing:
+        for number in range(2):
+            os.dup2(nothing.fileno(), number)
+    for number in (heard, said):
+        os.close(number)
+
+
+def _join(pid: int) -> None:
+    """Be where that process is; nothing where both are in the same place (no cgroups)."""
+    if os.geteuid() != 0:
+        return
+    own, mounts = Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
+    for folder in cgroup_folders(Path(f"/proc/{pid}/cgroup").read_text(), own, mounts):
+        (folder / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def cgroup_folders(theirs: str, own: str, mounts: str) -> list[Path]:
+    """Where the cgroups of a process are that we are not in, from both's /proc/PID/cgroup and our mountinfo.
+
+    Raises ValueError where a cgroup is in no mount.
+    """
+    folders = []
+    for line in set(theirs.splitlines()) - set(own.splitlines()):
+        folder = cgroup_folder(line, mounts)
+        if folder is None:
+            raise ValueError(f"the cgroup {line} is not mounted here")
+        folders.append(folder)
+    return folders
+
+
+def _coordinate(asked: Mapping[str, str]) -> None:
+    os.environ["STEWARD_ELASTIC_TOKEN"] = asked["token"]
+    sys.argv = ["steward.elastic", *shlex.split(asked["argv"])]
+    folder = Path(asked["folder"])
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    os.dup2(log, 2)
+    os.close(log)
+    runpy.run_module("steward.elastic", run_name="__main__")
+
+
+def environ_of(pid: int) -> dict[str, str]:
+    """The environment that a process began with; empty where it has gone."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            text = os.fsdecode(file.read(_MAX_ENVIRON))
+    except OSError:
+        return {}
+    return dict(entry.partition("=")[::2] for entry in text.split("\0") if entry.partition("=")[1])
+
+
+def submit(script: int, run_id: JobId, asked: Mapping[str, str]) -> None:
+    """Nothing when there is a job with that comment already."""
+    theirs = environ_of(script)
+    env = replica_env(theirs, run_id, asked)
+    os.environ.clear()
+    os.environ.update(env)
+    known = run(("squeue", "--noheader", "--user", str(os.geteuid()), "--format=%k"), timeout_s=COMMAND_S)
+    if asked["comment"] in (line.strip() for line in known.text.splitlines()):
+        return
+    os.chdir(theirs.get("SLURM_SUBMIT_DIR", "/"))
+    text = run(
+        ("scontrol", "write", "batch_script", str(run_id), "-"), timeout_s=COMMAND_S, max_bytes=_MAX_SCRIPT
+    ).stdout
+    if len(text) >= _MAX_SCRIPT:
+        raise ValueError(f"the script of job {run_id} is too long to be submitted again")
+    place = Path(asked["folder"]) / script_name(asked["comment"])
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.write_bytes(script_for_replica(text))
+    try:
+        run(("sbatch", *replica_options(theirs, run_id, asked), str(place), *_arguments(script)), timeout_s=COMMAND_S)
+    finally:
+        place.unlink(missing_ok=True)
+
+
+def script_name(comment: str) -> str:
+    """Each replica's own: two that are submitted at once must not read what the other writes."""
+    known = replica_of(comment)
+    if known is None:
+        raise ValueError(f"{comment!r} names no replica")
+    return f"replica-{known[1]}"
+
+
+def replica_env(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str, str]) -> dict[str, str]:
+    """The base's environment without what Slurm and we put into it, and what makes the job a replica."""
+    env = {name: value for name, value in theirs.items() if not name.startswith(_OWN)}
+    kept = {name: theirs[name] for name in ("SLURM_CONF", "STEWARD_ELASTIC") if name in theirs}
+    mine = {"STEWARD_ELASTIC_RUN": str(run_id), "STEWARD_ELASTIC_SUBMIT": "1"}
+    talk = {"STEWARD_ELASTIC_ADDRESS": asked["address"], "STEWARD_ELASTIC_TOKEN": asked["token"]}
+    return {"PATH": os.defpath} | env | kept | mine | talk
+
+
+def replica_options(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str, str]) -> list[str]:
+    """The user's own words, then ours: the last one counts."""
+    typed = [unquote(word, errors="surrogateescape") for word in theirs.get("STEWARD_ELASTIC_ARGS", "").split()]
+    name = theirs.get("SLURM_JOB_NAME", str(run_id))[:200]
+    ours = [
+        *(f"--nodes={asked['nodes']}", f"--job-name={name}.r", f"--comment={asked['comment']}"),
+        *(f"--dependency=after:{run_id}", "--kill-on-invalid-dep=yes", "--no-requeue", "--parsable"),
+        *("--open-mode=append", f"--signal=TERM@{asked['grace']}"),
+    ]
+    if (tasks := _tasks(theirs, int(asked["nodes"]))) is not None:
+        ours.append(f"--ntasks={tasks}")
+    ours += [f"--{option}={asked[option]}" for option in ("time", "qos", "exclude") if asked.get(option)]
+    return [*for_replica(typed), *ours]
+
+
+def _tasks(theirs: Mapping[str, str], nodes: int) -> int | None:
+    """As many a node as the base has, where it says so."""
+    try:
+        tasks, over = int(theirs["SLURM_NTASKS"]), int(theirs["SLURM_JOB_NUM_NODES"])
+    except (KeyError, ValueError):
+        return None
+    return max(tasks * nodes // over, nodes) if over > 0 else None
+
+
+def _arguments(pid: int) -> list[str]:
+    """Those of the script itself."""
+    words = os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")[:-1]
+    at = next((number for number, word in enumerate(words) if word.endswith("/slurm_script")), len(words))
+    return words[at + 1 :]
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1], int(sys.argv[2]), JobId(int(sys.argv[3])), json.load(sys.stdin)))
+    except Exception as error:  # the agent tells its user what this program says
+        sys.stderr.write(f"{said_by(error) if isinstance(error, Failed) else error}\n")
+        sys.exit(1)

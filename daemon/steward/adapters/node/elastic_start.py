@@ -1,0 +1,95 @@
+"""Has things done for an elastic run in its user's name, and finds who listens at its coordinator's socket."""
+
+import json
+import os
+import socket
+import struct
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from steward.adapters.process import Failed, run
+from steward.model.ids import JobId
+from steward.ports import Retryable
+
+START_S = 20.0
+ORDER_S = 120.0
+_MAX_SAID = 4096
+_PEER = struct.Struct("3i")
+_FIRST_PORT, _PORTS = 20_000, 12_000
+"""Below those that the kernel gives to connections by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Of a run's coordinator: its files are in `folder`, and it listens at `port`."""
+
+    run: JobId
+    uid: int
+    folder: Path
+    port: int
+    token: str
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "relay.sock"
+
+
+class ElasticStarter:
+    """Blocking calls: use them in a thread."""
+
+    def __init__(self, slurm_conf: str) -> None:
+        self._env = ["PATH=" + os.defpath, "LC_ALL=C", *([f"SLURM_CONF={slurm_conf}"] if slurm_conf else [])]
+
+    def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
+        """Start the coordinator; returns when it was begun. Raises Failed."""
+        listed = ",".join(str(size) for size in sizes)
+        argv = f"{place.run} --folder {place.folder} --nodes {nodes} --sizes {listed} --grace {grace_s}"
+        self._do("coordinate", place, {"argv": f"{argv} --port {place.port}"}, START_S)
+
+    def submit(self, place: Place, asked: Mapping[str, str]) -> None:
+        """Submit a replica job, unless there is one with that comment. Raises Failed with what sbatch says."""
+        self._do("submit", place, asked, ORDER_S)
+
+    def _do(self, what: str, place: Place, asked: Mapping[str, str], timeout_s: float) -> None:
+        child = (sys.executable, "-I", "-m", "steward.adapters.node.elastic_child")
+        argv = ("env", "--ignore-environment", *self._env, *child, what, str(place.uid), str(place.run))
+        asked = {**asked, "folder": str(place.folder), "token": place.token}
+        try:
+            run(argv, timeout_s=timeout_s, input=json.dumps(asked).encode(), max_bytes=_MAX_SAID)
+        except Failed as error:
+            raise Failed(said_by(error), error.completed) from None
+
+
+def said_by(error: Failed) -> str:
+    """The last line that a program said, or what became of it."""
+    lines = error.completed.error_text.splitlines() if error.completed is not None else []
+    return lines[-1][:400] if lines else str(error)
+
+
+def free_port(seed: int) -> int:
+    """One that nobody listens at now. Raises Retryable."""
+    for offset in range(_PORTS):
+        port = _FIRST_PORT + (seed * 7919 + offset) % _PORTS
+        with socket.socket() as tried:
+            try:
+                tried.bind(("", port))
+            except OSError:
+                continue
+            return port
+    raise Retryable("no port is free for an elastic run")
+
+
+def address_towards(host: str, port: int) -> str:
+    """This machine's own address on the way to that one: the nodes of the cluster reach it there. Raises OSError."""
+    family, kind, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as way:
+        way.connect(place)
+        return str(way.getsockname()[0])
+
+
+def peer_uid(sock: socket.socket) -> tuple[int, int]:
+    """Pid and uid of the process that listens at the other end of a unix socket."""
+    pid, uid, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return pid, uid

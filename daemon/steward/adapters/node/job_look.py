@@ -1,0 +1,181 @@
+"""What a job tells of itself in its folder on the node: read as what it is, a file that a stranger may have put there.
+
+Nothing is opened before it is known to be a plain file of the job's user on the folder's own file system: no link, no
+pipe, no file system that the user has mounted over it and that would let us wait.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from steward.model.text import printable
+
+MAX_BYTES = 4096
+MAX_STEP = 10**18
+MAX_PATH = 255
+_ROOM = 1024 * 1024
+_ROOM_FILES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """`changed` is the file's time of change (Unix s of this node); None is what the job left out."""
+
+    changed: float
+    step: int | None = None
+    first: int | None = None
+    """The step that its processes told of first."""
+    checkpoint: str = ""
+    checkpoint_step: int | None = None
+
+
+Stamp = tuple[int, int]
+"""Of one state of the file: (inode, time of change in ns)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """`told` is None where the file is as it was at the stamp given, or makes no sense now."""
+
+    stamp: Stamp | None
+    told: Told | None = None
+
+
+def has_room(root: Path) -> bool:
+    """Whether jobs can write what they tell below `root`: one user's job may have filled it for all."""
+    try:
+        seen = os.statvfs(root)
+    except OSError:
+        return True
+    is_counted = seen.f_files > 0  # some file systems make inodes as they need them
+    return seen.f_bavail * seen.f_frsize >= _ROOM and (seen.f_favail >= _ROOM_FILES or not is_counted)
+
+
+def look(folder: Path, name: str, uid: int, before: Stamp | None) -> Look:
+    """Read `folder/name` if it has changed since `before`. Never raises: what must not be read is not there."""
+    try:
+        with _found(folder, name) as file:
+            return _read(file, uid, before)
+    except (OSError, ValueError):
+        return Look(stamp=None)
+
+
+def text_of(folder: Path, name: str, uid: int, limit: int) -> str:
+    """The last `limit` bytes of a file of the folder under the same precautions; empty where there is none."""
+    try:
+        with _found(folder, name) as file:
+            if not _is_fit(file, uid):
+                return ""
+            start = max(os.fstat(file).st_size - limit, 0)
+            return _content(file, limit, start).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def names(folder: Path, limit: int) -> list[str]:
+    """Up to `limit` names in the folder, sorted; none where it is a link or not there."""
+    try:
+        with (
+            _Descriptor(os.open(folder.parent, os.O_PATH | os.O_DIRECTORY)) as root,
+            _Descriptor(_open(folder.name, root, os.O_DIRECTORY)) as place,
+            os.scandir(f"/proc/self/fd/{place}") as entries,
+        ):
+            return sorted(entry.name for entry in islice(entries, limit))
+    except (OSError, ValueError):
+        return []
+
+
+@contextmanager
+def _found(folder: Path, name: str) -> Iterator[int]:
+    with (
+        _Descriptor(os.open(folder.parent, os.O_PATH | os.O_DIRECTORY)) as root,
+        _Descriptor(_open(folder.name, root, os.O_DIRECTORY)) as place,
+        _Descriptor(_open(name, place, 0)) as file,
+    ):
+        yield file
+
+
+class _Descriptor:
+    """Closed at the end of its block."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __enter__(self) -> int:
+        return self._number
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._number)
+
+
+def _open(name: str, place: int, kind: int) -> int:
+    """A handle that opens nothing yet. Raises OSError for a link, and for what something else is mounted on."""
+    found = os.open(name, os.O_PATH | os.O_NOFOLLOW | kind, dir_fd=place)
+    if _mount(found) != _mount(place):
+        os.close(found)
+        raise PermissionError(f"{name} is on another file system than its folder")
+    return found
+
+
+def _mount(descriptor: int) -> str:
+    """The id of its mount, from the kernel: the file system itself is not asked."""
+    found = re.search(r"^mnt_id:\s*(\d+)", Path(f"/proc/self/fdinfo/{descriptor}").read_text(), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _is_fit(file: int, uid: int) -> bool:
+    seen = os.fstat(file)
+    return stat.S_ISREG(seen.st_mode) and seen.st_uid == uid
+
+
+def _read(file: int, uid: int, before: Stamp | None) -> Look:
+    seen = os.fstat(file)
+    stamp = (seen.st_ino, seen.st_mtime_ns)
+    if not _is_fit(file, uid) or stamp == before:
+        return Look(stamp=before if stamp == before else None)
+    told = parse(_content(file, MAX_BYTES + 1), seen.st_mtime)
+    return Look(stamp=stamp if told is not None else None, told=told)
+
+
+def _content(file: int, limit: int, start: int = 0) -> bytes:
+    with _Descriptor(os.open(f"/proc/self/fd/{file}", os.O_RDONLY | os.O_NONBLOCK)) as opened:
+        return os.pread(opened, limit, start)
+
+
+def parse(content: bytes, changed: float) -> Told | None:
+    """The first line: a JSON object, or only a step. None for what makes no sense."""
+    if len(content) > MAX_BYTES:
+        return None
+    try:
+        said = json.loads(content.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        said = {"step": said}
+    told = Told(
+        changed=changed,
+        step=_whole(said.get("step")),
+        first=_whole(said.get("first")),
+        checkpoint=_path(said.get("checkpoint")),
+        checkpoint_step=_whole(said.get("checkpoint_step")),
+    )
+    return told if told != Told(changed=changed) else None
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_STEP else None
+
+
+def _path(value: Any) -> str:
+    """Absolute and plain: it becomes a variable of the next run."""
+    fits = isinstance(value, str) and value.startswith("/") and printable(value, MAX_PATH) == value
+    return value if fits else ""

@@ -1,0 +1,115 @@
+"""NVML, asked through a child that stays."""
+
+import dataclasses
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from steward.adapters.conversation import Conversation, NoAnswer
+from steward.adapters.process import Failed
+from steward.model.gpu import Gpu, GpuProcess
+from steward.model.probe import Raw
+
+_CHILD = (sys.executable, "-P", "-m", "steward.adapters.node.nvml_child")
+_START_S = 20.0
+_MAX_LEFT_BEHIND = 2
+"""Children that hang in the kernel and cannot be killed; with so many no further one is started."""
+_FIELDS = {field.name for field in dataclasses.fields(Gpu)}
+
+
+class Nvml:
+    """Safe to call from several threads. `argv` is the child's, `converse` starts it."""
+
+    def __init__(
+        self, argv: Sequence[str] = _CHILD, *, converse: Callable[[Sequence[str]], Conversation] = Conversation
+    ) -> None:
+        self._argv = tuple(argv)
+        self._converse = converse
+        self._lock = threading.Lock()
+        self._child: Conversation | None = None
+        self._left_behind: list[Conversation] = []
+        self._uuids: tuple[str, ...] = ()
+        self._is_away = False
+
+    @property
+    def uuids(self) -> tuple[str, ...]:
+        """The GPUs of the last look that had any, in NVML's order."""
+        return self._uuids
+
+    def look(self, listed: Sequence[str], timeout_s: float) -> Raw:
+        """`gpus`, or `hung` after `timeout_s`. `listed` are the devices that the driver has; without one NVML is not
+        asked. Raises Failed when NVML cannot be asked at all."""
+        if not listed:
+            return Raw(gpus=())
+        with self._lock:
+            return self._look(listed, timeout_s)
+
+    def let_go(self) -> None:
+        """End the child, so that no device file is open; the next look starts another one."""
+        with self._lock:
+            self._end_child()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """No device file is open meanwhile: for the reset of a GPU. Looks fail until it is over."""
+        with self._lock:
+            self._end_child()
+            self._is_away = True
+        try:
+            yield
+        finally:
+            self._is_away = False
+
+    def _look(self, listed: Sequence[str], timeout_s: float) -> Raw:
+        if self._is_away:
+            raise Failed("NVML is let go while a GPU is reset")
+        self._left_behind = [child for child in self._left_behind if not child.close()]
+        if len(self._left_behind) >= _MAX_LEFT_BEHIND:
+            return Raw(hung=f"NVML hangs: process {self._left_behind[0].pid} cannot even be killed")
+        child = self._child or self._start()
+        try:
+            answer = json.loads(child.ask(b"look", timeout_s=timeout_s))
+        except NoAnswer as error:
+            self._end_child()
+            return Raw(hung=f"NVML hangs: {error}")
+        except (Failed, ValueError) as error:
+            self._end_child()
+            raise Failed(f"NVML's child failed: {error}") from error
+        if "error" in answer:
+            raise Failed(str(answer["error"]))
+        gpus = tuple(gpu_of(record) for record in answer["gpus"])
+        self._uuids = tuple(gpu.uuid for gpu in gpus if gpu.uuid) or self._uuids
+        return Raw(gpus=with_missing(gpus, listed))
+
+    def _start(self) -> Conversation:
+        """Importing its modules is not NVML's time."""
+        self._child = child = self._converse(self._argv)
+        try:
+            child.ask(b"", timeout_s=_START_S)
+        except Failed as error:
+            self._end_child()
+            raise Failed(f"NVML's child does not start: {error}") from error
+        return child
+
+    def _end_child(self) -> None:
+        child, self._child = self._child, None
+        if child is not None and not child.close():
+            self._left_behind.append(child)
+
+
+def gpu_of(record: Mapping[str, Any]) -> Gpu:
+    """A GPU from the child's record. Raises ValueError."""
+    known: dict[str, Any] = {name: value for name, value in record.items() if name in _FIELDS}
+    known["nvlinks"] = tuple(record.get("nvlinks", ()))
+    if (users := record.get("processes")) is not None:
+        known["processes"] = tuple(GpuProcess(pid=int(one["pid"]), mib=one["mib"]) for one in users)
+    return Gpu(**known)
+
+
+def with_missing(answered: tuple[Gpu, ...], listed: Sequence[str]) -> tuple[Gpu, ...]:
+    """Add a GPU with an error for each device that the driver lists and NVML does not name."""
+    missing = range(len(answered), len(listed))
+    return (*answered, *(Gpu(index=n, error="the driver lists it, NVML does not") for n in missing))

@@ -1,0 +1,94 @@
+"""The child that holds NVML: it answers each line of its input with one line of JSON, and ends with its input.
+
+A dead GPU can hold a call for ever; then the agent kills this process, and stays small besides. Nothing of a GPU stays
+open that wants a reset: the reset would find it busy.
+"""
+
+import json
+import os
+import queue
+import sys
+import threading
+import time
+from typing import Any
+
+try:
+    import pynvml  # type: ignore[import-untyped]
+
+    from steward.adapters.node import nvml_look
+except ImportError:
+    pynvml = None
+
+_NO_PYNVML = "nvidia-ml-py is not installed: install steward-slurm with its extra [gpu] on nodes with GPUs"
+_INFOROM_EVERY_S = 3600.0
+"""It is read from a slow chip, and does not change from one minute to the next."""
+
+
+class Looks:
+    """`inforom` is each GPU's last InfoROM verdict."""
+
+    def __init__(self) -> None:
+        self._is_open = False
+        self._inforom: dict[int, str] = {}
+        self._inforom_due = 0.0
+
+    def answer(self) -> dict[str, Any]:
+        """`{"gpus": [...]}`, or `{"error": ...}` when NVML itself cannot be asked."""
+        if pynvml is None:
+            return {"error": _NO_PYNVML}
+        try:
+            self._open()
+            gpus = self._look()
+        except pynvml.NVMLError as error:
+            self._close()
+            return {"error": f"NVML cannot be asked: {error}"}
+        if any(map(_wants_repair, gpus)):
+            self._close()
+        return {"gpus": gpus}
+
+    def _look(self) -> list[dict[str, Any]]:
+        now = time.monotonic()
+        is_due = now >= self._inforom_due
+        gpus = nvml_look.gpus(with_inforom=is_due)
+        if is_due:
+            self._inforom_due = now + _INFOROM_EVERY_S
+            self._inforom = {gpu["index"]: gpu["inforom_error"] for gpu in gpus if "inforom_error" in gpu}
+        known = self._inforom
+        return [gpu | {"inforom_error": known[gpu["index"]]} if gpu["index"] in known else gpu for gpu in gpus]
+
+    def _open(self) -> None:
+        if not self._is_open:
+            pynvml.nvmlInit()
+            self._is_open = True
+
+    def _close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            pynvml.nvmlShutdown()
+
+
+def _wants_repair(gpu: dict[str, Any]) -> bool:
+    return bool(gpu.get("error") or gpu.get("recovery_action") or gpu.get("remap_pending"))
+
+
+def _read(asked: "queue.SimpleQueue[None]") -> None:
+    """In a thread of its own, so that the end of the input ends us even while NVML holds a call."""
+    while chunk := os.read(sys.stdin.fileno(), 4096):
+        for _ in range(chunk.count(b"\n")):
+            asked.put(None)
+    os._exit(0)
+
+
+def main() -> int:
+    """Until the input ends. The first line of the output says that we are ready."""
+    asked: queue.SimpleQueue[None] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(asked,), daemon=True).start()
+    looks = Looks()
+    print("{}", flush=True)
+    while True:
+        asked.get()
+        print(json.dumps(looks.answer()), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

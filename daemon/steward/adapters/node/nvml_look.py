@@ -1,0 +1,154 @@
+"""One look at every GPU, in the child that holds NVML. What a driver or a GPU does not know is left out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pynvml  # type: ignore[import-untyped]
+
+from steward.adapters.node.nvml_fields import fields, nvlink_errors
+
+Record = dict[str, Any]
+_GONE = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED)
+_MIB = 1 << 20
+_PARTS: tuple[Callable[[Any], Record], ...]
+
+
+def gpus(*, with_inforom: bool) -> list[Record]:
+    """A record for each GPU, with the names of model/gpu.Gpu. Raises NVMLError when NVML itself does not answer."""
+    return [_gpu(index, with_inforom) for index in range(pynvml.nvmlDeviceGetCount())]
+
+
+def _gpu(index: int, with_inforom: bool) -> Record:
+    """An error of the GPU ends the look at it, with NVML's own words."""
+    record: Record = {"index": index}
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        record["uuid"] = pynvml.nvmlDeviceGetUUID(handle)
+        record["name"] = pynvml.nvmlDeviceGetName(handle)
+        _prove_alive(handle)
+        for part in _PARTS:
+            record |= part(handle)
+        if with_inforom:
+            record |= _inforom(handle)
+    except pynvml.NVMLError as error:
+        if error.value == pynvml.NVML_ERROR_CORRUPTED_INFOROM:
+            return record | {"inforom_error": str(error)}
+        return record | {"error": str(error), "code": error.value}
+    return record
+
+
+def _prove_alive(handle: Any) -> None:
+    """Two questions that every GPU can answer which is not lost."""
+    for ask in (pynvml.nvmlDeviceGetMemoryInfo, lambda gpu: pynvml.nvmlDeviceGetTemperature(gpu, 0)):
+        try:
+            ask(handle)
+        except pynvml.NVMLError as error:
+            if error.value != pynvml.NVML_ERROR_NOT_SUPPORTED:
+                raise
+
+
+def _told(ask: Callable[..., Any], *arguments: Any) -> Any:
+    """The answer, or None where this GPU or driver has none: only a GPU that is gone is an error."""
+    try:
+        return ask(*arguments)
+    except pynvml.NVMLError as error:
+        if error.value in _GONE:
+            raise
+        return None
+
+
+def _identity(handle: Any) -> Record:
+    pci = _told(pynvml.nvmlDeviceGetPciInfo_v3, handle)
+    return {
+        "serial": _told(pynvml.nvmlDeviceGetSerial, handle) or "",
+        "vbios": _told(pynvml.nvmlDeviceGetVbiosVersion, handle) or "",
+        "bus": "" if pci is None else _text(pci.busId),
+    }
+
+
+def _text(told: Any) -> str:
+    """Its version decides whether pynvml gives us bytes."""
+    return told.decode("ascii", "replace") if isinstance(told, bytes) else str(told)
+
+
+def _memory(handle: Any) -> Record:
+    def corrected(location: int) -> Any:
+        kind, since = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_VOLATILE_ECC
+        return _told(pynvml.nvmlDeviceGetMemoryErrorCounter, handle, kind, since, location)
+
+    sram = pynvml.c_nvmlEccSramErrorStatus_v1_t()
+    record = {
+        "ecc_corrected_dram": corrected(pynvml.NVML_MEMORY_LOCATION_DRAM),
+        "ecc_corrected_sram": corrected(pynvml.NVML_MEMORY_LOCATION_SRAM),
+    }
+    if _told(pynvml.nvmlDeviceGetSramEccErrorStatus, handle, pynvml.byref(sram)) is not None:
+        record["sram_uncorrected"] = sram.aggregateUncParity + sram.aggregateUncSecDed
+        record["sram_limit_exceeded"] = bool(sram.bThresholdExceeded)
+    return record
+
+
+def _heat(handle: Any) -> Record:
+    slowdown = pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
+    return {
+        "temperature_c": _told(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),
+        "slowdown_c": _told(pynvml.nvmlDeviceGetTemperatureThreshold, handle, slowdown),
+        "margin_c": _told(pynvml.nvmlDeviceGetMarginTemperature, handle),
+        "clock_reasons": _clock_reasons(handle),
+    }
+
+
+def _clock_reasons(handle: Any) -> Any:
+    """The call was renamed with driver 535."""
+    reasons = _told(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle)
+    return reasons if reasons is not None else _told(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+
+
+def _links(handle: Any) -> Record:
+    states: list[bool] = []
+    for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
+        active = _told(pynvml.nvmlDeviceGetNvLinkState, handle, link)
+        if active is None:
+            break
+        states.append(bool(active))
+    return {
+        "pcie_width": _told(pynvml.nvmlDeviceGetCurrPcieLinkWidth, handle) or None,
+        "pcie_width_max": _told(pynvml.nvmlDeviceGetMaxPcieLinkWidth, handle) or None,
+        "nvlinks": states,
+        "nvlink_errors": nvlink_errors(handle, len(states)) if states else None,
+    }
+
+
+def _fabric(handle: Any) -> Record:
+    info = pynvml.c_nvmlGpuFabricInfo_v2_t()
+    if _told(pynvml.nvmlDeviceGetGpuFabricInfoV, handle, pynvml.byref(info)) is None:
+        return {}
+    return {"fabric_state": info.state, "fabric_status": info.status, "fabric_health": info.healthMask}
+
+
+def _use(handle: Any) -> Record:
+    memory = _told(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
+    users = _told(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    persistence = _told(pynvml.nvmlDeviceGetPersistenceMode, handle)
+    return {
+        "persistence": None if persistence is None else bool(persistence),
+        "memory_used_mib": None if memory is None else memory.used // _MIB,
+        "processes": None if users is None else [_user(one) for one in users],
+    }
+
+
+def _user(process: Any) -> Record:
+    used = process.usedGpuMemory
+    return {"pid": process.pid, "mib": None if used is None else used // _MIB}
+
+
+def _inforom(handle: Any) -> Record:
+    try:
+        pynvml.nvmlDeviceValidateInforom(handle)
+    except pynvml.NVMLError as error:
+        if error.value in (*_GONE, pynvml.NVML_ERROR_CORRUPTED_INFOROM):
+            raise
+        return {}
+    return {"inforom_error": ""}
+
+
+_PARTS = (_identity, fields, _memory, _heat, _links, _fabric, _use)

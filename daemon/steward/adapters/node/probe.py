@@ -1,0 +1,168 @@
+"""The agent's senses: each kind of probe, done. Calls block: use them in a thread that may be left behind."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from steward.adapters.munge import Munge
+from steward.adapters.node.kernel_clock import is_synchronised
+from steward.adapters.node.mount_looks import NOT_MOUNTED, MountLooks
+from steward.adapters.node.mount_table import mounts, of_types
+from steward.adapters.node.nvml import Nvml
+from steward.adapters.node.processes import Processes
+from steward.adapters.node.programs import run_on_each, run_program
+from steward.adapters.node.shared_looks import SharedLooks
+from steward.adapters.node.small_files import is_any_there, text_of, texts_of
+from steward.adapters.node.spool import spool_dir
+from steward.model.probe import (
+    AskMunge,
+    Disk,
+    DiskUsage,
+    FindProcess,
+    HeadClock,
+    KernelClock,
+    ListProcesses,
+    Probe,
+    Process,
+    QueryGpus,
+    Raw,
+    ReadFiles,
+    ReadTree,
+    RunOnEach,
+    RunProgram,
+    SpoolUsage,
+    TouchMounts,
+)
+from steward.ports import MungePort, Permanent, PortError
+
+_DRIVER_GPUS = "/proc/driver/nvidia/gpus"
+"""Where the NVIDIA driver lists its devices."""
+
+
+class LocalProbes:
+    """`skew_s` tells the head's clock minus ours, or None while there is no head. `proc` and `sys` are where those file
+    systems are mounted; `munge` makes the way to munged, and raises Permanent where there is no libmunge. Threads may
+    share one."""
+
+    def __init__(
+        self,
+        *,
+        skew_s: Callable[[], float | None],
+        proc: Path = Path("/proc"),
+        sys: Path = Path("/sys"),
+        munge: Callable[[], MungePort] = Munge,
+        nvml: Nvml | None = None,
+    ) -> None:
+        self._skew_s = skew_s
+        self._roots = {"/proc/": f"{proc}/", "/sys/": f"{sys}/"}
+        self._proc = proc
+        self._munge = munge
+        self._nvml = nvml or Nvml()
+        self._processes = Processes(proc)
+        self._mount_looks = MountLooks()
+        self._shared = SharedLooks(self._safely)
+
+    def look(self, probe: Probe) -> Raw:
+        """Never raises: a failed look is Raw(error=...). Equal looks at the same moment are one."""
+        return self._shared(probe)
+
+    def _safely(self, probe: Probe) -> Raw:
+        try:
+            return self._look(probe)
+        except (OSError, ValueError, PortError) as error:
+            return Raw(error=str(error))
+
+    def _look(self, probe: Probe) -> Raw:
+        match probe:
+            case ReadFiles():
+                return Raw(files={path: text_of(self._real(path)) for path in probe.paths})
+            case ReadTree():
+                return Raw(files=self._tree(probe))
+            case DiskUsage():
+                return Raw(disks={path: _disk(path) for path in probe.paths if os.path.exists(path)})
+            case RunProgram():
+                return run_program(probe)
+            case RunOnEach():
+                return run_on_each(probe)
+            case HeadClock():
+                return Raw(skew_s=self._skew_s())
+            case QueryGpus():
+                return self._nvml.look(self._driver_gpus(), probe.timeout_s)
+            case _:
+                return self._ask(probe)
+
+    def _ask(self, probe: ListProcesses | FindProcess | TouchMounts | KernelClock | AskMunge | SpoolUsage) -> Raw:
+        """What the system itself is asked, beyond files and programs."""
+        match probe:
+            case ListProcesses():
+                return Raw(processes=self._processes.every())
+            case FindProcess():
+                return Raw(processes=self._find(probe))
+            case TouchMounts():
+                return Raw(mounts=self._touch(probe))
+            case KernelClock():
+                return Raw(synchronised=is_synchronised())
+            case AskMunge():
+                return self._ask_munge()
+            case SpoolUsage():
+                path = spool_dir(probe.slurm_conf, probe.node)
+                return Raw(disks={path: _disk(path)} if os.path.isdir(path) else {})
+
+    def _real(self, path: str) -> str:
+        """Where a path below /proc or /sys is on this node."""
+        root = path[: path.find("/", 1) + 1]
+        return self._roots[root] + path[len(root) :] if root in self._roots else path
+
+    def _tree(self, probe: ReadTree) -> dict[str, str | None]:
+        asked = {self._real(pattern): pattern for pattern in probe.patterns}
+        found = texts_of(asked, probe.max_files, probe.needs)
+        return {self._asked(path, asked[pattern]): text for path, pattern, text in found}
+
+    def _asked(self, path: str, pattern: str) -> str:
+        """The name of a file that was found, as the pattern would have named it."""
+        root = pattern[: pattern.find("/", 1) + 1]
+        return root + path[len(self._roots[root]) :] if root in self._roots else path
+
+    def _find(self, probe: FindProcess) -> tuple[Process, ...]:
+        if not is_any_there(map(self._real, probe.where)):
+            return ()
+        found = self._processes.find(probe.prefix)
+        return () if found is None else (found,)
+
+    def _touch(self, probe: TouchMounts) -> dict[str, str]:
+        table = mounts(self._proc)
+        there = {mount.point for mount in table}
+        listed = [path for path in probe.paths if path in there]
+        wanted = tuple(dict.fromkeys((*listed, *of_types(table, probe.types))))[: probe.max_mounts]
+        absent = {path: NOT_MOUNTED for path in probe.paths if path not in there}
+        return absent | self._mount_looks.look(wanted, probe.timeout_s)
+
+    def _ask_munge(self) -> Raw:
+        try:
+            munge = self._munge()
+        except Permanent as error:
+            return Raw(output=str(error))
+        try:
+            munge.decode(munge.encode(b""))
+        except PortError as error:
+            return Raw(returncode=1, output=str(error))
+        return Raw(returncode=0)
+
+    def _driver_gpus(self) -> list[str]:
+        driver = Path(self._real(_DRIVER_GPUS))
+        return sorted(path.name for path in driver.iterdir()) if driver.is_dir() else []
+
+
+def _disk(path: str) -> Disk:
+    seen, place = os.statvfs(path), os.stat(path)
+    used = seen.f_blocks - seen.f_bfree
+    return Disk(
+        total=(used + seen.f_bavail) * seen.f_frsize,  # as df counts: without what is kept for root
+        free=seen.f_bavail * seen.f_frsize,
+        inodes=seen.f_files,
+        inodes_free=seen.f_favail,
+        read_only=bool(seen.f_flag & os.ST_RDONLY),
+        device=place.st_dev,
+        is_open=bool(place.st_mode & stat.S_IWOTH),
+    )

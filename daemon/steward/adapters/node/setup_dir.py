@@ -1,0 +1,201 @@
+"""One setup on a node's disk: what the agent wants of the runner, and what the runner tells. Both may die at any time.
+
+`job.json` is written once, before the runner starts. The runner holds the lock for life; who holds the lock may write
+`report.json`. A run whose lock is free and whose report is not final was cut off, and never runs again.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from steward.adapters.jsonfile import read_json, write_json
+from steward.adapters.own_folder import make_own
+from steward.adapters.proc import Process
+from steward.adapters.wire.frames import Malformed
+from steward.adapters.wire.messages import text, whole
+from steward.adapters.wire.setup_messages import SetUpOrder, order_of, order_record, setup_frame, setup_of
+from steward.model.health import Incarnation
+from steward.model.ids import BootId, InstanceId, NodeName
+from steward.model.setup import SetupReport, SetupState
+from steward.ports import Permanent, Retryable
+
+_MAX_JOB = 32 << 20
+_RUNS_KEPT = 5
+_PATH = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """The node's side of a setup. `head` is the host of the head as agents know it, `log` the node's own full log."""
+
+    node: NodeName
+    incarnation: Incarnation
+    head: str
+    config_dir: Path
+    log: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupJob:
+    order: SetUpOrder
+    here: Here
+
+
+class Held(Retryable):
+    """A runner that lives has the lock."""
+
+
+class SetupDir:
+    """Below `root/runs/TOKEN`. Every method may raise Retryable when the disk does not work."""
+
+    def __init__(self, root: Path, token: str) -> None:
+        self.root = root
+        self.token = token
+        self.path = root / "runs" / token
+        self.output = self.path / "output"
+        """The scripts' output as the head gets it."""
+        self.crash_log = self.path / "runner.log"
+        """What the runner itself says when it breaks."""
+
+    @property
+    def scripts(self) -> Path:
+        """The fetched folder; there is one for all setups of the node."""
+        return self.root / "scripts"
+
+    def job(self) -> SetupJob | None:
+        """None where there is none (any more)."""
+        stored = read_json(self.path / "job.json", _MAX_JOB)
+        try:
+            return _job_of(stored) if isinstance(stored, dict) else None
+        except Malformed:
+            return None
+
+    def create(self, job: SetupJob) -> None:
+        """Raises Permanent where others may write: what lies there runs as root."""
+        try:
+            make_own(self.root)
+        except PermissionError as error:
+            raise Permanent(f"agent.setup_dir: {error}") from error
+        except OSError as error:
+            raise Retryable(f"agent.setup_dir: {error}") from error
+        write_json(self.path / "job.json", _job_record(job), sync=True)
+
+    def forget(self) -> None:
+        """All that is there of a run that is over."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def report(self) -> SetupReport | None:
+        """What the runner told last; None when it has not begun."""
+        stored = read_json(self.path / "report.json")
+        try:
+            return setup_of(stored) if isinstance(stored, dict) else None
+        except Malformed:
+            return None
+
+    def tell(self, report: SetupReport) -> None:
+        """Only for who holds the lock."""
+        write_json(self.path / "report.json", setup_frame(report), sync=True)
+
+    def note_script(self, process: Process) -> None:
+        """Which process leads the script's group, for those who find the run cut off."""
+        write_json(self.path / "script.json", {"pid": process.pid, "started": process.started})
+
+    def script(self) -> Process | None:
+        stored = read_json(self.path / "script.json")
+        try:
+            found = stored if isinstance(stored, dict) else {}
+            return Process(pid=whole(found, "pid", low=2), started=whole(found, "started"))
+        except Malformed:
+            return None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Raises Held when somebody else has it."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise Retryable(f"cannot lock {self.path}: {error}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise Held(f"the setup {self.token} is being run") from None
+        finally:
+            os.close(descriptor)
+
+    def settle(self, why: str, at: float) -> SetupReport | None:
+        """Declare a run that nobody runs FAILED, and say what is final; None while its runner lives."""
+        try:
+            with self.locked():
+                told = self.report() or SetupReport(token=self.token, state=SetupState.RUNNING)
+                if told.state is SetupState.RUNNING:
+                    told = replace(told, state=SetupState.FAILED, why=why, at=at)
+                    self.tell(told)
+                return told
+        except Held:
+            return None
+
+
+def _job_record(job: SetupJob) -> dict[str, Any]:
+    here = job.here
+    return {
+        "order": order_record(job.order),
+        "node": here.node,
+        "instance": here.incarnation.instance,
+        "boot": here.incarnation.boot,
+        "head": here.head,
+        "config_dir": str(here.config_dir),
+        "log": str(here.log),
+    }
+
+
+def _job_of(record: dict[str, Any]) -> SetupJob:
+    order = record.get("order")
+    if not isinstance(order, dict):
+        raise Malformed("a job without an order")
+    incarnation = Incarnation(
+        instance=InstanceId(text(record, "instance", 256)), boot=BootId(text(record, "boot", 256))
+    )
+    here = Here(
+        node=NodeName(text(record, "node", 253)),
+        incarnation=incarnation,
+        head=text(record, "head", 253),
+        config_dir=Path(text(record, "config_dir", _PATH)),
+        log=Path(text(record, "log", _PATH)),
+    )
+    return SetupJob(order=order_of(order), here=here)
+
+
+def load_job(run: SetupDir) -> SetupJob:
+    """Raises Permanent where there is no order that can be read."""
+    job = run.job()
+    if job is None:
+        raise Permanent(f"{run.path} holds no setup's order")
+    return job
+
+
+def last_run(root: Path, incarnation: Incarnation) -> SetupDir | None:
+    """The latest run that was ordered in this incarnation."""
+    for run in _runs(root):
+        job = run.job()
+        if job is not None and job.here.incarnation == incarnation:
+            return run
+    return None
+
+
+def prune(root: Path) -> None:
+    """Forget the oldest runs, so that a few are left for people to look at."""
+    for run in _runs(root)[_RUNS_KEPT - 1 :]:
+        run.forget()
+
+
+def _runs(root: Path) -> list[SetupDir]:
+    """The latest first."""
+    jobs = sorted((root / "runs").glob("*/job.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    return [SetupDir(root, path.parent.name) for path in jobs]

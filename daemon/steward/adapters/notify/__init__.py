@@ -1,0 +1,1 @@
+"""Messages to people: by mail, by a webhook, by a program of the site's."""

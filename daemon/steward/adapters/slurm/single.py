@@ -1,0 +1,178 @@
+"""Single nodes and jobs, read through a process that is linked with Slurm's library (`single_child.py`).
+
+Only what is beyond doubt is told: no answer, a late one, one of another form or of another Slurm's library is None, and
+then the commands are asked as ever. A process that failed is ended, and not asked again for a while.
+"""
+
+import os
+import re
+import selectors
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from steward.adapters import process
+from steward.adapters.process import Child
+from steward.adapters.slurm.versions import Version
+from steward.model.ids import JobId, NodeName
+from steward.ports import PortError
+
+JOBS = "#"
+"""Before numbers of jobs, in the words of `single_child.py`."""
+MOST = 32
+"""For more nodes, or jobs, the commands, which have all of them sent, are as quick."""
+_PATIENCE_S = 2.0
+_AGAIN_S = 60.0
+_END_S = 0.2
+_CHUNK = 1 << 16
+_MAX_BYTES = 1 << 20
+_PLACES = ("lib/slurm", "lib/*/slurm-wlm", "lib/*/slurm", "lib64/slurm")
+_LIBRARY = "libslurmfull.so"
+_HEAD = re.compile(rb"ok (\d{1,9}) (\d{1,7})\n")
+_SIZE = re.compile(rb"(\d{1,7})\n")
+_BY_ITSELF = re.compile(rb" (?:RunTime|LastSchedEval)=\S*")
+"""What changes by itself in a job's text."""
+_EXCLUDED = re.compile(rb" ExcNodeList=(\S*)")
+_ONCE = (b" JobState=", b" NodeList=")
+"""The library prints them for each job: where there is one of each, no user wrote it."""
+_NODE = re.compile(r"Node data as of \d+, record count 1\n+(NodeName=(\S+) [^\n]*)\n+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """`lines` are as scontrol prints them, but without partitions. Two answers with one `parts` are of the same
+    partitions with the same nodes; of what another process told nothing is the same."""
+
+    lines: Mapping[NodeName, str]
+    parts: object
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """`who` is another one for each process."""
+
+    who: object
+    serial: int
+    body: bytes
+
+
+class Single:
+    """Safe to call from several threads; the process ends with ours, or with `close`."""
+
+    def __init__(self, *, conf: str = "", argv: Sequence[str] = (), patience_s: float = _PATIENCE_S) -> None:
+        """`argv` is another program than ours that is asked."""
+        self._argv, self._patience_s = argv, patience_s
+        self._env = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC", **({"SLURM_CONF": conf} if conf else {})}
+        self._turn = threading.Lock()
+        self._child: Child | None = None
+        self._version = ""
+        self._who = object()
+        self._not_before = 0.0
+
+    def nodes(self, names: Sequence[NodeName], version: Version) -> Told | None:
+        """Just these, each of them; without names only `parts` is told. None: ask the commands."""
+        answer = self._answer(" ".join(names), version)
+        return None if answer is None or not answer.serial else _told(answer, names)
+
+    def jobs(self, ids: Sequence[JobId], version: Version) -> Mapping[JobId, bytes]:
+        """What Slurm has of each, in words that may hold anything that its user wrote: two that are the same are of
+        the same job in the same state, and nothing but `excluded` is to be read out of them. Those of which nothing is
+        sure are left out."""
+        answer = self._answer(" ".join([JOBS, *map(str, ids)]), version) if ids else None
+        return {} if answer is None else _texts(answer.body, ids)
+
+    def _answer(self, question: str, version: Version) -> _Answer | None:
+        with self._turn:
+            if time.monotonic() < self._not_before:
+                return None
+            try:
+                answer = self._ask(question, version)
+            except (OSError, PortError):
+                answer = None
+            if answer is None:
+                self._stop()
+                self._not_before = time.monotonic() + _AGAIN_S
+            return answer
+
+    def close(self) -> None:
+        with self._turn:
+            self._stop()
+
+    def _ask(self, question: str, version: Version) -> _Answer | None:
+        child = self._running(version)
+        if child is None or child.stdin is None or child.stdout is None:
+            return None
+        child.stdin.write(question.encode() + b"\n")
+        deadline, got = time.monotonic() + self._patience_s, b""
+        with selectors.DefaultSelector() as ready:
+            ready.register(child.stdout, selectors.EVENT_READ)
+            while len(got) < _MAX_BYTES and ready.select(max(0.0, deadline - time.monotonic())):
+                chunk = os.read(child.stdout.fileno(), _CHUNK)
+                got += chunk
+                head = _HEAD.match(got)
+                if head and len(got) == head.end() + int(head[2]):
+                    return _Answer(self._who, int(head[1]), got[head.end() :])
+                if not chunk or (not head and b"\n" in got):
+                    return None
+        return None
+
+    def _running(self, version: Version) -> Child | None:
+        if self._version != version.text:
+            self._stop()  # Slurm was upgraded under us
+        if self._child is None and (argv := self._argv or _argv()):
+            self._child = process.begin(argv, env=self._env)
+            self._who, self._version = object(), version.text
+        return self._child
+
+    def _stop(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            process.end(child, _END_S)
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+
+def excluded(text: bytes) -> str | None:
+    """Which nodes a job excludes, in Slurm's words, from what `jobs` tells of it; None: not sure, or it is a task of an
+    array."""
+    found = _EXCLUDED.findall(text)
+    return found[0].decode("ascii", "replace") if len(found) == 1 and b" ArrayJobId=" not in text else None
+
+
+def _told(answer: _Answer, names: Sequence[NodeName]) -> Told | None:
+    text, lines = answer.body.decode("utf-8", "replace"), {}
+    for name in names:
+        found = _NODE.match(text)
+        if found is None or found[2] != name:
+            return None
+        text, lines[name] = text[found.end() :], found[1]
+    return None if text else Told(lines=lines, parts=(answer.who, answer.serial))
+
+
+def _texts(body: bytes, ids: Sequence[JobId]) -> dict[JobId, bytes]:
+    """Empty for an answer of another form."""
+    found = {}
+    for id in ids:
+        size = _SIZE.match(body)
+        if size is None or len(body) < (end := size.end() + int(size[1])):
+            return {}
+        text, body = body[size.end() : end], body[end:]
+        if all(text.count(word) == 1 for word in _ONCE):
+            found[id] = _BY_ITSELF.sub(b"", text)
+    return {} if body else found
+
+
+def _argv() -> tuple[str, ...]:
+    """With the library that belongs to the scontrol which is run; empty where that is not clear."""
+    scontrol = shutil.which("scontrol")
+    if scontrol is None:
+        return ()
+    prefix = Path(scontrol).resolve().parent.parent
+    found = {path.resolve() for place in _PLACES for path in prefix.glob(f"{place}/{_LIBRARY}")}
+    child = Path(__file__).with_name("single_child.py")
+    return (sys.executable, "-I", "-S", str(child), str(found.pop())) if len(found) == 1 else ()

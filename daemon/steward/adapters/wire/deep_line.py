@@ -1,0 +1,74 @@
+"""The lines in which the runner of a deep check tells its node's agent what it measured: pure text, there and back."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from steward.adapters.wire.deep_messages import MAX_PROGRESS, measure_of, measure_record, run_id
+from steward.adapters.wire.frames import Malformed
+from steward.adapters.wire.messages import text
+from steward.model.deep import Measure
+from steward.model.ids import NodeName
+from steward.model.text import printable
+
+VERB = "steward/1 deep"
+_NUMBERS = ("value", "seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeepLine:
+    """One measure of run `run`, or (without) how far it is. `node` is where the runner says that it is."""
+
+    run: str
+    node: NodeName
+    measure: Measure | None = None
+    progress: str = ""
+    is_done: bool = False
+
+
+def measure_line(run: str, here: NodeName, measure: Measure) -> bytes:
+    """A line of at most 1024 bytes."""
+    record = {**measure_record(measure), "run": run, "here": here}
+    return _line({key: str(value) for key, value in record.items() if value is not None and value != ""})
+
+
+def progress_line(run: str, here: NodeName, progress: str, *, is_done: bool = False) -> bytes:
+    told = printable(progress, MAX_PROGRESS)
+    return _line({"run": run, "here": here, "progress": told or "-", "done": "1" if is_done else "0"})
+
+
+def deep_line_of(fields: Mapping[str, str]) -> DeepLine:
+    """The line that was split into `fields`. Raises Malformed."""
+    plain = {key: unquote(value, errors="strict") for key, value in _decodable(fields).items()}
+    run, here = run_id(plain, "run"), NodeName(text(plain, "here", 64))
+    if "check" not in plain:
+        progress = text(plain, "progress", MAX_PROGRESS)
+        return DeepLine(run=run, node=here, progress=progress, is_done=plain.get("done") == "1")
+    record: dict[str, object] = {"unit": "", "text": "", "partner": None, "value": None, **plain}
+    record |= {key: _number(plain[key]) for key in _NUMBERS if key in plain}
+    return DeepLine(run=run, node=here, measure=measure_of(record, here))
+
+
+def _line(fields: Mapping[str, str]) -> bytes:
+    words = [f"{key}={quote(value, safe='/:,()+')}" for key, value in fields.items()]
+    return f"{VERB} {' '.join(words)}\n".encode("ascii")
+
+
+def _decodable(fields: Mapping[str, str]) -> Mapping[str, str]:
+    for key, value in fields.items():
+        try:
+            unquote(value, errors="strict")
+        except UnicodeDecodeError:
+            raise Malformed(f"{key} is not text") from None
+    return fields
+
+
+def _number(word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        raise Malformed(f"{word[:40]!r} is not a number") from None
+    if not math.isfinite(value):
+        raise Malformed(f"{word[:40]!r} is not a number")
+    return value

@@ -1,0 +1,126 @@
+"""Frames between agent and head: a length of four bytes (big endian), then one JSON object with its type under "t".
+
+Every frame after the handshake is sealed (see `seal`), the heartbeat in a cheaper way.
+"""
+
+import asyncio
+import json
+import socket
+from typing import Any, NoReturn
+
+from steward.adapters.wire.seal import Seals, times
+from steward.ports import Permanent, Retryable
+
+Frame = dict[str, Any]
+
+MAX_FRAME = 65536
+BEAT = "beat"
+_LENGTH = 4
+
+
+class Gone(Retryable):
+    """The peer hung up, was cut off, or has been silent for too long."""
+
+
+class Malformed(Permanent):
+    """The peer sent what no Steward sends: hang up."""
+
+
+def pack(frame: Frame) -> bytes:
+    """The frame as bytes. Raises Malformed when it is longer than `MAX_FRAME`: split it before."""
+    body = json.dumps(frame, separators=(",", ":"), allow_nan=False).encode()
+    if len(body) > MAX_FRAME:
+        raise Malformed(f"a frame of {len(body)} bytes is over the limit of {MAX_FRAME}")
+    return len(body).to_bytes(_LENGTH, "big") + body
+
+
+def unpack(body: bytes) -> Frame:
+    """The frame in `body` (without its length). Raises Malformed for anything that is not an object with a type."""
+    try:
+        frame = json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"a frame is not JSON: {type(error).__name__}") from None
+    if not isinstance(frame, dict) or not isinstance(frame.get("t"), str):
+        raise Malformed("a frame is not an object with a type")
+    return frame
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(word)
+
+
+async def read_frame(reader: asyncio.StreamReader) -> Frame:
+    """The next frame. Raises Gone when the connection ended, Malformed for what cannot be a frame."""
+    try:
+        length = int.from_bytes(await reader.readexactly(_LENGTH), "big")
+        if not 0 < length <= MAX_FRAME:
+            raise Malformed(f"a frame says that it has {length} bytes; the limit is {MAX_FRAME}")
+        return unpack(await reader.readexactly(length))
+    except (asyncio.IncompleteReadError, OSError) as error:
+        raise Gone(f"the connection ended ({type(error).__name__})") from None
+
+
+class Channel:
+    """One connection after the handshake. Any error of it ends it: close it and, as an agent, connect again."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seals: Seals, *, late_after_s: float
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._seals = seals
+        self._late_after_s = late_after_s
+        self._sending = asyncio.Lock()
+
+    async def beat(self, **fields: float) -> None:
+        """A heartbeat: {"sent"} from the agent, {"echo", "now"} from the head."""
+        await self._write({"t": BEAT, **fields, "seal": self._seals.beats.seal(times(*fields.values()))})
+
+    async def send(self, frame: Frame) -> None:
+        """Seal and send, in the order of the calls. Raises Gone, or Retryable without munged (nothing was sent)."""
+        async with self._sending:
+            await self._write(await self._seals.seal(frame))
+
+    async def receive(self) -> Frame:
+        """The next frame, its seal checked. Raises Gone when the peer has been silent for `late_after_s` seconds,
+        Permanent when a seal is missing or wrong."""
+        try:
+            async with asyncio.timeout(self._late_after_s):
+                frame = await read_frame(self._reader)
+        except TimeoutError:
+            raise Gone(f"silent for {self._late_after_s:g} s") from None
+        return self._beat_of(frame) if frame["t"] == BEAT else await self._seals.open(frame)
+
+    def _beat_of(self, frame: Frame) -> Frame:
+        """Without its seal."""
+        fields = {name: value for name, value in frame.items() if name not in ("t", "seal")}
+        if not all(isinstance(value, int | float) for value in fields.values()):
+            raise Malformed("a beat that does not carry times")
+        self._seals.beats.check(frame.get("seal"), times(*fields.values()))
+        return {"t": BEAT, **fields}
+
+    def close(self) -> None:
+        """At once, without a flush: a frozen peer would never take what is left."""
+        self._writer.transport.abort()
+
+    async def _write(self, frame: Frame) -> None:
+        if self._writer.is_closing():
+            raise Gone("the connection was closed")
+        self._writer.write(pack(frame))
+        try:
+            await self._writer.drain()
+        except OSError as error:
+            raise Gone(f"the connection ended ({type(error).__name__})") from None
+
+
+def tune(writer: asyncio.StreamWriter) -> None:
+    """No delay for small frames; let the kernel notice a dead host as well (within about 5 s)."""
+    sock = writer.get_extra_info("socket")
+    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 5000)

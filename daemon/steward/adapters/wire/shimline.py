@@ -1,0 +1,249 @@
+"""The lines that the shim and the agent exchange (docs/architecture.md): pure text in, values out."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+from steward.adapters.wire.deep_line import DeepLine, deep_line_of
+from steward.adapters.wire.frames import Malformed
+from steward.adapters.wire.verdict_line import VerdictLine
+from steward.model.ask import Answer, AskKind
+from steward.model.elastic_spec import ElasticWords
+from steward.model.ids import JobId, NodeName
+from steward.model.resume_mode import ResumeMode
+from steward.model.text import printable
+
+MAX_LINE = 1024
+WAIT = b"steward/1 wait\n"
+OK = b"steward/1 ok\n"
+
+_VERSION = "steward/1"
+_FIELD = re.compile(r"^(?P<key>[a-z_]+)=(?P<value>\S+)$")
+_STEP = re.compile(r"^[A-Za-z0-9._-]{1,32}\Z")
+_ESCAPED = re.compile(r"[ %]")
+
+
+class BadLine(Exception):
+    """Not a line of this protocol: the connection is closed without an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptedLine:
+    """slurmstepd starts something of a job that asked to be resumed."""
+
+    job: JobId
+    uid: int
+    mode: ResumeMode
+    restart: int
+    attempt: int = 1
+    elastic: str = ""
+    """Of the script of a run's base: what it said in `--elastic=`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitLine:
+    """A task of such a job ended badly, says slurmstepd. `status` is a raw wait status."""
+
+    job: JobId
+    step: str
+    restart: int
+    task: int
+    status: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """Where the script of such a job writes to, as its user says, and how many bytes there were before it began."""
+
+    job: JobId
+    restart: int
+    size: int
+    out: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskLine:
+    """Something of such a job failed and a shim waits. `status` is a raw wait status."""
+
+    kind: AskKind
+    job: JobId
+    step: str
+    uid: int
+    mode: ResumeMode
+    attempt: int
+    restart: int
+    status: int
+    replay: bool = True
+    script_gone: bool = False
+
+
+Request = OptedLine | AskLine | ExitLine | LogLine | DeepLine | VerdictLine
+"""Everything that may be said at the agent's socket."""
+
+
+def parse_request(line: bytes) -> Request:
+    """`line` as read, with its LF. Raises BadLine."""
+    if len(line) > MAX_LINE or not line.endswith(b"\n"):
+        raise BadLine(f"a line longer than {MAX_LINE} bytes, or without its end")
+    body = line[:-1]
+    if any(byte < 0x20 or byte > 0x7E for byte in body):
+        raise BadLine("a byte that is not printable ASCII")
+    version, verb, fields = _split(body.decode("ascii"))
+    if version != _VERSION:
+        raise BadLine(f"version {version[:20]!r}, this agent speaks {_VERSION}")
+    read = _VERBS.get(verb)
+    if read is None:
+        raise BadLine(f"unknown verb {verb[:20]!r}")
+    return read(fields)
+
+
+def answer_line(answer: Answer, exclude: frozenset[NodeName]) -> bytes:
+    """What the waiting shim reads. An exclude list too long for a line is left out: the shim can do without it."""
+    names = ",".join(sorted(exclude))
+    line = f"{_VERSION} {answer.value}"
+    if answer is Answer.RETRY and names and len(line) + len(names) + 10 <= MAX_LINE:
+        line += f" exclude={names}"
+    return f"{line}\n".encode("ascii", "replace")
+
+
+def ok_line(words: Mapping[str, str]) -> bytes:
+    """The answer to `opted`: what there is room for of `words`, the first first. Other text than ASCII becomes `?`."""
+    line = f"{_VERSION} ok"
+    for key, value in words.items():
+        word = f" {key}={_plain(value)}"
+        if len(line) + len(word) < MAX_LINE:
+            line += word
+    return f"{line}\n".encode("ascii")
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", printable(text, MAX_LINE))
+
+
+def _opted(fields: dict[str, str]) -> OptedLine:
+    attempt = _whole(fields, "attempt", 10**6) if "attempt" in fields else 1
+    return OptedLine(
+        job=_job(fields),
+        uid=_uid(fields),
+        mode=_mode(fields),
+        restart=_restart(fields),
+        attempt=attempt,
+        elastic=_elastic(fields),
+    )
+
+
+def _exit(fields: dict[str, str]) -> ExitLine:
+    return ExitLine(
+        job=_job(fields),
+        step=_step(fields),
+        restart=_restart(fields),
+        task=_whole(fields, "task", 2**32 - 1),
+        status=_whole(fields, "status", 0xFFFF),
+    )
+
+
+def _log(fields: dict[str, str]) -> LogLine:
+    out = unquote_to_bytes(_needed(fields, "out")).decode("utf-8", "surrogateescape")
+    if not out.startswith("/") or any(c in out for c in "\0\n"):
+        raise BadLine(f"out={out[:40]!r} is not the path of a file")
+    size = _whole(fields, "size", 2**63 - 1)
+    return LogLine(job=_job(fields), restart=_restart(fields), size=size, out=out)
+
+
+def _ask(fields: dict[str, str]) -> AskLine:
+    return AskLine(
+        kind=_kind(fields),
+        job=_job(fields),
+        step=_step(fields),
+        uid=_uid(fields),
+        mode=_mode(fields),
+        attempt=_whole(fields, "attempt", 10**6),
+        restart=_restart(fields),
+        status=_whole(fields, "status", 0xFFFF),
+        replay=fields.get("replay") != "no",
+        script_gone=fields.get("script") == "gone",
+    )
+
+
+def _deep(fields: dict[str, str]) -> DeepLine:
+    try:
+        return deep_line_of(fields)
+    except Malformed as error:
+        raise BadLine(str(error)) from None
+
+
+def _split(text: str) -> tuple[str, str, dict[str, str]]:
+    words = text.split(" ")
+    if len(words) < 2:
+        raise BadLine("a line without a verb")
+    fields: dict[str, str] = {}
+    for word in words[2:]:
+        match = _FIELD.match(word)
+        if match is None or match["key"] in fields:
+            raise BadLine(f"{word[:40]!r} is not key=value, or comes twice")
+        fields[match["key"]] = match["value"]
+    return words[0], words[1], fields
+
+
+def _needed(fields: dict[str, str], key: str) -> str:
+    if key not in fields:
+        raise BadLine(f"{key}= is missing")
+    return fields[key]
+
+
+def _whole(fields: dict[str, str], key: str, high: int) -> int:
+    value = _needed(fields, key)
+    if not re.fullmatch(r"[0-9]{1,10}", value) or int(value) > high:
+        raise BadLine(f"{key}={value[:40]!r} is not a whole number up to {high}")
+    return int(value)
+
+
+def _job(fields: dict[str, str]) -> JobId:
+    return JobId(_whole(fields, "job", 2**32 - 1))
+
+
+def _restart(fields: dict[str, str]) -> int:
+    return _whole(fields, "restart", 10**6)
+
+
+def _step(fields: dict[str, str]) -> str:
+    step = _needed(fields, "step")
+    if not _STEP.match(step):
+        raise BadLine(f"step={step[:40]!r}")
+    return step
+
+
+def _uid(fields: dict[str, str]) -> int:
+    return _whole(fields, "uid", 2**32 - 1)
+
+
+def _mode(fields: dict[str, str]) -> ResumeMode:
+    try:
+        return ResumeMode.parse(_needed(fields, "mode"))
+    except ValueError as error:
+        raise BadLine(str(error)) from None
+
+
+def _elastic(fields: dict[str, str]) -> str:
+    try:
+        return ElasticWords.parse(fields["elastic"]).text if "elastic" in fields else ""
+    except ValueError as error:
+        raise BadLine(str(error)) from None
+
+
+def _kind(fields: dict[str, str]) -> AskKind:
+    try:
+        return AskKind(_needed(fields, "kind"))
+    except ValueError:
+        raise BadLine(f"kind={fields['kind'][:40]!r}") from None
+
+
+_VERBS: Mapping[str, Callable[[dict[str, str]], Request]] = {
+    "opted": _opted,
+    "ask": _ask,
+    "exit": _exit,
+    "log": _log,
+    "deep": _deep,
+    "verdict": lambda fields: VerdictLine(),
+}

@@ -1,0 +1,101 @@
+"""What login hosts are served (`head.users_http`): jobs, for whoever proves by MUNGE who he is; no other page.
+
+A user sees his own jobs whole. Whether he sees those of others is Slurm's rule (PrivateData); admins see all."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from steward.api.auth import Gatekeeper, Unproved
+from steward.api.explain_pages import explained_job, job_of, unknown_job
+from steward.api.hosts import OwnHosts
+from steward.api.json11.errors import ApiError
+from steward.api.limits import Limits
+from steward.api.report_pages import history_page, report_page
+from steward.api.server import ERRORS
+from steward.api.source import Source
+from steward.api.turns import Turns
+from steward.api.views import jobs_view
+from steward.model.access import Asker
+from steward.model.ids import JobId
+from steward.workflows.snapshot import Snapshot
+
+_NOT_HERE = "this address has only jobs (`steward explain JOB`, `jobs`, `report`): run this on the controller"
+
+
+class UserPages:
+    """`hides_jobs`: whether users may not see each other's jobs. `limits`: of one user."""
+
+    def __init__(self, source: Source, gatekeeper: Gatekeeper, hides_jobs: Callable[[], bool], limits: Limits) -> None:
+        self._source, self._gatekeeper, self._hides_jobs, self._limits = source, gatekeeper, hides_jobs, limits
+
+    def jobs(self, request: Request) -> Response:
+        only, snapshot = self._only(self._asker(request)), self._source.snapshot()
+        owners = {id: _owner(id, snapshot) for id in snapshot.memory.jobs}
+        found = jobs_view(snapshot)
+        return JSONResponse([job for job in found if only in (None, owners[job["id"]])])
+
+    def explain(self, request: Request) -> Response:
+        asker, snapshot = self._asker(request), self._source.snapshot()
+        word = str(request.path_params["job"])
+        id = job_of(word, snapshot)
+        owner = _owner(id, snapshot)
+        if self._only(asker) not in (None, owner):
+            raise unknown_job(word)
+        return explained_job(id, self._source, snapshot, private=asker.is_admin or asker.uid == owner)
+
+    def history(self, request: Request) -> Response:
+        return history_page(self._source, str(request.path_params["job"]), self._only(self._asker(request)))
+
+    def report(self, request: Request) -> Response:
+        return report_page(self._source, request.query_params, self._only(self._asker(request)))
+
+    def elsewhere(self, _request: Request) -> Response:
+        raise HTTPException(404, _NOT_HERE)
+
+    def _asker(self, request: Request) -> Asker:
+        proof = request.headers.get("authorization", "")
+        asker = self._gatekeeper.asker(proof, request.method, request.url.path)
+        self._limits.take(str(asker.uid), read=True)
+        return asker
+
+    def _only(self, asker: Asker) -> int | None:
+        """Whose jobs alone he may see; None: those of all."""
+        return None if asker.is_admin or not self._hides_jobs() else asker.uid
+
+
+def _owner(id: JobId, snapshot: Snapshot) -> int | None:
+    """Slurm's word counts before that of whoever called a job his own."""
+    known, mem = snapshot.seen.jobs.get(id), snapshot.memory.jobs.get(id)
+    if known is not None:
+        return known.user_id
+    return mem.uid if mem is not None else None
+
+
+def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
+    """The application. It waits in its own turns: however many users ask, the controller's own pages do not wait."""
+    reads, heavy = Turns(at_once=2, waiting=64), Turns(at_once=1, waiting=8)
+    routes = [
+        reads.route("/v1/jobs", pages.jobs),
+        reads.route("/v1/explain/job/{job}", pages.explain),
+        heavy.route("/v1/jobs/{job}/history", pages.history),
+        heavy.route("/v1/report", pages.report),
+        Route("/{path:path}", pages.elsewhere, methods=["GET", "POST"]),
+    ]
+    errors: dict[Any, Callable[[Request, Exception], Response]] = {**ERRORS, Unproved: _unproved, ApiError: _too_often}
+    return Starlette(routes=routes, exception_handlers=errors, middleware=[Middleware(OwnHosts, names=hosts)])
+
+
+def _unproved(_request: Request, error: Exception) -> Response:
+    """A client that can prove who asks does so now."""
+    return JSONResponse({"error": str(error)}, status_code=401, headers={"WWW-Authenticate": "MUNGE"})
+
+
+def _too_often(_request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, status_code=429)

@@ -1,0 +1,108 @@
+"""What NVIDIA's DCGM service says, where it runs and its owner has switched its health watches on.
+
+DCGM calls a thing failed also when it could not look: what is no incident of a named system says unknown.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.past import Past
+from steward.model.health import Advice, Severity
+from steward.model.probe import Raw, RunProgram
+
+_EVERY_S = 300.0
+_TIMEOUT_S = 20.0
+_OVERALL = "Overall Health"
+_ABSENT = ("unable to establish a connection", "unable to connect", "connection refused")
+_NO_WATCHES = "health watches not enabled"
+_SYSTEMS = {
+    "memory system": (Severity.DEGRADED, Advice.RESET_GPU),
+    "nvlink system": (Severity.DEGRADED, Advice.RESET_GPU),
+    "sm system": (Severity.DEGRADED, Advice.RESET_GPU),
+    "mcu system": (Severity.DEGRADED, Advice.RESET_GPU),
+    "pmu system": (Severity.DEGRADED, Advice.RESET_GPU),
+    "driver": (Severity.DEGRADED, Advice.REBOOT),
+    "pcie system": (Severity.SUSPECT, Advice.REBOOT),
+    "inforom system": (Severity.SUSPECT, Advice.NONE),
+    "thermal system": (Severity.SUSPECT, Advice.NONE),
+    "power system": (Severity.SUSPECT, Advice.NONE),
+}
+"""What a failure of each of DCGM's systems says of the node; a warning is only told."""
+
+
+def probes(facts: Facts) -> tuple[RunProgram, ...]:
+    return (
+        RunProgram(
+            argv=("dcgmi", "health", "-c", "-j"),
+            timeout_s=_TIMEOUT_S,
+            max_bytes=262144,
+            may_be_absent=True,
+        ),
+    )
+
+
+def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    (raw,) = raws
+    said = raw.output.strip()
+    if raw.returncode is None:
+        return skipped("dcgmi is not installed")
+    if any(words in said.lower() for words in _ABSENT):
+        return skipped("DCGM's service does not run here")
+    if _NO_WATCHES in said.lower():
+        return skipped("DCGM's health watches are off: switch them on with `dcgmi health -s a`")
+    try:
+        body = json.loads(said)["body"]
+        overall = str(body[_OVERALL]["value"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return unknown(f"dcgmi health: rc={raw.returncode} {said[:200]}")
+    return _told(overall, list(_incidents(body, ())))
+
+
+def _told(overall: str, incidents: list[tuple[str, str, str, str]]) -> Verdict:
+    """The worst incident decides."""
+    if overall == "Healthy" and not incidents:
+        return passed("DCGM sees nothing wrong")
+    if not incidents or overall not in ("Healthy", "Warning", "Failure"):
+        return unknown(f"DCGM says {overall[:40]} and names no system")
+    ranked = sorted(incidents, key=lambda one: _weight(one)[0].rank, reverse=True)
+    entity, _, _, _ = ranked[0]
+    severity, advice = _weight(ranked[0])
+    text = "; ".join(f"{entity} {system}: {health} {why}".strip() for entity, system, health, why in ranked[:4])
+    return failed(text, severity, advice, hardware=entity)
+
+
+def _weight(incident: tuple[str, str, str, str]) -> tuple[Severity, Advice]:
+    _, system, health, _ = incident
+    return _SYSTEMS[system.lower()] if health == "Failure" else (Severity.INFO, Advice.NONE)
+
+
+def _incidents(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str, str, str]]:
+    """(entity, system, Warning or Failure, message) of each system that is named somewhere in the tree."""
+    if not isinstance(tree, dict) or len(path) > 8:
+        return
+    for name, below in tree.items():
+        if not isinstance(below, dict):
+            continue
+        health = below.get("value")
+        if name.lower() in _SYSTEMS and health in ("Warning", "Failure"):
+            why = below.get("overflow")
+            lines = why if isinstance(why, list) else [why or ""]
+            yield " ".join(path), name, str(health), " ".join(map(str, lines))[:200]
+        else:
+            yield from _incidents(below, path if name in ("children", "Errors") else (*path, name))
+
+
+DCGM = Check(
+    id="dcgm",
+    probes=probes,
+    judge=judge,
+    default_mode="report",
+    every_s=_EVERY_S,
+    timeout_s=_TIMEOUT_S + 2,
+    is_quick=False,
+    title="DCGM's service reports a failure",
+    source="command",
+    cost_ms=200.0,
+)

@@ -1,0 +1,189 @@
+"""A GPU's links: NVLink, the NVSwitch fabric and its manager, PCIe."""
+
+from collections.abc import Mapping
+
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.gpu.look import answering, counters, each, judge_each, nvml_check
+from steward.checks.past import Past
+from steward.checks.thresholds import Threshold
+from steward.model.gpu import Gpu
+from steward.model.health import Advice, Severity
+from steward.model.probe import FindProcess, Probe, Raw, ReadTree
+
+REPLAYS = Threshold(
+    name="gpu.pcie.replay.per_hour", default=100, unit="replays", text="More PCIe replays of one GPU within an hour."
+)
+_HOUR_S = 3600.0
+_EVERY_S = 60.0
+_LASTS_S = 60.0
+
+
+def _width(gpu: Gpu) -> Verdict | None:
+    """The generation falls when a GPU is idle, the width does not."""
+    if not gpu.pcie_width or not gpu.pcie_width_max:
+        return None
+    text = f"PCIe x{gpu.pcie_width} of x{gpu.pcie_width_max}"
+    return failed(text, Severity.DEGRADED, Advice.REBOOT) if gpu.pcie_width < gpu.pcie_width_max else passed(text)
+
+
+def judge_replay(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def of_one(gpu: Gpu) -> Verdict | None:
+        if gpu.pcie_replays is None:
+            return None
+        grown = past.growth(gpu.uuid, _HOUR_S)
+        text = f"{grown:g} PCIe replays within an hour"
+        is_much = grown > facts.limit(REPLAYS)
+        return failed(text, Severity.SUSPECT, Advice.NONE) if is_much else passed(text)
+
+    return judge_each(raws[0], of_one)
+
+
+def replays(raws: tuple[Raw, ...]) -> Mapping[str, float]:
+    return counters(raws, lambda gpu: gpu.pcie_replays)
+
+
+WIDTH = nvml_check("gpu.pcie.width", each(_width), title="GPU on fewer PCIe lanes than it has", bad_for_s=_LASTS_S)
+REPLAY = nvml_check(
+    "gpu.pcie.replay",
+    judge_replay,
+    mode="report",
+    title="PCIe packets of a GPU sent again",
+    thresholds=(REPLAYS,),
+    readings=replays,
+    every_s=_EVERY_S,
+)
+
+LINKS = Threshold(
+    name="gpu.nvlink.down.links",
+    default=0,
+    unit="links",
+    text="Active NVLinks that every GPU must have; 0: what its board is known to have, or the best of its node.",
+    high=64,
+)
+ERRORS = Threshold(
+    name="gpu.nvlink.err.per_hour", default=5, unit="errors", text="So many NVLink errors of one GPU within an hour."
+)
+BOARDS: Mapping[str, int] = {
+    "NVIDIA A100-SXM": 12,
+    "NVIDIA H100 80GB HBM3": 18,
+    "NVIDIA H200": 18,
+    "NVIDIA B200": 18,
+    "NVIDIA GB200": 18,
+}
+"""Begin of the name -> links. Boards with bridges (PCIe, NVL) may have any number of them."""
+_BRIDGED = ("NVL", "PCIe")
+
+
+def judge_down(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    best = max((sum(gpu.nvlinks) for gpu in answering(raws[0])), default=0)
+    told = int(facts.limit(LINKS))
+
+    def of_one(gpu: Gpu) -> Verdict | None:
+        if not gpu.nvlinks or not (best or told):
+            return None  # no NVLink is in use on this node: the check gpu.fabric tells when that is a fault
+        active, wanted = sum(gpu.nvlinks), told or max(best, _of_board(gpu))
+        text = f"{active} of {wanted} NVLinks are up"
+        return failed(text, Severity.DEGRADED, Advice.RESET_GPU) if active < wanted else passed(text)
+
+    return judge_each(raws[0], of_one)
+
+
+def _of_board(gpu: Gpu) -> int:
+    if any(word in gpu.name.split() for word in _BRIDGED):
+        return 0
+    return next((links for begin, links in BOARDS.items() if gpu.name.startswith(begin)), 0)
+
+
+def judge_errors(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def of_one(gpu: Gpu) -> Verdict | None:
+        if gpu.nvlink_errors is None:
+            return None
+        grown = past.growth(gpu.uuid, _HOUR_S)
+        text = f"{grown:g} NVLink errors within an hour"
+        is_much = grown >= facts.limit(ERRORS)
+        return failed(text, Severity.SUSPECT, Advice.NONE) if is_much else passed(text)
+
+    return judge_each(raws[0], of_one)
+
+
+def errors(raws: tuple[Raw, ...]) -> Mapping[str, float]:
+    return counters(raws, lambda gpu: gpu.nvlink_errors)
+
+
+DOWN = nvml_check("gpu.nvlink.down", judge_down, title="NVLink down", thresholds=(LINKS,))
+ERR = nvml_check(
+    "gpu.nvlink.err",
+    judge_errors,
+    mode="report",
+    title="NVLink errors",
+    thresholds=(ERRORS,),
+    readings=errors,
+    every_s=_EVERY_S,
+)
+
+_NOT_ONE, _DONE = 0, 3
+"""NVML's fabric states: this GPU has no fabric, it has joined. Between them it is on its way."""
+_FAULTS = {0: "its bandwidth is reduced", 4: "a route is unhealthy"}
+"""Shift of a two-bit part of the health mask -> what 1 there means; 0 is unknown and 2 is well, so that a mask that is
+not zero is mostly a healthy one. Parts that tell of a recovery under way are left out."""
+_CONFIGURATION_SHIFT, _CONFIGURATION_WELL = 8, 1
+_SWITCHES = ("/proc/driver/nvidia-nvswitch/devices/*", "/proc/driver/nvidia-nvswitch/devices/*/*")
+_MANAGER = "nv-fabricmanager"[:15]
+"""As the kernel cuts its name."""
+_JOINS_WITHIN_S = 300.0
+_FM_EVERY_S = 60.0
+
+
+def _joined(gpu: Gpu) -> Verdict | None:
+    if gpu.fabric_state is None or gpu.fabric_state == _NOT_ONE:
+        return None
+    if gpu.fabric_state != _DONE:
+        return failed(f"not joined the NVLink fabric (state {gpu.fabric_state})", Severity.DEGRADED, Advice.REBOOT)
+    if gpu.fabric_status:
+        return failed(f"NVLink fabric failed with NVML's error {gpu.fabric_status}", Severity.DEGRADED, Advice.REBOOT)
+    faults = _faults(gpu.fabric_health or 0)
+    if faults:
+        return failed("NVLink fabric: " + ", ".join(faults), Severity.DEGRADED, Advice.REBOOT)
+    return passed("joined the NVLink fabric")
+
+
+def _faults(mask: int) -> list[str]:
+    found = [words for shift, words in _FAULTS.items() if mask >> shift & 3 == 1]
+    configuration = mask >> _CONFIGURATION_SHIFT & 0xF
+    return [*found, f"wrong configuration ({configuration})"] if configuration > _CONFIGURATION_WELL else found
+
+
+def manager_probes(facts: Facts) -> tuple[Probe, ...]:
+    return (ReadTree(patterns=_SWITCHES, max_files=8), FindProcess(prefix=_MANAGER, where=_SWITCHES))
+
+
+def judge_manager(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    switches, found = raws
+    if not switches.files:
+        return skipped("no NVSwitch on this node")
+    if any(process.name.startswith(_MANAGER) for process in found.processes):
+        return passed("nv-fabricmanager runs")
+    text = "nv-fabricmanager does not run, and this node has NVSwitches"
+    return failed(text, Severity.DEGRADED, Advice.RESTART_SERVICE, hardware="nvidia-fabricmanager")
+
+
+FABRIC = nvml_check("gpu.fabric", each(_joined), title="GPU outside the NVLink fabric", bad_for_s=_JOINS_WITHIN_S)
+MANAGER = Check(
+    id="gpu.fm",
+    probes=manager_probes,
+    judge=judge_manager,
+    default_mode="drain",
+    every_s=_FM_EVERY_S,
+    bad_for_s=60.0,
+    title="NVIDIA fabric manager dead",
+    source="procfs",
+)
+
+CHECKS: tuple[Check, ...] = (
+    WIDTH,
+    REPLAY,
+    DOWN,
+    ERR,
+    FABRIC,
+    MANAGER,
+)

@@ -1,0 +1,291 @@
+"""What the kernel has left for all (load, process numbers, file handles), the modules it loaded, a reboot
+that it waits for."""
+
+import re
+
+from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.cpu import ONLINE, count_cpus
+from steward.checks.past import Past
+from steward.checks.thresholds import Threshold
+from steward.model.health import Advice, Severity
+from steward.model.probe import Raw, ReadFiles, ReadTree
+
+MODULES = "/proc/modules"
+
+
+def loaded_modules(raw: Raw) -> frozenset[str] | None:
+    """Names, with `_` for `-` as the kernel has them; None where there is no list."""
+    text = raw.files.get(MODULES)
+    return None if text is None else frozenset(line.split(" ", 1)[0] for line in text.splitlines())
+
+
+_LOAD = "/proc/loadavg"
+_LIMITS = ("/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max")
+_TASKS = re.compile(r"^[0-9. ]{1,40} [0-9]{1,9}/([0-9]{1,9}) ")
+PERCENT = Threshold(
+    name="os.pids.percent", default=80.0, unit="%", text="A larger share in use is reported.", low=1.0, high=100.0
+)
+
+
+def _judge_pids(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    """A job can use them up: told, and no reason to act."""
+    files = raws[0].files
+    tasks = _TASKS.match(files.get(_LOAD) or "")
+    limits = [int(text) for path in _LIMITS if (text := (files.get(path) or "").strip()[:15]).isdecimal()]
+    limit = min(limits, default=0)
+    if tasks is None or limit <= 0:
+        return unknown(f"{_LOAD} or {_LIMITS[0]} makes no sense")
+    used = 100.0 * int(tasks[1]) / limit
+    text = f"{tasks[1]} processes and threads of {limit} ({used:.0f} %)"
+    return failed(text, Severity.INFO, Advice.NONE) if used > facts.limit(PERCENT) else passed(text)
+
+
+PIDS = Check(
+    id="os.pids",
+    probes=always(ReadFiles(paths=(_LOAD, *_LIMITS))),
+    judge=_judge_pids,
+    default_mode="report",
+    every_s=60.0,
+    title="process numbers are used up",
+    source="procfs",
+    cost_ms=0.2,
+    thresholds=(PERCENT,),
+)
+"""Process numbers that are left. Threads have one, too."""
+
+_HANDLES = "/proc/sys/fs/file-nr"
+_NUMBERS = re.compile(r"^([0-9]{1,19})\s+([0-9]{1,19})\s+([0-9]{1,19})\s*$")
+FILES_PERCENT = Threshold(
+    name="os.files.percent", default=80.0, unit="%", text="A larger share in use is reported.", low=1.0, high=100.0
+)
+
+
+def _judge_files(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    """A job can use them up: told, and no reason to act."""
+    found = _NUMBERS.match(raws[0].files.get(_HANDLES) or "")
+    if found is None or int(found[3]) == 0:
+        return unknown(f"{_HANDLES} makes no sense")
+    used = 100.0 * (int(found[1]) - int(found[2])) / int(found[3])
+    text = f"{found[1]} file handles of {found[3]} ({used:.0f} %)"
+    return failed(text, Severity.INFO, Advice.NONE) if used > facts.limit(FILES_PERCENT) else passed(text)
+
+
+FILES = Check(
+    id="os.files",
+    probes=always(ReadFiles(paths=(_HANDLES,))),
+    judge=_judge_files,
+    default_mode="report",
+    every_s=60.0,
+    title="file handles are used up",
+    source="procfs",
+    cost_ms=0.1,
+    thresholds=(FILES_PERCENT,),
+)
+"""File handles that the kernel has left for all processes."""
+
+_AVERAGES = re.compile(r"^[0-9.]{1,12} [0-9.]{1,12} ([0-9]{1,9}\.[0-9]{2}) ")
+PER_CPU = Threshold(
+    name="os.load.per_cpu",
+    default=2.0,
+    unit="per CPU",
+    text="A higher load of 15 minutes for each CPU is reported.",
+    high=1e6,
+)
+
+
+def _judge_load(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    """Jobs make load: told, and no reason to act."""
+    found, cpus = _AVERAGES.match(raws[0].files.get(_LOAD) or ""), count_cpus(raws[0].files.get(ONLINE) or "")
+    if found is None or not cpus:
+        return unknown(f"{_LOAD} or {ONLINE} makes no sense")
+    text = f"load {found[1]} on {cpus} CPUs in 15 min"
+    return failed(text, Severity.INFO, Advice.NONE) if float(found[1]) > facts.limit(PER_CPU) * cpus else passed(text)
+
+
+LOAD = Check(
+    id="os.load",
+    probes=always(ReadFiles(paths=(_LOAD, ONLINE))),
+    judge=_judge_load,
+    default_mode="report",
+    every_s=300.0,
+    is_quick=False,
+    title="more load than CPUs",
+    source="procfs",
+    cost_ms=0.1,
+    thresholds=(PER_CPU,),
+)
+"""Processes that wait for a CPU, against the CPUs that are there."""
+
+
+def _judge_modules(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    wanted = [name.replace("-", "_") for name in facts.limits.modules.required]
+    if not wanted:
+        return skipped("checks.modules.required names none")
+    there = loaded_modules(raws[0])
+    if there is None:
+        return skipped(f"no {MODULES} here")
+    if missing := [name for name in wanted if name not in there]:
+        return failed(f"not loaded: {', '.join(missing[:8])}", Severity.DEGRADED, Advice.REBOOT)
+    return passed(f"{len(wanted)} modules are loaded")
+
+
+REQUIRED = Check(
+    id="os.modules",
+    probes=always(ReadFiles(paths=(MODULES,))),
+    judge=_judge_modules,
+    default_mode="drain",
+    every_s=300.0,
+    bad_for_s=60.0,
+    is_quick=False,
+    title="a kernel module is missing",
+    source="procfs",
+    cost_ms=0.2,
+)
+"""Kernel modules that the site says must be loaded: one that failed to build or to load takes its devices with it."""
+
+_UPTIME = "/proc/uptime"
+_SECONDS = re.compile(r"^([0-9]{1,12}(?:\.[0-9]{1,3})?) ")
+MIN_S = Threshold(
+    name="os.uptime.min_s", default=600.0, unit="s", text="A shorter time since boot is reported.", high=1e9
+)
+
+
+def _judge_uptime(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    found = _SECONDS.match(raws[0].files.get(_UPTIME) or "")
+    if found is None:
+        return unknown(f"{_UPTIME} makes no sense")
+    up = float(found[1])
+    if up < facts.limit(MIN_S):
+        return failed(f"booted {up / 60:.0f} min ago", Severity.INFO, Advice.NONE)
+    return passed(f"up for {up / 86400:.1f} days")
+
+
+UPTIME = Check(
+    id="os.uptime",
+    probes=always(ReadFiles(paths=(_UPTIME,))),
+    judge=_judge_uptime,
+    default_mode="report",
+    every_s=300.0,
+    is_quick=False,
+    title="booted a short time ago",
+    source="procfs",
+    cost_ms=0.1,
+    thresholds=(MIN_S,),
+)
+"""How long the machine has been up: what has just been booted is told, so that nobody wonders."""
+
+_WANTED, _PACKAGES = "/run/reboot-required", "/run/reboot-required.pkgs"
+_SCHEDULED = "/run/systemd/shutdown/scheduled"
+_AT = re.compile(r"^USEC=([0-9]{1,19})$", re.MULTILINE)
+_SHOWN = 5
+
+
+def _judge_reboot(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    files = raws[0].files
+    scheduled = files.get(_SCHEDULED)
+    if scheduled is not None:
+        at = _AT.search(scheduled)
+        when = f" in {(int(at[1]) / 1e6 - past.now) / 60:.0f} min" if at else ""
+        return failed(f"a shutdown or reboot is scheduled{when}", Severity.INFO, Advice.NONE)
+    if files.get(_WANTED) is not None:
+        packages = sorted(set((files.get(_PACKAGES) or "").split()))
+        named = f" for {', '.join(packages[:_SHOWN])}" if packages else ""
+        return failed(f"a reboot is wanted{named}", Severity.INFO, Advice.NONE)
+    return passed("no reboot is wanted")
+
+
+REBOOT = Check(
+    id="os.reboot_required",
+    probes=always(ReadFiles(paths=(_WANTED, _PACKAGES, _SCHEDULED))),
+    judge=_judge_reboot,
+    default_mode="report",
+    every_s=300.0,
+    is_quick=False,
+    title="a reboot is wanted or scheduled",
+    source="files",
+    cost_ms=0.1,
+)
+"""A reboot that the machine wants, or has been told to make by itself."""
+
+_APT, _DNF = "/etc/apt/apt.conf.d/*", "/etc/dnf/automatic.conf"
+_APT_SAID = re.compile(r'^\s*Unattended-Upgrade::Automatic-Reboot\s+"?(\w{1,16})"?\s*;', re.MULTILINE)
+_APT_RUNS = re.compile(r'^\s*APT::Periodic::Unattended-Upgrade\s+"?(\w{1,16})"?\s*;', re.MULTILINE)
+_DNF_SAID = re.compile(r"^\s*reboot\s*=\s*(when-changed|when-needed)\s*$", re.MULTILINE)
+_NO = frozenset({"0", "no", "false", "off", "never"})
+
+
+def _judge_unattended(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    """apt reads its files in order, the last word counts."""
+    files = raws[0].files
+    if not files:
+        return skipped("no automatic updates are set up")
+    apt = "\n".join(text or "" for path, text in sorted(files.items()) if path != _DNF)
+    if _is_on(_APT_SAID, apt) and _is_on(_APT_RUNS, apt):
+        return failed("unattended-upgrades may reboot this node (Automatic-Reboot)", Severity.INFO, Advice.NONE)
+    if _DNF_SAID.search(files.get(_DNF) or ""):
+        return failed("dnf-automatic may reboot this node (automatic.conf)", Severity.INFO, Advice.NONE)
+    return passed("no update reboots this node by itself")
+
+
+def _is_on(said: "re.Pattern[str]", text: str) -> bool:
+    words = said.findall(text)
+    return bool(words) and words[-1].lower() not in _NO
+
+
+UNATTENDED = Check(
+    id="os.unattended",
+    probes=always(ReadTree(patterns=(_APT, _DNF))),
+    judge=_judge_unattended,
+    default_mode="report",
+    every_s=3600.0,
+    is_quick=False,
+    title="updates may reboot the node by themselves",
+    source="files",
+    cost_ms=0.5,
+)
+"""Updates that reboot the machine by themselves, jobs or not."""
+
+_USERS, _GROUPS, _NULL = "/etc/passwd", "/etc/group", "/dev/null"
+
+
+def _judge_etc(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    files = raws[0].files
+    wrong = [f"{path} has no root" for path in (_USERS, _GROUPS) if not _has_root(files.get(path))]
+    if files.get(_NULL) != "":
+        wrong.append(f"{_NULL} is not there or not empty")
+    return (
+        failed(", ".join(wrong), Severity.INFO, Advice.NONE)
+        if wrong
+        else passed("users, groups and /dev/null are sane")
+    )
+
+
+def _has_root(text: str | None) -> bool:
+    """Accounts of thousands of users may be cut; root comes first everywhere."""
+    lines = (line.split(":") for line in (text or "").splitlines())
+    return any(len(words) > 2 and words[0] == "root" and words[2] == "0" for words in lines)
+
+
+ETC = Check(
+    id="sec.etc",
+    probes=always(ReadFiles(paths=(_USERS, _GROUPS, _NULL))),
+    judge=_judge_etc,
+    default_mode="report",
+    every_s=3600.0,
+    is_quick=False,
+    title="accounts or /dev/null are broken",
+    source="files",
+    cost_ms=0.2,
+)
+"""Files that every program takes for granted: a script that ran wild breaks them in ways that are hard to see."""
+
+CHECKS: tuple[Check, ...] = (
+    PIDS,
+    FILES,
+    LOAD,
+    REQUIRED,
+    UPTIME,
+    REBOOT,
+    UNATTENDED,
+    ETC,
+)

@@ -1,0 +1,221 @@
+"""`steward install` and `steward uninstall`: the packages on other hosts, over ssh."""
+
+import grp
+import io
+import os
+import pwd
+import shlex
+import tarfile
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import click
+
+from steward.adapters.process import run
+from steward.adapters.settings_path import settings_path
+from steward.cli.context import Context, one_line_errors
+from steward.cli.show import line
+from steward.client import Client, HeadError
+from steward.model.node_names import fold
+from steward.model.settings.types import expand_nodes
+from steward.model.text import printable
+from steward.ports import PortError
+from steward.workflows.far_hosts import ASK, REMOVE, Facts, Odd, Outcome, Role, Tally, chosen, install_script, on_hosts
+
+_ASK_S, _WORK_S, _CONNECT_S = 30.0, 900.0, 60.0
+_NO_QUESTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+_LONGEST = 400
+_BACK = "scontrol update nodename={} state=resume"
+
+Shell = Callable[[str, str, bytes, float], str]
+"""Host, script, its input and time limit -> output. Raises Odd with what the host said."""
+
+
+def _hosts(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
+    try:
+        return tuple(expand_nodes(text)) if text else ()
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _reached(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of how hosts are reached."""
+    options = (
+        click.option("--at-once", type=click.IntRange(1, 64), default=8, show_default=True, help="Hosts at a time."),
+        click.option("--ssh", default="ssh", show_default=True, help="How a host is reached: 'ssh -l admin -J jump'."),
+        click.option("--sudo", is_flag=True, help="Become root there by `sudo -n`."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--hosts", required=True, callback=_hosts, metavar="LIST", help="For example n[1-40].")
+@click.option(
+    "--packages",
+    "folder",
+    required=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder with the files that `make packages` made; only this machine has to read it.",
+)
+@click.option(
+    "--role",
+    type=click.Choice([each.value for each in Role]),
+    default=Role.NODE.value,
+    show_default=True,
+    help="login: hosts where people submit.",
+)
+@_reached
+@click.pass_obj
+@one_line_errors
+def install(
+    context: Context, hosts: tuple[str, ...], folder: Path, role: str, at_once: int, ssh: str, sudo: bool
+) -> None:
+    """Install packages and settings on hosts over ssh: the first one alone, then several at once, until one is odd."""
+    settings = settings_path(None, os.environ)
+    if not settings.exists():
+        raise click.ClickException(f"{settings} is not there: `steward init` writes it")
+    files = sorted(path.name for path in folder.iterdir())
+    shell, kind = _shell(ssh, sudo=sudo), Role(role)
+
+    @cache
+    def archive(names: tuple[str, ...]) -> bytes:
+        return _archive([folder / name for name in names], settings)
+
+    def work(host: str) -> None:
+        facts = Facts.of(shell(host, ASK, b"", _ASK_S))
+        shell(host, install_script(kind), archive(chosen(files, facts, kind)), _WORK_S)
+
+    _end(_each(hosts, work, "installed", at_once), "installed")
+    if kind is Role.NODE:
+        _await_agents(context.client(), hosts)
+
+
+@click.command()
+@click.option("--hosts", callback=_hosts, metavar="LIST", help="For example n[1-40]; nodes before the controller.")
+@click.option("--here", is_flag=True, help="This machine, too, at last.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_reached
+@click.pass_obj
+@one_line_errors
+def uninstall(
+    context: Context, hosts: tuple[str, ...], here: bool, yes: bool, at_once: int, ssh: str, sudo: bool
+) -> None:
+    """Take every package of Steward off hosts over ssh, with settings and state; jobs go on."""
+    if not hosts and not here:
+        raise click.UsageError("say where: --hosts LIST, --here, or both")
+    where = " and ".join([*([fold(hosts)] if hosts else []), *(["this machine"] if here else [])])
+    if not yes:
+        click.confirm(f"Remove Steward, its settings and its state from {where}?", abort=True)
+    _say_marked(context.client())
+    shell = _shell(ssh, sudo=sudo)
+    if hosts:
+        _end(_each(hosts, lambda host: shell(host, REMOVE, b"", _WORK_S), "removed", at_once), "removed")
+    if here:
+        line("this machine: everything goes, this command too")
+        os.execv("/bin/sh", ["sh", "-c", REMOVE])  # it outlives its own files
+
+
+def _shell(ssh: str, *, sudo: bool) -> Shell:
+    """What runs a script on a host; ssh asks nobody anything."""
+    program, *words = shlex.split(ssh)
+
+    def there(host: str, script: str, given: bytes, limit_s: float) -> str:
+        command = f"{'sudo -n ' if sudo else ''}sh -c {shlex.quote(script)}"
+        argv = [program, *_NO_QUESTIONS, *words, "--", host, command]
+        try:
+            done = run(argv, timeout_s=limit_s, input=given, check=False)
+        except PortError as error:
+            raise Odd(str(error)) from error
+        if done.returncode:
+            said = " ".join((done.error_text or done.text).splitlines()[-3:])
+            raise Odd(printable(said, _LONGEST) or f"ended with {done.returncode} and said nothing")
+        return done.text
+
+    return there
+
+
+def _archive(files: Sequence[Path], settings: Path) -> bytes:
+    """Packages and settings; the settings keep their mode and their group, which is SlurmUser's where others may not
+    read them."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        for file in files:
+            tar.add(file, arcname=file.name)
+        if files[0].suffix == ".deb":
+            tar.addfile(tarfile.TarInfo("is-deb"))
+        entry, text, stat = tarfile.TarInfo("steward.toml"), settings.read_bytes(), settings.stat()
+        entry.size, entry.mode, entry.mtime = len(text), stat.st_mode & 0o777, int(stat.st_mtime)
+        entry.uname, entry.gname = pwd.getpwuid(stat.st_uid).pw_name, grp.getgrgid(stat.st_gid).gr_name
+        tar.addfile(entry, io.BytesIO(text))
+    return made.getvalue()
+
+
+def _each(hosts: Sequence[str], work: Callable[[str], object], done: str, at_once: int) -> Tally:
+    """With a line for each host as it ends."""
+    ended = 0
+
+    def one(host: str) -> Outcome:
+        began = time.monotonic()
+        try:
+            work(host)
+        except Odd as odd:
+            return Outcome(host=host, odd=str(odd), seconds=time.monotonic() - began)
+        return Outcome(host=host, seconds=time.monotonic() - began)
+
+    def tell(outcome: Outcome) -> None:
+        nonlocal ended
+        ended += 1
+        text = f"not {done}: {outcome.odd}" if outcome.odd else f"{done}, {outcome.seconds:.0f} s"
+        line(f"[{ended}/{len(hosts)}] {outcome.host}: {text}", "bold red" if outcome.odd else "")
+
+    return on_hosts(hosts, one, tell, at_once=at_once)
+
+
+def _end(tally: Tally, done: str) -> None:
+    """Raises ClickException where a host was odd, which names those that are still to do."""
+    if not tally.odd:
+        return
+    left = fold([*(each.host for each in tally.odd), *tally.untouched])
+    good = len(tally.ended) - len(tally.odd)
+    raise click.ClickException(f"{good} hosts {done}, stopped at an odd one. Mend it, then go on with --hosts {left}")
+
+
+def _await_agents(client: Client, hosts: Sequence[str]) -> None:
+    """Of those hosts that Slurm has as nodes. Raises ClickException for agents that do not come."""
+    until = time.monotonic() + _CONNECT_S
+    while True:
+        try:
+            silent = [node["name"] for node in client.nodes() if node["name"] in hosts and not _is_connected(node)]
+        except HeadError as error:
+            line(f"whether their agents are connected is not known: {error}", "yellow")
+            return
+        if not silent:
+            line(f"every agent of {fold(hosts)} is connected")
+            return
+        if time.monotonic() >= until:
+            remedy = "journalctl -u steward-agent there, TCP to agent.head, the MUNGE key"
+            raise click.ClickException(f"installed, but no agent is connected from {fold(silent)}: {remedy}")
+        time.sleep(1.0)
+
+
+def _is_connected(node: dict[str, object]) -> bool:
+    agent = node["agent"]
+    return isinstance(agent, dict) and bool(agent["connected"])
+
+
+def _say_marked(client: Client) -> None:
+    """Nodes that Steward took out stay out: whoever removes it gives them back."""
+    try:
+        marked = [node["name"] for node in client.nodes() if node["ours"]]
+    except HeadError:
+        line(f"no head answers: `sinfo -R | grep steward:` shows nodes to give back ({_BACK.format('NODE')})", "yellow")
+        return
+    if marked:
+        line(
+            f"{fold(marked)} was taken out by Steward and stays out; to give back: {_BACK.format(fold(marked))}",
+            "yellow",
+        )

@@ -1,0 +1,151 @@
+"""A launcher for programs that torchrun does not start: `python -m steward.job.launch [--ranks N] COMMAND [ARG...]`.
+
+On each node of an elastic run it waits for the node's place, starts N processes of the command and, when the run
+changes its size, stops them and starts them again. They get torchrun's variables: RANK, LOCAL_RANK, WORLD_SIZE,
+LOCAL_WORLD_SIZE, GROUP_RANK (the node's), GROUP_WORLD_SIZE (nodes), MASTER_ADDR, MASTER_PORT. Standard library only.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from steward.job.elastic_link import Link, missing, own_address
+
+JOIN_S = 86_400.0
+ALONE_S = 60.0
+STOP_S = 15.0
+"""From SIGTERM to SIGKILL."""
+AGAIN_S = 3.0
+"""A second signal so much later is an order to end."""
+_LOOK_S = 0.02
+_DEAF = ("sh", "-c", "trap '' TERM USR1; exec \"$@\"", "sh")
+
+Process = subprocess.Popen[bytes]
+
+
+class Launcher:
+    """One node's. Its processes live for one generation."""
+
+    def __init__(self, command: Sequence[str], *, ranks: int, alone_s: float) -> None:
+        self.command, self.ranks, self.alone_s = command, ranks, alone_s
+        self.link = Link(os.environ)
+        self.address = own_address(os.environ)
+        self.is_replica = self.link.hello["role"] == "replica"
+        self.noticed_at: float | None = None
+        self.ended_by = 0
+        self.processes: list[Process] = []
+
+    def run(self) -> int:
+        """The exit status: 0 when the training is done or the node is not wanted any more."""
+        for number in (signal.SIGTERM, signal.SIGINT, *((signal.SIGUSR1,) if self.is_replica else ())):
+            signal.signal(number, self.hear)
+        try:
+            while True:
+                form = self.link.wait(self.address, _free_port(), JOIN_S, self.alone_s)
+                if form is None:
+                    return 0
+                if (status := self.generation(form)) is not None:
+                    return status
+        except TimeoutError as error:
+            print(f"steward: run {self.link.run} cannot go on: {error}", file=sys.stderr, flush=True)
+            return 1
+        finally:
+            self.stop()
+            self.link.close()
+
+    def hear(self, number: int, _: FrameType | None) -> None:
+        """A replica's first signal says that its node is taken back: the run is told and goes on without it."""
+        now = time.monotonic()
+        if not self.is_replica or not self.link.connected or now - (self.noticed_at or now) > AGAIN_S:
+            self.ended_by = number
+            raise SystemExit(128 + number)
+        self.noticed_at = self.noticed_at or now
+        self.link.notice()
+
+    def generation(self, form: dict[str, Any]) -> int | None:
+        """Until its processes are to be stopped (None), or are over for good (the exit status)."""
+        self.processes = [self.start(form, local) for local in range(self.ranks)]
+        how, status = "", 0
+        while not (self.link.restart or self.link.leave):
+            if not how:
+                codes = [process.poll() for process in self.processes]
+                status = _status(codes)
+                how = "failed" if status else "" if None in codes else "done"
+            if how and (verdict := self.link.ended(how)) not in ("restart", "wait"):
+                return 0 if verdict == "done" else status or 1
+            time.sleep(_LOOK_S)
+        self.stop()
+        return None
+
+    def start(self, form: dict[str, Any], local: int) -> Process:
+        """A replica's processes are not ended by the signals that tell of a preemption: Slurm sends them to all."""
+        place = {
+            "RANK": int(form["rank"]) * self.ranks + local,
+            "LOCAL_RANK": local,
+            "WORLD_SIZE": int(form["world"]) * self.ranks,
+            "LOCAL_WORLD_SIZE": self.ranks,
+            "GROUP_RANK": form["rank"],
+            "GROUP_WORLD_SIZE": form["world"],
+            "MASTER_ADDR": form["address"],
+            "MASTER_PORT": form["port"],
+        }
+        env = {**os.environ, **{name: str(value) for name, value in place.items()}}
+        return subprocess.Popen([*(_DEAF if self.is_replica else ()), *self.command], env=env, start_new_session=True)
+
+    def stop(self) -> None:
+        """Whole process groups; a replica's, which do not hear SIGTERM, at once."""
+        until = time.monotonic() + (0.0 if self.is_replica else STOP_S)
+        _signal(self.processes, signal.SIGTERM)
+        while time.monotonic() < until and any(process.poll() is None for process in self.processes):
+            time.sleep(_LOOK_S)
+        _signal(self.processes, signal.SIGKILL)
+        for process in self.processes:
+            process.wait()
+        self.processes = []
+
+
+def _signal(processes: Sequence[Process], number: signal.Signals) -> None:
+    for process in processes:
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def _status(codes: Sequence[int | None]) -> int:
+    """As a shell says it: of the first process that failed; 0: none has."""
+    code = next((code for code in codes if code), 0)
+    return 128 - code if code < 0 else code
+
+
+def _free_port() -> int:
+    """For MASTER_PORT, should this be the first node: the training listens there."""
+    with socket.socket() as tried:
+        tried.bind(("", 0))
+        return int(tried.getsockname()[1])
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m steward.job.launch", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--ranks", type=int, default=1, metavar="N", help="processes of the command on each node")
+    parser.add_argument(
+        "--alone-s", type=float, default=ALONE_S, help="seconds until the base trains without a coordinator"
+    )
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
+    asked = parser.parse_args(words)
+    if asked.ranks < 1 or not asked.command:
+        parser.error("name a command, and at least one process of it")
+    if name := missing(os.environ):
+        parser.error(f"{name} is not in the environment: submit with `sbatch --elastic=SIZES` where Steward runs")
+    return Launcher(asked.command, ranks=asked.ranks, alone_s=asked.alone_s).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Cases: one node's repair from suspicion to return."""

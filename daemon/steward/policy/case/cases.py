@@ -1,0 +1,113 @@
+"""Move every open case as far as the picture lets it."""
+
+from dataclasses import replace
+
+from steward.model.case import Case, Step, Trigger
+from steward.model.events import Level
+from steward.model.why import Why
+from steward.policy.case.facts import QUESTIONS
+from steward.policy.case.notes import note_failures, note_old_instance, note_shortage
+from steward.policy.case.scene import Scene
+from steward.policy.case.steps import entered, wish_for
+from steward.policy.case.table import TABLE, Fact, facts_of
+from steward.policy.draft import Draft
+from steward.policy.groups.slot_table import TIMED
+from steward.policy.node.gone import gone
+from steward.policy.node.mishaps import note_failure
+from steward.policy.node.suspicion import fault_of
+
+MOST_MOVES = 2 * len(Step)
+"""Moves of one case in one plan; each needs a fact of its own, so more would be a loop in the table."""
+BY_PERSON = frozenset({Fact.FREED, Fact.TAKEN, Fact.COMMANDED})
+BLIND_S = 15.0
+"""Longer without a fresh picture, and the time does not count against any step's deadline."""
+
+
+def forgive_blind_time(draft: Draft) -> None:
+    """Time in which nothing could be done (head away, Slurm silent, paused) counts against no step's deadline; time in
+    which repairs were only reported against none of a case."""
+    gap = draft.now - draft.looked
+    if not draft.may_provision or not draft.looked or gap <= 0:
+        return
+    is_blind = gap > BLIND_S
+    if is_blind or not draft.may_touch_nodes:
+        for case in [c for c in draft.cases.values() if c.is_open]:
+            draft.keep(replace(case, entered=case.entered + gap))
+        draft.looked = draft.now
+    if is_blind:
+        for slot in [s for s in draft.records.values() if s.step in TIMED]:
+            draft.keep_slot(replace(slot, entered=slot.entered + gap))
+
+
+def note_look(draft: Draft) -> None:
+    """Remember, while a case or a slot is under way, about when something could last be done for it."""
+    if not draft.may_provision:
+        return
+    is_busy = any(case.is_open and not case.waits_for_person for case in draft.cases.values())
+    if not is_busy and not any(slot.step in TIMED for slot in draft.records.values()):
+        draft.looked = 0.0
+    elif not draft.looked or draft.now - draft.looked > BLIND_S / 2:
+        draft.looked = draft.now
+
+
+def move_cases(draft: Draft) -> None:
+    """Move every open case by the facts, oldest first, and ask for what its step needs."""
+    if not draft.may_touch_nodes:
+        return
+    for case in sorted(draft.cases.values(), key=lambda c: (c.opened, c.id)):
+        if case.is_open:
+            _move(case, draft)
+
+
+def _move(case: Case, draft: Draft) -> None:
+    node = draft.seen.nodes.get(case.node)
+    if node is None:
+        _close_without_node(case, draft)
+        return
+    noted = draft.keep(note_shortage(note_old_instance(note_failures(case, draft), draft), draft))
+    scene = Scene(case=noted, node=node, view=draft.seen.agents.get(case.node), draft=draft)
+    for _ in range(MOST_MOVES):
+        fact = next((f for f in facts_of(scene.case.step) if QUESTIONS[f](scene)), None)
+        if fact is None:
+            break
+        moved = _enter(scene, fact)
+        scene = replace(scene, case=moved)
+        if not moved.is_open:
+            return
+    wish_for(scene)
+
+
+def _enter(scene: Scene, fact: Fact) -> Case:
+    draft, before = scene.draft, scene.case
+    step = TABLE[before.step, fact]
+    case = entered(before, fact, step, scene)
+    if fact in BY_PERSON:
+        case = replace(case, why=Why(rule="case.by_person", text=fact.value, evidence=(str(before.why),)))
+    if before.step is Step.SUSPECT and step is Step.CLOSED:
+        draft.forget(case)
+        draft.tell("node.cleared", f"{case.node}: {fact.value}", node=case.node, case=case.id)
+        return case
+    if before.step is Step.SUSPECT:
+        case = _confirm(case, scene)
+    by = f" (spare {case.stand_in})" if case.stand_in else ""
+    level = Level.WARNING if step is Step.HELD else Level.INFO
+    text = f"{case.node}: {before.step.value} -> {step.value}: {fact.value}{by}"
+    draft.tell(f"case.{step.value}", text, level=level, node=case.node, case=case.id)
+    return draft.keep(case)
+
+
+def _confirm(case: Case, scene: Scene) -> Case:
+    note_failure(case, scene.draft)
+    fault = fault_of(scene.node, scene.draft)
+    why = fault.why if fault and fault.trigger is case.trigger else case.why
+    word = gone(scene.node, scene.draft) if case.trigger is Trigger.LOST else ""
+    if word and word not in why.evidence:
+        why = replace(why, evidence=(*why.evidence, word))
+    scene.draft.tell("case.opened", f"{case.node}: {why}", level=Level.WARNING, node=case.node, case=case.id)
+    return replace(case, why=why, detected=scene.draft.now, gone=bool(word))
+
+
+def _close_without_node(case: Case, draft: Draft) -> None:
+    why = Why(rule="case.no_node", text=f"Slurm does not know {case.node} any more", evidence=(str(case.why),))
+    draft.close(case, why)
+    draft.tell("case.closed", why.text, level=Level.WARNING, node=case.node, case=case.id)

@@ -1,0 +1,153 @@
+"""Spare nodes of a site with fixed machines: kept drained, lent in place of broken nodes, taken back.
+
+Who serves for whom is a *loan*: an instance that the provider lists on a spare, with the token of the case that took
+it and the node that it serves for. It outlives the case, for as long as the broken node is away.
+"""
+
+from collections.abc import Mapping
+
+from steward.model.action import DrainNode, TerminateInstance
+from steward.model.case import Case, Step
+from steward.model.health import Advice
+from steward.model.ids import Key, NodeName
+from steward.model.instance import Instance
+from steward.model.mark import SPARE
+from steward.model.node import Node
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.node.verdict import blocks_return
+
+_MOST_TOLD = 10
+
+
+def keep_spares(draft: Draft) -> None:
+    """End the loans that are over; hold every spare that serves nobody. Never touches what somebody else took out."""
+    if not draft.want.spares or not draft.may_touch_nodes or not draft.provider_is_fresh:
+        return
+    lent = loans(draft)
+    needed = {c.stand_in for c in draft.cases.values() if c.is_open and not _is_idle_spare(c.node, draft)}
+    serving = lent.keys() | needed
+    for loan in sorted(lent.values(), key=lambda i: i.id):
+        _end_if_over(loan, draft)
+    for name in sorted(draft.want.spares - serving):
+        _hold(name, draft)
+
+
+def _hold(name: NodeName, draft: Draft) -> None:
+    """Also while jobs run on it: they end well, and no other begins. One that waited to be idle might wait for ever."""
+    node = draft.seen.nodes.get(name)
+    if node is None or not node.is_schedulable or draft.case_in_work(name) is not None:
+        return
+    why = Why(rule="spare.hold", text=f"{name} is a spare and serves nobody", evidence=("provider.static.spares",))
+    draft.wish(DrainNode(key=Key(f"hold:{name}"), why=why, node=name, mark=SPARE), draft.want.repair.retry_s)
+
+
+def loans(draft: Draft) -> Mapping[NodeName, Instance]:
+    """Spare -> the loan on it."""
+    listed = (each for spare in sorted(draft.want.spares) for each in draft.instances_of(spare))
+    return {each.node: each for each in listed if each.token}
+
+
+def _end_if_over(loan: Instance, draft: Draft) -> None:
+    text = _why_over(loan, draft)
+    if text:
+        why = Why(rule="spare.release", text=f"{loan.node} is needed no longer: {text}", evidence=(loan.token,))
+        action = TerminateInstance(key=Key(f"release:{loan.id}"), why=why, instance=loan.id, node=loan.node)
+        if draft.wish(action, draft.want.repair.retry_s):
+            draft.tell("spare.release", why.text, node=loan.node)
+
+
+def _why_over(loan: Instance, draft: Draft) -> str:
+    """Empty while the loan goes on: a case uses it, or the broken node is away and the spare serves."""
+    case = draft.open_case(loan.instead_of) if loan.instead_of else None
+    if loan.instead_of and _is_idle_spare(loan.instead_of, draft):
+        return f"{loan.instead_of}, a spare itself, need not serve"
+    if case is not None and (case.stand_in == loan.node or (case.step is Step.LAUNCH and _is_for(loan, case))):
+        return ""
+    if case is not None and (case.stand_in is not None or loan.token.startswith(f"{case.id}-")):
+        return f"{case.node} was given another"
+    spare, broken = draft.seen.nodes.get(loan.node), draft.seen.nodes.get(loan.instead_of or NodeName(""))
+    if spare is None or spare.mark == SPARE:
+        return "it did not go into service"
+    if broken is None or broken.name not in draft.slots:
+        return f"{loan.instead_of} is no node of ours any more"
+    return f"{broken.name} serves again" if case is None and broken.is_schedulable else ""
+
+
+def _is_for(loan: Instance, case: Case) -> bool:
+    """Taken by this try, or by an earlier case of the node and still serving: what this case gave up is not."""
+    given_up = loan.token.startswith(f"{case.id}-") and loan.token != case.token
+    return loan.instead_of == case.node and not given_up
+
+
+def _is_idle_spare(name: NodeName, draft: Draft) -> bool:
+    return name in draft.want.spares and name not in loans(draft)
+
+
+def needs_spare(case: Case, draft: Draft) -> bool:
+    """Whether only another node can replace this one."""
+    slot = draft.slots.get(case.node)
+    return slot is not None and slot.fixed and case.rung is Advice.REPLACE
+
+
+def can_have_spare(case: Case, draft: Draft) -> bool:
+    """False where there is none to hope for: no other spare is named, or the node is one itself and serves nobody."""
+    serves = not (draft.provider_is_fresh and _is_idle_spare(case.node, draft))
+    return serves and bool(draft.want.spares - {case.node})
+
+
+def loan_of(case: Case, draft: Draft) -> Instance | None:
+    """The spare that this case has taken, or that an earlier case of the node left in its place."""
+    found = [i for i in loans(draft).values() if _is_for(i, case) and not i.state.is_dead]
+    usable = [i for i in found if i.token == case.token or not is_spoilt(i.node, draft)]
+    return min(usable, key=lambda i: (i.token != case.token, i.id)) if usable else None
+
+
+def is_spoilt(spare: NodeName, draft: Draft) -> bool:
+    """It fell ill itself, or somebody else took it, since it was chosen."""
+    node = draft.seen.nodes.get(spare)
+    return node is None or node.is_foreign or draft.case_in_work(spare) is not None
+
+
+def free_spare(case: Case, draft: Draft) -> NodeName | None:
+    """A sound spare that waits: the oldest case gets the first one, and a case another one with each try."""
+    lent = loans(draft)
+    free = [name for name in sorted(draft.want.spares) if not _why_not(name, lent, draft)]
+    older = sum(1 for other in _waiting(draft) if (other.opened, other.id) < (case.opened, case.id))
+    return free[(older + case.launches) % len(free)] if older < len(free) else None
+
+
+def _waiting(draft: Draft) -> list[Case]:
+    at_launch = [case for case in draft.cases.values() if case.step is Step.LAUNCH and needs_spare(case, draft)]
+    return [case for case in at_launch if loan_of(case, draft) is None]
+
+
+def shortage(draft: Draft) -> str:
+    """Why each spare cannot be had."""
+    lent = loans(draft)
+    told = [f"{name} {_why_not(name, lent, draft) or 'is wanted by others'}" for name in sorted(draft.want.spares)]
+    return "capacity: no spare is free (" + "; ".join(told[:_MOST_TOLD]) + ")"
+
+
+def _why_not(name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
+    """Why this spare cannot be lent now; empty when it can."""
+    node, loan = draft.seen.nodes.get(name), lent.get(name)
+    if node is None:
+        return "is not known to Slurm"
+    if loan is not None:
+        return f"serves for {loan.instead_of}"
+    if draft.case_in_work(name) is not None:
+        return "is broken itself"
+    if node.mark != SPARE:
+        return "was taken by somebody else" if node.is_foreign else "is not held yet"
+    return _why_unsound(node, draft)
+
+
+def _why_unsound(node: Node, draft: Draft) -> str:
+    view = draft.seen.agents.get(node.name)
+    if view is None or not view.connected or not node.responding:
+        return "has no agent connected" if node.responding else "does not respond to Slurm"
+    if any(each.state.is_dead for each in draft.overview.instances_of(node.name)):
+        return "is switched off"
+    bad = next((f for f in view.findings if blocks_return(f, draft)), None)
+    return f"fails its check {bad.check}" if bad else ""

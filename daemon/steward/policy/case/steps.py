@@ -1,0 +1,299 @@
+"""What a case asks for in each step, and what it remembers when it enters one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from steward.model.action import (
+    CheckNow,
+    DownNode,
+    DrainNode,
+    LaunchInstance,
+    RebootInstance,
+    ReturnNode,
+    TerminateInstance,
+)
+from steward.model.case import Case, Step, Trigger
+from steward.model.health import Advice
+from steward.model.ids import InstanceId, Key, NodeName
+from steward.model.instance import Slot
+from steward.model.mark import SPARE, Mark
+from steward.model.why import Why
+from steward.policy.case.facts import HARD, is_forgotten, is_lost, is_unsigned, own_fatal
+from steward.policy.case.notes import old_instance, stale_instances
+from steward.policy.case.scene import Scene
+from steward.policy.case.spares import free_spare, needs_spare
+from steward.policy.case.table import Fact
+from steward.policy.deep.start import Start, ask_start, why_failed
+from steward.policy.draft import Draft
+from steward.policy.groups.setup import ask_setup
+from steward.policy.node.admin import command
+from steward.policy.node.approval import ask_for_yes, awaits_yes
+from steward.policy.node.budget import must_wait
+from steward.policy.node.forgotten import note_mark
+from steward.policy.node.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine
+from steward.policy.node.mending import ask_mend
+
+CHECK_EVERY_S = 2.0
+LAUNCH_AGAIN_S = 60.0
+"""A launch or reboot that left neither an error nor a trace is asked for again, with the same token."""
+_MARKED = (Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.HELD)
+_ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
+
+
+def mark_of(case: Case) -> Mark:
+    """Our mark for the node of this case."""
+    return Mark(check=case.check, action=case.rung.value, id=case.id)
+
+
+def entered(case: Case, fact: Fact, step: Step, scene: Scene) -> Case:
+    """The case after it moved by `fact` to `step`, with the times and counts that belong to it."""
+    now = scene.draft.now
+    moved = replace(case, step=step, entered=now)
+    change = _ON_FACT.get(fact)
+    moved = change(moved, scene) if change else moved
+    if step in (Step.MEND, Step.LAUNCH):
+        note_remedy(moved, scene.draft)
+    if step is Step.LAUNCH and case.step is Step.RELEASE:
+        _begin_replacing(case, scene.draft)
+        moved = replace(moved, old_instance=moved.old_instance or old_instance(moved, scene.draft))
+    return replace(moved, closed=now) if step is Step.CLOSED else moved
+
+
+def _begin_replacing(case: Case, draft: Draft) -> None:
+    draft.history[case.node] = (*draft.history.get(case.node, ()), draft.now)
+
+
+def _worse(case: Case, scene: Scene) -> Case:
+    """The rung only goes up: a dead node is beyond what its agent could do."""
+    finding = None if is_lost(scene) else own_fatal(scene)
+    if finding is None:
+        rung = Advice.REPLACE if is_light(case) else case.rung
+        return replace(case, trigger=Trigger.LOST, rung=rung, target="", marked=None)
+    rung, target = first_rung(finding, case.node, scene.draft)
+    worse = replace(case, trigger=Trigger.FATAL, marked=None)
+    return worse if higher(rung, case.rung) is case.rung else replace(worse, rung=rung, target=target)
+
+
+def _next_rung(case: Case, scene: Scene) -> Case:
+    return replace(case, rung=next_rung(case.rung), target="")
+
+
+def _quarantined(case: Case, scene: Scene) -> Case:
+    text = f"{quarantine(case, scene.draft)}: a person must look"
+    return replace(case, why=Why(rule="case.quarantine", text=text, evidence=(str(case.why),)))
+
+
+def _next_try(case: Case, scene: Scene) -> Case:
+    fresh = replace(case, launches=case.launches + 1, tries=0, refusals=0, next_try=0.0, new_instance=None)
+    return replace(fresh, rung=Advice.REPLACE, stand_in=None)
+
+
+def _launched(case: Case, scene: Scene) -> Case:
+    instance = scene.instance
+    stand_in = instance.node if instance and needs_spare(case, scene.draft) else None
+    return replace(case, new_instance=instance.id if instance else case.old_instance, stand_in=stand_in)
+
+
+def _without_stand_in(case: Case, scene: Scene) -> Case:
+    return replace(case, stand_in=None)
+
+
+_ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
+    Fact.WORSE: _worse,
+    Fact.OUT: lambda case, scene: replace(case, marked=scene.draft.now),
+    Fact.WORN_OUT: _quarantined,
+    Fact.USED_UP: _next_rung,
+    Fact.NO_HELP: _next_rung,
+    Fact.HEARD_AGAIN: lambda case, scene: replace(case, rung=Advice.NONE),
+    Fact.ESCALATE: _next_try,
+    Fact.DUD: _next_try,
+    Fact.LAUNCHED: _launched,
+    Fact.CAME: lambda case, scene: replace(_launched(case, scene), replaced=scene.draft.now),
+    Fact.MENDED: lambda case, scene: replace(case, replaced=scene.draft.now),
+    Fact.REBORN: lambda case, scene: replace(case, replaced=scene.draft.now),
+    Fact.SPENT: _without_stand_in,
+    Fact.LATE: _without_stand_in,
+    Fact.STOOD_IN: lambda case, scene: replace(case, returned=scene.draft.now),
+    Fact.BACK: lambda case, scene: replace(case, returned=scene.draft.now),
+}
+
+
+def wish_for(scene: Scene) -> None:
+    """Ask for what the case needs in its present step."""
+    if scene.case.step in _MARKED and is_forgotten(scene):
+        _sign_again(scene, "Slurm's controller restarted and has lost our mark")
+    elif scene.case.step in _ON_THE_WAY and is_unsigned(scene):
+        _sign_again(scene, "it lost our mark when its power changed")
+    elif scene.node.is_ours:
+        note_mark(scene.case, scene.draft)
+    wish = _WISHES.get(scene.case.step)
+    if wish:
+        wish(scene)
+
+
+def _take_out(scene: Scene) -> None:
+    case, draft = scene.case, scene.draft
+    if case.command:
+        return
+    of = DownNode if case.trigger in HARD else DrainNode
+    verb = "down" if of is DownNode else "drain"
+    draft.wish(of(key=Key(f"{verb}:{case.id}"), why=case.why, node=case.node, mark=mark_of(case)), _retry(draft))
+
+
+def _sign_again(scene: Scene, text: str) -> None:
+    """Else its machine would take jobs before it is verified, or could not be given back."""
+    case, draft = scene.case, scene.draft
+    why = Why(rule="case.sign", text=f"{case.node}: {text}", evidence=(str(case.why),))
+    key = Key(f"sign:{case.id}:{case.launches}:{case.step.value}")
+    if draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), _retry(draft)):
+        draft.tell("case.sign", str(why), node=case.node, case=case.id)
+
+
+def _wait(scene: Scene) -> None:
+    if awaits_yes(ask_for_yes(scene.case, scene.draft), scene.draft):
+        return
+    if scene.node.is_busy and scene.case.trigger not in HARD:
+        text = f"{scene.case.node}: waits for the jobs on it to end"
+    else:
+        text = must_wait(scene.case, scene.draft)
+    if text:
+        once = f"wait:{scene.case.id}:{text.split(':')[0]}"
+        scene.draft.tell("case.waiting", text, once=once, node=scene.case.node, case=scene.case.id)
+
+
+def _mend(scene: Scene) -> None:
+    ask_mend(scene.case, scene.draft)
+
+
+def _replace(scene: Scene) -> None:
+    case, draft = scene.case, scene.draft
+    if not draft.provider_is_fresh or _is_listing_older_than(case, draft):
+        return
+    if case.rung is Advice.REBOOT:
+        _reboot(scene)
+        return
+    if needs_spare(case, draft):
+        _take_spare(scene)
+        return
+    stale = stale_instances(case, draft)
+    for instance in stale:
+        why = Why(rule="case.terminate", text=f"{case.node} gets a new instance", evidence=(str(case.why),))
+        key = Key(f"terminate:{case.id}:{instance.id}")
+        draft.wish(TerminateInstance(key=key, why=why, instance=instance.id, node=case.node), _retry(draft))
+    if not stale and not is_unsigned(scene) and not scene.node.is_powering_down:
+        _launch(scene)
+
+
+def _is_listing_older_than(case: Case, draft: Draft) -> bool:
+    """The old instance may be missing in it, and two machines would bear one name."""
+    return draft.seen.listed_at is not None and draft.seen.listed_at < case.opened
+
+
+def _launch(scene: Scene) -> None:
+    case = scene.case
+    why = Why(rule="case.launch", text=f"a new instance for {case.node}", evidence=(str(case.why),))
+    _ask_for(scene.draft.slots[case.node], why, scene)
+
+
+def _take_spare(scene: Scene) -> None:
+    """The broken machine is left alone; what earlier tries took is given back by the keeper of the spares."""
+    case, draft = scene.case, scene.draft
+    spare = free_spare(case, draft)
+    if spare is not None:
+        slot = replace(draft.slots[case.node], node=spare, instead_of=case.node)
+        why = Why(rule="case.spare", text=f"{spare} is to serve for {case.node}", evidence=(str(case.why),))
+        _ask_for(slot, why, scene)
+
+
+def _ask_for(slot: Slot, why: Why, scene: Scene) -> None:
+    case, draft = scene.case, scene.draft
+    if draft.now >= case.next_try:
+        key = Key(f"launch:{case.token}:{case.tries}")
+        draft.wish(LaunchInstance(key=key, why=why, slot=slot, token=case.token, case=case.id), LAUNCH_AGAIN_S)
+    draft.wake(case.next_try)
+
+
+def _reboot(scene: Scene) -> None:
+    case, draft = scene.case, scene.draft
+    instance = case.old_instance or (case.old.instance if case.old else InstanceId(""))
+    why = Why(rule="case.reboot", text=f"reboot {case.node}", evidence=(str(case.why),))
+    if draft.now >= case.next_try:
+        key = Key(f"reboot:{case.token}:{case.tries}")
+        draft.wish(
+            RebootInstance(key=key, why=why, instance=instance, node=case.node, token=case.token), LAUNCH_AGAIN_S
+        )
+    draft.wake(case.next_try)
+
+
+def _verify(scene: Scene) -> None:
+    case, draft = scene.case, scene.draft
+    if not scene.is_reborn:
+        return
+    if scene.setup is not None and not scene.is_prepared:
+        why = Why(rule="case.setup", text=f"lifecycle scripts run on the new instance of {case.node}")
+        ask_setup(scene.setup, why, draft)
+        return
+    node = scene.server.name
+    what = f"the new incarnation of {node}"
+    if case.stand_in:
+        what = f"{node}, which is to serve for {case.node},"
+    elif is_light(case):
+        what = node
+    why = Why(rule="case.verify", text=f"{what} must pass its checks")
+    key = Key(f"verify:{case.id}:{case.launches}:{case.rung.value}")
+    budget = draft.want.resume.check_budget_s
+    draft.wish(CheckNow(key=key, why=why, nodes=frozenset({node}), budget_s=budget), CHECK_EVERY_S)
+
+
+def _give_back(scene: Scene) -> None:
+    """A command that an admin gave while the node was being repaired is carried out by that repair."""
+    case, draft = scene.case, scene.draft
+    if case.stand_in:
+        _send_to_serve(case.stand_in, scene)
+        return
+    if scene.start in (Start.WAITS, Start.FAILED):
+        _prove(scene)
+        return
+    if scene.node.reason is None:
+        return  # it is given back: until slurmd has answered Slurm's ping there is nothing more to ask for
+    why = Why(rule="case.return", text=f"all checks of {case.node} passed after its repair")
+    key = Key(f"return:{case.id}:{case.launches}")
+    order = command(scene.node)
+    mark = scene.node.mark or mark_of(case)
+    action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
+    if mark.id == case.id:
+        draft.wish(action, _retry(draft))
+
+
+def _prove(scene: Scene) -> None:
+    """Its deep check comes first; when that failed the node goes out again, before users' jobs can reach it."""
+    case, draft = scene.case, scene.draft
+    if scene.start is Start.WAITS:
+        ask_start(case.node, case.token, draft)
+    elif not scene.node.is_drain:
+        text = f"{case.node} failed its deep check"
+        why = Why(rule="case.unfit", text=text, evidence=(why_failed(case.token, draft), str(case.why)))
+        key = Key(f"unfit:{case.token}")
+        draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), _retry(draft))
+
+
+def _send_to_serve(spare: NodeName, scene: Scene) -> None:
+    case, draft = scene.case, scene.draft
+    why = Why(rule="spare.serve", text=f"all checks of {spare} passed; it serves for {case.node}")
+    key = Key(f"return:{case.id}:{case.launches}")
+    if scene.server.mark == SPARE:
+        draft.wish(ReturnNode(key=key, why=why, node=spare, mark=SPARE), _retry(draft))
+
+
+_WISHES: dict[Step, Callable[[Scene], None]] = {
+    Step.DRAIN: _take_out,
+    Step.RELEASE: _wait,
+    Step.MEND: _mend,
+    Step.LAUNCH: _replace,
+    Step.VERIFY: _verify,
+    Step.RETURN: _give_back,
+}
+
+
+def _retry(draft: Draft) -> float:
+    return draft.want.repair.retry_s

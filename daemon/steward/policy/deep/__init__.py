@@ -1,0 +1,1 @@
+"""Deep checks: whom they take, what their measures say, what follows."""

@@ -1,0 +1,46 @@
+"""Deep checks that nobody asked for: of suspects at their next idle moment, and of idle nodes in their turn."""
+
+from collections.abc import Mapping
+
+from steward.model.deep import DeepCause, DeepKind
+from steward.model.ids import NodeName
+from steward.policy.deep.crowd import Crowd
+from steward.policy.deep.new import new_run
+from steward.policy.draft import Draft
+
+SUSPECT_AGAIN_S = 6 * 3600.0
+"""A finding that is no proof is looked into once in this time."""
+ALL_KINDS = frozenset(DeepKind)
+
+
+def ask_suspects(doubts: Mapping[NodeName, str], crowd: Crowd, draft: Draft) -> None:
+    """One check a suspect, when its node is idle. `doubts` says why it is one."""
+    for name in sorted(doubts.keys() & crowd.idle):
+        if not _had(name, SUSPECT_AGAIN_S, draft):
+            draft.tell("deep.suspect", f"{name}: {doubts[name]}; a deep check is asked for", node=name)
+            new_run(DeepCause.SUSPECT, "steward", ALL_KINDS, frozenset({name}), draft)
+
+
+def sweep(crowd: Crowd, draft: Draft) -> None:
+    """The idle nodes whose last deep check is the longest ago, as many as may be at once, when no user's job waits."""
+    rules = draft.want.deep
+    if crowd.jobs or any(run.is_open for run in draft.deeps.values()):
+        return
+    due = [name for name in crowd.idle if _may_sweep(name, draft) and not _had(name, rules.sweep_period_s, draft)]
+    chosen = sorted(due, key=lambda name: (_last(name, draft), len(name), name))[: crowd.room()]
+    if chosen:
+        new_run(DeepCause.SWEEP, "steward", ALL_KINDS, frozenset(chosen), draft)
+
+
+def _may_sweep(name: NodeName, draft: Draft) -> bool:
+    view = draft.seen.agents.get(name)
+    return view is not None and view.connected and draft.open_case(name) is None
+
+
+def _had(name: NodeName, within_s: float, draft: Draft) -> bool:
+    """A deep check of it goes on, or was over (whatever it said) or begun so lately."""
+    return any(name in run.nodes and (run.is_open or draft.now < run.asked + within_s) for run in draft.deeps.values())
+
+
+def _last(name: NodeName, draft: Draft) -> float:
+    return max((run.asked for run in draft.deeps.values() if name in run.nodes), default=0.0)

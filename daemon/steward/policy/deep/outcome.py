@@ -1,0 +1,110 @@
+"""The end of a deep check: what its measures say of each node, what is learnt from them, and what follows."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from steward.model.case import Trigger
+from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState, Measure
+from steward.model.events import Level
+from steward.model.health import Advice, Outcome
+from steward.model.ids import NodeName
+from steward.model.why import Why
+from steward.policy.deep.judge import Judged, judge, kind_of
+from steward.policy.deep.scene import DeepScene
+from steward.policy.deep.table import DeepFact
+from steward.policy.deep.usual import learn
+from steward.policy.draft import Draft
+from steward.policy.node.verdict import Fault, mode_of
+
+MAX_MEASURES = 400
+CHECKS = {DeepKind.STRESS: "deep.stress", DeepKind.CONNECTIVITY: "deep.connectivity"}
+_LEVELS = {DeepResult.FAILED: Level.WARNING, DeepResult.INCONCLUSIVE: Level.WARNING}
+
+
+def finish(scene: DeepScene, fact: DeepFact) -> DeepRun:
+    """The run with a result and a why for each of its nodes; baselines learn from those that passed."""
+    run, draft = scene.run, scene.draft
+    measures = tuple(one for report in scene.reports.values() for one in report.measures)
+    left = run.nodes - run.results.keys()
+    if run.state is not DeepState.RUNNING:
+        word = DeepResult.SKIPPED if fact is DeepFact.CALLED_OFF else DeepResult.INCONCLUSIVE
+        said = {name: Judged(result=word, why=fact.value) for name in left}
+    else:
+        said = _judged(run, left, measures, draft)
+    done = with_results(run, said)
+    for name in sorted(said):
+        tell(done, name, draft)
+    return replace(done, measures=measures[:MAX_MEASURES], ended=draft.now)
+
+
+def with_results(run: DeepRun, said: Mapping[NodeName, Judged]) -> DeepRun:
+    results = {**run.results, **{name: each.result for name, each in said.items()}}
+    why = {**run.why, **{name: each.why for name, each in said.items()}}
+    return replace(run, results=MappingProxyType(results), why=MappingProxyType(why))
+
+
+def _judged(
+    run: DeepRun, left: frozenset[NodeName], measures: tuple[Measure, ...], draft: Draft
+) -> dict[NodeName, Judged]:
+    profiles = {name: _profile(name, draft) for name in run.nodes}
+    said = judge(left, run.kinds, measures, profiles=profiles, baselines=draft.baselines)
+    draft.baselines.update(learn(draft.baselines, measures, {n: each.result for n, each in said.items()}, profiles))
+    return said
+
+
+def _profile(name: NodeName, draft: Draft) -> str:
+    """Nodes that are alike, as Slurm describes them."""
+    node = draft.seen.nodes.get(name)
+    return f"{node.cpus}c-{node.memory_mb // 1024}g{f'-{node.gres}' if node.gres else ''}" if node else ""
+
+
+def tell(run: DeepRun, name: NodeName, draft: Draft) -> None:
+    """One event a node; a suspect found good is told as that."""
+    result, why = run.results[name], run.why[name]
+    good = run.cause is DeepCause.SUSPECT and result is DeepResult.PASSED
+    text = f"{name}: deep check {run.id}: {'what was suspected is not so' if good else result.value}: {why}"
+    level = _LEVELS.get(result, Level.INFO)
+    draft.tell(f"deep.{result.value.lower()}", text, level=level, node=name)
+
+
+def deep_fault(node: NodeName, draft: Draft) -> Fault | None:
+    """The fault that its newest deep check found, while nothing was done about it yet: no repair since, no reboot."""
+    runs = [r for r in draft.deeps.values() if node in r.results and r.ended is not None]
+    last = max(runs, key=lambda r: (r.ended or 0.0, r.id), default=None)
+    if last is None or last.ended is None or last.cause is DeepCause.ON_START:
+        return None
+    if last.results[node] is not DeepResult.FAILED or _is_settled(node, last.ended, draft):
+        return None
+    check = CHECKS[_kind(last, node)]
+    if mode_of(check, draft) != "drain":
+        return None
+    why = Why(rule="node.deep", text=f"deep check {last.id} failed on {node}", evidence=(last.why.get(node, ""),))
+    return Fault(trigger=Trigger.DEGRADED, check=check, rung=Advice.REPLACE, why=why, at=last.ended)
+
+
+def failed_deep(draft: Draft) -> frozenset[NodeName]:
+    """Nodes of which some deep check that is remembered said that they failed."""
+    said = (run.results.items() for run in draft.deeps.values() if run.cause is not DeepCause.ON_START)
+    return frozenset(node for results in said for node, result in results if result is DeepResult.FAILED)
+
+
+def _is_settled(node: NodeName, at: float, draft: Draft) -> bool:
+    known, record = draft.seen.nodes.get(node), draft.records.get(node)
+    if known is not None and known.boot_time is not None and known.boot_time > at:
+        return True
+    if record is not None and record.launched is not None and record.launched > at:
+        return True
+    return any(case.opened >= at and not case.is_open for case in draft.cases_of(node))
+
+
+def _kind(run: DeepRun, node: NodeName) -> DeepKind:
+    """Which of its kinds failed on the node: by the runner's own word, else by what the judge names first."""
+    own = [one for one in run.measures if one.node == node and one.partner is None]
+    if len(run.kinds) == 1:
+        return next(iter(run.kinds))
+    if any(one.outcome is Outcome.FAILED for one in own):
+        return DeepKind.STRESS
+    first = run.why.get(node, "")
+    paired = any(first.startswith(one.check) for one in run.measures if kind_of(one) is DeepKind.CONNECTIVITY)
+    return DeepKind.CONNECTIVITY if paired else DeepKind.STRESS

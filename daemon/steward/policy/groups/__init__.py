@@ -1,0 +1,1 @@
+"""Instance groups: their slots, gates and updates."""

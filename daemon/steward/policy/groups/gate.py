@@ -1,0 +1,174 @@
+"""Gates: partitions of API groups are closed (DOWN) until the minimum is there. Pure, and nothing here touches a job.
+
+A closed partition goes on taking jobs and starts none; what runs goes on. Only partitions that are ours are changed:
+those of `capacity.owned_partitions`, and those that we write into our own include file. What an admin changes by hand
+is told once and left alone until our own wish changes; slurmctld's restart is no admin.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+from steward.model.action import SetGate, WritePartitions
+from steward.model.events import Level
+from steward.model.ids import Key
+from steward.model.partition import Gate, Partition, PartitionState
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.groups.gate_wish import GateWish, gate_wishes, nodes_of_conf
+from steward.policy.groups.partitions_file import PartitionShape, partitions_text
+
+_OLD_S = 30.0
+_REFRESH_S = 43_200.0
+_FILE = "partitions:"
+_STATES = {PartitionState.UP: True, PartitionState.DOWN: False}
+
+
+def keep_gates(draft: Draft) -> None:
+    """Write our partitions, open and close them. Nothing on an old picture, and nothing while a person paused us."""
+    if not draft.may_provision or not (draft.groups or draft.gates):
+        return
+    if draft.now - draft.seen.partitions_at > _OLD_S:
+        return
+    wishes = gate_wishes(draft)
+    ours = {name: wish for name, wish in wishes.items() if _is_ours(wish, draft)}
+    _keep_file({name: wish for name, wish in ours.items() if not _is_lent(name, draft)}, draft)
+    for name in sorted(ours):
+        _keep_gate(ours[name], draft)
+
+
+def _is_ours(wish: GateWish, draft: Draft) -> bool:
+    """Handed to us, or in our file: one that Slurm has and we never wrote is the site's."""
+    name = wish.partition
+    if _is_lent(name, draft) or name in draft.gates:
+        return True
+    if name not in draft.seen.partitions and draft.want.capacity.has_include:
+        return True
+    remedy = "name it in capacity.owned_partitions"
+    if name not in draft.seen.partitions:
+        remedy = "make it in slurm.conf and name it in capacity.owned_partitions, or set capacity.slurm_include"
+    text = f"partition {name} is not Steward's to open and close, so no gate is kept there: {remedy}"
+    draft.tell("gate.foreign", text, once=f"gate.foreign:{name}", level=Level.WARNING)
+    return False
+
+
+def _is_lent(name: str, draft: Draft) -> bool:
+    return name in draft.want.capacity.owned_partitions
+
+
+def _keep_file(wishes: Mapping[str, GateWish], draft: Draft) -> None:
+    """Ask for the file when its text is new, when it was refused, and when Slurm does not show what is in it."""
+    kept = {name: wish for name, wish in wishes.items() if wish.groups or _has_jobs(name, draft)}
+    if not draft.want.capacity.has_include or not (kept or _asked_files(draft)):
+        return
+    text = partitions_text(_shape(wish, draft) for wish in kept.values())
+    key = Key(_FILE + hashlib.sha256(text.encode()).hexdigest()[:16])
+    for other in _asked_files(draft) - {key}:
+        del draft.asked[other]
+    why = Why(rule="gate.file", text=f"partitions of API groups: {', '.join(sorted(kept)) or 'none any more'}")
+    again = draft.want.capacity.other_backoff_s[-1] if _is_amiss(key, kept, draft) else None
+    draft.wish(WritePartitions(key=key, why=why, text=text), again)
+    if draft.now - draft.asked[key] > _REFRESH_S:
+        draft.asked[key] = draft.now  # wishes are forgotten after a day, and this one stands
+    for name in kept.keys() - draft.gates.keys():
+        _set(Gate(partition=name, open=kept[name].open, set_at=draft.now, why=str(kept[name].why)), draft)
+
+
+def _asked_files(draft: Draft) -> set[Key]:
+    return {key for key in draft.asked if key.startswith(_FILE)}
+
+
+def _is_amiss(key: Key, kept: Mapping[str, GateWish], draft: Draft) -> bool:
+    asked = draft.asked.get(key)
+    is_lost = asked is not None and draft.seen.partitions_at > asked and not kept.keys() <= draft.seen.partitions.keys()
+    return key in draft.seen.failures or is_lost
+
+
+def _shape(wish: GateWish, draft: Draft) -> PartitionShape:
+    members = {group.name: nodes_of_conf(group.name, draft) for group in wish.groups}
+    return PartitionShape(name=wish.partition, open=wish.open, members=members)
+
+
+def _has_jobs(name: str, draft: Draft) -> bool:
+    """Slurm loses the jobs of a partition that is taken out of its configuration."""
+    jobs = draft.seen.jobs.values()
+    return any(name in job.partition.split(",") for job in jobs if not job.is_over)
+
+
+def _keep_gate(wish: GateWish, draft: Draft) -> None:
+    shown, gate = draft.seen.partitions.get(wish.partition), draft.gates.get(wish.partition)
+    if shown is None:
+        if not wish.groups:
+            draft.gates.pop(wish.partition, None)
+    elif not (wish.groups or _is_lent(wish.partition, draft) or _has_jobs(wish.partition, draft)):
+        return  # it goes with our file; until then it is remembered as ours
+    elif gate is None:
+        _adopt(wish, shown, draft)
+    elif gate.open is not wish.open:
+        _turn(wish, shown, draft, since=gate.set_at)
+    else:
+        gate = replace(gate, why=str(wish.why))
+        _set(gate, draft)
+        if draft.seen.partitions_at > gate.set_at:
+            _compare(gate, wish, shown, draft)
+
+
+def _adopt(wish: GateWish, shown: Partition, draft: Draft) -> None:
+    """The first time: a state that we would never set is somebody's own."""
+    if shown.state in _STATES:
+        _turn(wish, shown, draft)
+    else:
+        fresh = Gate(partition=shown.name, open=wish.open, set_at=draft.now, confirmed=True, why=str(wish.why))
+        _yield(fresh, shown, draft)
+
+
+def _turn(wish: GateWish, shown: Partition, draft: Draft, since: float = 0.0) -> None:
+    """Our wish is new: an admin's own setting ends here. What was read before we set it last (`since`) is no proof."""
+    done = draft.seen.partitions_at > since and _STATES.get(shown.state) is wish.open
+    _set(Gate(partition=shown.name, open=wish.open, set_at=draft.now, confirmed=done, why=str(wish.why)), draft)
+    draft.tell("gate.opened" if wish.open else "gate.closed", str(wish.why))
+    if not done:
+        draft.asked.pop(_key(wish), None)
+        _ask(wish, wish.why, draft)
+
+
+def _compare(gate: Gate, wish: GateWish, shown: Partition, draft: Draft) -> None:
+    """Slurm was read since we set it."""
+    has_begun_anew = shown.loaded > (gate.yielded or gate.set_at)
+    if _STATES.get(shown.state) is gate.open:
+        if not wish.groups and _is_lent(shown.name, draft):
+            del draft.gates[shown.name]
+        elif not gate.confirmed or gate.yielded is not None or has_begun_anew:
+            set_at = max(gate.set_at, shown.loaded)
+            _set(replace(gate, confirmed=True, yielded=None, set_at=set_at), draft)
+    elif has_begun_anew:
+        _set(replace(gate, set_at=draft.now, confirmed=False, yielded=None), draft)
+        draft.asked.pop(_key(wish), None)
+        text = f"slurmctld restarted with partition {shown.name} {shown.state.value}: {wish.why.text}"
+        _ask(wish, Why(rule="gate.again", text=text, evidence=wish.why.evidence), draft)
+    elif not gate.confirmed:
+        _ask(wish, wish.why, draft)
+    elif gate.yielded is None:
+        _yield(gate, shown, draft)
+
+
+def _yield(gate: Gate, shown: Partition, draft: Draft) -> None:
+    _set(replace(gate, yielded=draft.now), draft)
+    text = (
+        f"partition {shown.name} was set {shown.state.value} by somebody else: left so until Steward itself would "
+        f"change it ({gate.why})"
+    )
+    draft.tell("gate.yielded", text, level=Level.WARNING)
+
+
+def _set(gate: Gate, draft: Draft) -> None:
+    draft.gates[gate.partition] = gate
+
+
+def _ask(wish: GateWish, why: Why, draft: Draft) -> None:
+    action = SetGate(key=_key(wish), why=why, partition=wish.partition, open=wish.open)
+    draft.wish(action, draft.want.repair.retry_s)
+
+
+def _key(wish: GateWish) -> Key:
+    return Key(f"gate:{wish.partition}:{'open' if wish.open else 'close'}")

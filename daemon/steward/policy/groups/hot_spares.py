@@ -1,0 +1,142 @@
+"""Hot spares: idle, verified nodes of a group in a reservation of ours, for jobs that are resumed.
+
+No job is ever in that reservation (as with `keep`): what a resumed job lacks is taken out of it in the moment in which
+the job is nudged, and the job goes first. Another thing than the spare nodes of fixed machines (`spares.py`).
+"""
+
+import zlib
+from dataclasses import replace
+
+from steward.model.action import FreeNodes, KeepNodes
+from steward.model.ids import Key, NodeName
+from steward.model.job import Job
+from steward.model.keep import Lent
+from steward.model.node_names import fold
+from steward.model.reservation import Reservation, hot_name
+from steward.model.resume import JobMemory
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless
+from steward.policy.job.places import Places
+from steward.policy.node.verdict import Standing, standing, worst
+from steward.policy.traits import is_idle
+
+LEASE_S = 3600.0
+"""A reservation ends by itself so long after the head's last word."""
+RENEW_S = 1200.0
+LENT_FOR_S = 60.0
+"""A job for which enough nodes are free has started by then: what it did not take is a hot spare again."""
+
+
+def lend(job: Job, places: Places, draft: Draft) -> None:
+    """Let out as many hot spares as the job lacks."""
+    mem = draft.jobs[job.id]
+    count = places.wants_hot
+    if not count or mem.lent is not None:
+        return
+    nodes = frozenset(sorted(places.hot - _lent(draft))[:count])
+    if len(nodes) < count:
+        return
+    draft.jobs[job.id] = replace(mem, lent=Lent(nodes=nodes, at=draft.now, restart=mem.restarts))
+    text = f"job {job.id}: hot spares {fold(nodes)} are let out for it"
+    draft.tell("job.hot_spare", text, job=job.id)
+    draft.wake(draft.now + LENT_FOR_S)
+
+
+def keep_hot(draft: Draft) -> None:
+    """Bring every group's reservation to what it should be."""
+    _take_back(draft)
+    if draft.paused or not draft.seen.reservations_at:
+        return
+    counts = _counts(draft)
+    for group in sorted(counts):
+        _keep(group, counts[group], draft)
+    for name in sorted(draft.seen.reservations):
+        found = draft.seen.reservations[name]
+        if found.hot_group and found.hot_group not in counts:
+            _set(found.hot_group, frozenset(), found, "no hot spares are kept in this group", draft)
+
+
+def _take_back(draft: Draft) -> None:
+    for id in restless(draft):
+        job, mem = draft.seen.jobs.get(id), draft.jobs[id]
+        if mem.lent is not None and (_is_over(job, mem.lent) or draft.now >= mem.lent.at + LENT_FOR_S):
+            draft.jobs[id] = replace(mem, lent=None)
+
+
+def _is_over(job: Job | None, lent: Lent) -> bool:
+    return job is None or not job.is_pending
+
+
+def _lent(draft: Draft) -> frozenset[NodeName]:
+    lent = (draft.jobs[id].lent for id in restless(draft))
+    return frozenset(node for one in lent if one is not None for node in one.nodes)
+
+
+def _counts(draft: Draft) -> dict[str, int]:
+    """Group -> how many hot spares; none where we may not act."""
+    if not draft.may_touch_nodes or not draft.want.resume.enabled:
+        return {}
+    usual, own = draft.want.resume.hot_spares, draft.want.hot_spares
+    counts = {group: own.get(group, usual) for group in draft.group_sizes} if usual or own else {}
+    return {group: count for group, count in counts.items() if count}
+
+
+def _keep(group: str, count: int, draft: Draft) -> None:
+    found = draft.seen.reservations.get(hot_name(group))
+    there = found.nodes if found is not None else frozenset()
+    sound = frozenset(node for node in there if _is_sound(node, draft) and _is_of(node, group, draft)) - _lent(draft)
+    wanted = frozenset(sorted(sound)[:count])
+    if len(wanted) < count:
+        wanted |= _more(group, count - len(wanted), wanted, draft)
+    _set(group, wanted, found, f"{len(wanted)} of {count} hot spares of {group} for jobs that are resumed", draft)
+
+
+def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
+    """Idle nodes that no reservation has; none while a resumed job waits, nor while others do, if the site says so."""
+    if any(_comes_back(draft.jobs[id], draft) for id in restless(draft)):
+        return frozenset()  # it may need what is idle
+    reserved = {node for each in draft.seen.reservations.values() for node in each.nodes}
+    members = [name for name, slot in draft.slots.items() if slot.group == group]
+    nodes = draft.seen.nodes
+    free = [name for name in members if name in nodes and is_idle(nodes[name]) and _is_sound(name, draft)]
+    free = sorted(set(free) - reserved - there - _lent(draft))
+    parts = {part for name in members if name in nodes for part in nodes[name].partitions}
+    waits = any(parts & set(job.partition.split(",")) for job in draft.overview.waiting)
+    if waits and not draft.want.resume.hot_spares_while_waiting:
+        return frozenset()
+    serving = sum(1 for name in members if name in nodes and nodes[name].is_schedulable)
+    api = draft.groups.get(group)
+    above = serving - len(there) - api.goal.minimum if api is not None else count
+    return frozenset(free[: max(0, min(count, above))])
+
+
+def _comes_back(mem: JobMemory, draft: Draft) -> bool:
+    job = draft.seen.jobs.get(mem.id)
+    return job is not None and bool(mem.nodes) and (job.is_pending or job.is_completing)
+
+
+def _is_of(name: NodeName, group: str, draft: Draft) -> bool:
+    return name in draft.slots and draft.slots[name].group == group
+
+
+def _is_sound(name: NodeName, draft: Draft) -> bool:
+    """In service, its checks passed and no fault is known of it."""
+    node = draft.seen.nodes.get(name)
+    if node is None or not node.is_schedulable or draft.open_case(name) is not None:
+        return False
+    return standing(node, draft).standing is Standing.FINE and worst(draft.seen.agents.get(name), draft) is None
+
+
+def _set(group: str, wanted: frozenset[NodeName], found: Reservation | None, text: str, draft: Draft) -> None:
+    name, why = hot_name(group), Why(rule="hot.keep", text=text)
+    there = found.nodes if found is not None else frozenset()
+    old = found is not None and found.ends - draft.now < LEASE_S - RENEW_S
+    if wanted == there and not (wanted and old):
+        return
+    if not wanted:
+        draft.wish(FreeNodes(key=Key(f"cool:{name}"), why=why, name=name), 1.0)
+        return
+    key = Key(f"hot:{group}:{zlib.crc32(','.join(sorted(wanted)).encode()):08x}")
+    if draft.wish(KeepNodes(key=key, why=why, name=name, nodes=wanted, seconds=LEASE_S), 60.0) and wanted != there:
+        draft.tell("group.hot_spares", f"{group}: {fold(wanted)}: {text}")

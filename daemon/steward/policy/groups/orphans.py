@@ -1,0 +1,130 @@
+"""Instances that nobody waits for any more: those that we made and lost track of are ended, those of others are only
+told about."""
+
+from collections.abc import Mapping
+
+from steward.model.action import TerminateInstance
+from steward.model.case import Step
+from steward.model.events import Level
+from steward.model.ids import CaseId, InstanceId, Key, NodeName
+from steward.model.instance import Instance, InstanceState
+from steward.model.slot import SlotRecord, SlotStep
+from steward.model.why import Why
+from steward.policy.draft import Draft
+
+SEEN_FOR_S = 60.0
+"""Seen twice at least this far apart: a slot that is just being made or ended is not an orphan's."""
+
+
+def settle_orphans(draft: Draft) -> None:
+    """End instances that carry a token of this cluster's slots and belong to none; say once what is somebody else's."""
+    if draft.cluster is None or not draft.provider_is_fresh:
+        return
+    ours, records = f"{draft.cluster.id}-", draft.records.unchanged
+    of = (draft.seen.instances, records if records is not None else object(), draft.cluster.id)
+    for instance in draft.ground.once("strays", of, lambda: _strays(ours, draft)):
+        if instance.token.startswith(ours):
+            _settle(instance, draft)
+        elif instance.node not in draft.slots:
+            _tell_foreign(instance, draft)
+
+
+def _strays(ours: str, draft: Draft) -> list[Instance]:
+    """Those that bear a token of ours and belong to no slot, and those of others under the name of a slot's node."""
+    owners = {record.logical: record for record in draft.records.values()}
+    found = []
+    for instance in draft.seen.instances.values():
+        if instance.state is InstanceState.GONE:
+            continue
+        if instance.token.startswith(ours):
+            is_stray = not _is_of(owners.get(instance.token.rpartition("-")[0]), instance)
+        else:
+            record = draft.records.get(instance.node)
+            is_stray = record is not None and record.instance != instance.id
+        if is_stray:
+            found.append(instance)
+    return sorted(found, key=lambda instance: instance.id)
+
+
+def _is_of(record: SlotRecord | None, instance: Instance) -> bool:
+    """It is, or becomes, the slot's machine; a slot that ends sees to all that it ever launched."""
+    if record is None or record.step is SlotStep.END:
+        return record is not None
+    return instance.token == record.token or instance.id == record.instance
+
+
+def _settle(instance: Instance, draft: Draft) -> None:
+    if _stands(f"orphan:{instance.id}", draft) and draft.may_provision:
+        _end(instance, "orphan", f"instance {instance.id} was made for a slot that is gone", draft)
+
+
+def settle_late(draft: Draft) -> None:
+    """Of a node that has several machines end those that its repairs asked for and gave up on: they came late."""
+    if not draft.provider_is_fresh or not draft.may_touch_nodes:
+        return
+    for node in sorted({case.node for case in draft.cases.values()} - _launching(draft)):
+        there = [instance for instance in draft.instances_of(node) if not instance.state.is_dead]
+        tries = {instance.id: tried for instance in there if (tried := _try_of(instance, draft)) is not None}
+        if len(there) < 2 or not tries:
+            continue
+        kept = _that_counts(node, there, tries, draft)
+        for instance in there:
+            if instance.id == kept or instance.id not in tries:
+                draft.noted.pop(f"late:{instance.id}", None)
+            elif _stands(f"late:{instance.id}", draft):
+                text = f"{node}: instance {instance.id} came when another machine had its place: it is ended"
+                _end(instance, "late", text, draft)
+
+
+def _launching(draft: Draft) -> set[NodeName]:
+    """There the repair itself ends what is there before it launches."""
+    return {case.node for case in draft.cases.values() if case.step is Step.LAUNCH}
+
+
+_Tries = Mapping[InstanceId, tuple[float, CaseId, int]]
+"""When the repair was begun, which, and how many launches of it were given up before."""
+
+
+def _try_of(instance: Instance, draft: Draft) -> tuple[float, CaseId, int] | None:
+    id, _, number = instance.token.rpartition("-")
+    case = draft.cases.get(CaseId(id))
+    return (case.opened, case.id, int(number)) if case is not None and number.isdecimal() else None
+
+
+def _that_counts(node: NodeName, there: list[Instance], tries: _Tries, draft: Draft) -> InstanceId | None:
+    """That which speaks for the node, is its slot's, or was asked for last; not the machine that was found bad."""
+    case, view, record = draft.open_case(node), draft.seen.agents.get(node), draft.records.get(node)
+    may_stay = {instance.id for instance in there if case is None or instance.id in tries}
+    speaks = view.incarnation.instance if view is not None and view.is_heard and view.incarnation is not None else None
+    for id in (speaks, record.instance if record is not None else None):
+        if id in may_stay:
+            return id
+    return max(tries, key=lambda id: tries[id])
+
+
+def _stands(key: str, draft: Draft) -> bool:
+    """Whether it is listed for long enough."""
+    first = draft.first_seen(key)
+    listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
+    draft.wake(first + SEEN_FOR_S)
+    return listed >= first + SEEN_FOR_S
+
+
+def _end(instance: Instance, what: str, text: str, draft: Draft) -> None:
+    """Told once, and asked for until it is gone."""
+    key = f"{what}:{instance.id}"
+    listed_s = draft.now - draft.first_seen(key)
+    why = Why(rule=f"{what}.end", text=text, evidence=(f"token {instance.token}", f"listed for {listed_s:.0f} s"))
+    action = TerminateInstance(key=Key(key), why=why, instance=instance.id, node=instance.node)
+    if draft.wish(action, draft.want.repair.retry_s):
+        draft.tell(f"instance.{what}", text, once=f"told:{key}", level=Level.WARNING, node=instance.node)
+
+
+def _tell_foreign(instance: Instance, draft: Draft) -> None:
+    """A machine that is not the slot's bears its node's name: left alone."""
+    record = draft.records[instance.node]
+    is_known = instance.id == record.instance or instance.token.startswith(f"{record.logical}-")
+    if is_known or any(instance.token.startswith(f"{id}-") for id in draft.cases):
+        return
+    text = f"{instance.node}: instance {instance.id} is not one of ours and is left alone"
+    draft.tell("instance.foreign", text, once=f"foreign:{instance.id}", level=Level.WARNING, node=instance.node)

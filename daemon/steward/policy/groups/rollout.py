@@ -1,0 +1,199 @@
+"""Software updates under way: batch by batch to the wanted version, or back to the one before."""
+
+from dataclasses import replace
+
+from steward.model.action import LookAtAlarms
+from steward.model.events import Level
+from steward.model.group import BatchSize, Group, GroupStatus, Rollout, RolloutState, Version
+from steward.model.ids import Key
+from steward.model.node_names import fold
+from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.groups.victims import least_harm
+from steward.policy.node.correlate import AGENTS, covers
+
+ALARMS_EVERY_S = 30.0
+FIRING = "firing: "
+"""How the failure of a look at alarms begins when one fires; any other failure says nothing about them."""
+_BAD = (Hitch.SCRIPT, Hitch.BOOTSTRAP, Hitch.CHECKS)
+"""Failures that the version may be blamed for; want of capacity is none."""
+_BACK = RolloutState.ROLLBACK_IN_PROGRESS
+_SERVING = SlotStep.SERVING
+
+
+def move_rollouts(draft: Draft) -> None:
+    """Move every update as far as the picture lets it. A group stays open for jobs while it is updated."""
+    if not draft.may_provision or not draft.provider_is_fresh:
+        return
+    for name in sorted(draft.groups):
+        group = draft.groups[name]
+        if group.status is GroupStatus.SYSTEM_UPDATING and group.rollout is not None:
+            _move(group, group.rollout, draft)
+
+
+def _move(group: Group, rollout: Rollout, draft: Draft) -> None:
+    if rollout.state is RolloutState.PENDING:
+        rollout = _begin(group, rollout, draft)
+    rollout = _count_failures(group, rollout, draft)
+    why = _why_back(group, rollout, draft)
+    if why:
+        rollout = _turn_back(group, rollout, why, draft)
+    group = _keep(group, rollout, draft)
+    if _is_done(group, rollout, draft):
+        _finish(group, rollout, draft)
+    else:
+        _next_batch(group, rollout, draft)
+
+
+def _keep(group: Group, rollout: Rollout, draft: Draft) -> Group:
+    """The group with its rollout, and with the version that new instances shall have from now on."""
+    draft.groups[group.name] = replace(group, rollout=rollout, version=aim(rollout))
+    return draft.groups[group.name]
+
+
+def aim(rollout: Rollout) -> Version:
+    """The version that the nodes are brought to now."""
+    return rollout.previous if rollout.state is _BACK else rollout.wanted
+
+
+def _begin(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
+    draft.tell("rollout.begun", f"{group.name}: the software update begins", group=group.name)
+    _renew_coming(group, rollout.wanted, draft)
+    return replace(rollout, state=RolloutState.IN_PROGRESS, next_batch_at=draft.now)
+
+
+def _renew_coming(group: Group, wanted: Version, draft: Draft) -> None:
+    """What is on its way with another version serves nobody yet: it is begun anew at once."""
+    for slot in draft.members(group.name):
+        is_made = slot.is_coming and slot.step is not SlotStep.WAITING
+        if is_made and slot.purpose is Purpose.STAY and slot.version != wanted:
+            _renew(slot, f"{slot.node} is being made from another version", draft)
+
+
+def _renew(slot: SlotRecord, text: str, draft: Draft) -> None:
+    why = Why(rule="rollout.renew", text=text, evidence=(f"made from {_told(slot.version)}",))
+    draft.keep_slot(replace(slot, purpose=Purpose.RENEW, why=why))
+
+
+def _told(version: Version) -> str:
+    words = [version.image or "the default image", version.release and f"release {version.release}"]
+    return ", ".join(word for word in words if word) + f", update {version.serial}"
+
+
+def _count_failures(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
+    """Each failed try of a node with the version that is aimed at counts once."""
+    for slot in draft.members(group.name):
+        if slot.hitch not in _BAD or slot.version != aim(rollout):
+            continue
+        key = f"rollout:{aim(rollout).serial}:{rollout.state.value}:{slot.token}:{slot.hitch.value}:{slot.tries}"
+        if key not in draft.noted:
+            draft.noted[key] = draft.now
+            rollout = replace(rollout, failures=rollout.failures + 1, why=f"{slot.node}: {slot.trouble}")
+    return rollout
+
+
+def _why_back(group: Group, rollout: Rollout, draft: Draft) -> str:
+    """Why the update is given up; empty while it goes on."""
+    if rollout.state is not RolloutState.IN_PROGRESS:
+        return ""
+    most = draft.want.capacity.rollout_failures
+    if rollout.failures >= most:
+        return f"{rollout.failures} bring-ups failed (limit {most}), the last one {rollout.why}"
+    return _firing(group, rollout, draft)
+
+
+def _firing(group: Group, rollout: Rollout, draft: Draft) -> str:
+    if not rollout.alarms:
+        return ""
+    key = Key(f"alarms:{group.name}:{rollout.wanted.serial}")
+    error = draft.seen.failures.get(key, "")
+    if error.startswith(FIRING) and draft.asked_at(key) is not None:
+        return f"alarms are {error}"
+    text = f"an alarm rolls the update of {group.name} back"
+    why = Why(rule="rollout.alarms", text=text, evidence=rollout.alarms)
+    draft.wish(LookAtAlarms(key=key, why=why, alarms=rollout.alarms), ALARMS_EVERY_S)
+    return ""
+
+
+def _turn_back(group: Group, rollout: Rollout, why: str, draft: Draft) -> Rollout:
+    """Back to the version before. What is not in service is begun anew with it at once."""
+    text = f"{group.name}: the software update is rolled back: {why}"
+    draft.tell("rollout.back", text, level=Level.WARNING, group=group.name)
+    _renew_coming(group, rollout.previous, draft)
+    return replace(rollout, state=_BACK, next_batch_at=draft.now, failures=0, why=why)
+
+
+def _in_work(group: Group, draft: Draft) -> list[SlotRecord]:
+    """Nodes that served and are away now: another batch waits for them."""
+    return [
+        slot
+        for slot in draft.members(group.name)
+        if not slot.is_leaving and (slot.purpose is Purpose.RENEW or (slot.step is not _SERVING and slot.has_served))
+    ]
+
+
+def _to_do(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
+    """Nodes in service with another version."""
+    return [
+        slot
+        for slot in draft.members(group.name)
+        if slot.step is _SERVING and slot.purpose is Purpose.STAY and slot.version != aim(rollout)
+    ]
+
+
+def _is_done(group: Group, rollout: Rollout, draft: Draft) -> bool:
+    """Every node in service has the version; a rollback that cannot bring them up any more is over, too."""
+    is_hopeless = rollout.state is _BACK and rollout.failures >= draft.want.capacity.rollout_failures
+    return is_hopeless or not (_in_work(group, draft) or _to_do(group, rollout, draft))
+
+
+def _next_batch(group: Group, rollout: Rollout, draft: Draft) -> None:
+    """The next one begins when the one before serves and the wait after it is over.
+
+    None begins while many agents are silent for one cause: nodes that are made anew would no longer count among them,
+    and those left over would look like single nodes that died.
+    """
+    if _in_work(group, draft) or covers(AGENTS, draft):
+        return
+    if not rollout.next_batch_at:
+        rollout = replace(rollout, next_batch_at=draft.now + rollout.wait_s)
+        _keep(group, rollout, draft)
+    if draft.now < rollout.next_batch_at:
+        draft.wake(rollout.next_batch_at)
+        return
+    batch = _batch(group, rollout, draft)
+    for slot in batch:
+        _renew(slot, f"{slot.node} gets the version of the software update of {group.name}", draft)
+    names = fold(slot.node for slot in batch)
+    draft.tell("rollout.batch", f"{group.name}: {rollout.state.value}: {names}", group=group.name)
+    _keep(group, replace(rollout, next_batch_at=0.0), draft)
+
+
+def _batch(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
+    """The nodes next in turn, least work lost first; those under repair when they are back, unless nothing else is."""
+    waiting = _to_do(group, rollout, draft)
+    free = [slot for slot in waiting if draft.case_in_work(slot.node) is None]
+    size = rollout.rollback_batch or rollout.batch if rollout.state is _BACK else rollout.batch
+    return least_harm(free or waiting, nodes_of(size, len(draft.members(group.name))), draft)
+
+
+def nodes_of(size: BatchSize | None, members: int) -> int:
+    """How many nodes a batch has; a percentage is rounded up, and it is at least one node."""
+    if size is None:
+        return members
+    return max(1, size.count or -(-members * size.percent // 100))
+
+
+def _finish(group: Group, rollout: Rollout, draft: Draft) -> None:
+    if rollout.state is not _BACK:
+        state, level, text = RolloutState.SUCCEEDED, Level.INFO, "the software update is done"
+    elif _in_work(group, draft) or _to_do(group, rollout, draft):
+        state, level = RolloutState.FAILED, Level.ERROR
+        text = f"the software update failed, and so did the way back: {rollout.why}"
+    else:
+        state, level, text = RolloutState.ROLLBACK_COMPLETE, Level.WARNING, f"rolled back: {rollout.why}"
+    message = "" if state is RolloutState.SUCCEEDED else text
+    ended = replace(rollout, state=state, finished=draft.now)
+    draft.groups[group.name] = replace(group, rollout=ended, status=GroupStatus.IN_SERVICE, message=message)
+    draft.tell("rollout.over", f"{group.name}: {text}", level=level, group=group.name)

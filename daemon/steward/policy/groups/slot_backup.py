@@ -1,0 +1,84 @@
+"""The site's own backup before an instance goes, and its restore on the next one."""
+
+from steward.model.action import BackUpNode
+from steward.model.events import Level
+from steward.model.ids import InstanceId, Key
+from steward.model.slot import Purpose, SlotRecord, SlotStep
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.groups.slot_scene import SlotScene
+from steward.policy.standing_notes import stand
+
+AGAIN_S = 3600.0
+"""A backup whose outcome nobody knows is asked for again; the command is run once at a time."""
+
+
+def is_saved(scene: SlotScene) -> bool:
+    """Nothing is to be backed up, or it was."""
+    return not _needs_backup(scene) or _backup_key(scene) in scene.draft.seen.done
+
+
+def is_unsaved(scene: SlotScene) -> bool:
+    """The command failed, and that is not told yet."""
+    return not scene.record.trouble and backup_error(scene) != ""
+
+
+def backup_error(scene: SlotScene) -> str:
+    return scene.draft.seen.failures.get(_backup_key(scene), "")
+
+
+def ask_backup(scene: SlotScene) -> None:
+    """Once; after a failure not before a person asked for the deletion again (which empties `trouble`)."""
+    record, draft = scene.record, scene.draft
+    if record.trouble or record.instance is None:
+        return
+    why = Why(rule="slot.backup", text=f"{record.node} goes and is backed up before", evidence=(str(record.why),))
+    draft.wish(BackUpNode(key=_backup_key(scene), why=why, node=record.node, instance=record.instance), AGAIN_S)
+    draft.noted[_saved(record)] = draft.now
+
+
+def keep_saved(draft: Draft) -> None:
+    """That a slot was backed up is remembered until it serves again, however long its next machine takes."""
+    for record in draft.records.values():
+        if record.step is not SlotStep.SERVING and _saved(record) in draft.noted:
+            stand(_saved(record), draft)
+
+
+def ask_restore(scene: SlotScene) -> None:
+    record, draft = scene.record, scene.draft
+    if record.instance is None or restore_is_over(scene):
+        return
+    why = Why(rule="slot.restore", text=f"{record.node} was backed up and has a new instance", evidence=(record.token,))
+    key = _restore_key(scene)
+    draft.wish(BackUpNode(key=key, why=why, node=record.node, instance=record.instance, restore=True), AGAIN_S)
+
+
+def restore_is_over(scene: SlotScene) -> bool:
+    """Nothing is to be restored, or it was tried: a failure is told and stops nothing."""
+    record, draft = scene.record, scene.draft
+    if not draft.want.capacity.has_backup or _saved(record) not in draft.noted:
+        return True
+    key = _restore_key(scene)
+    error = draft.seen.failures.get(key)
+    if error:
+        text = f"{record.node}: restore failed: {error}"
+        draft.tell("slot.restore_failed", text, once=f"told:{key}", level=Level.WARNING, node=record.node)
+    return error is not None or key in draft.seen.done
+
+
+def _needs_backup(scene: SlotScene) -> bool:
+    record = scene.record
+    goes = record.purpose is not Purpose.STAY and record.has_served and record.instance is not None
+    return scene.draft.want.capacity.has_backup and goes and not scene.is_fixed and not scene.is_hosted
+
+
+def _backup_key(scene: SlotScene) -> Key:
+    return Key(f"backup:{scene.record.token}:{scene.record.instance or InstanceId('')}:{scene.record.tries}")
+
+
+def _restore_key(scene: SlotScene) -> Key:
+    return Key(f"restore:{scene.record.token}:{scene.record.instance or InstanceId('')}")
+
+
+def _saved(record: SlotRecord) -> str:
+    return f"saved:{record.logical}"

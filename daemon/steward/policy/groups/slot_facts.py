@@ -1,0 +1,237 @@
+"""What the picture says about a slot: one small question for each fact of the table."""
+
+from collections.abc import Callable
+
+from steward.model.instance import InstanceState
+from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
+from steward.policy.deep.start import Start
+from steward.policy.groups.setup import Setup, failure, is_prepared
+from steward.policy.groups.slot_backup import is_saved, is_unsaved, restore_is_over
+from steward.policy.groups.slot_scene import LAUNCH_AGAIN_S, LET_BE_S, SlotScene, is_busy
+from steward.policy.groups.slot_table import SlotFact
+from steward.policy.groups.slot_turn import is_turn
+from steward.policy.node.verdict import blocks_return
+
+MISSING = "missing:"
+"""Notes since when an instance of a slot is not listed any more."""
+CLOCKS_APART_S = 60.0
+"""A slurmd's start time is of its node's clock."""
+GONE_FOR_S = 1.0
+"""An instance is missed when it was missing in a list, and still is in one that began this much later."""
+
+
+def setup_of(scene: SlotScene) -> Setup:
+    """The present run of the group's scripts: a new token for each instance, software version and try."""
+    record = scene.record
+    tries = record.tries if record.hitch is Hitch.SCRIPT else 0
+    token = f"{record.token}-{record.version.serial}-{tries}"
+    return Setup(node=record.node, group=scene.group, token=token)
+
+
+def _unwanted(scene: SlotScene) -> bool:
+    return scene.record.purpose is not Purpose.STAY
+
+
+def _found(scene: SlotScene) -> bool:
+    """Of a pool's nodes any machine serves; a dynamic node's only when it was made for the slot."""
+    if scene.pool is None or scene.draft.now < scene.record.next_try:
+        return scene.launched is not None
+    alive = (InstanceState.PENDING, InstanceState.RUNNING)
+    return any(i.state in alive for i in scene.draft.instances_of(scene.record.node))
+
+
+def _serves(scene: SlotScene) -> bool:
+    """A machine that is in service, with no scripts to run, goes on serving; cases see to its faults."""
+    node = scene.node
+    in_service = scene.is_compute and node is not None and node.is_schedulable and not scene.is_agent_gone
+    return scene.pool is not None and in_service and not scene.group.lifecycle.has_scripts and _found(scene)
+
+
+def _due(scene: SlotScene) -> bool:
+    is_going = scene.node is not None and scene.node.is_powering_down
+    return is_turn(scene) and scene.is_out and not is_going
+
+
+def _refused(scene: SlotScene) -> bool:
+    key = scene.launch_key
+    return key in scene.draft.seen.failures and scene.draft.asked_at(key) is not None
+
+
+def _connected(scene: SlotScene) -> bool:
+    return scene.incarnation is not None
+
+
+def _prepared(scene: SlotScene) -> bool:
+    return is_prepared(setup_of(scene), scene.view)
+
+
+def _stumbled(scene: SlotScene) -> bool:
+    return bool(failure(setup_of(scene), scene.view))
+
+
+def _failed(scene: SlotScene) -> bool:
+    record = scene.record
+    tries = record.tries + 1 if record.hitch is Hitch.SCRIPT else 1
+    return _stumbled(scene) and tries % scene.draft.want.capacity.setup_tries == 0
+
+
+def _sound(scene: SlotScene) -> bool:
+    view = scene.view
+    if scene.incarnation is None or view is None or view.checked_at <= scene.record.entered:
+        return False
+    if not _may_return_again(scene):
+        return False
+    is_fit = not any(blocks_return(f, scene.draft) for f in view.findings)
+    return is_fit and is_registered(scene) and restore_is_over(scene)
+
+
+def _may_return_again(scene: SlotScene) -> bool:
+    """Slurm did not take its node back the last time: it is asked again with growing patience, while the verification
+    has the time for it."""
+    record, draft = scene.record, scene.draft
+    if record.hitch is not Hitch.OTHER:
+        return True
+    until = min(record.next_try, record.entered + draft.want.repair.verify_timeout_s / 2)
+    draft.wake(until)
+    return draft.now >= until
+
+
+def is_registered(scene: SlotScene) -> bool:
+    """Slurm has heard of the slurmd of this instance, and its node is held. Other machines are no nodes of Slurm."""
+    node, record = scene.node, scene.record
+    if not scene.is_compute:
+        return True
+    if node is None or not node.responding or node.slurmd_started is None or not scene.is_out:
+        return False
+    return record.launched is None or node.slurmd_started >= record.launched - CLOCKS_APART_S
+
+
+def _taken(scene: SlotScene) -> bool:
+    return scene.is_compute and scene.is_foreign
+
+
+def _unfit(scene: SlotScene) -> bool:
+    return scene.start is Start.FAILED and scene.is_out
+
+
+def _back(scene: SlotScene) -> bool:
+    node = scene.node
+    if scene.start not in (Start.NONE, Start.PASSED):
+        return False
+    return not scene.is_compute or (node is not None and node.is_schedulable and node.mark is None)
+
+
+def _lost(scene: SlotScene) -> bool:
+    record, draft = scene.record, scene.draft
+    if not draft.provider_is_fresh or scene.is_hosted or draft.case_in_work(record.node) is not None:
+        return False
+    if record.step is SlotStep.LAUNCH:
+        tokens = (i.token for i in draft.seen.instances.values() if i.state is InstanceState.GONE)
+        return scene.launched is None and record.token in tokens
+    if draft.instance(record.instance) is not None or _speaks(scene):
+        draft.noted.pop(f"{MISSING}{record.instance}", None)
+        return False
+    return record.instance is not None and _is_missed(record, scene)
+
+
+def _speaks(scene: SlotScene) -> bool:
+    """Its agent is connected, or has not had the time to come back since the head's start: a list may be wrong."""
+    due = scene.draft.seen.agents_since + scene.draft.want.repair.agents_grace_s
+    scene.draft.wake(due)
+    return scene.incarnation is not None or scene.draft.now < due
+
+
+def _is_missed(record: SlotRecord, scene: SlotScene) -> bool:
+    """Listed as gone, or missing in two lists."""
+    draft = scene.draft
+    if record.instance in draft.seen.instances:
+        return True
+    first = draft.first_seen(f"{MISSING}{record.instance}")
+    listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
+    draft.wake(first + GONE_FOR_S)
+    return listed >= first + GONE_FOR_S
+
+
+def _empty(scene: SlotScene) -> bool:
+    return scene.is_out and not is_busy(scene)
+
+
+def _hurried(scene: SlotScene) -> bool:
+    at = scene.record.deadline
+    scene.draft.wake(at)
+    return scene.is_out and at is not None and scene.draft.now >= at
+
+
+def _is_over(scene: SlotScene) -> bool:
+    """Nothing of the slot exists any more, as far as a list tells that is younger than whatever we asked for."""
+    record, draft = scene.record, scene.draft
+    if scene.is_hosted:
+        return True
+    if scene.is_fixed:
+        return scene.node is None or scene.node.is_down or not is_busy(scene)
+    if not draft.provider_is_fresh or scene.own or _may_still_come(scene):
+        return False
+    draft.wake(record.entered + LET_BE_S)
+    return scene.is_agent_gone or record.instance is None or draft.now >= record.entered + LET_BE_S
+
+
+def _may_still_come(scene: SlotScene) -> bool:
+    """A launch was asked for and neither made anything nor failed: it may be under way."""
+    asked = scene.draft.asked_at(scene.launch_key) if scene.record.launched else None
+    if asked is None or scene.record.instance is not None or scene.launch_key in scene.draft.seen.failures:
+        return False
+    scene.draft.wake(asked + LAUNCH_AGAIN_S)
+    return scene.draft.now < asked + LAUNCH_AGAIN_S
+
+
+def _gone(scene: SlotScene) -> bool:
+    """A dynamic node that Slurm still knows is to be forgotten first: at least asked for, whatever the clock did."""
+    if scene.record.purpose is not Purpose.LEAVE or not _is_over(scene):
+        return False
+    if scene.pool is not None or not scene.is_compute or scene.node is None:
+        return True
+    until = scene.draft.first_seen(f"over:{scene.record.token}") + LET_BE_S
+    scene.draft.wake(until)
+    return scene.draft.now >= until
+
+
+def _vacated(scene: SlotScene) -> bool:
+    return scene.record.purpose is not Purpose.LEAVE and _is_over(scene)
+
+
+def _late(scene: SlotScene) -> bool:
+    """Also when the provider says that the machine was stopped: it will not come."""
+    record = scene.record
+    if record.step is SlotStep.SETUP and is_busy(scene):
+        return False
+    instance = scene.draft.instance(record.instance)
+    is_stopped = instance is not None and instance.state is InstanceState.STOPPED
+    return scene.is_late or is_stopped
+
+
+QUESTIONS: dict[SlotFact, Callable[[SlotScene], bool]] = {
+    SlotFact.UNWANTED: _unwanted,
+    SlotFact.HOSTED: lambda scene: scene.is_hosted,
+    SlotFact.SERVES: _serves,
+    SlotFact.FOUND: _found,
+    SlotFact.DUE: _due,
+    SlotFact.LAUNCHED: lambda scene: scene.launched is not None,
+    SlotFact.REFUSED: _refused,
+    SlotFact.CONNECTED: _connected,
+    SlotFact.PREPARED: _prepared,
+    SlotFact.STUMBLED: _stumbled,
+    SlotFact.FAILED: _failed,
+    SlotFact.SOUND: _sound,
+    SlotFact.UNFIT: _unfit,
+    SlotFact.BACK: _back,
+    SlotFact.TAKEN: _taken,
+    SlotFact.LOST: _lost,
+    SlotFact.KEPT: lambda scene: scene.record.purpose is Purpose.STAY,
+    SlotFact.EMPTY: _empty,
+    SlotFact.HURRIED: _hurried,
+    SlotFact.SAVED: is_saved,
+    SlotFact.UNSAVED: is_unsaved,
+    SlotFact.GONE: _gone,
+    SlotFact.VACATED: _vacated,
+    SlotFact.LATE: _late,
+}

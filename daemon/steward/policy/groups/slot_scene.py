@@ -1,0 +1,152 @@
+"""A slot and what the picture shows around it."""
+
+from dataclasses import dataclass
+
+from steward.model.desired import Pool
+from steward.model.group import Group, Role
+from steward.model.health import Incarnation
+from steward.model.ids import Key
+from steward.model.instance import Instance
+from steward.model.mark import HOLD, LEAVE, RENEW, Mark
+from steward.model.node import Node
+from steward.model.observed import AgentView
+from steward.model.slot import Purpose, SlotRecord, SlotStep
+from steward.policy.deep.start import Start, start_limit, start_of
+from steward.policy.draft import Draft
+from steward.policy.groups.slot_of import pool_of
+from steward.policy.groups.slot_table import deadline
+
+LAUNCH_AGAIN_S = 60.0
+"""A launch that left neither an error nor a trace is asked for again, with the same token."""
+LET_BE_S = 30.0
+"""How long the end of a slot waits for what only proves that it is over (Slurm shows it down, its agent is gone)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotScene:
+    """`node` and `view` are None where Slurm or the head never heard of it."""
+
+    record: SlotRecord
+    group: Group
+    draft: Draft
+
+    @property
+    def node(self) -> Node | None:
+        return self.draft.seen.nodes.get(self.record.node)
+
+    @property
+    def view(self) -> AgentView | None:
+        return self.draft.seen.agents.get(self.record.node)
+
+    @property
+    def pool(self) -> Pool | None:
+        return pool_of(self.record.group, self.draft.want)
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.pool is not None and self.pool.fixed
+
+    @property
+    def is_compute(self) -> bool:
+        return self.group.role is Role.COMPUTE
+
+    @property
+    def is_hosted(self) -> bool:
+        """The machine of the head itself: never made, never ended."""
+        return self.group.role is Role.CONTROLLER
+
+    @property
+    def own(self) -> list[Instance]:
+        """The slot's own instances that still exist: named in its record, or made for it or for a repair of it."""
+        record, draft = self.record, self.draft
+        made_for = (f"{record.logical}-", *(f"{id}-" for id in _repairs(record, draft)))
+        listed = draft.instances_of(record.node)
+        return [i for i in listed if i.id == record.instance or i.token.startswith(made_for)]
+
+    @property
+    def launched(self) -> Instance | None:
+        """What the present try made."""
+        listed = self.draft.instances_of(self.record.node)
+        return next((i for i in listed if i.token == self.record.token), None)
+
+    @property
+    def launch_key(self) -> Key:
+        return Key(f"launch:{self.record.token}:{self.record.launched or 0.0:.3f}")
+
+    @property
+    def incarnation(self) -> Incarnation | None:
+        """The machine that speaks for the slot now: its agent is connected from the slot's instance.
+
+        An id that the provider does not know is the agent's own word for it: the agent before was gone by then.
+        """
+        view = self.view
+        if view is None or not view.connected or view.incarnation is None:
+            return None
+        who = view.incarnation
+        known = who.instance == self.record.instance or who.instance not in self.draft.seen.instances
+        return who if known or self.is_fixed else None
+
+    @property
+    def is_ours(self) -> bool:
+        """Its node is out of service under a mark of its cluster: not one that says that a slot before it left."""
+        mark = self.node.mark if self.node else None
+        if mark is None or mark.id != self.mark.id:
+            return False
+        return self.record.is_leaving or not mark.tells_of_leaving
+
+    @property
+    def is_foreign(self) -> bool:
+        node = self.node
+        return node is not None and node.is_foreign
+
+    @property
+    def is_out(self) -> bool:
+        """Slurm starts no job on it: not a node (any more), or out of service, whoever took it out."""
+        node = self.node
+        if not self.is_compute or node is None:
+            return True
+        return self.is_foreign or (self.is_ours and (node.is_drain or node.is_down))
+
+    @property
+    def mark(self) -> Mark:
+        """What our drain says: why the slot's node takes no jobs. The same for all nodes of a cluster, so that one
+        command takes a thousand of them out."""
+        check, action = _MARKS[self.record.purpose]
+        return Mark(check=check, action=action, id=self.record.logical.rpartition("-")[0])
+
+    @property
+    def start(self) -> Start:
+        """How the deep check of its new machine stands. One that is no node of Slurm needs none."""
+        return start_of(self.record.node, self.record.token, self.draft) if self.is_compute else Start.NONE
+
+    @property
+    def is_late(self) -> bool:
+        limit = deadline(self.record.step, self.draft.want)
+        if limit is not None and self.record.step is SlotStep.RETURN and self.start is not Start.NONE:
+            limit += start_limit(self.draft)
+        at = None if limit is None else self.record.entered + limit
+        self.draft.wake(at)
+        return at is not None and self.draft.now >= at
+
+    @property
+    def is_agent_gone(self) -> bool:
+        return self.view is None or not self.view.connected
+
+
+_MARKS = {
+    Purpose.STAY: HOLD,
+    Purpose.LEAVE: LEAVE,
+    Purpose.RENEW: RENEW,
+}
+
+
+def _repairs(record: SlotRecord, draft: Draft) -> list[str]:
+    """Cases of the node since the slot exists; asked for only when the slot ends, or moves otherwise."""
+    if record.step not in (SlotStep.SERVING, SlotStep.DRAIN, SlotStep.BACKUP, SlotStep.END):
+        return []
+    return sorted(c.id for c in draft.cases_of(record.node) if c.opened >= record.created)
+
+
+def is_busy(scene: SlotScene) -> bool:
+    """Jobs run or clean up on its node."""
+    return scene.node is not None and scene.node.is_busy

@@ -1,0 +1,179 @@
+"""What a slot remembers when a fact moves it to another step."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+
+from steward.model.desired import CapacityPolicy
+from steward.model.ids import InstanceId
+from steward.model.instance import InstanceState
+from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
+from steward.policy.deep.start import why_failed
+from steward.policy.groups.setup import failure
+from steward.policy.groups.slot_backup import backup_error
+from steward.policy.groups.slot_facts import is_registered, setup_of
+from steward.policy.groups.slot_jobs import has_opted_in_jobs
+from steward.policy.groups.slot_scene import SlotScene
+from steward.policy.groups.slot_table import SlotFact
+from steward.policy.node.verdict import blocks_return
+
+
+def entered(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
+    """The slot after it moved by `fact` to `step`, with the times and counts that belong to it."""
+    moved = replace(scene.record, step=step, entered=scene.draft.now)
+    change = _ON_FACT.get(fact)
+    moved = change(moved, scene) if change else moved
+    if step is SlotStep.SERVING:
+        return _serving(moved, scene)
+    return _leaving(moved, scene) if step is SlotStep.DRAIN else moved
+
+
+def failed(record: SlotRecord, hitch: Hitch, text: str, scene: SlotScene) -> SlotRecord:
+    """The slot after another failed try: what it was, and when it is tried again."""
+    tries = record.tries + 1 if record.hitch is hitch else 1
+    waits = backoff(hitch, scene.draft.want.capacity)
+    next_try = scene.draft.now + waits[min(tries, len(waits)) - 1]
+    return replace(record, tries=tries, hitch=hitch, trouble=text, next_try=next_try)
+
+
+def backoff(hitch: Hitch, rules: CapacityPolicy) -> tuple[float, ...]:
+    """Seconds to wait after the first, second, ... failure of a kind; the last one repeats."""
+    return {
+        Hitch.CAPACITY: rules.capacity_backoff_s,
+        Hitch.QUOTA: rules.quota_backoff_s,
+        Hitch.SCRIPT: rules.script_backoff_s,
+        Hitch.BOOTSTRAP: rules.bootstrap_backoff_s,
+    }.get(hitch, rules.other_backoff_s)
+
+
+def hitch_of(error: str) -> Hitch:
+    """Which kind of failure a provider's error is: its text begins with the word."""
+    word = error.lower()
+    return Hitch.CAPACITY if word.startswith("capacity") else Hitch.QUOTA if word.startswith("quota") else Hitch.OTHER
+
+
+def host_instance(node: str) -> InstanceId:
+    """The id of the head's own machine: it has the form that the API's callers expect."""
+    return InstanceId("i-" + hashlib.sha256(node.encode()).hexdigest()[:17])
+
+
+def _given_up(record: SlotRecord) -> SlotRecord:
+    """Without its instance; the next launch has another token."""
+    return replace(record, instance=None, launched=None, launches=record.launches + 1, deadline=None)
+
+
+def _serving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    now = scene.draft.now
+    sound = replace(record, tries=0, hitch=Hitch.NONE, trouble="", next_try=0.0, served=now, has_served=True)
+    scene.draft.noted.pop(f"saved:{record.logical}", None)
+    return replace(sound, updated=now) if record.has_served else sound
+
+
+def _leaving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    rules = scene.draft.want.capacity
+    patience = rules.drain_deadline_s if record.purpose is Purpose.LEAVE else rules.update_drain_deadline_s
+    instance = scene.draft.instance(record.instance)
+    if instance is not None and instance.interrupted:
+        patience = rules.checkpoint_grace_s
+    if rules.checkpoint_signal and has_opted_in_jobs(record.node, scene.draft):
+        patience = max(patience, rules.checkpoint_grace_s)
+    return replace(record, deadline=scene.draft.now + patience, tries=0, hitch=Hitch.NONE, trouble="")
+
+
+def _found(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    """An instance of its own that came late, or one that ran before: its node need not be made."""
+    made = scene.launched
+    if made is not None:
+        return replace(record, instance=made.id)
+    listed = scene.draft.instances_of(record.node)
+    alive = [i for i in listed if i.state in (InstanceState.RUNNING, InstanceState.PENDING)]
+    newest = max(alive, key=lambda i: (i.launched, i.id))
+    return replace(record, instance=newest.id, launched=None, version=scene.group.version)
+
+
+def _due(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return replace(record, launched=scene.draft.now, version=scene.group.version)
+
+
+def _launched(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    made = scene.launched
+    with_it = replace(record, instance=made.id if made else None)
+    if record.hitch in (Hitch.CAPACITY, Hitch.QUOTA, Hitch.OTHER):
+        return replace(with_it, tries=0, hitch=Hitch.NONE, trouble="")
+    return with_it
+
+
+def _refused(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    error = scene.draft.seen.failures[scene.launch_key]
+    return failed(record, hitch_of(error), error, scene)
+
+
+def _lost(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    before = scene.record.step
+    if before in (SlotStep.DRAIN, SlotStep.BACKUP):
+        return record
+    bare = _given_up(record)
+    if before is SlotStep.SERVING:
+        return replace(bare, trouble="its instance is gone")
+    return failed(bare, Hitch.BOOTSTRAP, "its instance went away before it was ready", scene)
+
+
+def _stumbled(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return failed(record, Hitch.SCRIPT, failure(setup_of(scene), scene.view), scene)
+
+
+def _vacated(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return replace(_given_up(record), purpose=Purpose.STAY)
+
+
+def _unsaved(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return replace(record, hitch=Hitch.OTHER, trouble=f"backup failed: {backup_error(scene)}")
+
+
+def _unfit(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return failed(record, Hitch.CHECKS, f"deep check failed: {why_failed(record.token, scene.draft)}", scene)
+
+
+def _late(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    hitch, text = _LATE.get(scene.record.step, (Hitch.OTHER, "the provider made nothing in time"))
+    if scene.record.step is SlotStep.VERIFY:
+        text = why_unsound(scene)
+    return failed(record, hitch, text, scene)
+
+
+_LATE = {
+    SlotStep.PROVISION: (Hitch.BOOTSTRAP, "its agent did not connect in time"),
+    SlotStep.SETUP: (Hitch.SCRIPT, "lifecycle scripts: execution timed out"),
+    SlotStep.VERIFY: (Hitch.CHECKS, ""),
+    SlotStep.RETURN: (Hitch.OTHER, "Slurm did not take its node back in time"),
+}
+
+
+def why_unsound(scene: SlotScene) -> str:
+    """What a slot in VERIFY still lacks, in one line."""
+    view = scene.view
+    if scene.incarnation is None or view is None:
+        return "its agent is not connected"
+    bad = next((f for f in view.findings if blocks_return(f, scene.draft)), None)
+    if bad is not None:
+        return f"check {bad.check} failed: {bad.text}"
+    if not is_registered(scene):
+        return "its slurmd did not register with Slurm"
+    return "its checks were not answered"
+
+
+_ON_FACT: dict[SlotFact, Callable[[SlotRecord, SlotScene], SlotRecord]] = {
+    SlotFact.HOSTED: lambda record, scene: replace(record, instance=host_instance(record.node)),
+    SlotFact.SERVES: _found,
+    SlotFact.FOUND: _found,
+    SlotFact.DUE: _due,
+    SlotFact.LAUNCHED: _launched,
+    SlotFact.REFUSED: _refused,
+    SlotFact.LOST: _lost,
+    SlotFact.STUMBLED: _stumbled,
+    SlotFact.FAILED: _stumbled,
+    SlotFact.VACATED: _vacated,
+    SlotFact.UNSAVED: _unsaved,
+    SlotFact.UNFIT: _unfit,
+    SlotFact.LATE: _late,
+}

@@ -1,0 +1,111 @@
+"""The table of a slot: (step, fact) -> step, and the deadline of each step. docs/slot.md is made from it."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from steward.model.desired import Desired
+from steward.model.slot import SlotStep
+from steward.policy.fact_table import in_order
+
+SETUP_SLACK_S = 60.0
+"""The agent ends the scripts at their time limit and tells; this much later nothing is hoped for any more."""
+
+
+class SlotFact(Enum):
+    """What the picture says about a slot. The value is the sentence that the diagram and the events show."""
+
+    UNWANTED = "it is to leave, or to be replaced"
+    HOSTED = "it is the head's own machine"
+    SERVES = "a machine is in service under its name already"
+    FOUND = "a machine runs under its name already"
+    DUE = "its turn has come, and Slurm starts nothing on its node"
+    LAUNCHED = "the instance exists"
+    REFUSED = "the provider refused"
+    CONNECTED = "the agent of its instance is connected"
+    PREPARED = "its lifecycle scripts succeeded, or there are none"
+    STUMBLED = "the scripts failed and are tried again"
+    FAILED = "the scripts failed too often on this instance"
+    SOUND = "all checks passed and slurmd registered"
+    UNFIT = "its deep check failed, and Slurm starts nothing on its node"
+    BACK = "Slurm starts jobs on its node"
+    TAKEN = "somebody else keeps its node out of service"
+    LOST = "its instance is gone"
+    KEPT = "it stays after all"
+    EMPTY = "no job is on its node"
+    HURRIED = "its jobs were waited for long enough"
+    SAVED = "it was backed up, or need not be"
+    UNSAVED = "the backup failed: the instance stays until a person asks again"
+    GONE = "its instance is gone, and so is the slot"
+    VACATED = "its instance is gone, and another one is wanted"
+    LATE = "the step's deadline passed"
+
+
+_TABLE: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {
+    (SlotStep.WAITING, SlotFact.UNWANTED): SlotStep.END,
+    (SlotStep.WAITING, SlotFact.HOSTED): SlotStep.SERVING,
+    (SlotStep.WAITING, SlotFact.SERVES): SlotStep.SERVING,
+    (SlotStep.WAITING, SlotFact.FOUND): SlotStep.PROVISION,
+    (SlotStep.WAITING, SlotFact.DUE): SlotStep.LAUNCH,
+    (SlotStep.LAUNCH, SlotFact.UNWANTED): SlotStep.END,
+    (SlotStep.LAUNCH, SlotFact.LAUNCHED): SlotStep.PROVISION,
+    (SlotStep.LAUNCH, SlotFact.LOST): SlotStep.WAITING,
+    (SlotStep.LAUNCH, SlotFact.REFUSED): SlotStep.WAITING,
+    (SlotStep.LAUNCH, SlotFact.LATE): SlotStep.WAITING,
+    (SlotStep.PROVISION, SlotFact.UNWANTED): SlotStep.END,
+    (SlotStep.PROVISION, SlotFact.LOST): SlotStep.WAITING,
+    (SlotStep.PROVISION, SlotFact.CONNECTED): SlotStep.SETUP,
+    (SlotStep.PROVISION, SlotFact.LATE): SlotStep.END,
+    (SlotStep.SETUP, SlotFact.UNWANTED): SlotStep.END,
+    (SlotStep.SETUP, SlotFact.LOST): SlotStep.WAITING,
+    (SlotStep.SETUP, SlotFact.PREPARED): SlotStep.VERIFY,
+    (SlotStep.SETUP, SlotFact.FAILED): SlotStep.END,
+    (SlotStep.SETUP, SlotFact.STUMBLED): SlotStep.SETUP,
+    (SlotStep.SETUP, SlotFact.LATE): SlotStep.END,
+    (SlotStep.VERIFY, SlotFact.UNWANTED): SlotStep.END,
+    (SlotStep.VERIFY, SlotFact.LOST): SlotStep.WAITING,
+    (SlotStep.VERIFY, SlotFact.SOUND): SlotStep.RETURN,
+    (SlotStep.VERIFY, SlotFact.LATE): SlotStep.END,
+    (SlotStep.RETURN, SlotFact.UNWANTED): SlotStep.DRAIN,
+    (SlotStep.RETURN, SlotFact.LOST): SlotStep.WAITING,
+    (SlotStep.RETURN, SlotFact.TAKEN): SlotStep.SERVING,
+    (SlotStep.RETURN, SlotFact.UNFIT): SlotStep.END,
+    (SlotStep.RETURN, SlotFact.BACK): SlotStep.SERVING,
+    (SlotStep.RETURN, SlotFact.LATE): SlotStep.VERIFY,
+    (SlotStep.SERVING, SlotFact.UNWANTED): SlotStep.DRAIN,
+    (SlotStep.SERVING, SlotFact.LOST): SlotStep.WAITING,
+    (SlotStep.DRAIN, SlotFact.LOST): SlotStep.END,
+    (SlotStep.DRAIN, SlotFact.KEPT): SlotStep.RETURN,
+    (SlotStep.DRAIN, SlotFact.EMPTY): SlotStep.BACKUP,
+    (SlotStep.DRAIN, SlotFact.HURRIED): SlotStep.BACKUP,
+    (SlotStep.BACKUP, SlotFact.LOST): SlotStep.END,
+    (SlotStep.BACKUP, SlotFact.SAVED): SlotStep.END,
+    (SlotStep.BACKUP, SlotFact.UNSAVED): SlotStep.BACKUP,
+    (SlotStep.END, SlotFact.GONE): None,
+    (SlotStep.END, SlotFact.VACATED): SlotStep.WAITING,
+}
+TABLE: Mapping[tuple[SlotStep, SlotFact], SlotStep | None] = MappingProxyType(_TABLE)
+"""In each step the facts are tried in this order; the first that is true decides. None: the slot is no more."""
+
+facts_of = in_order(_TABLE)
+"""The facts that can end a step, the most urgent first."""
+
+
+_DEADLINES: dict[SlotStep, Callable[[Desired], float]] = {
+    SlotStep.LAUNCH: lambda want: want.repair.launch_timeout_s,
+    SlotStep.PROVISION: lambda want: want.repair.provision_timeout_s,
+    SlotStep.SETUP: lambda want: want.capacity.setup_timeout_s + SETUP_SLACK_S,
+    SlotStep.VERIFY: lambda want: want.repair.verify_timeout_s,
+    SlotStep.RETURN: lambda want: want.repair.return_timeout_s,
+}
+
+
+TIMED = frozenset(_DEADLINES)
+"""Steps that a slot may not stay in for ever: time in which nothing could be done for it does not count."""
+
+
+def deadline(step: SlotStep, want: Desired) -> float | None:
+    """Seconds that a slot may stay in a step. None: WAITING asks for ever, SERVING serves, DRAIN has the slot's own
+    deadline, BACKUP waits for its command or a person, END for the provider."""
+    of = _DEADLINES.get(step)
+    return of(want) if of else None

@@ -1,0 +1,209 @@
+"""Answer the shims that wait: retry, requeue or stop, by evidence and within the job's budget."""
+
+from dataclasses import replace
+
+from steward.model.action import AnswerAsk, CheckNow
+from steward.model.ask import Answer, Ask
+from steward.model.case import Step
+from steward.model.events import Level
+from steward.model.ids import Key, NodeName
+from steward.model.job import Job, JobState
+from steward.model.job_report import Lean
+from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.job.decide import Ruling, decide
+from steward.policy.job.evidence import held_by, may_still_turn_up
+from steward.policy.job.failure import Failure, Kind, asked
+from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, standing_promise
+from steward.policy.job.whereabouts import may_ask
+
+ANSWER_AGAIN_S = 2.0
+SHORTEST_CHECK_S = 0.5
+CHECK_SHARE = 0.1
+"""Of the time that a run worked since its begin, or since its last failure."""
+LEAVE_S = 3.0
+"""How long after a node is DOWN Slurm may still show it in a job."""
+
+
+def answer_asks(draft: Draft) -> None:
+    """Decide for every shim that waits; one without a decision is looked at again at its next deadline."""
+    for ask in sorted(draft.seen.asks, key=lambda a: a.id):
+        _answer(ask, draft)
+
+
+def _answer(ask: Ask, draft: Draft) -> None:
+    failed_at = draft.first_seen(f"ask:{ask.id}")
+    too_late = draft.now >= failed_at + draft.want.resume.ask_deadline_s
+    draft.wake(failed_at + draft.want.resume.ask_deadline_s)
+    if not draft.slurm_is_fresh:
+        if too_late:
+            _stop(ask, Why(rule="ask.deadline", text="Slurm could not be read in time"), draft)
+        return
+    job, mem = draft.seen.jobs.get(ask.job), draft.jobs.get(ask.job)
+    if job is None or mem is None:
+        _stop_unknown(ask, job, failed_at, draft)
+        return
+    prior = next((a for a in mem.attempts if a.decided_for == ask.id), None)
+    if ask.uid not in (0, job.user_id):
+        _send_away(ask, f"uid {ask.uid} asked for a job of uid {job.user_id}", draft)
+    elif not may_ask(ask, job, draft):
+        _send_away(ask, f"{ask.node} asked for a job that it does not have", draft)
+    elif not ask.mode.on or not draft.want.resume.enabled:
+        _stop(ask, Why(rule="ask.off", text="auto-resume is off for it"), draft)
+    elif not job.is_active and not job.is_pending:
+        _let_end(ask, job, draft)
+    elif job.is_pending or job.restarts > ask.restart:
+        _tell(ask, Answer.REQUEUE, Why(rule="ask.requeued", text="the job was requeued"), draft)
+    elif prior is not None:
+        _carry_on(ask, job, prior, draft)
+    else:
+        _decide(ask, job, mem, failed_at, too_late, draft)
+
+
+def _stop_unknown(ask: Ask, job: Job | None, failed_at: float, draft: Draft) -> None:
+    if job is None and draft.now < failed_at + 1.0:
+        draft.wake(failed_at + 1.0)
+        return
+    _stop(ask, Why(rule="ask.no_job", text=_why_unknown(job)), draft)
+
+
+def _why_unknown(job: Job | None) -> str:
+    if job is None:
+        return "Slurm does not know the job"
+    if job.is_part:
+        return f"the script of job {job.het_job_id} asks for its parts"
+    return "the job did not ask to be resumed"
+
+
+def _send_away(ask: Ask, text: str, draft: Draft) -> None:
+    """Somebody else's ask: no word on the job, which remembers nothing of it."""
+    draft.tell("ask.foreign", text, once=f"uid:{ask.id}", level=Level.WARNING, node=ask.node, job=ask.job)
+    _tell(ask, Answer.STOP, Why(rule="ask.foreign", text=text), draft)
+
+
+def _let_end(ask: Ask, job: Job, draft: Draft) -> None:
+    """Slurm ends this run. No ruling: what becomes of the job is seen, and ruled on, when it has ended."""
+    cleans_up = job.state is JobState.UNKNOWN and job.is_completing  # 22.05 hides what it will be then
+    text = "Slurm is ending it" if cleans_up else f"the job is {job.state.value}"
+    _tell(ask, Answer.STOP, Why(rule="ask.ended", text=text), draft)
+
+
+def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool, draft: Draft) -> None:
+    failure = asked(ask, job, mem, failed_at, draft)
+    ruling = decide(failure)
+    if promised := standing_promise(mem, ruling, failed_at, draft):
+        requeue(job, promised.why, draft)
+    elif too_late:
+        _stop(ask, Why(rule="ask.deadline", text="no decision was possible in time"), draft)
+    elif not _waits(ask, job, failure, ruling, failed_at, draft):
+        _carry_out(ask, job, ruling, draft)
+
+
+def _waits(ask: Ask, job: Job, failure: Failure, ruling: Ruling, failed_at: float, draft: Draft) -> bool:
+    """Whether something is to come first: fresh checks, or the exit of a bad node."""
+    if ruling.open and _waits_for_checks(ask, job, failure, ruling, failed_at, draft):
+        return True
+    return _may_resume(failure) and _waits_for_exit(job, failure.culprits, draft)
+
+
+def _carry_out(ask: Ask, job: Job, ruling: Ruling, draft: Draft) -> None:
+    if ruling.decision is Decision.STOP:
+        _remember(ask, ruling, draft)
+        _tell(ask, Answer.STOP, ruling.why, draft)
+    elif ruling.decision is Decision.RETRY:
+        _remember(ask, ruling, draft)
+        _tell(ask, Answer.RETRY, ruling.why, draft, ruling.culprits)
+    else:
+        requeue_by(job, ask.id, ruling, draft, node=ask.node)
+
+
+def _may_resume(failure: Failure) -> bool:
+    """Whether it is resumed as soon as its bad nodes are out: until then, nothing can run without them."""
+    return decide(replace(failure, may_retry=failure.kind is Kind.STEP)).decision is not Decision.STOP
+
+
+def _waits_for_exit(job: Job, bad: frozenset[NodeName], draft: Draft) -> bool:
+    """Whether a bad node is still on its way out of service, or Slurm still shows a dead one in the job."""
+    for node in sorted(bad & held_by(job, draft)):
+        case, known = draft.case_in_work(node), draft.seen.nodes.get(node)
+        if case is not None and case.step is Step.DRAIN and draft.may_touch_nodes:
+            return True
+        since = case.marked if case is not None and case.marked is not None else None
+        if known is not None and known.is_down and since is not None and draft.now < since + LEAVE_S:
+            draft.wake(since + LEAVE_S)
+            return True
+    return False
+
+
+def _carry_on(ask: Ask, job: Job, prior: Attempt, draft: Draft) -> None:
+    """The decision stands; the world has not followed yet."""
+    if prior.is_requeue:
+        requeue(job, prior.why, draft)
+    elif prior.decision is Decision.RETRY:
+        _tell(ask, Answer.RETRY, prior.why, draft, prior.culprits)
+    else:
+        _tell(ask, Answer.STOP, prior.why, draft)
+
+
+def _waits_for_checks(ask: Ask, job: Job, failure: Failure, ruling: Ruling, failed_at: float, draft: Draft) -> bool:
+    """Fresh results of the job's nodes are on their way, or a silent one may be found out; where the job's log speaks
+    for the machines, they are checked once more a little later. A head that has just begun gives agents their time to
+    come back first; none was looked for while Slurm could not be read."""
+    began = draft.seen.agents_since + draft.want.repair.agents_grace_s
+    readable = draft.first_seen(f"judged:{ask.id}")
+    first = max(failed_at, began, readable) + draft.want.resume.detect_s
+    budget_s = _check_s(failure, ruling, draft.jobs[job.id], failed_at, draft)
+    if _looks(Key(f"check:{ask.id}"), job, first, budget_s, draft):
+        return True
+    if failure.sign(Lean.INFRA) is None:
+        return False
+    if draft.now < first:
+        draft.wake(first)
+        return True
+    again = Key(f"check:{ask.id}:again")
+    return _looks(again, job, first + draft.want.resume.recheck_s, draft.want.resume.check_budget_s, draft)
+
+
+def _check_s(failure: Failure, ruling: Ruling, mem: JobMemory, failed_at: float, draft: Draft) -> float:
+    """How long the fresh checks may take. A script may have many steps that fail: each costs no more than a share of
+    the time worked, because what a quick look misses is found when the script itself fails."""
+    most_s = draft.want.resume.check_budget_s
+    ruled = (attempt.at for attempt in mem.attempts if attempt.restart == mem.restarts)
+    since = max((at for at in (mem.started, *ruled) if at is not None), default=None)
+    if failure.kind is not Kind.STEP or ruling.decision is not Decision.STOP or since is None:
+        return most_s
+    return min(most_s, max(SHORTEST_CHECK_S, CHECK_SHARE * (failed_at - since)))
+
+
+def _looks(key: Key, job: Job, until: float, budget_s: float, draft: Draft) -> bool:
+    """Ask the job's nodes once for fresh results; whether they are waited for."""
+    connected = frozenset(n for n in held_by(job, draft) if (v := draft.seen.agents.get(n)) is not None and v.connected)
+    why = Why(rule="resume.check", text=f"job {job.id} failed; is one of its nodes the cause?")
+    if connected:
+        draft.wish(CheckNow(key=key, why=why, nodes=connected, budget_s=budget_s))
+    asked_at = draft.asked_at(key)
+    unheard = {n for n in connected if asked_at is not None and draft.seen.agents[n].checked_at < asked_at}
+    if draft.now >= until or not (unheard or may_still_turn_up(job, draft)):
+        return False
+    draft.wake(until)
+    return True
+
+
+def _stop(ask: Ask, why: Why, draft: Draft) -> None:
+    """No ruling on the failure itself: the same run may still be looked at when it has ended. A requeue that was
+    promised stays the last ruling: else it would be taken for Slurm's own when it comes, and cost a second resume."""
+    mem = draft.jobs.get(ask.job)
+    if mem is None or mem.promised is None:
+        _remember(ask, Ruling(decision=Decision.STOP, why=why), draft)
+    _tell(ask, Answer.STOP, why, draft)
+
+
+def _tell(ask: Ask, answer: Answer, why: Why, draft: Draft, exclude: frozenset[NodeName] = frozenset()) -> None:
+    key = Key(f"answer:{ask.id}")
+    action = AnswerAsk(key=key, why=why, ask=ask.id, job=ask.job, node=ask.node, answer=answer, exclude=exclude)
+    draft.wish(action, ANSWER_AGAIN_S)
+
+
+def _remember(ask: Ask, ruling: Ruling, draft: Draft) -> None:
+    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node)

@@ -1,0 +1,109 @@
+"""What people who use sacct or squeue read of a job that opted in, or that quotas hold up: its admin comment, in 200
+characters.
+
+Written only while the job waits or runs: Slurm changes nothing of a job that has ended. So the comment about a stop is
+written before the shim that waits is told to go on.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from zlib import crc32
+
+from steward.model.action import CommentJob
+from steward.model.comment import BETWEEN, LONGEST, PREFIX, ours
+from steward.model.ids import Key
+from steward.model.job import Job
+from steward.model.ledger import Ending, Run
+from steward.model.resume import Decision
+from steward.model.text import printable
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless
+
+AGAIN_S = 60.0
+_NAMED = 2
+_AND = "; "
+_STOPPED = "stopped, "
+
+
+def comment_jobs(draft: Draft) -> None:
+    """Once for each change of what is to be said; a try that failed is made again after a minute."""
+    for id in filter(draft.ledger.__contains__, restless(draft)):
+        job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
+        if len(runs := draft.ledger[id]) == 1 and runs[0].decision is None:
+            continue  # nothing was done for it yet
+        if job is None or mem is None or not _can_be_told(job):
+            continue
+        if id not in draft.quota_said:
+            _tell(job, job_comment(runs, mem.resumes, _quota_part(job)), draft)
+    for id, word in draft.quota_said.items():
+        job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
+        if job is not None and _can_be_told(job):
+            _tell(job, job_comment(draft.ledger.get(id, ()), mem.resumes if mem else 0, word), draft)
+
+
+def _tell(job: Job, text: str, draft: Draft) -> None:
+    if text and text != ours(job.admin_comment):
+        key = Key(f"comment:{job.id}:{crc32(text.encode()):08x}")
+        why = Why(rule="job.comment", text="what was done for the job has changed")
+        draft.wish(CommentJob(key=key, why=why, job=job.id, text=text), AGAIN_S if key in draft.seen.failures else None)
+
+
+def _quota_part(job: Job) -> str:
+    """What its comment says of quotas stays until they have something else to say."""
+    parts = ours(job.admin_comment).removeprefix(PREFIX).split(_AND)
+    return _AND.join(part for part in parts if part.startswith("quota"))
+
+
+def _can_be_told(job: Job) -> bool:
+    """Slurm 22.05 holds a change of a job that cleans up for 5 s. The rest of an array is many jobs."""
+    return (
+        (job.is_active or job.is_pending)
+        and not job.is_completing
+        and not (job.array_job_id and job.array_task is None)
+    )
+
+
+def job_comment(runs: Sequence[Run], resumes: int, quota: str = "") -> str:
+    """Empty: nothing was done for it yet. `runs` are of one job, in order; `quota` is what quotas say of it."""
+    words = []
+    resumed = [run for run in runs if run.ending in (Ending.RETRIED, Ending.REQUEUED) and run.decision is not None]
+    if resumed:
+        words.append(f"resumed {max(resumes, len(resumed))}x ({_of(resumed[-1], runs)}){_lost(runs)}")
+    last = runs[-1] if runs else None
+    stop = last.why.text if last and last.why and last.decision is Decision.STOP else ""
+    if stop:
+        words.append(f"last: {_STOPPED}{stop}" if resumed else f"{_STOPPED}{stop}")
+    words += [quota] if quota else []
+    text = PREFIX + _AND.join(words).replace(BETWEEN.strip(), "/")
+    return printable(text, LONGEST) if words else ""
+
+
+def _of(run: Run, runs: Sequence[Run]) -> str:
+    """Who was to blame, for what, when, and how long it took."""
+    named = sorted(run.culprits)[:_NAMED]
+    more = [f"+{len(run.culprits) - _NAMED}"] if len(run.culprits) > _NAMED else []
+    cause = run.cause or (run.why.rule if run.why else "")
+    at = next((at for at in (run.fault, run.detected, run.decided) if at is not None), run.started)
+    clock = datetime.fromtimestamp(at, UTC).strftime("%H:%MZ")
+    follower = runs[runs.index(run) + 1 :][:1]
+    back = [f"back in {_short(follower[0].started - at)}"] if follower else []
+    return ", ".join([" ".join(filter(None, [*named, *more, cause, clock])), *back])
+
+
+def _lost(runs: Sequence[Run]) -> str:
+    """From each fault to the next run, with the work that is done again."""
+    lost = 0.0
+    for run, follower in pairwise(runs):
+        known = [run.kept_until if run.steps_redone is not None else None, run.fault, run.detected, run.ended]
+        lost += max(follower.started - next(at for at in [*known, follower.started] if at is not None), 0.0)
+    return f", {_short(lost)} lost" if lost >= 1 else ""
+
+
+def _short(seconds: float) -> str:
+    """`41 s`, `3 min`, `2.5 h`."""
+    whole = max(seconds, 0.0)
+    if whole < 120:
+        return f"{whole:.0f} s"
+    return f"{whole / 60:.0f} min" if whole < 7200 else f"{whole / 3600:.1f} h"

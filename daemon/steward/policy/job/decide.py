@@ -1,0 +1,298 @@
+"""What is done about a job's failure: one pure function, and a table of rules of which the first that fits counts.
+
+Signs in a job's log only support: users can print anything. They never name a culprit and never are enough to resume.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from steward.model.ids import NodeName
+from steward.model.job import JobState
+from steward.model.job_report import Lean, LogSign
+from steward.model.resume import Decision
+from steward.model.why import Why
+from steward.policy.job.failure import Failure, Kind, ended_by
+
+MOST_FACTS = 10
+_MOST_SIGNS = 2
+CANCELLED = "resume.cancelled"
+"""The rule of jobs that ended well, or by somebody's wish: of them nothing is told."""
+
+FINAL_CODE, DEADLINE, MEMORY = "resume.final_code", "resume.deadline", "resume.out_of_memory"
+TIME_LIMIT, FOR_OTHERS = "resume.time_limit", "resume.made_room"
+NO_MORE = frozenset({FINAL_CODE, CANCELLED, DEADLINE, MEMORY, TIME_LIMIT, FOR_OTHERS})
+"""The rules of ends after which no run comes, whatever was decided before."""
+TIMED_OUT, MADE_ROOM, RECLAIMED = "resume.timeout", "resume.preempted", "resume.reclaimed"
+TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED})
+"""The rules of jobs that come back though no fault ended them: others have their turn first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """`final`: nothing is looked at again for this run. `open`: it holds while no fault of a node is found;
+    fresh checks may overturn it. `unproven`: it is a resume without evidence. `lines`: what the job itself printed, for
+    its user and admins alone; `why`, which all may read, has the names of their signs."""
+
+    decision: Decision
+    why: Why
+    culprits: frozenset[NodeName] = frozenset()
+    final: bool = False
+    open: bool = False
+    unproven: bool = False
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """`when` it fits; what is decided then, and in which words. `open` as in Ruling."""
+
+    name: str
+    when: Callable[[Failure], bool]
+    decision: Decision
+    text: str
+    final: bool = False
+    open: bool = False
+
+
+def has_cause(f: Failure) -> bool:
+    """Something but the job itself ended it."""
+    return bool(f.evidence or f.gave_way) or f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED)
+
+
+def _is_bare(f: Failure) -> bool:
+    return not has_cause(f)
+
+
+def _blames_nobody(f: Failure) -> bool:
+    """What speaks for the job may be of before; a node that is broken now would hit the next run at once."""
+    return bool(f.evidence) and not f.culprits
+
+
+def _is_over(*states: JobState) -> Callable[[Failure], bool]:
+    return lambda f: f.state in states
+
+
+RETRY, REQUEUE, WAIT, STOP = Decision.RETRY, Decision.REQUEUE, Decision.WAIT, Decision.STOP
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name=FINAL_CODE,
+        when=lambda f: bool(f.codes & f.options.final_codes),
+        decision=STOP,
+        text="it ended with an exit code that means: do not try again",
+        final=True,
+    ),
+    Rule(
+        name=CANCELLED,
+        when=_is_over(JobState.CANCELLED, JobState.COMPLETED),
+        decision=STOP,
+        text="it was cancelled or is complete",
+        final=True,
+    ),
+    Rule(name=RECLAIMED, when=lambda f: bool(f.gave_way), decision=REQUEUE, text="it had to give way to another job"),
+    Rule(
+        name=DEADLINE,
+        when=_is_over(JobState.DEADLINE),
+        decision=STOP,
+        text="its deadline has passed",
+        final=True,
+    ),
+    Rule(
+        name=MEMORY,
+        when=lambda f: f.ran_out_of_memory,
+        decision=STOP,
+        text="it used more memory than it had asked for",
+        final=True,
+    ),
+    Rule(
+        name=TIME_LIMIT,
+        when=lambda f: f.state is JobState.TIMEOUT and not f.options.timeout,
+        decision=STOP,
+        text="its time limit is over (timeout=1 lets a job go on)",
+        final=True,
+    ),
+    Rule(
+        name=FOR_OTHERS,
+        when=lambda f: f.state is JobState.PREEMPTED and not f.options.preempted,
+        decision=STOP,
+        text="Slurm cancelled it to make room (resume.preempted brings such jobs back)",
+        final=True,
+    ),
+    Rule(
+        name="resume.no_evidence",
+        when=lambda f: _is_bare(f) and not f.options.without_evidence,
+        decision=STOP,
+        text="no hardware fault found on its nodes; treated as the job's own failure",
+        open=True,
+    ),
+    Rule(
+        name="resume.killed",
+        when=lambda f: _is_bare(f) and f.kind is not Kind.HANG and f.was_killed,
+        decision=STOP,
+        text="it was ended by a signal such as scancel sends",
+        open=True,
+    ),
+    Rule(
+        name="resume.user_error",
+        when=lambda f: _is_bare(f) and f.options.user_errors_stop and f.sign(Lean.USER) is not None,
+        decision=STOP,
+        text="its log shows an error of its own, which another try would meet again",
+        open=True,
+    ),
+    Rule(
+        name="resume.young",
+        when=lambda f: _is_bare(f) and f.age_s is not None and f.age_s < f.options.youngest_s,
+        decision=STOP,
+        text="it failed too soon after its start to be resumed without evidence",
+        open=True,
+    ),
+    Rule(
+        name="resume.any_used",
+        when=lambda f: _is_bare(f) and f.unproven >= f.options.without_evidence,
+        decision=STOP,
+        text="it has had all its resumes without evidence",
+        open=True,
+    ),
+    Rule(
+        name="resume.budget",
+        when=lambda f: f.resumes >= f.options.max_resumes,
+        decision=STOP,
+        text="it has had all its resumes",
+        final=True,
+    ),
+    Rule(
+        name="resume.no_progress",
+        when=lambda f: f.stalls >= f.options.stalls,
+        decision=STOP,
+        text="its last resumes brought no new checkpoint",
+        final=True,
+    ),
+    Rule(
+        name="resume.retry",
+        when=lambda f: f.may_retry and f.kind is Kind.STEP,
+        decision=RETRY,
+        text="the step runs again inside the allocation",
+    ),
+    Rule(
+        name="resume.not_batch",
+        when=lambda f: not f.is_batch,
+        decision=STOP,
+        text="only a batch job can be requeued",
+        final=True,
+    ),
+    Rule(
+        name="resume.no_requeue",
+        when=lambda f: f.stays_in_place,
+        decision=STOP,
+        text="it was submitted with --no-requeue (requeue=1 says otherwise)",
+        final=True,
+    ),
+    Rule(
+        name=TIMED_OUT,
+        when=_is_over(JobState.TIMEOUT),
+        decision=REQUEUE,
+        text="it goes on after its time limit, as it asked for",
+    ),
+    Rule(
+        name=MADE_ROOM,
+        when=_is_over(JobState.PREEMPTED),
+        decision=REQUEUE,
+        text="Slurm cancelled it to make room: it waits for another turn",
+    ),
+    Rule(
+        name="resume.wait",
+        when=lambda f: bool(f.culprits) and f.short,
+        decision=WAIT,
+        text="a node failed, and too few others are free: the job starts again when its replacement is there",
+    ),
+    Rule(
+        name="resume.no_script",
+        when=lambda f: f.kind is Kind.NO_SCRIPT,
+        decision=REQUEUE,
+        text="its batch host died, and Slurm goes on without it",
+    ),
+    Rule(
+        name="resume.by_slurm",
+        when=lambda f: f.kind is Kind.REQUEUED and has_cause(f),
+        decision=REQUEUE,
+        text="Slurm requeued it after a node's failure",
+    ),
+    Rule(
+        name="resume.late",
+        when=lambda f: f.kind is Kind.ENDED and has_cause(f),
+        decision=REQUEUE,
+        text="it failed by a node's fault while the head was away",
+    ),
+    Rule(
+        name="resume.requeue",
+        when=lambda f: bool(f.evidence),
+        decision=REQUEUE,
+        text="a node failed; the job starts again elsewhere",
+    ),
+    Rule(
+        name="resume.any",
+        when=lambda f: True,
+        decision=REQUEUE,
+        text="it asked to be resumed also without evidence",
+        open=True,
+    ),
+)
+"""In this order. The last one fits always, so that there is an answer to every failure."""
+
+
+def decide(failure: Failure) -> Ruling:
+    """The first rule that fits."""
+    rule = next(rule for rule in RULES if rule.when(failure))
+    resumes = rule.decision is not STOP
+    bare = _is_bare(failure)
+    return Ruling(
+        decision=rule.decision,
+        why=Why(rule=rule.name, text=rule.text, evidence=_facts(failure)),
+        culprits=failure.culprits if resumes else frozenset(),
+        final=rule.final or (rule.open and failure.kind is Kind.BATCH),
+        open=rule.open or (resumes and (bare or _blames_nobody(failure))),
+        unproven=resumes and bare,
+        lines=tuple(sign.line for sign in _first_signs(failure)),
+    )
+
+
+def _facts(f: Failure) -> tuple[str, ...]:
+    """What the ruling rests on, the strongest first, in an order of its own."""
+    against = sorted(f.evidence, key=lambda item: (item.at, item.node, item.text))
+    facts = [item.text for item in against]
+    if f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED):
+        facts.insert(0, _by_slurm(f))
+    if f.gave_way:
+        facts.insert(0, f.gave_way)
+    if status := _status(f):
+        facts.append(status)
+    facts += [f"its log: {sign.sign}" for sign in _first_signs(f)]
+    if not facts or f.resumes:
+        facts.append(_used(f))
+    return tuple(dict.fromkeys(facts))[:MOST_FACTS]
+
+
+def _first_signs(f: Failure) -> list[LogSign]:
+    return sorted(f.signs, key=lambda sign: (sign.order, sign.sign, sign.line))[:_MOST_SIGNS]
+
+
+def _by_slurm(f: Failure) -> str:
+    if f.kind is Kind.NO_SCRIPT:
+        return "Slurm runs it without its batch host"
+    return f"Slurm: {f.state.value}" + (f" ({f.reason})" if f.reason not in ("", "None") else "")
+
+
+def _status(f: Failure) -> str:
+    """Of the first task that ended badly, if one is known: the others may be its victims."""
+    exits = sorted(f.exits, key=lambda exit: (exit.at, exit.task, exit.node, exit.status))
+    status = next((exit.status for exit in exits if exit.status), f.status)
+    if not status:
+        return ""
+    number = ended_by(status)
+    return f"ended by signal {number}" if number else f"exit code {status >> 8 & 0xFF}"
+
+
+def _used(f: Failure) -> str:
+    without = f", {f.unproven} of {f.options.without_evidence} without evidence" if f.options.without_evidence else ""
+    stalled = f", the last {f.stalls} without a new checkpoint" if f.stalls else ""
+    return f"{f.resumes} of {f.options.max_resumes} resumes used{without}{stalled}"

@@ -1,0 +1,164 @@
+"""The evidence of a hardware fault when a job fails. Without evidence the failure is the job's own."""
+
+from dataclasses import dataclass, replace
+
+from steward.model.case import Case, Step
+from steward.model.health import Scope, Severity
+from steward.model.ids import NodeName
+from steward.model.job import Job, other_parts
+from steward.model.resume import JobMemory
+from steward.policy.draft import Draft
+from steward.policy.job.exclude import told_again_until
+from steward.policy.node.verdict import Standing, is_awaited, mode_of, standing
+
+START_SLACK_S = 60.0
+"""A fault shortly before a run began may have gone unnoticed until it hit the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One fact about one node; `at` is when the fault was known (Unix s). One that does not blame the node speaks for
+    the job alone: it may run there again. One that lasts speaks for as long as the job holds the node, however old it
+    is."""
+
+    node: NodeName
+    text: str
+    at: float
+    blames: bool = True
+    lasts: bool = False
+
+
+def evidence(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
+    """Everything that speaks against the nodes of this run around `failed_at`; `held` are those it had to the end."""
+    earliest = _earliest(mem, failed_at, draft)
+    found = [item for node in sorted(held | mem.nodes) for item in _against(node, held, mem, failed_at, draft)]
+    still = [replace(item, at=max(item.at, earliest)) if item.lasts and item.node in held else item for item in found]
+    return tuple(item for item in still if earliest <= item.at <= failed_at + draft.want.resume.evidence_after_s)
+
+
+def _earliest(mem: JobMemory, failed_at: float, draft: Draft) -> float:
+    """Where its run seems to begin after its failure, the clock was set back."""
+    earliest = failed_at - draft.want.resume.evidence_before_s
+    if mem.started is None or mem.started > failed_at:
+        return earliest
+    return max(earliest, mem.started - START_SLACK_S)
+
+
+def _against(
+    node: NodeName, held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft
+) -> list[Evidence]:
+    in_slurm = _in_slurm(node, failed_at, draft) if node in held else _taken_out(node, mem, draft)
+    late = _killed_late(node, mem, failed_at, draft) if node in held else []
+    lost = _lost(node, failed_at, draft) or _was_lost(node, mem, draft)
+    return [*lost, *_in_case(node, mem, draft), *_findings(node, draft), *in_slurm, *late]
+
+
+def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
+    known = draft.seen.nodes.get(node)
+    verdict = standing(known, draft) if known else None
+    if verdict is None or verdict.standing is not Standing.LOST:
+        return []
+    at = verdict.since if verdict.since is not None else failed_at
+    text = f"{node}: {verdict.why.text} ({'; '.join(verdict.why.evidence)})"
+    return [Evidence(node=node, text=text, at=at, lasts=True)]
+
+
+def note_lost(node: NodeName, since: float, draft: Draft) -> None:
+    """Keep that the node was lost, once each time."""
+    if draft.noted.get(_lost_key(node), 0.0) < since:
+        draft.noted[_lost_key(node)] = draft.now
+
+
+def _was_lost(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
+    """It was away during this run and is back, as after an incident of many: the run's end may be due to that."""
+    at = draft.noted.get(_lost_key(node))
+    if at is None or (mem.started is not None and at < mem.started):
+        return []
+    text = f"{node}: was away for a while, its agent gone and a second witness agreeing"
+    return [Evidence(node=node, text=text, at=at, blames=False)]
+
+
+def _lost_key(node: NodeName) -> str:
+    return f"lost:{node}"
+
+
+def _in_case(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
+    """Cases of the node."""
+    found = []
+    for case in sorted(draft.cases.values(), key=lambda c: (c.opened, c.id)):
+        if case.node != node or case.step is Step.SUSPECT or _is_history(case, mem):
+            continue
+        at = case.detected if case.detected is not None else case.opened
+        text = f"{node}: case {case.id}, {case.why.text}"
+        found.append(Evidence(node=node, text=text, at=at, lasts=case.is_open))
+    return found
+
+
+def _is_history(case: Case, mem: JobMemory) -> bool:
+    """The node was repaired and back before this run began: one that began after the mark got the node when it was
+    back, also where we saw that a moment later (and Slurm tells the begin in whole seconds)."""
+    if case.closed is None or mem.started is None:
+        return False
+    is_back = case.returned is not None and case.stand_in is None
+    return case.closed <= mem.started or (is_back and case.marked is not None and case.marked <= mem.started)
+
+
+def _findings(node: NodeName, draft: Draft) -> list[Evidence]:
+    view = draft.seen.agents.get(node)
+    bad = (
+        [f for f in view.findings if f.is_bad and f.scope is Scope.NODE and f.severity is Severity.FATAL]
+        if view
+        else []
+    )
+    return [
+        Evidence(node=node, text=f"{node}: check {f.check} failed: {f.text}", at=f.at)
+        for f in sorted(bad, key=lambda f: (f.at, f.check, f.text))
+        if mode_of(f.check, draft) != "off"
+    ]
+
+
+def _in_slurm(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
+    known = draft.seen.nodes.get(node)
+    if known is not None and known.is_down:
+        return [Evidence(node=node, text=f"{node}: Slurm has it DOWN", at=failed_at)]
+    if known is not None and not known.responding:
+        return [Evidence(node=node, text=f"{node}: does not respond to Slurm", at=failed_at)]
+    return []
+
+
+def taken_out_key(mem: JobMemory, node: NodeName) -> str:
+    """Under which it is noted when a run was first seen without one of its nodes."""
+    return f"taken:{mem.id}:{mem.restarts}:{node}"
+
+
+def _taken_out(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
+    """A node that the run has no more: with `--no-kill` Slurm takes those out that go DOWN, whoever said so."""
+    at = draft.noted.get(taken_out_key(mem, node))
+    return [] if at is None else [Evidence(node=node, text=f"{node}: Slurm took it out of the running job", at=at)]
+
+
+def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
+    """A run on a node that the run before lost, so soon that Slurm may have ended the wrong one of them."""
+    if failed_at >= told_again_until(mem, draft).get(node, 0.0):
+        return []
+    text = f"{node}: lost by the job's run before; Slurm may have told its new machine to end that one and hit this one"
+    return [Evidence(node=node, text=text, at=failed_at)]
+
+
+def nodes_of_parts(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """Those of the other parts of a heterogeneous job."""
+    return frozenset(node for other in other_parts(job, draft.seen.jobs) for node in other.nodes)
+
+
+def held_by(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """The nodes that it has now, those of its other parts too."""
+    mem = draft.jobs.get(job.id)
+    return job.nodes | mem.parts if mem is not None else job.nodes
+
+
+def may_still_turn_up(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """Nodes of the job that nobody can speak for yet: late, silent with the second witness still out, or not back since
+    the head's start."""
+    nodes = [draft.seen.nodes[n] for n in sorted(held_by(job, draft)) if n in draft.seen.nodes]
+    doubtful = (Standing.LATE, Standing.SILENT)
+    return frozenset(n.name for n in nodes if is_awaited(n.name, draft) or standing(n, draft).standing in doubtful)

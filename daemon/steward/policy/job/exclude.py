@@ -1,0 +1,105 @@
+"""Which nodes a job should not get again: the culprits of its last failures, until they are sound again."""
+
+from collections.abc import Mapping
+
+from steward.model.case import Case
+from steward.model.ids import NodeName
+from steward.model.job import Job
+from steward.model.resume import JobMemory
+from steward.policy.case.facts import HARD
+from steward.policy.draft import Draft
+from steward.policy.job.company import bad_company
+from steward.policy.node.silence import waited_for
+from steward.policy.node.verdict import Standing, standing, worst
+
+LATE_KILL_S = 90.0
+"""slurmctld repeats what a dead node did not answer after 60 s (RPC_RETRY_INTERVAL), its own pass not counted."""
+
+
+def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+    """The job's whole exclude list: the user's own, and as long as enough other nodes exist the culprits and nodes that
+    fell silent together.
+
+    Slurm holds a job whose constraints no set of nodes can meet, so a culprit is left out of the list rather than
+    that: out of service by our mark it is not used anyway, and repaired it may serve. Where Slurm says all the same
+    that we asked too much (features, GRES), nothing of ours is excluded from this restart of the job.
+    """
+    user = users_own(job, mem)
+    too_much = f"unexcludable:{job.id}:{job.restarts}"
+    if job.reason == "BadConstraints":
+        draft.first_seen(too_much)
+    if too_much in draft.noted:
+        return user
+    ours = culprits(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
+    usable = _may_have(job, draft)
+    return user | ours if len(usable) - len(usable & (user | ours)) >= _need(job, mem) else user
+
+
+def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:
+    """Whether too few nodes that could take the job now are left when it does without `bad`; its own count as free."""
+    there, not_for_it = _may_have(job, draft), bad | users_own(job, mem)
+    free = draft.overview.free_among(there)
+    own = {name for name in (job.nodes | mem.nodes) & there if draft.seen.nodes[name].is_schedulable}
+    return len(free) - len(free & not_for_it) + len(own - free - not_for_it) < _need(job, mem)
+
+
+def _may_have(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """The nodes of its partitions, and of the reservation that it asked for."""
+    found = draft.overview.nodes_of(job.partition) if job.partition.strip(",") else draft.overview.nodes
+    inside = own_reservation(job, draft)
+    return found if inside is None else inside & found
+
+
+def own_reservation(job: Job, draft: Draft) -> frozenset[NodeName] | None:
+    """The nodes of the reservations that it asked for; None: it asked for none, or Slurm has not shown them yet."""
+    asked = (draft.seen.reservations.get(name) for name in job.reservation.split(","))
+    found = [reservation.nodes for reservation in asked if reservation is not None]
+    return frozenset().union(*found) if found else None
+
+
+def _need(job: Job, mem: JobMemory) -> int:
+    """Nodes of a new run: a job that lost nodes while it ran shows the smaller number, but starts with the first."""
+    return max(1, job.node_count, len(mem.nodes))
+
+
+def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
+    """Nodes that this job (with `--no-kill`) lost while it ran on, and until when (Unix s) a new run is not safe there.
+
+    Slurm told the dead node to end its part of the step, got no answer and tells it again a minute later: the new
+    machine under the old name obeys and ends the same step of the job's new run, which bears the same number.
+    """
+    cases = (case for node in mem.excised for case in draft.cases_of(node))
+    killed = (case for case in cases if case.marked is not None and case.trigger in HARD)
+    ends = {c.node: (_new_since(c) or c.closed or draft.now) + LATE_KILL_S for c in killed}
+    return {node: until for node, until in ends.items() if until > draft.now}
+
+
+def _new_since(case: Case) -> float | None:
+    """Since when another machine bears the name of the lost one; a spare bears its own."""
+    return None if case.stand_in else case.replaced
+
+
+def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
+    """What the user excluded himself, also when he changed it since. Nodes that we ever blamed are ours: a list that
+    we wanted to shorten and could not must not look like his. Nor are those that Slurm excludes from one part of a
+    heterogeneous job because another asks for them by name: a list that is set is that of all parts."""
+    blamed = {node for attempt in mem.attempts for node in attempt.culprits}
+    return ((job.excluded - mem.excluded - blamed) | (mem.excluded_by_user & job.excluded)) - mem.parts
+
+
+def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+    """Nodes blamed within `exclude_culprits_s` that have not proved sound since."""
+    since = draft.now - draft.want.resume.exclude_culprits_s
+    blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
+    if not blamed:
+        return frozenset()
+    company = bad_company(mem.uid, draft.now, draft)
+    return frozenset(node for node in blamed if node in company or not _is_sound(node, draft))
+
+
+def _is_sound(node: NodeName, draft: Draft) -> bool:
+    known = draft.seen.nodes.get(node)
+    if known is None or not known.is_schedulable or draft.open_case(node) is not None:
+        return False
+    fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
+    return fine and worst(draft.seen.agents.get(node), draft) is None

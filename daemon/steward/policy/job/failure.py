@@ -1,0 +1,268 @@
+"""One failure of a job, with everything that may bear on what is done about it: gathered here, judged in decide.py."""
+
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.ask import Ask, AskKind
+from steward.model.ids import NodeName
+from steward.model.job import SLURMS_HOLDS, Job, JobState
+from steward.model.job_report import GRES_LOST, Lean, LogSign, TaskExit
+from steward.model.resume import Attempt, Decision, JobMemory
+from steward.policy.draft import Draft
+from steward.policy.job.company import bad_company, users
+from steward.policy.job.evidence import Evidence, evidence
+from steward.policy.job.exclude import is_short_without
+from steward.policy.job.options import Options, options
+
+BY_MACHINE = frozenset({JobState.NODE_FAIL, JobState.BOOT_FAIL})
+"""Ends that are evidence by themselves."""
+LAUNCH_FAILED = "JobLaunchFailure"
+MACHINE_REASONS = frozenset({"NodeDown", LAUNCH_FAILED, "SystemFailure", "BurstBufferOperation"}) | SLURMS_HOLDS
+"""Slurm's reasons that are."""
+NO_LAUNCH = 1
+"""The wait status that Slurm gives a job that it could not launch."""
+EXITS_S = 60.0
+"""Tasks that ended badly so long before a batch script did may be why it ended."""
+KILLS = frozenset({signal.SIGTERM, signal.SIGKILL})
+"""What scancel sends."""
+OUT_OF_MEMORY = 125
+"""Slurm's own signal number for a task that the memory cgroup ended (SIG_OOM, as it fits into a wait status)."""
+
+MOST_SIGNALS = 64
+
+
+class Kind(Enum):
+    """How a failure came to be known."""
+
+    STEP = "step"
+    """An srun inside the allocation failed, and its supervisor waits."""
+    BATCH = "batch"
+    """The batch script failed and is held at exit."""
+    ENDED = "ended"
+    """Slurm ended the job, and nobody could be asked."""
+    REQUEUED = "requeued"
+    """Slurm put it back into the queue by itself."""
+    NO_SCRIPT = "no script"
+    """It runs on without its batch host."""
+    HANG = "hang"
+    """It runs and does nothing any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """`status` is the raw wait status of what failed, `exits` of its tasks that ended badly, where they are known.
+
+    `state` and `reason` are Slurm's. `evidence` speaks against nodes of the run and was not used for a retry yet.
+    `age_s` is None where its start is not known, or seems to be to come (the clock was set back).
+    `stalls` counts the resumes in a row that brought no newer checkpoint (0 where none is known).
+    """
+
+    kind: Kind
+    options: Options
+    state: JobState
+    reason: str = ""
+    status: int = 0
+    exits: tuple[TaskExit, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    signs: tuple[LogSign, ...] = ()
+    age_s: float | None = None
+    resumes: int = 0
+    unproven: int = 0
+    stalls: int = 0
+    is_batch: bool = True
+    stays_in_place: bool = False
+    """Its user does not want it requeued."""
+    may_retry: bool = False
+    """A retry in place has what it needs: its input, its host, and a try before that was no flop."""
+    gave_way: str = ""
+    """Why this run had to give way to another job, where it had: then no node is to blame."""
+    short: bool = False
+    """Without the culprits there are not enough usable idle nodes for a new run."""
+
+    @property
+    def culprits(self) -> frozenset[NodeName]:
+        return blamed(self.evidence)
+
+    @property
+    def codes(self) -> frozenset[int]:
+        """Exit codes of what failed and of its tasks."""
+        return frozenset(status >> 8 & 0xFF for status in self.statuses if not status & 0x7F) - {0}
+
+    @property
+    def statuses(self) -> frozenset[int]:
+        return frozenset({self.status, *(exit.status for exit in self.exits)})
+
+    @property
+    def is_machines(self) -> bool:
+        """Slurm itself names the machines as the cause."""
+        if self.reason == LAUNCH_FAILED and self.status not in (0, NO_LAUNCH):
+            return False  # it was launched: 22.05 says this of every script that a signal ended
+        return self.state in BY_MACHINE or self.reason in MACHINE_REASONS or self.kind is Kind.NO_SCRIPT
+
+    @property
+    def was_killed(self) -> bool:
+        """Every task that is known of, or else the whole, was ended by a signal as scancel sends it.
+
+        srun ends with the highest status of its tasks, and one bad task makes it kill the others: so the tasks count.
+        """
+        statuses = [exit.status for exit in self.exits] or [self.status]
+        return all(ended_by(status) in KILLS for status in statuses)
+
+    @property
+    def ran_out_of_memory(self) -> bool:
+        return self.state is JobState.OUT_OF_MEMORY or any(ended_by(s) == OUT_OF_MEMORY for s in self.statuses)
+
+    def sign(self, lean: Lean) -> LogSign | None:
+        """The first line of the log that speaks for it strongly."""
+        strong = [sign for sign in self.signs if sign.lean is lean and sign.strong]
+        return min(strong, key=lambda sign: (sign.order, sign.sign, sign.line), default=None)
+
+
+def blamed(found: Iterable[Evidence]) -> frozenset[NodeName]:
+    return frozenset(item.node for item in found if item.blames)
+
+
+def ended_by(status: int) -> int:
+    """The signal in a raw wait status, also one that a shell or srun told as 128 + signal; 0: none."""
+    told = (status >> 8 & 0xFF) - 128
+    return status & 0x7F or (told if 0 < told <= MOST_SIGNALS or told == OUT_OF_MEMORY else 0)
+
+
+def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) -> Failure:
+    """What a shim that waits asks about."""
+    kind = Kind.STEP if ask.kind is AskKind.STEP else Kind.BATCH
+    found = _not_used_up(_against(job.nodes, mem, failed_at, draft), mem, ask.attempt, failed_at, draft)
+    if text := _broken_by_slurm(ask, mem):
+        found = (*found, Evidence(node=ask.node, text=f"{ask.node}: {text}", at=failed_at, blames=False))
+    bad = blamed(found)
+    return _failure(
+        kind,
+        job,
+        mem,
+        failed_at,
+        found,
+        draft,
+        status=ask.status,
+        exits=_exits(ask, mem, failed_at, draft),
+        signs=ask.signs,
+        may_retry=kind is Kind.STEP and may_retry(ask, job, mem, bad, failed_at, draft),
+    )
+
+
+def _broken_by_slurm(ask: Ask, mem: JobMemory) -> str:
+    """How Slurm broke this launch, if it did; no node is to blame."""
+    if ask.script_gone:
+        return "Slurm had lost the script there before it began"
+    # 22.05 forgets them when several of a job's nodes are lost at once. A first run may ask for what there is not.
+    if mem.resumes and any(sign.sign == GRES_LOST for sign in ask.signs):
+        return "Slurm's record of the job's devices was broken when it began anew"
+    return ""
+
+
+def told(
+    kind: Kind, job: Job, mem: JobMemory, failed_at: float, draft: Draft, *, known: tuple[Evidence, ...] = ()
+) -> Failure:
+    """What Slurm's picture (or a job that hangs) tells of; nobody waits for an answer. `known` is evidence as well."""
+    found = (*known, *_against(job.nodes if kind is Kind.HANG else mem.nodes, mem, failed_at, draft))
+    status = job.exit_status if kind is Kind.ENDED else 0
+    return _failure(kind, job, mem, failed_at, found, draft, status=status)
+
+
+def _failure(
+    kind: Kind,
+    job: Job,
+    mem: JobMemory,
+    failed_at: float,
+    found: tuple[Evidence, ...],
+    draft: Draft,
+    *,
+    status: int,
+    exits: tuple[TaskExit, ...] = (),
+    signs: tuple[LogSign, ...] = (),
+    may_retry: bool = False,
+) -> Failure:
+    chosen, gave_way = options(mem.mode, draft.want.resume), draft.quota.gave_way(job.id, mem.restarts)
+    found = () if gave_way else found
+    retried = last_retry(mem)
+    since = max((at for at in (mem.started, retried.at if retried else None) if at is not None), default=None)
+    return Failure(
+        kind=kind,
+        options=chosen,
+        state=job.state,
+        reason=job.reason if kind in (Kind.ENDED, Kind.REQUEUED) else "",
+        status=status,
+        exits=exits,
+        evidence=found,
+        signs=signs,
+        age_s=None if since is None or since > failed_at else failed_at - since,
+        resumes=mem.resumes,
+        unproven=mem.unproven,
+        stalls=stalls(mem),
+        is_batch=job.is_batch,
+        stays_in_place=mem.stays_in_place,
+        may_retry=may_retry,
+        gave_way=gave_way,
+        short=is_short_without(blamed(found), job, mem, draft),
+    )
+
+
+def _against(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
+    held |= mem.parts
+    company = bad_company(mem.uid, failed_at, draft)
+    others = (_beside(node, company[node]) for node in sorted((held | mem.nodes) & company.keys()))
+    return (*evidence(held, mem, failed_at, draft), *others)
+
+
+def _beside(node: NodeName, jobs: Sequence[Job]) -> Evidence:
+    ids = ", ".join(str(job.id) for job in jobs[:5])
+    at = max(job.ended or 0.0 for job in jobs)
+    return Evidence(node=node, text=f"{node}: jobs of {users(jobs)} other users failed on it, too ({ids})", at=at)
+
+
+def _not_used_up(
+    found: tuple[Evidence, ...], mem: JobMemory, attempt: int, failed_at: float, draft: Draft
+) -> tuple[Evidence, ...]:
+    """Evidence that no retry was given for yet; a retry that failed at once did not do it justice."""
+    retried = last_retry(mem)
+    if retried is None or failed_at <= retried.at + draft.want.resume.retry_proof_s:
+        return found
+    return tuple(item for item in found if item.at > retried.at)
+
+
+def last_retry(mem: JobMemory) -> Attempt | None:
+    """The last retry in place of the present run."""
+    retries = [a for a in mem.attempts if a.decision is Decision.RETRY and a.restart == mem.restarts]
+    return retries[-1] if retries else None
+
+
+def may_retry(ask: Ask, job: Job, mem: JobMemory, bad: frozenset[NodeName], failed_at: float, draft: Draft) -> bool:
+    """Enough nodes may be left (the step's own need is unknown: srun finds out), and the last retry was no flop."""
+    retried = last_retry(mem)
+    flop = ask.attempt > 0 and retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
+    in_place = job.batch_host not in bad and ask.node not in bad
+    still_in = any(n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable for n in bad & job.nodes)
+    return ask.replay and not flop and in_place and bool(job.nodes - bad) and not (still_in or bad & mem.parts)
+
+
+def _exits(ask: Ask, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[TaskExit, ...]:
+    """Tasks of what failed: those of the step, or of any step that ended shortly before the script."""
+    retried = last_retry(mem)
+    since = max(failed_at - EXITS_S, retried.at if retried else 0.0)
+    views = (draft.seen.agents[node] for node in mem.nodes | mem.parts if node in draft.seen.agents)
+    told = {exit for view in views for exit in view.exits if exit.job == ask.job}
+    mine = [e for e in told if e.restart == mem.restarts and (ask.kind is AskKind.BATCH or e.step == ask.step)]
+    return tuple(sorted((e for e in mine if e.at >= since), key=lambda e: (e.at, e.step, e.node, e.task)))
+
+
+def stalls(mem: JobMemory) -> int:
+    """Resumes in a row, up to now, after which no newer checkpoint came; 0 where checkpoints are not known."""
+    newest, count = mem.saved, 0
+    for attempt in reversed(mem.attempts):
+        if attempt.decision is Decision.STOP:
+            continue
+        if newest is None or attempt.saved is None or newest.is_newer_than(attempt.saved):
+            return count
+        newest, count = attempt.saved, count + 1
+    return count

@@ -1,0 +1,85 @@
+"""A resumed job goes first for its lost place, once a resume and for a short time: its nice value is lowered until it
+stands before those that wait for the same nodes, and set back when it runs.
+
+Slurm's own arithmetic wraps: a nice value beyond what is needed may put a job last (docs/decisions/0022).
+"""
+
+from bisect import bisect_left
+from dataclasses import replace
+
+from steward.model.action import SetNice
+from steward.model.ids import Key
+from steward.model.job import Job
+from steward.model.keep import Raised
+from steward.model.resume import JobMemory
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless
+
+FIRST_FOR_S = 60.0
+"""A job for which enough nodes are free has started by then, or cannot use them."""
+_AGAIN_S = 5.0
+_LEAST_PRIORITY = 1
+"""priority/multifactor (the default of 24.11 and 26.05) without weights tells it of every job, also of those below:
+such a job may be lower than it looks, by a step and by a nice value of its own."""
+_MOST_PRIORITY = 2**32 - 2
+_MOST_NICE = 2**31 - 1 - 4
+
+
+def put_first(job: Job, draft: Draft) -> None:
+    """Before every job that waits for the same partition, unless it was so once in this resume."""
+    mem = draft.jobs[job.id]
+    if not draft.want.resume.first or (mem.raised is not None and mem.raised.restart == mem.restarts):
+        return
+    before = _before_all(job, draft)
+    if before is None:
+        return
+    nice, ahead = before
+    draft.jobs[job.id] = replace(mem, raised=Raised(restart=mem.restarts, before=job.nice, nice=nice, at=draft.now))
+    text = f"it goes first for the place that it lost, before {ahead} waiting jobs, for {FIRST_FOR_S:.0f} s at most"
+    why = Why(rule="first.raise", text=text, evidence=(f"nice {job.nice} -> {nice}",))
+    raised = SetNice(key=Key(f"first:{job.id}:{mem.restarts}"), why=why, job=job.id, nice=nice)
+    draft.wish(raised, _AGAIN_S, first=True)  # Slurm schedules as soon as its nodes are let go
+    draft.tell("job.first", f"job {job.id}: {why}", job=job.id)
+    draft.wake(draft.now + FIRST_FOR_S)
+
+
+def _before_all(job: Job, draft: Draft) -> tuple[int, int] | None:
+    """The nice value with which it is first, and how many it overtakes; None: it is first, or cannot be."""
+    all_there = draft.overview.priorities_of(job.partition)
+    ahead = len(all_there) - bisect_left(all_there, job.priority)
+    ahead -= job.id in draft.overview.waiting_ids
+    if not ahead or not job.priority:
+        return None
+    highest = all_there[-1]
+    start = min(job.nice, 0) - 1 if job.priority == _LEAST_PRIORITY else job.nice
+    nice = start - (highest - job.priority + 1)
+    return (nice, ahead) if highest < _MOST_PRIORITY and abs(nice) <= _MOST_NICE else None
+
+
+def restore_turns(draft: Draft) -> None:
+    """Give every job its own nice value back when it runs or had its time; what somebody else set since is his."""
+    for id in restless(draft):
+        mem = draft.jobs[id]
+        if mem.raised is not None:
+            _restore(mem, mem.raised, draft)
+
+
+def _restore(mem: JobMemory, raised: Raised, draft: Draft) -> None:
+    job = draft.seen.jobs.get(mem.id)
+    if job is None or not (job.is_active or job.is_pending):
+        draft.jobs[mem.id] = replace(mem, raised=None)
+        return
+    over = job.is_active or raised.restored or draft.now >= raised.at + FIRST_FOR_S
+    if not over:
+        draft.wake(raised.at + FIRST_FOR_S)
+        return
+    if job.is_active and job.nice != raised.nice:
+        draft.jobs[mem.id] = replace(mem, raised=None)
+        return
+    draft.jobs[mem.id] = replace(mem, raised=replace(raised, restored=True))
+    if job.nice == raised.nice and not job.is_completing:
+        text = "it runs" if job.is_active else "it did not start in time: it waits for its turn like others"
+        why = Why(rule="first.restore", text=text, evidence=(f"nice {raised.nice} -> {raised.before}",))
+        key = Key(f"turn:{job.id}:{raised.restart}")
+        draft.wish(SetNice(key=key, why=why, job=job.id, nice=raised.before), _AGAIN_S)

@@ -1,0 +1,68 @@
+"""Time given back: what a fault took of a running job's time limit, from the fault to its first step after the retry.
+
+A requeue starts the limit anew anyway. Once for each retry, as an absolute limit: done twice it gives nothing twice.
+"""
+
+from dataclasses import replace
+
+from steward.model.action import ExtendLimit
+from steward.model.ids import Key
+from steward.model.job import Job
+from steward.model.resume import Attempt, Decision
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless
+from steward.policy.job.progress import told_of
+
+LEAST_S = 1.0
+"""What is lost in less is not worth a minute, which is the least that Slurm can give."""
+
+
+def give_back_time(draft: Draft) -> None:
+    if not draft.want.resume.give_back_time:
+        return
+    for id in restless(draft):
+        if not (attempts := draft.jobs[id].attempts):
+            continue
+        job = draft.seen.jobs.get(id)
+        if job is not None and job.is_active and _is_retry_of(job, attempts[-1]):
+            _give(job, attempts[-1], draft)
+
+
+def _is_retry_of(job: Job, attempt: Attempt) -> bool:
+    return attempt.decision is Decision.RETRY and attempt.restart == job.restarts and job.time_limit_s is not None
+
+
+def _give(job: Job, attempt: Attempt, draft: Draft) -> None:
+    if attempt.given_limit_s is None:
+        works = _works_since(job, attempt, draft)
+        if works is None:
+            return
+        failed_at = draft.noted.get(f"ask:{attempt.decided_for}", attempt.at)
+        lost = works - failed_at
+        given = (job.time_limit_s or 0.0) + lost if lost >= LEAST_S else 0.0
+        mem = draft.jobs[job.id]
+        attempt = replace(attempt, given_limit_s=given)
+        draft.jobs[job.id] = replace(mem, attempts=(*mem.attempts[:-1], attempt))
+        if given:
+            text = f"job {job.id}: the fault took {lost:.0f} s of its time limit, which are given back"
+            draft.tell("job.time_given_back", text, once=f"extend:{job.id}:{attempt.decided_for}", job=job.id)
+    if attempt.given_limit_s and attempt.given_limit_s > (job.time_limit_s or 0.0):
+        why = Why(
+            rule="limit.give_back", text="a fault took time that the job had asked for", evidence=(str(attempt.why),)
+        )
+        key = Key(f"extend:{job.id}:{attempt.decided_for}")
+        draft.wish(ExtendLimit(key=key, why=why, job=job.id, limit_s=attempt.given_limit_s))
+
+
+def _works_since(job: Job, attempt: Attempt, draft: Draft) -> float | None:
+    """When the retry made its first step, where the job tells of steps; else when it began. None: not yet.
+
+    Only the node that was lost may have told of them so far: the ledger has it.
+    """
+    told = [p for p in told_of(job.id, job.nodes, draft) if p.step is not None]
+    steps = [p.stepped for p in told if p.stepped is not None and p.stepped > attempt.at]
+    if steps:
+        return min(steps)
+    tells = told or any(run.first_step is not None for run in draft.ledger.get(job.id, ()))
+    return None if tells else draft.now

@@ -1,0 +1,239 @@
+"""Jobs that stand still: no step for much longer than usual, or nothing used any more. First what their tasks are doing
+is kept and their nodes are checked; then the same decision as for any failure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from steward.model.action import CheckNow, CollectStacks
+from steward.model.events import Level
+from steward.model.ids import Key, NodeName
+from steward.model.job import Job, JobState
+from steward.model.job_report import Progress
+from steward.model.resume import Attempt, Decision, JobMemory, Standstill
+from steward.model.why import Why
+from steward.model.words import ago
+from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless
+from steward.policy.job.decide import Ruling, decide
+from steward.policy.job.failure import Kind, last_retry, told
+from steward.policy.job.progress import told_of
+from steward.policy.job.rulings import requeue, requeue_by
+from steward.policy.job.suspension import went_on
+
+AGAIN_S = 5.0
+"""From one order to the next one for the same standstill."""
+TOGETHER_S = 120.0
+TOO_MANY = 3
+"""So many jobs that stop within TOGETHER_S of each other have one cause, and it is none of theirs: a disk, a clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Still:
+    """What speaks for it now. `step` names the standstill: another step is another one."""
+
+    text: str
+    step: int | None
+    is_quiet: bool
+
+
+def follow_hangs(draft: Draft) -> None:
+    """Only of jobs that asked to be resumed, run, and did not say `hang=0`. While not all nodes of a job can be heard,
+    all stays as it was."""
+    for id in restless(draft):
+        job, mem = draft.seen.jobs.get(id), draft.jobs[id]
+        if job is None or not _is_watched(job, mem, draft):
+            _over(mem, job, draft)
+        elif _is_heard(job, draft):
+            _judge(job, mem, draft)
+
+
+def _judge(job: Job, mem: JobMemory, draft: Draft) -> None:
+    if mem.hang is not None and mem.hang.since > draft.now:  # the clock was set back while nobody looked
+        mem = draft.jobs[job.id] = replace(mem, hang=replace(mem.hang, since=draft.now))
+    found = _standstill(job, mem, draft)
+    if mem.hang is not None and not _is_same(mem.hang, mem, found):
+        _over(mem, job, draft)
+    if found is not None:
+        _follow(job, draft.jobs[job.id].hang or _begin(job, found, draft), found, draft)
+
+
+def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
+    """How long without a step is standing still, for this job at this pace."""
+    rules = draft.want.resume
+    if mem.mode.hang_s is not None:
+        return mem.mode.hang_s
+    if pace_s is None:
+        return rules.hang_most_s
+    return min(max(rules.hang_factor * pace_s, rules.hang_least_s), rules.hang_most_s)
+
+
+def hang_line(hang: Standstill, now: float) -> str:
+    """For `steward explain JOB`."""
+    what = "uses next to nothing" if hang.step is None else f"is still at step {hang.step}"
+    then = "it is left running" if hang.is_settled else "its nodes are looked at"
+    return f"The job stands still: found {ago(hang.since, now)}, it {what}; {then}; {_where(hang)}."
+
+
+def _where(hang: Standstill) -> str:
+    return f"what its tasks did: bundles/{hang.name} in the head's state_dir"
+
+
+def _is_watched(job: Job, mem: JobMemory, draft: Draft) -> bool:
+    """Not while a shim of it waits: what failed does not go on, and is being decided about."""
+    wanted = draft.want.resume.hang if mem.mode.hang is None else mem.mode.hang
+    runs = job.state is JobState.RUNNING and not job.is_completing and job.restarts == mem.restarts
+    asks = any(ask.job == job.id for ask in draft.seen.asks)
+    return wanted and runs and not asks and mem.mode.on and draft.want.resume.enabled and mem.ended is None
+
+
+def _is_same(hang: Standstill, mem: JobMemory, found: _Still | None) -> bool:
+    return found is not None and (hang.restart, hang.step, hang.is_quiet) == (mem.restarts, found.step, found.is_quiet)
+
+
+def _over(mem: JobMemory, job: Job | None, draft: Draft) -> None:
+    """It goes on, or it ended."""
+    if mem.hang is None:
+        return
+    if job is not None and job.state is JobState.RUNNING and job.restarts == mem.restarts:
+        draft.tell("job.hang_over", f"job {mem.id} goes on", job=mem.id)
+    draft.jobs[mem.id] = replace(mem, hang=None)
+
+
+def _is_heard(job: Job, draft: Draft) -> bool:
+    """All its nodes: each could speak against a standstill."""
+    views = [draft.seen.agents.get(node) for node in job.nodes]
+    return bool(views) and all(view is not None and view.is_heard for view in views)
+
+
+def _standstill(job: Job, mem: JobMemory, draft: Draft) -> _Still | None:
+    """None while it goes on."""
+    told = told_of(job.id, job.nodes, draft, restart=job.restarts)
+    stepping = [one for one in told if one.step is not None and one.stepped is not None]
+    return _no_step(mem, stepping, draft) if stepping else _quiet(job, mem, told, draft)
+
+
+def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still | None:
+    """A checkpoint that was written since is a sign of life, too; what is retried begins anew, and what was suspended
+    goes on from then. What was decided about stays a standstill while no sign of life came since: an agent that began
+    anew does not know the pace any more."""
+    newest = max(told, key=lambda one: (one.stepped or 0.0, one.step or 0))
+    pace_s = max((one.pace_s for one in told if one.pace_s is not None), default=None)
+    last = max(at for one in told for at in (one.stepped, one.checkpointed) if at is not None)
+    retried = last_retry(mem)
+    if retried is not None and last <= retried.at:
+        last, pace_s = retried.at, None
+    last = max(last, went_on(mem) or 0.0)
+    limit_s = hang_seconds(mem, pace_s, draft)
+    hang = mem.hang
+    is_known = hang is not None and hang.is_settled and hang.step == newest.step and last <= hang.since
+    if draft.now < last + limit_s and not is_known:
+        draft.wake(last + limit_s)
+        return None
+    usual = "not known yet" if pace_s is None else f"{pace_s:.1f} s"
+    text = f"no step since step {newest.step} for more than {limit_s:.0f} s (its usual longest pause: {usual})"
+    return _Still(text=text, step=newest.step, is_quiet=False)
+
+
+def _quiet(job: Job, mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still | None:
+    """All of its nodes must say so."""
+    if {one.node for one in told} < job.nodes or any(one.quiet_s <= 0.0 for one in told):
+        return None
+    since = max(went_on(mem) or 0.0, *(one.at - one.quiet_s for one in told))
+    limit_s = draft.want.resume.hang_quiet_s
+    if draft.now < since + limit_s:
+        draft.wake(since + limit_s)
+        return None
+    return _Still(text=f"next to no CPU, GPU and network for more than {limit_s:.0f} s", step=None, is_quiet=True)
+
+
+def _begin(job: Job, found: _Still, draft: Draft) -> Standstill:
+    mem = draft.jobs[job.id]
+    hang = Standstill(
+        name=f"{job.id}-{job.restarts}-{'quiet' if found.step is None else found.step}",
+        since=draft.now,
+        restart=job.restarts,
+        step=found.step,
+        is_quiet=found.is_quiet,
+    )
+    draft.jobs[job.id] = replace(mem, hang=hang)
+    draft.tell("job.hang", f"job {job.id} stands still: {found.text}", level=Level.WARNING, job=job.id)
+    return hang
+
+
+def _follow(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
+    prior = _ruling_of(hang, draft.jobs[job.id])
+    if prior is not None and prior.is_requeue:
+        requeue(job, prior.why, draft)
+    elif not hang.is_settled and not _waits(job, hang, found, draft):
+        _settle(job, hang, found, draft)
+
+
+def _ruling_of(hang: Standstill, mem: JobMemory) -> Attempt | None:
+    """By its time: that in its name is another one after the clock was set back."""
+    ours = [a for a in mem.attempts if a.decided_for.startswith(f"hang:{hang.name}:") and a.at >= hang.since]
+    return ours[-1] if ours else None
+
+
+def _decided_for(hang: Standstill) -> str:
+    return f"hang:{hang.name}:{hang.since:.0f}"
+
+
+def _waits(job: Job, hang: Standstill, found: _Still, draft: Draft) -> bool:
+    """For what its tasks are doing, for the checks, and for a new word of how far it is (the last one may look old only
+    because our clock was set forward); no longer than the site says."""
+    until = hang.since + draft.want.resume.hang_stacks_s
+    views = [draft.seen.agents[node] for node in sorted(job.nodes)]
+    silent = frozenset(view.node for view in views if hang.name not in view.bundles)
+    unchecked = frozenset(view.node for view in views if view.checked_at < hang.since)
+    unsure = any(one.at < hang.since for one in told_of(job.id, job.nodes, draft))
+    draft.wake(until)
+    if draft.now >= until or not (silent or unchecked or unsure):
+        return False
+    _look(job, hang, found, silent, unchecked, draft)
+    return True
+
+
+def _look(
+    job: Job,
+    hang: Standstill,
+    found: _Still,
+    silent: frozenset[NodeName],
+    unchecked: frozenset[NodeName],
+    draft: Draft,
+) -> None:
+    """An order that an agent did not get (it was away, or we were) is given again; one that it has begun with is no
+    other for it."""
+    why = Why(rule="job.hang", text=f"job {job.id} stands still", evidence=(found.text,))
+    if silent:
+        key, signal = Key(f"stacks:{hang.name}:{hang.since:.0f}"), draft.jobs[job.id].mode.stacks
+        order = CollectStacks(key=key, why=why, job=job.id, nodes=silent, name=hang.name, signal=signal)
+        draft.wish(order, AGAIN_S)
+    if unchecked:
+        key, budget_s = Key(f"check:{_decided_for(hang)}"), draft.want.resume.check_budget_s
+        order_s = AGAIN_S if key in draft.seen.failures else None
+        draft.wish(CheckNow(key=key, why=why, nodes=unchecked, budget_s=budget_s), order_s)
+
+
+def _settle(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
+    mem = draft.jobs[job.id]
+    ruling = decide(told(Kind.HANG, job, mem, draft.now, draft))
+    left = _why_left(mem, ruling, hang, draft)
+    draft.jobs[job.id] = replace(mem, hang=replace(hang, is_settled=True))
+    if left:
+        text = f"job {job.id} stands still ({found.text}) and is left running: {left}; {_where(hang)}"
+        draft.tell("job.hang_left", text, level=Level.WARNING, job=job.id)
+        return
+    why = replace(ruling.why, evidence=(found.text, _where(hang), *ruling.why.evidence)[:10])
+    requeue_by(job, _decided_for(hang), replace(ruling, why=why), draft)
+
+
+def _why_left(mem: JobMemory, ruling: Ruling, hang: Standstill, draft: Draft) -> str:
+    """Empty: it is resumed."""
+    near = [m for m in draft.jobs.values() if m.hang is not None and abs(m.hang.since - hang.since) <= TOGETHER_S]
+    if ruling.decision is Decision.STOP:
+        return str(ruling.why)
+    if not ruling.culprits and len(near) >= TOO_MANY:
+        return f"{len(near)} jobs stopped at about the same time: a common cause is likely"
+    if not ruling.culprits and hang.is_quiet and not mem.mode.hang:
+        return "no hardware fault found, and the job did not ask for this (hang=1)"
+    return ""

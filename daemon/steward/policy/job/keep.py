@@ -1,0 +1,244 @@
+"""Keep the sound nodes of a lost run for its job while a replacement is on its way, bounded by a time and by who waits.
+
+No job is ever in such a reservation: Slurm ends jobs whose reservation ends (docs/decisions/0022). It keeps everybody
+off, and is freed at the moment in which the job can start, with the job first in the queue.
+"""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from steward.model.action import DownNode, FreeNodes, KeepNodes
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.job import Job
+from steward.model.keep import Kept
+from steward.model.node_names import fold
+from steward.model.reservation import keep_name
+from steward.model.resume import Decision, JobMemory
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.groups.hot_spares import lend
+from steward.policy.job.at_rest import restless
+from steward.policy.job.first import put_first
+from steward.policy.job.nudge import credential_safe_at, is_left_to_slurm, lost_its_place, not_before
+from steward.policy.job.places import has_hope, has_rivals, places_of, rivals
+
+GOES_ON_S = 10.0
+"""A job that still runs so long after its nodes were kept was not requeued: it goes on without the lost node."""
+LEASE_S = 300.0
+"""A reservation ends by itself so long after the head's last word: a dead head keeps nobody waiting."""
+RENEW_S = 120.0
+FREE_AGAIN_S = 1.0
+_SEEN_S = 5.0
+
+
+def free_kept(draft: Draft) -> None:
+    """Before jobs are nudged: free what a job can use now, what it needs no more, and what is nobody's."""
+    for id in restless(draft):
+        mem = draft.jobs[id]
+        if mem.kept is not None and mem.kept.freed is None:
+            _free_if_over(mem, mem.kept, draft)
+        elif mem.kept is not None and _is_done(mem, draft):
+            draft.jobs[id] = replace(mem, kept=None)
+        _go_first(id, draft)
+    _free_strays(draft)
+
+
+def _is_done(mem: JobMemory, draft: Draft) -> bool:
+    job = draft.seen.jobs.get(mem.id)
+    return mem.ended is not None or job is None or (job.is_active and mem.kept is not None and _is_later(job, mem.kept))
+
+
+def _is_retried(mem: JobMemory, kept: Kept) -> bool:
+    last = mem.last_attempt
+    return last is not None and last.decision is Decision.RETRY and last.at >= kept.since
+
+
+def _is_later(job: Job, kept: Kept) -> bool:
+    return job.restarts > kept.restart
+
+
+def _free_if_over(mem: JobMemory, kept: Kept, draft: Draft) -> None:
+    text = _why_over(mem, kept, draft)
+    if not text:
+        draft.wake(kept.until)
+        _reserve(mem.id, kept, Why(rule="keep.renew", text="the job still waits for its replacement"), draft)
+        return
+    draft.jobs[mem.id] = replace(mem, kept=replace(kept, freed=draft.now, why=text), nudges=0)
+    why = Why(rule="keep.free", text=text, evidence=(f"kept since {draft.now - kept.since:.0f} s",))
+    _free(keep_name(mem.id), why, draft)
+    draft.tell("job.keep_released", f"job {mem.id}: {len(kept.nodes)} nodes are everybody's again: {why}", job=mem.id)
+
+
+def _why_over(mem: JobMemory, kept: Kept, draft: Draft) -> str:
+    """Why the nodes are kept no longer; empty while they are."""
+    job = draft.seen.jobs.get(mem.id)
+    if job is None or not (job.is_active or job.is_pending or job.is_completing):
+        return "the job is over"
+    if job.is_active:
+        if _is_later(job, kept):
+            return "the job runs again"
+        draft.wake(kept.since + GOES_ON_S)
+        goes_on = _is_retried(mem, kept) or draft.now >= kept.since + GOES_ON_S
+        return "the job goes on" if goes_on else ""
+    return _why_useless(job, mem, kept, draft) or _why_in_the_way(job, kept, draft)
+
+
+def _why_useless(job: Job, mem: JobMemory, kept: Kept, draft: Draft) -> str:
+    if job.is_held:
+        return f"the job is held ({job.reason})"
+    if is_left_to_slurm(mem):
+        return "the job is not brought back any more"
+    if not draft.may_touch_nodes:
+        return "Steward is paused, or only reports"
+    if draft.seen.failures.get(_keep_key(mem.id, kept.restart)) or _is_gone(mem.id, kept, draft):
+        return "Slurm does not keep them"
+    places = places_of(job, mem, draft)
+    if places.can_start and _may_start(job, draft):
+        return "enough nodes are there: the job goes first"
+    if places.lacks and not has_hope(places, draft):
+        return "no repair brings back what it lacks"
+    return ""
+
+
+def _may_start(job: Job, draft: Draft) -> bool:
+    """Whether it is nudged in this plan: nodes that are let go before are others' by then."""
+    if job.is_completing:
+        return False
+    safe = credential_safe_at(job, draft)
+    draft.wake(safe)
+    return draft.now >= safe
+
+
+def _is_gone(id: JobId, kept: Kept, draft: Draft) -> bool:
+    """Somebody deleted the reservation."""
+    return draft.seen.reservations_at > kept.since + _SEEN_S and keep_name(id) not in draft.seen.reservations
+
+
+def _why_in_the_way(job: Job, kept: Kept, draft: Draft) -> str:
+    if draft.now >= kept.until:
+        return f"the job waited {kept.until - kept.since:.0f} s for them (resume.keep_s)"
+    limit = draft.want.resume.keep_others_s
+    if draft.now < kept.since + limit:
+        draft.wake(kept.since + limit)
+        return ""  # nobody waits for them for so long
+    for other in rivals(job, kept.nodes, draft):
+        waits = max(kept.since, other.eligible or other.submitted or 0.0) + limit
+        draft.wake(waits)
+        if draft.now >= waits:
+            return f"job {other.id} waits for such nodes since {limit:.0f} s (resume.keep_others_s)"
+    return ""
+
+
+def _go_first(id: JobId, draft: Draft) -> None:
+    """The job could start now: nobody who waits for the same nodes may be quicker."""
+    job, mem = draft.seen.jobs.get(id), draft.jobs[id]
+    if job is None or not job.is_pending or mem.pending_from is None or job.is_completing or job.is_held:
+        return
+    if job.is_expediting:
+        return  # it is first already
+    kept = mem.kept is not None and mem.kept.freed is None
+    if kept or not lost_its_place(mem) or draft.now < not_before(mem, draft):
+        return
+    places = places_of(job, mem, draft)
+    if places.can_start and _may_start(job, draft):
+        lend(job, places, draft)
+        put_first(job, draft)
+
+
+def _free_strays(draft: Draft) -> None:
+    """Reservations named as ours whose job has nothing kept: of a head that died, or freed before and still there."""
+    for name in sorted(draft.seen.reservations):
+        id = draft.seen.reservations[name].kept_for
+        if id is None:
+            continue
+        mem = draft.jobs.get(id)
+        asked = draft.asked_at(_free_key(name))
+        is_kept = mem is not None and mem.kept is not None and mem.kept.freed is None
+        if not is_kept and (asked is None or draft.seen.reservations_at > asked):
+            _free(name, Why(rule="keep.stray", text=f"no job waits for the nodes of {name}"), draft)
+
+
+def _free(name: str, why: Why, draft: Draft) -> None:
+    draft.wish(FreeNodes(key=_free_key(name), why=why, name=name), FREE_AGAIN_S)
+
+
+def _free_key(name: str) -> Key:
+    return Key(f"free:{name}")
+
+
+def free_decided(draft: Draft) -> None:
+    """After decisions about jobs: what is kept for one that needs it no more by what was just decided."""
+    for id in restless(draft):
+        mem, kept = draft.jobs[id], draft.jobs[id].kept
+        if kept is not None and kept.freed is None and (is_left_to_slurm(mem) or _is_retried(mem, kept)):
+            _free_if_over(mem, kept, draft)
+
+
+def keep_nodes(draft: Draft) -> None:
+    """After decisions about jobs: keep the sound nodes of those that come back and must wait, before all else is done
+    in this plan, so that nobody is quicker."""
+    if not draft.may_touch_nodes or not draft.want.resume.enabled or draft.want.resume.keep_s <= 0:
+        return
+    downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
+    hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
+    for id in sorted(hit.union(restless(draft))):
+        job, mem = draft.seen.jobs.get(id), draft.jobs[id]
+        if job is not None and _comes_back(job, mem, downed):
+            _keep(job, mem, draft)
+
+
+def _comes_back(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]) -> bool:
+    """It lost its place, or is about to; once a run, and never a job that has a reservation of its own, nor one whose
+    nodes Slurm keeps itself."""
+    was_kept = mem.kept is not None and mem.kept.restart == mem.restarts
+    if was_kept or job.reservation or job.het_job_id is not None or not mem.nodes or mem.ended is not None:
+        return False
+    if job.is_held or job.expedited:
+        return False
+    if job.is_active:
+        return lost_its_place(mem) or not downed.isdisjoint(job.nodes)
+    return lost_its_place(mem) and (mem.pending_from is not None or job.is_completing)
+
+
+def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
+    places = places_of(job, mem, draft)
+    nodes = places.own
+    waits = bool(places.lacks) and has_hope(places, draft)
+    starts_at_once = job.is_pending and not job.is_completing and places.can_start
+    contested = not places.lacks and not starts_at_once and has_rivals(job, nodes, draft)
+    if not nodes or not (waits or contested) or _is_too_much(job, nodes, draft):
+        return
+    rules = draft.want.resume
+    kept = Kept(restart=mem.restarts, nodes=nodes | places.coming, since=draft.now, until=draft.now + rules.keep_s)
+    draft.jobs[job.id] = replace(mem, kept=kept)
+    lost = fold(places.lost) or "a node"
+    text = f"{len(nodes)} sound nodes of its run are kept for it, {rules.keep_s:.0f} s at most"
+    why = Why(rule="keep.wait" if waits else "keep.contested", text=text, evidence=(f"it lost {lost}",))
+    _reserve(job.id, kept, why, draft)
+    draft.tell("job.keep", f"job {job.id}: {why}: {fold(kept.nodes)}", job=job.id)
+    draft.wake(kept.until)
+
+
+def _reserve(id: JobId, kept: Kept, why: Why, draft: Draft) -> None:
+    key = _keep_key(id, kept.restart)
+    seconds = min(LEASE_S, max(60.0, kept.until - draft.now))
+    draft.wish(KeepNodes(key=key, why=why, name=keep_name(id), nodes=kept.nodes, seconds=seconds), RENEW_S, first=True)
+
+
+def _keep_key(id: JobId, restart: int) -> Key:
+    return Key(f"keep:{id}:{restart}")
+
+
+def _is_too_much(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
+    """More of its partition than the site lets be kept at once."""
+    of_it = draft.overview.nodes_of(job.partition)
+    others = (draft.jobs[id].kept for id in restless(draft))
+    kept = {node for one in others if one is not None and one.freed is None for node in one.nodes}
+    limit = draft.want.resume.keep_fraction
+    if len((kept | nodes) & of_it) <= limit * len(of_it):
+        return False
+    text = (
+        f"job {job.id}: its nodes are not kept for it: more than {limit:.0%} of {job.partition} (resume.keep_percent)"
+    )
+    draft.tell("job.keep_refused", text, once=f"keepmuch:{job.id}:{job.restarts}", job=job.id)
+    return True

@@ -1,0 +1,262 @@
+"""Keep the ledger: a line for each run of each job that opted in, with what ended it and when which thing happened.
+
+Written from the picture and from what was decided in this plan; no other step depends on it.
+"""
+
+from dataclasses import replace
+
+from steward.model.case import Case
+from steward.model.ids import NodeName
+from steward.model.job import Job
+from steward.model.job_report import Progress
+from steward.model.ledger import Ending, Run
+from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.text import printable
+from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless
+from steward.policy.job.progress import told_of
+
+RUNS_KEPT = 20
+"""In memory; the store keeps them all."""
+SEEN_LATE_S = 2.0
+STEPS_EVERY_S, CHECKPOINTS_EVERY_S = 30.0, 5.0
+BEFORE_S, AFTER_S = 300.0, 600.0
+"""A repair explains a decision when its fault is at most so much older than the run, and it began so soon after."""
+_GO_ON = {
+    Decision.RETRY: Ending.RETRIED,
+    Decision.REQUEUE: Ending.REQUEUED,
+    Decision.WAIT: Ending.REQUEUED,
+}
+
+
+def keep_ledger(draft: Draft) -> None:
+    """Follow every job that is remembered."""
+    for id in restless(draft):
+        before = draft.ledger.get(id, ())
+        after = _followed(before, draft.jobs[id], draft.seen.jobs.get(id), draft)
+        if after != before:
+            draft.ledger[id] = after
+    for id in draft.ledger.keys() - draft.jobs.keys():
+        del draft.ledger[id]
+
+
+def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: Draft) -> tuple[Run, ...]:
+    runs = [run for run in before if run.opted_at == mem.opted_at]
+    if runs and runs[-1].ending is None:
+        runs = _carried_on(runs, mem, job, draft)
+    elif runs and runs[-1].ending is Ending.REQUEUED:
+        runs[-1] = _waiting(runs[-1], mem)
+    if job is not None and (job.is_active or _came_and_went(job, runs)) and _is_new(job, runs):
+        runs = _carried_on(_opened(runs, mem, job, draft), mem, job, draft)
+    return tuple(_explained(run, draft) for run in _made_again(runs)[-RUNS_KEPT:])
+
+
+def _made_again(runs: list[Run]) -> list[Run]:
+    """Each run with the lowest first step of those after it: a run that begins at step 1 undoes all before it."""
+    found, lowest = list[Run](), None
+    for run in reversed(runs):
+        found.append(run if run.again_from == lowest else replace(run, again_from=lowest))
+        lowest = min((at for at in (lowest, run.first) if at is not None), default=None)
+    return found[::-1]
+
+
+def _carried_on(runs: list[Run], mem: JobMemory, job: Job | None, draft: Draft) -> list[Run]:
+    """Also of a run that is seen for the first time when it has failed already."""
+    runs = _retried([*runs[:-1], _noted(runs[-1], draft)], mem, job)
+    return [*runs[:-1], _closed(runs[-1], mem, job, draft)]
+
+
+def _waiting(run: Run, mem: JobMemory) -> Run:
+    """Slurm may requeue a job, and hide for a moment that it did, before anything was decided about it."""
+    attempt = _last(mem, run, (Decision.REQUEUE, Decision.WAIT)) if run.decision is None else None
+    if attempt is not None:
+        run = _ended(run, attempt, run.ended or attempt.at, Ending.REQUEUED)
+    return replace(run, eligible=mem.last_nudge) if run.eligible is None and mem.last_nudge else run
+
+
+def _came_and_went(job: Job, runs: list[Run]) -> bool:
+    """A run after a requeue that was over before anybody looked."""
+    return bool(runs) and job.is_over and job.started is not None and job.started >= (runs[-1].ended or 0.0) - 1.0
+
+
+def _is_new(job: Job, runs: list[Run]) -> bool:
+    return not runs or (runs[-1].ending is not None and job.restarts > runs[-1].restart)
+
+
+def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run]:
+    """Slurm counts in whole seconds: a begin that was seen is known better."""
+    told = job.started if job.started is not None else draft.now
+    started = draft.now if job.is_active and draft.now - told < SEEN_LATE_S else told
+    run = Run(
+        job=mem.id,
+        opted_at=mem.opted_at,
+        restart=job.restarts,
+        uid=mem.uid,
+        started=started,
+        name=printable(job.name, 80),
+        partition=printable(job.partition, 80),
+        account=printable(job.account, 80),
+        nodes=mem.nodes | job.nodes,
+    )
+    if runs and runs[-1].eligible is None and runs[-1].ending is Ending.REQUEUED and job.eligible is not None:
+        runs = [*runs[:-1], replace(runs[-1], eligible=job.eligible)]
+    return [*runs, run]
+
+
+def _noted(run: Run, draft: Draft) -> Run:
+    """How far it is, as its nodes tell: seldom, because each note is written to the disk."""
+    told = _progress(run, draft)
+    if told is None:
+        return run
+    first = run.first_step if run.first_step is not None else _first_step(run, told)
+    saved = told.checkpoint_step != run.checkpoint_step and draft.now >= run.told + CHECKPOINTS_EVERY_S
+    if first == run.first_step and not saved and draft.now < run.told + STEPS_EVERY_S:
+        return run
+    return _with_progress(replace(run, first_step=first, first=_first_number(run, told)), told, draft)
+
+
+def _with_progress(run: Run, told: Progress, draft: Draft) -> Run:
+    if (told.step, told.stepped, told.checkpoint_step) == (run.step, run.stepped, run.checkpoint_step):
+        return run
+    return replace(
+        run,
+        step=told.step,
+        stepped=told.stepped,
+        checkpoint_step=told.checkpoint_step,
+        checkpointed=told.checkpointed,
+        told=draft.now,
+    )
+
+
+def _at_last(run: Run, draft: Draft) -> Run:
+    told = _progress(run, draft)
+    return run if told is None else _with_progress(replace(run, first=_first_number(run, told)), told, draft)
+
+
+def _progress(run: Run, draft: Draft) -> Progress | None:
+    """Of the node that tells of the most."""
+    return max(told_of(run.job, run.nodes, draft, restart=run.restart), key=_how_far, default=None)
+
+
+def _how_far(told: Progress) -> tuple[bool, int, int, NodeName]:
+    return told.step is not None, told.step or 0, told.checkpoint_step or 0, told.node
+
+
+def _first_step(run: Run, told: Progress) -> float | None:
+    """Within one allocation agents tell of its first step only once; later goes count from the step after them."""
+    for at in (told.first_step, told.stepped):
+        if at is not None and at >= run.started:
+            return at
+    return None
+
+
+def _first_number(run: Run, told: Progress) -> int | None:
+    """What an earlier go of the allocation told is not this one's."""
+    is_mine = told.stepped is not None and told.stepped >= run.started
+    return told.first if run.first is None and is_mine else run.first
+
+
+def _retried(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
+    """A retry begins with its answer: the step runs again some 60 ms later."""
+    for attempt in mem.attempts:
+        last = runs[-1]
+        mine = attempt.decision is Decision.RETRY and attempt.restart == last.restart
+        if not mine or attempt.at <= last.started:
+            continue
+        nodes = job.nodes if job is not None and job.is_active else last.nodes
+        again = Run(
+            job=last.job,
+            opted_at=last.opted_at,
+            restart=last.restart,
+            attempt=last.attempt + 1,
+            uid=last.uid,
+            started=attempt.at,
+            name=last.name,
+            partition=last.partition,
+            account=last.account,
+            nodes=(nodes - attempt.culprits) or last.nodes,
+        )
+        runs = [*runs[:-1], _ended(last, attempt, attempt.at, Ending.RETRIED), again]
+    return runs
+
+
+def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
+    """As it was, unless it is over or another one follows."""
+    if mem.ended is not None:
+        at = job.ended if job is not None and job.ended is not None else mem.ended
+        final = _last(mem, run, (Decision.STOP,)) if "COMPLETED" not in mem.end_text else None
+        run = _at_last(run, draft)
+        return replace(_ended(run, final, run.ended or at, Ending.OVER), end_text=mem.end_text)
+    if job is None:
+        return run
+    if job.is_pending or job.restarts > run.restart:
+        attempt = _last(mem, run, (Decision.REQUEUE, Decision.WAIT))
+        run = _at_last(run, draft)
+        return _ended(run, attempt, run.ended or _left(attempt, mem, job, draft), Ending.REQUEUED)
+    if job.is_active:
+        return _going(run, mem, job)
+    return run if run.ended is not None or job.ended is None else replace(run, ended=max(job.ended, run.started))
+
+
+def _going(run: Run, mem: JobMemory, job: Job) -> Run:
+    """It runs. One that is told to stop ends soon, and what was decided is known before that."""
+    stop = _last(mem, run, (Decision.STOP,))
+    if stop is not None and stop.final and run.decided != stop.at:
+        run = replace(run, decision=stop.decision, why=stop.why, culprits=stop.culprits, decided=stop.at)
+    return replace(run, nodes=run.nodes | job.nodes) if run.attempt == 0 and not job.nodes <= run.nodes else run
+
+
+def _left(attempt: Attempt | None, mem: JobMemory, job: Job, draft: Draft) -> float:
+    """When the run was over, for one that nobody saw end."""
+    if attempt is not None and attempt.requeued is not None:
+        return attempt.requeued
+    if mem.pending_from is not None:
+        return mem.pending_from
+    if attempt is not None:
+        return attempt.at
+    return min(draft.now, job.started if job.started is not None else draft.now)
+
+
+def _last(mem: JobMemory, run: Run, decisions: tuple[Decision, ...]) -> Attempt | None:
+    found = (a for a in reversed(mem.attempts) if a.restart == run.restart and a.decision in decisions)
+    return next((a for a in found if a.at >= run.started), None)
+
+
+def _ended(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
+    closed = replace(run, ended=max(at, run.started), ending=ending)
+    if attempt is None:
+        return closed
+    return replace(closed, decision=attempt.decision, why=attempt.why, culprits=attempt.culprits, decided=attempt.at)
+
+
+def _explained(run: Run, draft: Draft) -> Run:
+    """With the instants of its culprits' repairs, which may be opened a little later than it was decided."""
+    if run.decided is None or run.marked is not None or not run.was_hit:
+        return run
+    cases = [case for node in sorted(run.culprits) for case in draft.cases_of(node) if _explains(case, run)]
+    if not cases and run.detected is not None:
+        return run
+    faults = [case.fault_at for case in cases if case.fault_at is not None]
+    detected = [case.detected for case in cases if case.detected is not None]
+    marked = [case.marked for case in cases if case.marked is not None]
+    return replace(
+        run,
+        cases=tuple(sorted({case.id for case in cases})),
+        cause=cases[0].check if cases else "",
+        fault=min(faults, default=None),
+        detected=min([*detected, *_told_by_shim(run, draft)], default=None),
+        marked=min(marked, default=None),
+    )
+
+
+def _explains(case: Case, run: Run) -> bool:
+    began = case.fault_at if case.fault_at is not None else case.opened
+    decided = run.decided if run.decided is not None else began
+    over = case.closed is not None and case.closed < run.started
+    return not over and run.started - BEFORE_S <= began <= decided + AFTER_S
+
+
+def _told_by_shim(run: Run, draft: Draft) -> list[float]:
+    """When a shim of this run asked: it knew that the job had failed."""
+    asks = (ask for ask in draft.seen.asks if ask.job == run.job and ask.restart == run.restart)
+    return [at for ask in asks if (at := draft.noted.get(f"ask:{ask.id}")) is not None]

@@ -1,0 +1,159 @@
+"""Nudges: a job that is back in the queue is made eligible at once, on other nodes, until it runs."""
+
+import math
+from dataclasses import replace
+
+from steward.model.action import NudgeJob
+from steward.model.ids import Key, NodeName
+from steward.model.job import Job
+from steward.model.resume import Attempt, Decision, JobMemory, Saved
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.job.decide import RECLAIMED, TURN_OVER
+from steward.policy.job.exclude import exclude_list
+from steward.policy.job.options import options
+from steward.policy.job.rulings import remember_excludes
+from steward.policy.job.suspension import ended_suspended
+
+GROWTH = 1.5
+DEFER_AGAIN_S = 5.0
+
+
+def slurms_requeue(mem: JobMemory) -> str:
+    """For what a ruling about Slurm's own requeue of the job's last run is remembered."""
+    return f"restart:{mem.restarts + 1}"
+
+
+def nudge(job: Job, draft: Draft) -> None:
+    """Make the job eligible now and wake the scheduler, often at first; never past a person's hold."""
+    mem = draft.jobs[job.id]
+    if job.is_completing or job.is_expediting or _is_held_by_person(job, draft) or is_left_to_slurm(mem):
+        return
+    if draft.now < (begin := not_before(mem, draft)):
+        _put_off(job, mem, begin, draft)
+        return
+    if draft.now < (safe := credential_safe_at(job, draft)):
+        draft.wake(safe)
+        return
+    if mem.kept is not None and mem.kept.freed is None and mem.nudges:
+        return  # it cannot start while its nodes are kept for it: it is nudged again when they are freed
+    exclude = exclude_list(job, mem, draft)
+    if not _is_due(job, mem, exclude, draft):
+        return
+    why = mem.attempts[-1].why if mem.attempts else Why(rule="resume.nudge", text="it was requeued")
+    release = job.is_held_by_slurm
+    key = Key(f"nudge:{job.id}:{job.restarts}")
+    action = NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=exclude, release=release)
+    if draft.wish(action, 0.0):
+        remember_excludes(job, exclude, draft)
+        mem = draft.jobs[job.id]
+        draft.jobs[job.id] = replace(mem, nudges=mem.nudges + 1, last_nudge=draft.now)
+        _is_due(job, draft.jobs[job.id], exclude, draft)
+
+
+def credential_safe_at(job: Job, draft: Draft) -> float:
+    """slurmd revokes a job's credentials up to the second in which its end began, and times have whole seconds.
+
+    Started again within that second, the new credential counts as revoked too and slurmctld kills the job ("Job
+    credential revoked"). It ended before we saw it clean up; where we did not see that, before it was clean.
+    """
+    clean = draft.first_seen(f"clean:{job.id}:{job.restarts}")
+    return _next_second(min(clean, draft.noted.get(cleaning_key(job), clean)))
+
+
+def cleaning_key(job: Job) -> str:
+    """Under which it is noted since when a run that ended cleans up."""
+    return f"completing:{job.id}:{job.restarts}"
+
+
+def _next_second(at: float) -> float:
+    """Slurm counts in whole seconds: a second nudge within one changes nothing. A little more for its coarse clock."""
+    return math.floor(at) + 1.02
+
+
+def who_holds(job: Job, draft: Draft) -> str:
+    if ended_suspended(job, draft.jobs[job.id]):
+        return f"was suspended when its last run ended, for which Slurm holds it ({job.reason})"
+    return f"is held ({job.reason})"
+
+
+def _is_held_by_person(job: Job, draft: Draft) -> bool:
+    if not job.is_held:
+        return False
+    text = f"job {job.id} {who_holds(job, draft)}: it stays where it is until it is released"
+    draft.tell("job.held", text, once=f"held:{job.id}:{job.restarts}:{job.reason}", job=job.id)
+    return True
+
+
+def is_left_to_slurm(mem: JobMemory) -> bool:
+    """Slurm requeued it for a fault, but its budget is used up: nobody hurries it on."""
+    last = mem.last_attempt
+    return last is not None and last.decision is Decision.STOP and last.decided_for == slurms_requeue(mem)
+
+
+def lost_its_place(mem: JobMemory) -> bool:
+    """Its run was ended for a fault, by our ruling or before it, and the next one is to come. A job that a person, the
+    job itself or Slurm's preemption put back, or whose time was over, has no place to get back: it goes before nobody.
+    """
+    last = mem.last_attempt
+    if last is None or not _is_under_way(last) or last.restart != mem.restarts:
+        return False
+    return last.why.rule not in TURN_OVER
+
+
+def not_before(mem: JobMemory, draft: Draft) -> float:
+    """Back-off: when the resume that is under way may start (Unix s); 0 for at once, as for a job that got on."""
+    resumes = [a for a in mem.attempts if a.decision is not Decision.STOP and a.why.rule != RECLAIMED]
+    if len(resumes) < 2 or not _is_under_way(resumes[-1]) or _got_on(resumes[-2].saved, resumes[-1].saved):
+        return 0.0
+    return resumes[-2].at + options(mem.mode, draft.want.resume).wait_s(mem.resumes)
+
+
+def _got_on(before: Saved | None, after: Saved | None) -> bool:
+    """Faults that come quickly are not the job's when it makes new checkpoints between them."""
+    return after is not None and (before is None or after.is_newer_than(before))
+
+
+def _is_under_way(attempt: Attempt) -> bool:
+    return attempt.is_requeue and attempt.running is None
+
+
+def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
+    """Have Slurm not start it before `at`: by itself it would, two minutes after the requeue, and without its excludes.
+    A job that Slurm holds waits anyhow."""
+    draft.wake(at)
+    why = Why(
+        rule="resume.backoff",
+        text=f"it was resumed {mem.resumes} times: it waits a while",
+        evidence=(f"not before {at - draft.now:.0f} s from now",),
+    )
+    draft.tell("job.backoff", f"job {job.id}: {why}", once=f"backoff:{job.id}:{job.restarts}", job=job.id)
+    key = Key(f"defer:{job.id}:{job.restarts}")
+    if job.is_held_by_slurm:
+        return
+    exclude = exclude_list(job, mem, draft)
+    action = NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=exclude, delay_s=at - draft.now)
+    if draft.wish(action, DEFER_AGAIN_S if key in draft.seen.failures else None):
+        remember_excludes(job, exclude, draft)
+
+
+def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
+    """Whether to nudge now: quickly at first; later only where it can help, because it costs the job its age."""
+    rules = draft.want.resume
+    freed = mem.kept.freed if mem.kept is not None and mem.kept.freed is not None else 0.0
+    began = max(mem.pending_from if mem.pending_from is not None else draft.now, not_before(mem, draft), freed)
+    if draft.now < began + rules.nudge_for_s:
+        pause = min(rules.nudge_max_s, rules.nudge_first_s * GROWTH ** min(max(mem.nudges - 1, 0), 30))
+        due = max(mem.last_nudge + pause, _next_second(mem.last_nudge))
+    elif _may_help(job, mem, exclude, draft):
+        due = mem.last_nudge + rules.nudge_slow_s
+    else:
+        return False
+    draft.wake(due)
+    return draft.now >= due
+
+
+def _may_help(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
+    returned = any(c.returned is not None and c.returned > mem.last_nudge for c in draft.cases.values())
+    stuck = job.is_held_by_slurm or job.reason in ("BeginTime", "None", "")
+    return returned or stuck or exclude != job.excluded

@@ -1,0 +1,134 @@
+"""Where a resumed job can run: which of its nodes are sound, which others are free, and who else waits for them."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from steward.model.action import DownNode, DrainNode
+from steward.model.case import Step
+from steward.model.ids import NodeName
+from steward.model.job import Job
+from steward.model.reservation import keep_name
+from steward.model.resume import JobMemory
+from steward.policy.draft import Draft
+from steward.policy.job.exclude import culprits, own_reservation, users_own
+from steward.policy.node.approval import awaits_yes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Of one job in one picture. `own` are the sound nodes of its lost run that nobody else runs on, `free` those of
+    them that it could take at once; `others` are idle nodes of others; `hot` are idle ones that we keep for resumed
+    jobs."""
+
+    need: int
+    own: frozenset[NodeName]
+    free: frozenset[NodeName]
+    others: frozenset[NodeName]
+    hot: frozenset[NodeName]
+    lost: frozenset[NodeName]
+    coming: frozenset[NodeName] = frozenset()
+    """Those of the lost nodes that are repaired: kept, too, so that nobody takes them when they are back."""
+
+    @property
+    def lacks(self) -> int:
+        """How many nodes it must wait for, its own that still clean up not counted."""
+        return max(0, self.need - len(self.own) - len(self.others) - len(self.hot))
+
+    @property
+    def wants_hot(self) -> int:
+        """How many of the hot spares it takes if it starts now."""
+        return max(0, self.need - len(self.free) - len(self.others))
+
+    @property
+    def can_start(self) -> bool:
+        return self.wants_hot <= len(self.hot)
+
+
+def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
+    going = _going(draft)
+    blamed = culprits(mem, draft)
+    lost = {name for name in mem.nodes if name in going or not _is_sound(name, draft)} | (blamed & mem.nodes)
+    reserved = _reserved(job, draft)
+    own = frozenset(name for name in mem.nodes - lost - reserved if not _is_taken(name, job, draft))
+    fits = draft.overview.idle_of(job.partition).difference(users_own(job, mem), blamed, going)
+    if (inside := own_reservation(job, draft)) is not None:
+        fits &= inside
+    return Places(
+        need=max(1, job.node_count, len(mem.nodes)),
+        own=own,
+        free=own & fits,
+        others=fits.difference(own, reserved, mem.nodes, draft.nodes_in_repair),
+        hot=(draft.overview.hot & fits).difference(own, draft.nodes_in_repair),
+        lost=frozenset(lost),
+        coming=frozenset(name for name in lost - reserved if name in draft.seen.nodes and _is_repaired(name, draft)),
+    )
+
+
+def _going(draft: Draft) -> frozenset[NodeName]:
+    """Nodes that this plan takes out of service."""
+    known, nodes = draft.found.going
+    if known != len(draft.actions):
+        nodes = frozenset(each.node for each in draft.actions if isinstance(each, DownNode | DrainNode))
+        draft.found.going = (len(draft.actions), nodes)
+    return nodes
+
+
+def _is_sound(name: NodeName, draft: Draft) -> bool:
+    node = draft.seen.nodes.get(name)
+    return node is not None and node.is_schedulable and draft.case_in_work(name) is None
+
+
+def _is_taken(name: NodeName, job: Job, draft: Draft) -> bool:
+    """Another job runs on it."""
+    return any(id != job.id for id in draft.overview.running_on.get(name, ()))
+
+
+def _reserved(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """Nodes that a reservation has before the job would be over, its own one, and its own one with us, not counted."""
+    until = draft.now + job.time_limit_s if job.time_limit_s is not None else math.inf
+    mine = {keep_name(job.id), *job.reservation.split(",")}
+    held, coming = draft.overview.held_by, draft.overview.coming
+    free = {node for name in mine for node in _nodes_of(name, draft) if held.get(node, frozenset()) <= mine}
+    later = (each.nodes for each in coming if each.name not in mine and each.starts <= until)
+    return frozenset(held.keys() - free).union(*later)
+
+
+def _nodes_of(reservation: str, draft: Draft) -> frozenset[NodeName]:
+    known = draft.seen.reservations.get(reservation)
+    return known.nodes if known is not None else frozenset()
+
+
+def has_hope(places: Places, draft: Draft) -> bool:
+    """Whether something is done about a lost node without a person."""
+    return any(_is_repaired(name, draft) for name in places.lost)
+
+
+def _is_repaired(name: NodeName, draft: Draft) -> bool:
+    case = draft.open_case(name)
+    return case is not None and case.step is not Step.HELD and not awaits_yes(case, draft)
+
+
+def rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> tuple[Job, ...]:
+    """Jobs that wait for nodes and could run if these were theirs, by id."""
+    others = (other for alike in _alike_rivals(nodes, draft) for other in alike if other.id != job.id)
+    return tuple(sorted(others, key=lambda other: other.id))
+
+
+def has_rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
+    return any(len(alike) > (alike[0].id == job.id) for alike in _alike_rivals(nodes, draft))
+
+
+def _alike_rivals(nodes: frozenset[NodeName], draft: Draft) -> Iterator[Sequence[Job]]:
+    sound = frozenset(n for n in nodes if n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable)
+    return (alike for alike in draft.overview.waiting_alike if _fits(alike[0], nodes, sound, draft))
+
+
+def _fits(other: Job, nodes: frozenset[NodeName], sound: frozenset[NodeName], draft: Draft) -> bool:
+    """Whether it could use one of these nodes, and idle ones and these are enough for it."""
+    idle, theirs = draft.overview.idle_of(other.partition), sound & draft.overview.nodes_of(other.partition)
+    if not ((idle & nodes) | theirs) - other.excluded:
+        return False
+    more = theirs - idle
+    usable = len(idle) - len(idle & other.excluded) + len(more - other.excluded)
+    return usable >= max(1, other.node_count)

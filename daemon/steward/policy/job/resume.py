@@ -1,0 +1,221 @@
+"""Follow the jobs that opted in, and bring back those that were requeued or failed while nobody was there to ask."""
+
+from dataclasses import replace
+
+from steward.model.action import AllowRequeue
+from steward.model.events import Level
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.job import Job, JobState
+from steward.model.node_names import fold
+from steward.model.outcome import is_refusal
+from steward.model.resume import Decision, JobMemory
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless
+from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
+from steward.policy.job.evidence import Evidence, nodes_of_parts, taken_out_key
+from steward.policy.job.failure import BY_MACHINE, Kind, told
+from steward.policy.job.nudge import cleaning_key, nudge, slurms_requeue
+from steward.policy.job.parts import waits_for_parts
+from steward.policy.job.progress import note_saved
+from steward.policy.job.remember import is_another
+from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
+from steward.policy.job.time_limit import signal_before_limit
+
+COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
+"""A run that cleans up fast is looked at often: its job may start in the very next pass of Slurm's scheduler, or only
+`batch_sched_delay` later."""
+COMPLETING_LOOK_S = 0.3
+COMPLETING_WATCH_S = 60.0
+
+
+def follow_jobs(draft: Draft) -> None:
+    """Bring the memory of each job up to the picture and do what its state asks for."""
+    for id in restless(draft):
+        job = draft.seen.jobs.get(id)
+        note_saved(draft.jobs[id], draft)
+        if job is not None and job.is_completing:
+            _look_soon(job, draft)
+        if job is not None:
+            _count_unseen(job, draft)
+        if job is None:
+            _end(id, "Slurm does not know it any more", draft)
+        elif job.is_active:
+            _follow_running(job, draft)
+        elif job.is_pending:
+            _follow_pending(job, draft)
+        elif job.state is not JobState.UNKNOWN and draft.jobs[id].ended is None:
+            _follow_ended(job, draft)
+
+
+def _look_soon(job: Job, draft: Draft) -> None:
+    """Slurm tells nobody when a job has cleaned up, and one that was requeued waits for us then."""
+    began = draft.first_seen(cleaning_key(job))
+    if draft.now < began + COMPLETING_WATCH_S:
+        draft.wake(draft.now + (COMPLETING_SOON_S if draft.now < began + COMPLETING_SHORT_S else COMPLETING_LOOK_S))
+
+
+def _count_unseen(job: Job, draft: Draft) -> None:
+    """Runs that came and ended between two looks: nobody knows why, so each costs a resume."""
+    mem = draft.jobs[job.id]
+    unseen = job.restarts - mem.restarts - 1
+    if unseen > 0 and mem.nodes and not is_another(job, mem):
+        draft.jobs[job.id] = replace(mem, restarts=mem.restarts + unseen, resumes=mem.resumes + unseen)
+        text = f"job {job.id} was started again {unseen} times unseen: each is counted as a resume"
+        draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
+
+
+def _follow_running(job: Job, draft: Draft) -> None:
+    _note_run(job, draft)
+    if not job.requeue and job.is_batch and not draft.jobs[job.id].stays_in_place:
+        why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
+        draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
+    signal_before_limit(job, draft.jobs[job.id], draft)
+    if job.is_batch and job.nodes and job.batch_host is not None and job.batch_host not in job.nodes:
+        _requeue_without_script(job, job.batch_host, draft)
+
+
+def _note_run(job: Job, draft: Draft) -> None:
+    """The run that Slurm shows becomes the present one."""
+    mem = draft.jobs[job.id]
+    if mem.pending_from is None and mem.nodes and job.restarts > mem.restarts:
+        _note_requeue(job, mem, draft)  # an expedited requeue is over between two of our looks
+        mem = draft.jobs[job.id]
+    if mem.pending_from is not None:
+        mem = _resumed(job, mem, draft)
+    same_run = mem.started == job.started and mem.restarts == job.restarts
+    if same_run and _is_as_remembered(job, mem):
+        return
+    nodes = mem.nodes | job.nodes if same_run else job.nodes
+    parts = nodes_of_parts(job, draft) | (mem.parts if same_run else frozenset())
+    excised = mem.excised | (nodes - job.nodes)
+    followed = replace(mem, nodes=nodes, parts=parts, excised=excised, restarts=job.restarts, started=job.started)
+    followed = replace(followed, ended=None, end_text="", no_requeue=mem.no_requeue and not job.requeue)
+    if followed != draft.jobs[job.id]:
+        draft.jobs[job.id] = followed
+    for node in sorted(nodes - job.nodes):
+        draft.first_seen(taken_out_key(followed, node))
+
+
+def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
+    """The usual case, seen quickly: the run goes on with the nodes that it had."""
+    may_change = mem.ended is not None or bool(mem.end_text) or (mem.no_requeue and job.requeue)
+    return job.het_job_id is None and job.nodes == mem.nodes and not may_change
+
+
+def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
+    """With `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever without its script."""
+    mem = draft.jobs[job.id]
+    if prior := next((a for a in mem.attempts if a.decided_for == f"script:{mem.restarts}"), None):
+        if prior.is_requeue:
+            requeue(job, prior.why, draft)
+        return
+    gone = Evidence(node=host, text=f"{host}: its script ran there, and Slurm took it out of the job", at=draft.now)
+    ruling = decide(told(Kind.NO_SCRIPT, job, mem, draft.now, draft, known=(gone,)))
+    if ruling.decision is Decision.STOP:
+        keep_ruling(job.id, f"script:{mem.restarts}", ruling, draft)
+        text = f"job {job.id} runs without its script since {host} died; {ruling.why.text}: cancel it"
+        draft.tell("job.budget", text, once=f"script:{job.id}:{job.restarts}", level=Level.WARNING, job=job.id)
+    else:
+        requeue_by(job, f"script:{mem.restarts}", ruling, draft)
+
+
+def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
+    took = draft.now - mem.pending_from if mem.pending_from is not None else 0.0
+    draft.tell("job.resumed", f"job {job.id} runs again after {took:.1f} s on {fold(job.nodes)}", job=job.id)
+    attempts = mem.attempts
+    if attempts and attempts[-1].is_requeue and attempts[-1].running is None:
+        attempts = (*attempts[:-1], replace(attempts[-1], running=draft.now))
+    return replace(mem, pending_from=None, nudges=0, last_nudge=0.0, attempts=attempts)
+
+
+def _follow_pending(job: Job, draft: Draft) -> None:
+    mem = draft.jobs[job.id]
+    if mem.pending_from is None and (mem.nodes or job.restarts > mem.restarts):
+        _note_requeue(job, mem, draft)
+    if draft.jobs[job.id].pending_from is not None and not waits_for_parts(job, draft):
+        nudge(job, draft)
+
+
+def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """The job went back to the queue: by our wish, by Slurm after a node's failure, or by a person."""
+    if not is_another(job, mem):
+        mem = draft.jobs[job.id] = replace(mem, ended=None, end_text="")
+    last = mem.last_attempt
+    if last is not None and last.is_requeue and last.requeued is None:
+        attempts = (*mem.attempts[:-1], replace(last, requeued=draft.now))
+        draft.jobs[job.id] = replace(mem, attempts=attempts, pending_from=draft.now)
+    else:
+        _blame_for_requeue(job, mem, draft)
+        draft.jobs[job.id] = replace(draft.jobs[job.id], pending_from=draft.now)
+    draft.tell("job.requeued", f"job {job.id} is back in the queue (restart {job.restarts})", job=job.id)
+
+
+def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """What Slurm requeues for a fault counts as a resume; what a person requeues costs the job nothing."""
+    failure = told(Kind.REQUEUED, job, mem, draft.now, draft)
+    if not has_cause(failure):
+        return
+    ruling = decide(failure)
+    keep_ruling(job.id, slurms_requeue(mem), ruling, draft, slurm_did=True)
+    if ruling.decision is Decision.STOP:
+        text = f"job {job.id} was requeued by Slurm and is left to it: {ruling.why.text}"
+        draft.tell("job.budget", text, once=f"budget:{job.id}:{job.restarts}", level=Level.WARNING, job=job.id)
+
+
+def _follow_ended(job: Job, draft: Draft) -> None:
+    """A job that failed while nobody could be asked is requeued on positive evidence, or as its options say; an
+    allocation that is gone with its node is told why it is not."""
+    if job.restarts > draft.jobs[job.id].restarts and job.nodes and job.state is not JobState.CANCELLED:
+        _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
+    mem = draft.jobs[job.id]
+    ended = job.ended if job.ended is not None else draft.now
+    last = mem.last_attempt
+    told_to_stop = last is not None and last.final and not last.is_requeue and last.restart == mem.restarts
+    if told_to_stop or not (job.is_batch or job.state in BY_MACHINE):
+        _end(job.id, f"{job.state.value}", draft)
+    elif not job.is_completing or draft.now > ended + draft.want.resume.evidence_after_s:
+        _rule_late(job, mem, ended, draft)
+
+
+def _rule_late(job: Job, mem: JobMemory, ended: float, draft: Draft) -> None:
+    ruling = decide(told(Kind.ENDED, job, mem, ended, draft))
+    promised = standing_promise(mem, ruling, ended, draft)
+    if promised is None:
+        _decide_late(job, f"end:{mem.restarts}", ruling, ended, draft)
+    elif why := _why_given_up(job, ended, draft):
+        text = f"{job.state.value}; it should have been resumed and could not be requeued: {why}"
+        _end(job.id, text, draft, level=Level.WARNING)
+    else:
+        requeue(job, promised.why, draft)
+
+
+def _why_given_up(job: Job, ended: float, draft: Draft) -> str:
+    """Slurm's refusal, or that it took too long; empty while the requeue may still come. A refusal counts only where
+    Slurm shows that the job may be requeued."""
+    error, most_s = draft.seen.failures.get(requeue_key(job), ""), draft.want.resume.evidence_after_s
+    if job.requeue and is_refusal(error):
+        return error
+    return f"not within {most_s:.0f} s ({error or 'no error'})" if draft.now > ended + most_s else ""
+
+
+def _decide_late(job: Job, decided_for: str, ruling: Ruling, ended: float, draft: Draft) -> None:
+    """A ruling that depends on finding no fault waits for faults that may still be reported."""
+    rules, stops = draft.want.resume, ruling.decision is Decision.STOP
+    until = ended + (rules.evidence_after_s if stops else rules.detect_s)
+    too_late = draft.now > ended + rules.evidence_after_s
+    if ruling.open and draft.now <= until:
+        draft.wake(until + 0.1)
+    elif stops or too_late:
+        if stops and ruling.why.rule != CANCELLED:
+            keep_ruling(job.id, decided_for, ruling, draft)
+        _end(job.id, f"{job.state.value}", draft)
+    else:
+        requeue_by(job, decided_for, ruling, draft)
+
+
+def _end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
+    mem = draft.jobs[id]
+    if mem.ended is None:
+        draft.jobs[id] = replace(mem, ended=draft.now, end_text=text, pending_from=None)
+        draft.tell("job.ended", f"job {id}: {text}", level=level, job=id)

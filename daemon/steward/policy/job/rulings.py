@@ -1,0 +1,90 @@
+"""A ruling about a job becomes memory and wishes."""
+
+from dataclasses import replace
+
+from steward.model.action import AllowRequeue, RequeueJob
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.job import Job
+from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
+from steward.policy.job.exclude import exclude_list, users_own
+
+MOST_ATTEMPTS = 20
+
+
+def keep_ruling(
+    id: JobId, decided_for: str, ruling: Ruling, draft: Draft, *, node: NodeName | None = None, slurm_did: bool = False
+) -> None:
+    """Tell of a ruling and remember it, once for each `decided_for`; all but STOP count against the job's budget, and
+    but that it gave way to another job.
+
+    `slurm_did`: the job is back in the queue already.
+    """
+    mem = draft.jobs.get(id)
+    text = f"job {id}: {ruling.decision.value}: {ruling.why}"
+    draft.tell("job.decided", text, once=f"decided:{id}:{decided_for}", node=node, job=id)
+    if mem is None or any(a.decided_for == decided_for for a in mem.attempts):
+        return
+    attempt = Attempt(
+        decided_for=decided_for,
+        decision=ruling.decision,
+        why=ruling.why,
+        at=draft.now,
+        culprits=ruling.culprits,
+        restart=mem.restarts,
+        final=ruling.final,
+        requeued=draft.now if slurm_did else None,
+        saved=mem.saved,
+        lines=ruling.lines,
+    )
+    resumed = ruling.decision is not Decision.STOP and ruling.why.rule != RECLAIMED
+    draft.jobs[id] = replace(
+        mem,
+        attempts=(*mem.attempts, attempt)[-MOST_ATTEMPTS:],
+        resumes=mem.resumes + resumed,
+        unproven=mem.unproven + (resumed and ruling.unproven),
+    )
+
+
+def standing_promise(mem: JobMemory, ruling: Ruling, failed_at: float, draft: Draft) -> Attempt | None:
+    """The requeue of this run that was decided shortly before and has not come: it stands and is not counted again,
+    unless the new failure, on which `ruling` is, forbids any other run."""
+    promised = mem.promised
+    if promised is None or ruling.why.rule in NO_MORE:
+        return None
+    return promised if failed_at <= promised.at + draft.want.resume.evidence_after_s else None
+
+
+def requeue_by(job: Job, decided_for: str, ruling: Ruling, draft: Draft, *, node: NodeName | None = None) -> None:
+    """Remember a ruling to requeue (or wait), and ask for it."""
+    keep_ruling(job.id, decided_for, ruling, draft, node=node)
+    requeue(job, ruling.why, draft)
+
+
+def requeue(job: Job, why: Why, draft: Draft) -> None:
+    """Ask for a requeue with the culprits excluded; `Requeue=1` first where the job was submitted without."""
+    mem = draft.jobs[job.id]
+    if not job.requeue:
+        draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), _retry_s(draft))
+    exclude = exclude_list(job, mem, draft)
+    remember_excludes(job, exclude, draft)
+    action = RequeueJob(key=requeue_key(job), why=why, job=job.id, restart=job.restarts, exclude=exclude)
+    draft.wish(action, _retry_s(draft))
+
+
+def requeue_key(job: Job) -> Key:
+    """Of a run that has ended it is another wish: how the tries before its end went says nothing about it."""
+    return Key(f"requeue:{job.id}:{job.restarts}" + ("" if job.is_active else ":ended"))
+
+
+def remember_excludes(job: Job, exclude: frozenset[NodeName], draft: Draft) -> None:
+    """Keep which part of the job's list is ours, so that the user's own is never lost."""
+    mem = draft.jobs[job.id]
+    user = users_own(job, mem)
+    draft.jobs[job.id] = replace(mem, excluded=exclude - user, excluded_by_user=user)
+
+
+def _retry_s(draft: Draft) -> float:
+    return draft.want.repair.retry_s

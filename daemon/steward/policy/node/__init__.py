@@ -1,0 +1,1 @@
+"""Nodes: presence, faults, guards, and the ladder of repairs."""

@@ -1,0 +1,127 @@
+"""Trials of checks that may change: a version that was never seen only reports until it has shown that it is sane.
+
+There is no exception for the checks that a new head finds: it begins in report-only itself, so that their trials cost
+nothing and are over when the site lets it act.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from steward.model.events import Level
+from steward.model.ids import NodeName
+from steward.model.trial import Trial, TrialState
+from steward.policy.draft import Draft
+from steward.policy.node.trust import trial_key
+from steward.policy.traits import Versions
+
+KEPT = 8
+"""Versions of one check that are remembered: an old one that comes back needs no trial."""
+
+
+@dataclass(slots=True)
+class _Results:
+    check: str
+    version: str
+    passed: set[NodeName] = field(default_factory=set)
+    failed: set[NodeName] = field(default_factory=set)
+
+
+def follow_trials(draft: Draft) -> None:
+    """Begin, go on with and decide the trial of every version that agents tell of."""
+    for key, results in sorted(_results(draft).items()):
+        trial = draft.trials.get(key) or _begin(results, draft)
+        if trial.state is TrialState.RUNNING:
+            trial = _go_on(trial, results, draft)
+        if draft.trials.get(key) != trial:
+            draft.trials[key] = trial
+
+
+def _results(draft: Draft) -> dict[str, _Results]:
+    """Versions that are new or on trial, with the nodes that had results of them in this picture."""
+    found: dict[str, _Results] = {}
+    agents = draft.ground.agents
+    for versions in agents.kinds(Versions):
+        for check, version in versions.known:
+            key = trial_key(check, version)
+            trial = draft.trials.get(key)
+            if trial is None or trial.state is TrialState.RUNNING:
+                mine = found.setdefault(key, _Results(check=check, version=version))
+                _add(mine, agents.having(versions), draft)
+    return found
+
+
+def _add(results: _Results, nodes: Iterable[NodeName], draft: Draft) -> None:
+    for node in nodes:
+        view = draft.seen.agents[node]
+        if results.check in view.passed:
+            results.passed.add(node)
+        elif any(f.check == results.check and f.is_bad for f in view.findings):
+            results.failed.add(node)
+
+
+def _begin(results: _Results, draft: Draft) -> Trial:
+    _forget_old(results.check, draft)
+    before = _before(results.check, draft)
+    trial = Trial(check=results.check, version=results.version, since=draft.now)
+    if not draft.want.health.canary_node_count:
+        return replace(trial, state=TrialState.ARMED, text="armed without a trial (health.canary_node_count = 0)")
+    rules = draft.want.health
+    what = "is new" if before is None else "was changed"
+    until = f"until {_enough(draft)} nodes had results for {rules.canary_s / 3600:.3g} h"
+    draft.tell("check.trial", f"check {results.check} {what}: it only reports {until}")
+    return replace(trial, usual=before.share if before else None, text="no results yet")
+
+
+def _before(check: str, draft: Draft) -> Trial | None:
+    """The version of this check that was armed last."""
+    armed = [t for t in draft.trials.values() if t.check == check and t.state is TrialState.ARMED]
+    return max(armed, key=lambda t: (t.since, t.version), default=None)
+
+
+def _go_on(trial: Trial, results: _Results, draft: Draft) -> Trial:
+    tried, failed = trial.tried | results.passed | results.failed, trial.failed | results.failed
+    if (tried, failed) != (trial.tried, trial.failed):
+        trial = replace(trial, tried=tried, failed=failed, text=_arithmetic(len(failed), len(tried), trial, draft))
+    if trial.enough is None and len(tried) >= _enough(draft):
+        trial = replace(trial, enough=draft.now)
+    if trial.enough is None:
+        return trial
+    due = trial.enough + draft.want.health.canary_s
+    draft.wake(due)
+    return trial if draft.now < due else _decide(trial, draft)
+
+
+def _decide(trial: Trial, draft: Draft) -> Trial:
+    share = len(trial.failed) / len(trial.tried)
+    is_sane = share <= _bound(trial, draft)
+    state = TrialState.ARMED if is_sane else TrialState.REFUSED
+    if is_sane:
+        draft.tell("check.armed", f"check {trial.check} may take nodes out from now on: {trial.text}")
+        draft.wake(draft.now + 1.0)
+    else:
+        remedy = f"it goes on reporting only until `steward check arm {trial.check}`, or until it is changed"
+        draft.tell("check.refused", f"check {trial.check} fails too often: {trial.text}; {remedy}", level=Level.ERROR)
+    return replace(trial, state=state, share=share, tried=frozenset(), failed=frozenset())
+
+
+def _enough(draft: Draft) -> int:
+    return min(draft.want.health.canary_node_count, max(1, len(draft.seen.nodes)))
+
+
+def _bound(trial: Trial, draft: Draft) -> float:
+    return (trial.usual or 0.0) + draft.want.health.canary_failing_fraction
+
+
+def _arithmetic(failed: int, tried: int, trial: Trial, draft: Draft) -> str:
+    before = "it has no earlier version" if trial.usual is None else f"{trial.usual:.1%} with its earlier version"
+    return f"{failed} of {tried} nodes failed ({failed / tried:.1%}; at most {_bound(trial, draft):.1%}, {before})"
+
+
+def _forget_old(check: str, draft: Draft) -> None:
+    """Room for one more version."""
+    of: defaultdict[str, list[str]] = defaultdict(list)
+    for key, trial in sorted(draft.trials.items(), key=lambda item: (item[1].since, item[0])):
+        of[trial.check].append(key)
+    for key in of[check][: -(KEPT - 1)]:
+        del draft.trials[key]

@@ -1,0 +1,138 @@
+"""Faults with a cause in common: many nodes at once are one incident of the cluster, and no node is touched for it."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from steward.model.events import Level
+from steward.model.health import Scope
+from steward.model.ids import NodeName
+from steward.model.memory import Incident
+from steward.model.node_names import fold
+from steward.policy.deep.outcome import deep_fault, failed_deep
+from steward.policy.draft import Draft
+from steward.policy.node.slurm_faults import out_by_reason
+from steward.policy.node.verdict import may_act_on, mode_of
+
+CHECK, SHARED = "check:", "shared:"
+AGENTS = "agents"
+"""The incident of many agents that are late or lost at once."""
+
+
+Found = defaultdict[str, dict[NodeName, float]]
+"""Kind of incident -> the nodes that have it -> since when."""
+
+
+def find_incidents(draft: Draft) -> None:
+    """Open, extend and end incidents."""
+    found, least = Found(dict), dict[str, int]()
+    _of_findings(found, draft)
+    _of_slurm(found, least, draft)
+    _of_deeps(found, draft)
+    for kind in sorted(found.keys() | _open_kinds(draft)):
+        _update(kind, without_acknowledged(kind, found.get(kind, {}), draft), draft, least.get(kind))
+
+
+def _of_findings(found: Found, draft: Draft) -> None:
+    """Many nodes that fail one check; a finding about a shared thing is an incident from the first node on."""
+    for node in draft.overview.finding:
+        for one in draft.seen.agents[node].findings:
+            if not (one.is_bad and one.severity.takes_out):
+                continue
+            if may_act_on(one, draft):
+                nodes = found[f"{CHECK}{one.check}"]
+                nodes[node] = min(one.at, nodes.get(node, one.at))
+            elif one.scope is Scope.CLUSTER and mode_of(one.check, draft) != "off":
+                found[f"{SHARED}{one.check}"].setdefault(node, one.at)
+
+
+def _of_slurm(found: Found, least: dict[str, int], draft: Draft) -> None:
+    """Many nodes that Slurm took out of service for one reason; a prolog that fails is soon a bug of the script."""
+    for node, row in out_by_reason(draft):
+        found[kind := f"{CHECK}{row.check}"][node.name] = node.reason.at if node.reason else draft.now
+        least[kind] = min(row.shared_from or limit(draft), limit(draft))
+
+
+def _of_deeps(found: Found, draft: Draft) -> None:
+    """Many nodes that failed a deep check at once: its measures, or what they have in common, are likelier at fault."""
+    for node in failed_deep(draft):
+        fault = deep_fault(node, draft)
+        if fault is not None:
+            found[f"{CHECK}{fault.check}"][node] = fault.at
+
+
+def _open_kinds(draft: Draft) -> set[str]:
+    return {kind for kind, one in draft.incidents.items() if one.over is None and kind != AGENTS}
+
+
+def in_incident(node: NodeName, kind: str, draft: Draft) -> bool:
+    incident = draft.incidents.get(kind)
+    return incident is not None and incident.over is None and node in incident.nodes
+
+
+def covers(kind: str, draft: Draft) -> bool:
+    """Whether an incident of this kind goes on: no new node is touched for its cause meanwhile."""
+    incident = draft.incidents.get(kind)
+    return incident is not None and incident.over is None
+
+
+def limit(draft: Draft) -> int:
+    """How many nodes at once are too many to be faults of their own."""
+    rules = draft.want.repair
+    return max(rules.correlated_min, int(rules.correlated_fraction * max(len(draft.seen.nodes), len(draft.agents))))
+
+
+def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
+    """A person who reset the actions took note of these nodes: each is judged on its own from then on. Nobody did of
+    those of an incident that ended by itself."""
+    incident = draft.incidents.get(kind)
+    if incident is None or incident.over is None:
+        return found
+    return {n: at for n, at in found.items() if n not in incident.nodes or at > incident.over}
+
+
+def crowded(found: Mapping[NodeName, float], span: float, many: int) -> frozenset[NodeName]:
+    """The nodes that have at least `many` within any `span` seconds, themselves among them."""
+    ordered = sorted(found.items(), key=lambda item: (item[1], item[0]))
+    crowd: list[NodeName] = []
+    start = taken = 0
+    for end, (_, at) in enumerate(ordered):
+        while at - ordered[start][1] > span:
+            start += 1
+        if end - start + 1 >= many:
+            crowd += (node for node, _ in ordered[max(start, taken) : end + 1])
+            taken = end + 1
+    return frozenset(crowd)
+
+
+def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | None = None) -> None:
+    """`least`: so many nodes are an incident, where it is not the usual limit."""
+    many = 1 if kind.startswith(SHARED) else least or limit(draft)
+    incident = draft.incidents.get(kind)
+    if incident is None or incident.over is not None:
+        if crowded(found, draft.want.repair.correlated_window_s, many):
+            _begin(kind, found, draft)
+        return
+    nodes = incident.nodes | set(found)
+    if len(found) >= many:
+        draft.incidents[kind] = replace(incident, nodes=nodes, easing=None)
+        return
+    easing = incident.easing if incident.easing is not None else draft.now
+    until = easing if not found else easing + draft.want.repair.agents_grace_s
+    draft.wake(until)
+    draft.incidents[kind] = replace(incident, nodes=nodes, easing=easing)
+    if draft.now >= until:
+        draft.tell("incident.over", f"{kind}: over after {draft.now - incident.since:.0f} s; {len(found)} still away")
+        draft.incidents[kind] = replace(incident, nodes=frozenset(), easing=easing, over=draft.now)
+
+
+def _begin(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
+    text = f"{len(found)} of {len(draft.seen.nodes)} {_what(kind)}, no node is touched for it"
+    draft.incidents[kind] = Incident(kind=kind, since=draft.now, nodes=frozenset(found), text=text)
+    draft.tell("incident.opened", text + f" ({fold(found)})", level=Level.ERROR)
+
+
+def _what(kind: str) -> str:
+    if kind.startswith(SHARED):
+        return f"nodes tell of a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"
+    return f"nodes fail {kind.removeprefix(CHECK)} at once: one cause in common"

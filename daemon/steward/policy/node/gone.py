@@ -1,0 +1,170 @@
+"""Whether a node whose agent is silent is gone whatever may be wrong with us.
+
+Where many fall silent at once it may be the head that is cut off. Then only somebody else's word stands against a node:
+the provider's, or Slurm's own. For the sake of jobs that are to be brought back looks at the node's slurmd stand, too:
+those of agents that are heard, or the head's own where it reaches most of the nodes.
+"""
+
+from steward.model.ids import JobId, NodeName
+from steward.model.memory import Incident
+from steward.model.node import Node
+from steward.model.observed import AgentView, PeerWord, Witness
+from steward.policy.draft import Draft
+from steward.policy.node.correlate import AGENTS
+from steward.policy.node.verdict import Standing, machine_of, missable, missed_since, standing
+from steward.policy.traits import Trait, is_away_on_purpose
+
+PEERS = 3
+"""Agents that are asked about a silent node."""
+AGREE = 2
+"""So many must find it gone: one that lies, or is cut off itself, is not enough."""
+SEEN_ALIVE_S = 60.0
+"""So long after a look at its port a slurmd that answered counts as reached."""
+_UNANSWERED = "unanswered:"
+
+
+def open_silence(draft: Draft) -> Incident | None:
+    """The incident of silent agents, while it goes on."""
+    incident = draft.incidents.get(AGENTS)
+    return incident if incident is not None and incident.over is None else None
+
+
+def gone(node: Node, draft: Draft) -> str:
+    """Who says that a lost node is gone; empty while nobody does."""
+    return gone_by_word(node, draft) or _gone_by_looks(node, draft)
+
+
+def gone_by_word(node: Node, draft: Draft) -> str:
+    """The word of somebody else than the head."""
+    verdict = standing(node, draft)
+    if verdict.standing is not Standing.LOST or verdict.since is None:
+        return ""
+    return _by_provider(node, verdict.since, draft) or _by_slurm(node, draft)
+
+
+def _by_provider(node: Node, since: float, draft: Draft) -> str:
+    instance = machine_of(node.name, draft.seen.agents.get(node.name), draft)
+    listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
+    if instance is None or not draft.provider_is_fresh or not instance.state.is_dead or listed < since:
+        return ""
+    return f"provider: instance {instance.id} is {instance.state.value}"
+
+
+def _by_slurm(node: Node, draft: Draft) -> str:
+    """Not where the head reaches nobody: its Slurm is cut off as it is. Nor while the first are heard again: the others
+    may follow."""
+    is_slurms = node.is_down and node.mark is None
+    return "Slurm has it DOWN" if is_slurms and reach(draft)[0] and _is_calm(0.0, draft) else ""
+
+
+def _gone_by_looks(node: Node, draft: Draft) -> str:
+    """It did not answer for a while and has a job that is to be brought back; a node without one can wait. Where an
+    agent that is heard reaches it, it is the head that is cut off from it."""
+    since = draft.noted.get(_unanswered_key(node.name))
+    if since is None or standing(node, draft).standing is not Standing.LOST or not has_jobs(node.name, draft):
+        return ""
+    words = _words_of_peers(node.name, draft)
+    if any(word.result is Witness.ALIVE for word in words) or not _is_calm(since, draft):
+        return ""
+    if len(words) >= AGREE:
+        return f"its slurmd does not answer {' nor '.join(sorted(word.by for word in words))} either, which are heard"
+    return most_are_reached(draft)
+
+
+def _words_of_peers(node: NodeName, draft: Draft) -> list[PeerWord]:
+    """What agents that are heard said since the node was lost, and lately."""
+    view = draft.seen.agents.get(node)
+    lost_at = view.lost_at if view is not None and view.lost_at is not None else 0.0
+    since = max(lost_at, draft.now - SEEN_ALIVE_S)
+    return [word for word in (view.peers if view is not None else ()) if word.at > since and _hears(word.by, draft)]
+
+
+def peers_of(node: NodeName, draft: Draft) -> frozenset[NodeName]:
+    """Agents that can be asked about a node: a few of those that are heard, far from each other, others for each."""
+    heard = draft.overview.heard
+    count = len(heard)
+    first = sum(map(ord, node))
+    return frozenset(heard[(first + place * max(1, count // PEERS)) % count] for place in range(min(PEERS, count)))
+
+
+def _hears(name: NodeName, draft: Draft) -> bool:
+    view = draft.seen.agents.get(name)
+    return name in draft.seen.nodes and view is not None and view.is_heard
+
+
+def note_unanswered(draft: Draft) -> None:
+    """Keep since when a lost node does not answer: a slurmd may be started anew while its agent is gone for long."""
+    unheard = draft.ground.agents.having(Trait.UNHEARD)
+    for name in draft.overview.noted_of(_UNANSWERED):
+        view = draft.seen.agents.get(name)
+        if view is not None and (name not in draft.seen.nodes or _is_reached(view, draft)):
+            del draft.noted[_unanswered_key(name)]
+    for name in sorted(unheard):
+        node = draft.seen.nodes.get(name)
+        if node is None or _is_reached(draft.seen.agents[name], draft):
+            continue
+        if standing(node, draft).standing is Standing.LOST:
+            draft.first_seen(_unanswered_key(name))
+
+
+def _unanswered_key(node: NodeName) -> str:
+    return f"{_UNANSWERED}{node}"
+
+
+def _is_calm(since: float, draft: Draft) -> bool:
+    """Whether nobody was heard again for a while; `since` is when this node was lost."""
+    incident = open_silence(draft)
+    back = incident.back if incident is not None and incident.back is not None else 0.0
+    due = max(since, back) + draft.want.repair.agents_grace_s
+    draft.wake(due)
+    return draft.now >= due
+
+
+def has_jobs(node: NodeName, draft: Draft) -> bool:
+    """Whether a run of an opted-in job is on it, or cleans up there."""
+    if any(id in draft.jobs for id in draft.overview.running_on.get(node, ())):
+        return True
+    if draft.found.cleaning is None:
+        ids = (job.id for job in draft.overview.completing if job.id in draft.jobs)
+        draft.found.cleaning = frozenset(name for id in ids for name in held_nodes(id, draft))
+    return node in draft.found.cleaning
+
+
+def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
+    """Those that a job has now, or of its lost run while that cleans up."""
+    known = draft.seen.jobs.get(job)
+    if known is not None and known.is_active:
+        return known.nodes
+    return draft.jobs[job].nodes if known is not None and known.is_completing else frozenset()
+
+
+def most_are_reached(draft: Draft) -> str:
+    """In words, where the head is well connected; else empty."""
+    heard, missing = reach(draft)
+    return f"{heard} of {heard + missing} nodes are reached" if heard > missing else ""
+
+
+def reach(draft: Draft) -> tuple[int, int]:
+    """How many nodes the head reaches (their agent is heard, or slurmd answered lately), and how many it misses."""
+    if draft.found.reach is None:
+        heard, missing = len(draft.seen.nodes) - len(draft.overview.unheard), 0
+        for name in missable(draft):
+            node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
+            if view is not None and _is_reached(view, draft):
+                heard += 1
+            elif not is_away_on_purpose(node) and (is_late(view) or missed_since(node, draft) is not None):
+                missing += 1
+        draft.found.reach = heard, missing
+    return draft.found.reach
+
+
+def is_late(view: AgentView | None) -> bool:
+    return view is not None and view.connected and view.late
+
+
+def _is_reached(view: AgentView, draft: Draft) -> bool:
+    if view.connected:
+        return not view.late
+    look = view.witness
+    answers = look is not None and look.result is Witness.ALIVE and draft.now <= look.at + SEEN_ALIVE_S
+    return answers and look is not None and look.at >= (view.lost_at or 0.0)

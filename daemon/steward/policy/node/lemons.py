@@ -1,0 +1,94 @@
+"""Which pieces of hardware fail again and again: a score from what was done and what happened to them, for people.
+
+28 days count, each event halved every 14. Nothing is done on a score alone: a person decides.
+"""
+
+import math
+from dataclasses import dataclass
+
+from steward.model.health import Advice
+from steward.model.ids import CaseId, NodeName
+from steward.model.memory import Memory
+from steward.model.remedy import Blow, Remedy
+
+KEPT_S = 28 * 86400.0
+HALVED_S = 14 * 86400.0
+CANDIDATE = 10.0
+"""From this score on a piece is proposed for quarantine."""
+TOP = 0.05
+_REPAIRED = {Advice.REPLACE: 5.0, Advice.REBOOT: 2.0, Advice.RESET_GPU: 2.0}
+_HAPPENED = {Blow.NODE_FAIL_OF_MANY: 3.0, Blow.NODE_FAIL: 1.0, Blow.EXCLUDED: 1.0}
+_WORDS = {
+    Blow.NODE_FAIL_OF_MANY: "failed under a job of several nodes",
+    Blow.NODE_FAIL: "failed under a job",
+    Blow.EXCLUDED: "excluded by a user",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One event of a score: `points` are what is left of its `weight` after its age."""
+
+    at: float
+    what: str
+    weight: float
+    points: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lemon:
+    """`piece` is a GPU's UUID, a board's serial, else an instance id or a node's name; `node` is where it was last."""
+
+    piece: str
+    node: NodeName
+    score: float
+    parts: tuple[Part, ...]
+    is_top: bool = False
+
+    @property
+    def is_candidate(self) -> bool:
+        return self.score >= CANDIDATE
+
+
+def lemons(memory: Memory, nodes: int, now: float) -> tuple[Lemon, ...]:
+    """All with a score, the worst first. `nodes` is how many the cluster has: a twentieth of them are its top."""
+    pieces = sorted(memory.remedies.keys() | memory.mishaps.keys())
+    scored = [lemon for piece in pieces if (lemon := _lemon(piece, memory, now)) is not None]
+    ranked = sorted(scored, key=lambda lemon: (-lemon.score, lemon.piece))
+    top = max(1, math.ceil(TOP * nodes))
+    return tuple(_ranked(lemon, is_top=place < top) for place, lemon in enumerate(ranked))
+
+
+def _ranked(lemon: Lemon, *, is_top: bool) -> Lemon:
+    return Lemon(piece=lemon.piece, node=lemon.node, score=lemon.score, parts=lemon.parts, is_top=is_top)
+
+
+def _lemon(piece: str, memory: Memory, now: float) -> Lemon | None:
+    repaired = _highest(memory.remedies.get(piece, ()))
+    events = [(r.at, r.node, f"case {r.case}: {r.rung.value} for {r.check}", _REPAIRED[r.rung]) for r in repaired]
+    events += [(m.at, m.node, _WORDS[m.blow], _HAPPENED[m.blow]) for m in memory.mishaps.get(piece, ())]
+    recent = sorted(event for event in events if now - event[0] < KEPT_S)
+    if not recent:
+        return None
+    parts = tuple(_part(at, what, weight, now) for at, _, what, weight in recent)
+    return Lemon(piece=piece, node=recent[-1][1], score=sum(part.points for part in parts), parts=parts)
+
+
+def _highest(remedies: tuple[Remedy, ...]) -> list[Remedy]:
+    """A case counts once, by the highest rung that it came to."""
+    order = list(Advice)
+    found: dict[CaseId, Remedy] = {}
+    for one in remedies:
+        before = found.get(one.case)
+        if one.rung in _REPAIRED and (before is None or order.index(one.rung) > order.index(before.rung)):
+            found[one.case] = one
+    return list(found.values())
+
+
+def _part(at: float, what: str, weight: float, now: float) -> Part:
+    return Part(at=at, what=what, weight=weight, points=weight * 0.5 ** (max(0.0, now - at) / HALVED_S))
+
+
+def arithmetic(parts: tuple[Part, ...]) -> str:
+    """The sum as people check it: `5.0 (case c3: replace ...) + 2.4 (...)`."""
+    return " + ".join(f"{part.points:.1f} ({part.what})" for part in parts)

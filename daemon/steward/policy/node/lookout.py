@@ -1,0 +1,109 @@
+"""Look further: ask the second witness about silent nodes, and tell people what they would ask about."""
+
+from steward.model.action import ProbeNode
+from steward.model.case import Step
+from steward.model.events import Level
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.mark import SPARE
+from steward.model.node import Node
+from steward.policy.draft import Draft
+from steward.policy.groups.slot_cases import is_between
+from steward.policy.job.at_rest import restless
+from steward.policy.job.evidence import note_lost
+from steward.policy.node.forgotten import give_back_again
+from steward.policy.node.gone import AGREE, has_jobs, held_nodes, most_are_reached, open_silence, peers_of
+from steward.policy.node.order_words import near_miss
+from steward.policy.node.verdict import Standing, missable, standing
+from steward.policy.traits import Trait
+
+LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
+"""A look at a late one is in time for when its silence becomes a loss."""
+PROBE_OFTEN_S = 60.0
+"""After this long without its agent a node is looked at ten times less often."""
+LOOKS_AT_ONCE = 256
+"""Nodes about which agents are asked while half or more are silent: thousands would keep the head from all else."""
+
+
+def note_foreign(draft: Draft) -> None:
+    """Say once what an operator would ask about: reasons that nearly are commands, and marks without a case."""
+    for node in draft.overview.with_reason(Trait.NEARLY_ORDERED, Trait.MARKED):
+        meant = near_miss(node)
+        text = node.reason.text if node.reason else ""
+        if meant:
+            said = f"{node.name}: the reason {text[:80]!r} is not a command; write exactly {meant} to have it done"
+            draft.tell("node.near_miss", said, once=f"near:{node.name}:{text}", level=Level.WARNING, node=node.name)
+        if _is_orphan(node, draft) and not give_back_again(node, draft):
+            said = f"{node.name}: carries our mark {text[:80]!r}, but no case is open for it; give it back by hand"
+            draft.tell("node.orphan", said, once=f"orphan:{node.name}:{text}", level=Level.WARNING, node=node.name)
+
+
+def _is_orphan(node: Node, draft: Draft) -> bool:
+    """Out of service with our mark, and no case is open for it: nobody would give it back."""
+    is_out = node.mark is not None and (node.is_drain or node.is_down) and draft.open_case(node.name) is None
+    is_meant = (node.name in draft.want.spares and node.mark == SPARE) or is_between(node, draft)
+    return is_out and not is_meant
+
+
+def probe_silent(draft: Draft) -> None:
+    """Ask the second witness about every node whose agent is late or gone and that nobody has judged lately.
+
+    Of many that fell silent at once only the nodes of jobs whose shims wait are looked at, and of jobs that may be
+    resumed one each, or all where that may bring the job back: nothing else depends on it.
+    """
+    incident = open_silence(draft)
+    many = incident.nodes if incident is not None else frozenset()
+    asked_about = _asked_about(draft) if many else set()
+    for node in map(draft.seen.nodes.__getitem__, missable(draft)):
+        is_passed_over = node.name in many and node.name not in asked_about
+        if not is_passed_over and not is_between(node, draft):
+            _probe(node, draft)
+
+
+def _asked_about(draft: Draft) -> set[NodeName]:
+    asked = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)}
+    unheard = frozenset(draft.overview.unheard)
+    running = {id for name in unheard for id in draft.overview.running_on.get(name, ())} & draft.jobs.keys()
+    jobs = sorted(running.union(restless(draft)))
+    for quiet in filter(None, (held_nodes(id, draft) & unheard for id in jobs)):
+        by_peers = len(asked) + len(quiet) <= LOOKS_AT_ONCE and len(peers_of(min(quiet), draft)) >= AGREE
+        asked |= quiet if by_peers or most_are_reached(draft) else {min(quiet)}
+    return asked
+
+
+def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:
+    known = draft.seen.jobs.get(job)
+    return known.nodes if known else frozenset()
+
+
+def _probe(node: Node, draft: Draft) -> None:
+    verdict = standing(node, draft)
+    if verdict.standing is Standing.LOST:
+        note_lost(node.name, verdict.since or draft.now, draft)
+    case = draft.case_in_work(node.name)
+    given_up = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
+    if verdict.standing not in LOOKED_AT or given_up:
+        return
+    since = verdict.since if verdict.since is not None else draft.now
+    every = draft.want.repair.witness_fresh_s * (1 if draft.now - since < PROBE_OFTEN_S else 10)
+    peers = peers_of(node.name, draft) if _needs_peers(node.name, draft) else frozenset()
+    draft.wish(ProbeNode(key=Key(f"probe:{node.name}"), why=verdict.why, node=node.name, peers=peers), every)
+
+
+def _needs_peers(node: NodeName, draft: Draft) -> bool:
+    """It fell silent with many, and what is known of it decides on a job."""
+    incident = open_silence(draft)
+    return incident is not None and node in incident.nodes and has_jobs(node, draft)
+
+
+def remember_agents(draft: Draft) -> None:
+    """Keep which machine stands behind each node: it is missed when it does not come back after the head's start."""
+    nodes, agents = draft.ground.nodes, draft.ground.agents
+    of = (nodes.keys_stamp, agents.told_stamp, draft.agents.unchanged)
+    if draft.ground.is_known("agents", of):
+        return
+    for name, who in agents.told.items():
+        if name in draft.seen.nodes and draft.agents.get(name) != who:
+            draft.agents[name] = who
+    draft.agents.drop([name for name in draft.agents if name not in draft.seen.nodes])
+    if draft.agents.unchanged is not None:
+        draft.ground.note("agents", of)

@@ -1,0 +1,158 @@
+"""Reasons that Slurm itself gives for a node being out of service: what each tells, and what is done about it.
+
+The numbers are the rows of the catalogue that the tests hold this table to. A reason counts as Slurm's own only under
+the login name of who writes it; the same words by a person are his, and the node is left alone.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from steward.model.mark import first_token
+from steward.model.node import Node, Reason
+
+
+class Kind(Enum):
+    """What a reason speaks of."""
+
+    INFRA = "infra"
+    """The node is likely bad."""
+    SILENT = "silent"
+    CONFIG = "config"
+    """slurm.conf or gres.conf and the node do not agree."""
+    LIFECYCLE = "lifecycle"
+    """As it should be: somebody powers or reboots the node."""
+    STORAGE = "storage"
+    WORKLOAD = "workload"
+    """A job set it off."""
+
+
+class Response(Enum):
+    """What is done about a node with this reason."""
+
+    LEAVE = "left alone, it passes"
+    WATCH = "judged by its agent and the second witness"
+    TELL = "reported, a person must look"
+    CHECK = "given back when its checks pass, else the next rung"
+    RESTART_SLURMD = "slurmd is restarted"
+    REBOOT = "rebooted"
+    REVIVE = "given back when its checks pass; without an agent it is replaced"
+    COUNT = "rebooted where the machine served before with all it has; else reported"
+
+
+class Author(Enum):
+    """Under whose login the reason is written."""
+
+    CONTROLLER = "slurmctld, as SlurmUser"
+    NODE = "slurmd or slurmstepd, as root"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """`name` is part of the check's id (`slurm.kill_task_failed`). `shared_from`: so many nodes within minutes are one
+    fault of all (a script); None: the usual limit."""
+
+    number: int
+    name: str
+    pattern: re.Pattern[str]
+    kind: Kind
+    response: Response
+    author: Author = Author.CONTROLLER
+    shared_from: int | None = None
+
+    @property
+    def check(self) -> str:
+        return f"slurm.{self.name}"
+
+
+_INFRA, _CONFIG, _LIFECYCLE = Kind.INFRA, Kind.CONFIG, Kind.LIFECYCLE
+_STORAGE, _WORKLOAD = Kind.STORAGE, Kind.WORKLOAD
+_SCRIPT_BUG = 4
+"""More than three nodes at once, and the script is to blame."""
+
+
+def _row(
+    number: int,
+    name: str,
+    pattern: str,
+    kind: Kind,
+    response: Response,
+    author: Author = Author.CONTROLLER,
+    shared_from: int | None = None,
+) -> Row:
+    return Row(
+        number=number,
+        name=name,
+        pattern=re.compile(pattern + r"\Z"),
+        kind=kind,
+        response=response,
+        author=author,
+        shared_from=shared_from,
+    )
+
+
+ROWS = (
+    _row(1, "not_responding", r"Not responding", Kind.SILENT, Response.WATCH),
+    _row(2, "rebooted", r"Node unexpectedly rebooted", _INFRA, Response.CHECK),
+    _row(3, "resume_timeout", r"ResumeTimeout reached", _INFRA, Response.REVIVE),
+    _row(4, "reboot_timeout", r"reboot timed out", _INFRA, Response.REBOOT),
+    _row(5, "reboot_complete", r"reboot complete", _LIFECYCLE, Response.CHECK),
+    _row(6, "reboot_issued", r"reboot issued|reboot requested|Reboot ASAP", _LIFECYCLE, Response.LEAVE),
+    _row(7, "power_down_asap", r"POWER_DOWN_ASAP", _LIFECYCLE, Response.LEAVE),
+    _row(8, "kill_task_failed", r"Kill task failed( \(JobId=.{1,80}\))?", _WORKLOAD, Response.CHECK, Author.NODE),
+    _row(9, "step_not_running", r"Job step not running( \(JobId=.{1,80}\))?", _WORKLOAD, Response.CHECK, Author.NODE),
+    _row(10, "prolog_error", r"Prolog error", _INFRA, Response.CHECK, shared_from=_SCRIPT_BUG),
+    _row(11, "job_env", r"Job env setup error", _CONFIG, Response.TELL),
+    _row(12, "epilog_error", r"Epilog error", _INFRA, Response.CHECK, shared_from=_SCRIPT_BUG),
+    _row(13, "prolog_epilog", r"Prolog/Epilog failure", _INFRA, Response.CHECK, shared_from=_SCRIPT_BUG),
+    _row(14, "batch_complete", r"batch job complete failure", _STORAGE, Response.CHECK),
+    _row(15, "duplicate_jobid", r"Duplicate jobid", _CONFIG, Response.RESTART_SLURMD),
+    _row(16, "spool_full", r"SlurmdSpoolDir is full", _STORAGE, Response.CHECK, Author.NODE),
+    _row(17, "switch_postfini", r"switch_g_job_postfini failed", _INFRA, Response.REBOOT, Author.NODE),
+    _row(18, "core_count", r"Bad core count", _CONFIG, Response.TELL),
+    _row(19, "no_address", r"NO NETWORK ADDRESS FOUND", _CONFIG, Response.TELL),
+    _row(20, "low_sockets", r"Low socket\*core\*thread count.{0,160}", _CONFIG, Response.COUNT),
+    _row(21, "low_cpus", r"Low CPUs.{0,160}", _CONFIG, Response.COUNT),
+    _row(22, "low_memory", r"Low RealMemory.{0,160}", _INFRA, Response.COUNT),
+    _row(23, "low_tmp", r"Low TmpDisk.{0,160}", _STORAGE, Response.COUNT),
+    _row(24, "core_spec", r"CoreSpec differ", _CONFIG, Response.TELL),
+    _row(25, "gres_unpack", r"Could not unpack gres data", _CONFIG, Response.TELL),
+    _row(26, "gres_lower", r"gres/\S+ count reported lower than configured \(.{1,60}\)", _INFRA, Response.COUNT),
+    _row(27, "gres_changed", r"gres/\S+ count changed and jobs are using them \(.{1,60}\)", _INFRA, Response.COUNT),
+    _row(28, "gres_low", r"gres/\S+ count too low \(.{1,60}\)", _INFRA, Response.COUNT),
+    _row(29, "gres_type", r"gres/\S+ type \(.{1,80}\) reported but not configured", _CONFIG, Response.TELL),
+    _row(30, "gres_type_changed", r"gres/\S+ type changed and jobs are using them", _CONFIG, Response.TELL),
+    _row(31, "gres_sockets", r"GRES .{0,160}doesn't match socket boundaries.{0,160}", _CONFIG, Response.TELL),
+    _row(32, "restricted_cores", r"RestrictedCoresPerGPU=.{0,200}", _CONFIG, Response.TELL),
+    _row(33, "features", r"Reported active features \(.{0,200}\) are not a superset of .*", _CONFIG, Response.TELL),
+    _row(34, "dynamic", r"Failed to (parse dynamic_conf nodeline|set topology ).{0,200}", _CONFIG, Response.TELL),
+    _row(35, "node_features", r"Failed to set node feature\(s\): .{0,200}", _CONFIG, Response.TELL),
+)
+"""Row 36, the text of `DownNodes=` in slurm.conf, is the site's own and may be anything: like every other reason that
+is not here it is somebody else's, and the node is left alone."""
+
+ACTING = (Response.CHECK, Response.RESTART_SLURMD, Response.REBOOT, Response.REVIVE, Response.COUNT)
+
+
+def row_of(reason: Reason, slurm_user: str) -> Row | None:
+    """The row of a reason that Slurm itself wrote; None for a person's, a tool's and our own."""
+    row = row_of_text(reason.text)
+    if row is None:
+        return None
+    authors = {slurm_user} if row.author is Author.CONTROLLER else {slurm_user, "root"}
+    return row if reason.user in authors else None
+
+
+@lru_cache(maxsize=4096)
+def row_of_text(text: str) -> Row | None:
+    """The row of these words, whoever wrote them. Thousands of nodes may say the same."""
+    written = first_token(text)
+    return next((row for row in ROWS if row.pattern.match(written)), None)
+
+
+def slurms_own(node: Node, slurm_user: str) -> Row | None:
+    """The row of a node that Slurm itself took out of service."""
+    if node.reason is None or not (node.is_drain or node.is_down):
+        return None
+    return row_of(node.reason, slurm_user)

@@ -1,0 +1,117 @@
+"""Many agents that fall silent at once: one incident, in which a node is touched only where it is surely gone."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from steward.model.events import Level
+from steward.model.ids import NodeName
+from steward.model.memory import Incident
+from steward.model.node_names import fold
+from steward.policy.draft import Draft
+from steward.policy.groups.slot_cases import is_being_verified, is_between
+from steward.policy.node.absence import there_again
+from steward.policy.node.correlate import AGENTS, crowded, in_incident, limit, without_acknowledged
+from steward.policy.node.gone import (
+    gone,
+    gone_by_word,
+    is_late,
+    most_are_reached,
+    note_unanswered,
+    open_silence,
+    reach,
+)
+from steward.policy.node.verdict import missable, missed_since
+from steward.policy.traits import is_away_on_purpose
+
+
+def follow_silence(draft: Draft) -> None:
+    """Open, extend and end the incident of silent agents. It has the nodes that fell silent together, no others, and
+    waits for those of them of which nobody knows."""
+    note_unanswered(draft)
+    _note_who_is_back(draft)
+    silent = away(draft)
+    together = crowded(silent, draft.want.repair.correlated_span_s, limit(draft))
+    incident = open_silence(draft)
+    if incident is not None:
+        _follow(incident, (incident.nodes | together) & silent.keys(), together, draft)
+    elif together:
+        _begin(together, draft)
+
+
+def away(draft: Draft) -> Mapping[NodeName, float]:
+    """Nodes whose agent is late or lost, of which nobody else says that they are gone, and that are under no repair ->
+    when it was last heard, or should have been.
+
+    One that is on its way in or out of an API group is silent because we ended its machine, or made none yet; but
+    while it is verified it has nothing to be silent for. One that somebody took away on purpose has a reason, too.
+    """
+    found = {}
+    for node in missable(draft):
+        known = draft.seen.nodes[node]
+        if is_away_on_purpose(known) or (is_between(known, draft) and not is_being_verified(node, draft)):
+            continue
+        view = draft.seen.agents.get(node)
+        missed = missed_since(known, draft)
+        if (missed is None and not is_late(view)) or draft.case_in_work(node) or gone_by_word(known, draft):
+            continue
+        heard = view.last_heard if view is not None else 0.0
+        found[node] = max(heard, there_again(node, draft) or 0.0) or missed or draft.now
+    return without_acknowledged(AGENTS, found, draft)
+
+
+def is_withheld(node: NodeName, draft: Draft) -> bool:
+    """Whether nothing is done about a lost node because it fell silent with many, and nobody says that it is gone."""
+    return in_incident(node, AGENTS, draft) and not gone(draft.seen.nodes[node], draft)
+
+
+def waited_for(draft: Draft) -> frozenset[NodeName]:
+    """Nodes that fell silent together and of which nobody knows: no job is started there."""
+    incident = open_silence(draft)
+    return incident.waits if incident is not None else frozenset()
+
+
+def _begin(nodes: frozenset[NodeName], draft: Draft) -> None:
+    text = _text(f"{len(nodes)} of {len(draft.seen.nodes)} agents went silent at once", draft)
+    draft.incidents[AGENTS] = Incident(kind=AGENTS, since=draft.now, nodes=nodes, waits=nodes, text=text)
+    draft.tell("incident.opened", f"{text} ({fold(nodes)})", level=Level.ERROR)
+
+
+def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
+    """It is over when nothing is waited for; where few are still away, each is judged on its own after a while."""
+    few = len(waits) < limit(draft)
+    easing = (incident.easing if incident.easing is not None else draft.now) if few else None
+    until = easing + draft.want.repair.agents_grace_s if easing is not None and waits else draft.now
+    draft.wake(until)
+    nodes, text = incident.nodes | together, _text(incident.text.partition(";")[0], draft)
+    if few and draft.now >= until:
+        took = draft.now - incident.since
+        draft.tell("incident.over", f"{AGENTS}: over after {took:.0f} s; {len(waits)} still away")
+        nodes = waits = frozenset()
+    over = None if nodes else draft.now
+    followed = replace(incident, nodes=nodes, waits=waits, text=text, easing=easing, over=over)
+    draft.incidents[AGENTS] = followed
+
+
+def _note_who_is_back(draft: Draft) -> None:
+    """Before anybody is judged: where one is heard again, the others have a while to follow."""
+    incident = open_silence(draft)
+    views = (draft.seen.agents.get(node) for node in (incident.waits if incident is not None else ()))
+    if incident is not None and any(view is not None and view.is_heard for view in views):
+        draft.incidents[AGENTS] = replace(incident, back=draft.now)
+
+
+def _text(what: str, draft: Draft) -> str:
+    """With what is waited for."""
+    heard, missing = reach(draft)
+    reached = f"{heard} of {heard + missing} nodes are reached"
+    if not heard:
+        until = "no node is reached, it may be this host that is cut off: nothing is done until one is heard again"
+    elif most_are_reached(draft):
+        until = f"{reached}: silent ones with jobs to bring back are taken out after a while, the others when Slurm"
+        until += " or the provider says that they are gone"
+    else:
+        until = (
+            f"{reached}, too few to tell who is cut off: a silent one is taken out when Slurm, the provider or agents"
+        )
+        until += " that are heard say that it is gone"
+    return f"{what}; {until}"

@@ -1,0 +1,128 @@
+"""Faults that Slurm itself told of by taking a node out of service, and what is only told about the others."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from steward.model.case import Case, Trigger
+from steward.model.events import Level
+from steward.model.health import Advice
+from steward.model.ids import NodeName
+from steward.model.mark import first_token
+from steward.model.node import Node
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.groups.slot_cases import is_between
+from steward.policy.node.reasons import ACTING, Response, Row, slurms_own
+from steward.policy.node.verdict import Fault, mode_of
+from steward.policy.traits import Trait
+
+SLURMD = "slurmd"
+_RUNGS = {
+    Response.CHECK: Advice.NONE,
+    Response.RESTART_SLURMD: Advice.RESTART_SERVICE,
+    Response.REBOOT: Advice.REBOOT,
+    Response.COUNT: Advice.REBOOT,
+}
+
+
+def remember_served(draft: Draft) -> None:
+    """Keep which machine Slurm had in full service: a count that is too low on it later is lost hardware."""
+    nodes, agents = draft.ground.nodes, draft.ground.agents
+    of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.told_stamp, draft.served.unchanged)
+    if draft.ground.is_known("served", of):
+        return
+    unfit = nodes.having(Trait.UNFIT)
+    for name, who in agents.told.items():
+        if draft.served.get(name) != who.instance and name in draft.seen.nodes and name not in unfit:
+            draft.served[name] = who.instance
+    if len(draft.served) > len(draft.seen.nodes):
+        draft.served.drop([name for name in draft.served if name not in draft.seen.nodes])
+    if draft.served.unchanged is not None:
+        draft.ground.note("served", of)
+
+
+def acting_row(node: Node, draft: Draft) -> Row | None:
+    """What Slurm itself took the node out for, where we may do something about it: without its agent nobody can tell
+    whether it is sound, and without a slot nobody can reboot it."""
+    row = slurms_own(node, draft.want.slurm_user)
+    if row is None or row.response not in ACTING or mode_of(row.check, draft) != "drain":
+        return None
+    return row if _can_act(row.response, node.name, draft) else None
+
+
+def _can_act(response: Response, node: NodeName, draft: Draft) -> bool:
+    view, has_slot = draft.seen.agents.get(node), node in draft.slots
+    if view is None or not view.connected or view.incarnation is None:
+        return response is Response.REVIVE and has_slot
+    match response:
+        case Response.REBOOT:
+            return has_slot
+        case Response.COUNT:
+            return has_slot and draft.served.get(node) == view.incarnation.instance
+        case _:
+            return True
+
+
+def is_hands_off(node: Node, draft: Draft) -> bool:
+    """Taken out of service by somebody who is neither us nor Slurm for a reason that we know what to do about."""
+    return node.is_foreign and acting_row(node, draft) is None
+
+
+def reason_fault(node: Node, draft: Draft) -> Fault | None:
+    """The fault that Slurm's own reason tells of. Its reason stays in place of our mark, as an admin's command does."""
+    row = acting_row(node, draft)
+    if row is None or node.reason is None:
+        return None
+    text = first_token(node.reason.text)
+    why = Why(rule="node.slurm_reason", text=f"Slurm took {node.name} out of service", evidence=(text,))
+    return Fault(
+        trigger=Trigger.DEGRADED,
+        check=row.check,
+        rung=_rung(row, node, draft),
+        target=SLURMD if row.response is Response.RESTART_SLURMD else "",
+        why=why,
+        at=node.reason.at,
+        command=text,
+        is_event=True,
+    )
+
+
+def _rung(row: Row, node: Node, draft: Draft) -> Advice:
+    if row.response is not Response.REVIVE:
+        return _RUNGS[row.response]
+    view = draft.seen.agents.get(node.name)
+    return Advice.NONE if view is not None and view.connected else Advice.REPLACE
+
+
+def with_reason(fault: Fault, node: Node, draft: Draft) -> Fault:
+    """Any repair of a node that Slurm took out of service leaves Slurm's reason in place."""
+    if fault.command or not node.is_foreign or node.reason is None or acting_row(node, draft) is None:
+        return fault
+    return replace(fault, command=first_token(node.reason.text))
+
+
+def keeps_reason(case: Case, node: Node, draft: Draft) -> bool:
+    """Whether the reason on the node is still Slurm's own that this case was opened with."""
+    same = bool(case.command) and node.reason is not None and first_token(node.reason.text) == case.command
+    return same and slurms_own(node, draft.want.slurm_user) is not None
+
+
+def out_by_reason(draft: Draft) -> Iterator[tuple[Node, Row]]:
+    """Nodes that Slurm itself took out of service for something that we act on."""
+    for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
+        if not is_between(node, draft) and (row := acting_row(node, draft)) is not None:
+            yield node, row
+
+
+def tell_reasons(draft: Draft) -> None:
+    """Say once of each reason of Slurm's own what it speaks of and what is done about it."""
+    for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
+        if node.reason is None or (row := slurms_own(node, draft.want.slurm_user)) is None:
+            continue
+        if row.response in (Response.LEAVE, Response.WATCH) or is_between(node, draft):
+            continue
+        text = first_token(node.reason.text)
+        what = row.response if acting_row(node, draft) is not None else Response.TELL
+        said = f"{node.name}: Slurm says {text!r} ({row.kind.value}): {what.value}"
+        once = f"slurm:{node.name}:{row.name}:{node.reason.at:.0f}"
+        draft.tell("node.slurm_reason", said, once=once, level=Level.WARNING, node=node.name)

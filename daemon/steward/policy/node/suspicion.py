@@ -1,0 +1,222 @@
+"""Open a case where a node needs one; where nothing may be done, say so once."""
+
+from dataclasses import replace
+
+from steward.model.case import Case, Step, Trigger
+from steward.model.events import Level
+from steward.model.health import Advice, Severity
+from steward.model.ids import CaseId, NodeName
+from steward.model.node import Node
+from steward.model.why import Why
+from steward.policy.case.notes import old_instance
+from steward.policy.deep.outcome import deep_fault, failed_deep
+from steward.policy.draft import Draft
+from steward.policy.groups.count import is_current
+from steward.policy.groups.slot_cases import is_between
+from steward.policy.node.admin import command
+from steward.policy.node.breaker import admit, holding
+from steward.policy.node.correlate import in_incident
+from steward.policy.node.gone import gone
+from steward.policy.node.ladder import first_rung, identity, on_probation
+from steward.policy.node.settling import Settling
+from steward.policy.node.silence import is_withheld
+from steward.policy.node.slurm_faults import is_hands_off, reason_fault, with_reason
+from steward.policy.node.verdict import Fault, Standing, incarnation_of, missable, standing, worst
+from steward.policy.traits import Trait
+
+
+def open_cases(draft: Draft) -> None:
+    """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
+    failed = failed_deep(draft)
+    settling = Settling(draft)
+    for node in _unwell(failed, draft):
+        if (_is_well(node, draft) and node.name not in failed) or is_between(node, draft):
+            continue
+        fault = fault_of(node, draft)
+        if fault is None or not _needs_case(node, fault, draft):
+            continue
+        withheld = why_withheld(node, fault, draft)
+        if withheld and not _is_unsure(fault) and not is_in_incident(node, fault, draft):
+            text = f"{node.name}: would be repaired ({fault.why.text}), but {withheld}"
+            once = f"withheld:{node.name}:{fault.trigger.value}:{withheld}"
+            draft.tell("case.withheld", text, once=once, level=Level.WARNING, node=node.name)
+        elif not withheld and settling.is_over(node.name, fault):
+            _open(node, fault, draft)
+    settling.end()
+
+
+def _unwell(failed: frozenset[NodeName], draft: Draft) -> list[Node]:
+    """Nodes of which something is to be known, by name; of all others nothing says that they need a repair."""
+    out = (node.name for node in draft.overview.with_reason(Trait.ORDERED, Trait.SLURMS_WORDS))
+    names = failed.union(out, missable(draft), draft.overview.finding)
+    return [draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes]
+
+
+def _is_well(node: Node, draft: Draft) -> bool:
+    """The usual case, seen quickly: in service, its agent connected, no findings."""
+    view = draft.seen.agents.get(node.name)
+    return view is not None and view.connected and not view.findings and node.reason is None
+
+
+def is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
+    """Told of once for all its nodes."""
+    if fault.trigger is Trigger.LOST:
+        return is_withheld(node.name, draft)
+    return in_incident(node.name, f"check:{fault.check}", draft)
+
+
+def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
+    """No decision of ours takes it out: no breaker holds it, or counts it."""
+    return fault.trigger is Trigger.LOST and bool(gone(node, draft))
+
+
+def _common_cause(fault: Fault) -> str:
+    if fault.trigger is Trigger.LOST:
+        return "many nodes fell silent at once, and no other witness says that this one is gone"
+    return "many nodes have it at once: one cause in common"
+
+
+def _is_unsure(fault: Fault) -> bool:
+    """The second witness has not spoken yet."""
+    return fault.why.rule == "node.silent"
+
+
+def _needs_case(node: Node, fault: Fault, draft: Draft) -> bool:
+    """No second case; a command closes the first one by its own fact. A verdict that a person overruled is done."""
+    return draft.open_case(node.name) is None and not _overruled(node, fault, draft)
+
+
+def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
+    """A person gave the node back or took it over although this incarnation failed this check: his word stands."""
+    if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
+        return False
+    for case in draft.cases_of(node.name):
+        by_person = case.step is Step.CLOSED and case.why.rule == "case.by_person"
+        same = case.check == mark_word(fault.check) and case.old == incarnation_of(node.name, draft)
+        if by_person and same and (not fault.is_event or fault.at <= (case.closed or 0.0)):
+            return True
+    return False
+
+
+def fault_of(node: Node, draft: Draft) -> Fault | None:
+    """The most urgent reason to repair this node."""
+    order = command(node)
+    if order is not None:
+        why = Why(rule="node.command", text=f"an admin asked for {order.text}", evidence=(str(node.reason),))
+        check = "admin"
+        return Fault(trigger=Trigger.ADMIN, check=check, rung=order.rung, why=why, at=order.at, command=order.text)
+    fault = _own_fault(node, draft)
+    return with_reason(fault, node, draft) if fault else reason_fault(node, draft)
+
+
+def _own_fault(node: Node, draft: Draft) -> Fault | None:
+    """What its agent's silence or findings say."""
+    verdict = standing(node, draft)
+    if verdict.standing in (Standing.LOST, Standing.SILENT):
+        at = verdict.since if verdict.since is not None else draft.now
+        return Fault(trigger=Trigger.LOST, check="agent", rung=Advice.REPLACE, why=verdict.why, at=at)
+    return _finding_fault(node.name, draft) or deep_fault(node.name, draft)
+
+
+def _finding_fault(node: NodeName, draft: Draft) -> Fault | None:
+    finding = worst(draft.seen.agents.get(node), draft)
+    if finding is None:
+        return None
+    fatal = finding.severity is Severity.FATAL
+    rung, target = first_rung(finding, node, draft)
+    evidence = (f"{finding.check}: {finding.text}",)
+    why = Why(rule=f"node.{finding.severity.value}", text=f"check {finding.check} failed on {node}", evidence=evidence)
+    trigger = Trigger.FATAL if fatal else Trigger.DEGRADED
+    return Fault(
+        trigger=trigger,
+        check=finding.check,
+        rung=rung,
+        target=target,
+        hardware=finding.hardware,
+        why=why,
+        at=finding.at,
+        is_event=finding.event,
+    )
+
+
+def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
+    """Why nothing is done about a fault; empty when we may act."""
+    if not draft.want.repair.act:
+        return 'repairs are set to report only (repair.mode = "report")'
+    if draft.paused:
+        return "actions are paused"
+    if fault.trigger is Trigger.ADMIN:
+        return ""
+    if alone := why_left_alone(node.name, draft):
+        return alone
+    if is_hands_off(node, draft):
+        return f"somebody else took the node out of service ({node.reason.text if node.reason else 'no reason given'})"
+    if is_in_incident(node, fault, draft):
+        return _common_cause(fault)
+    if needed := _is_needed(node.name, fault, draft):
+        return needed
+    if _is_unsure(fault) or is_surely_gone(node, fault, draft):
+        return ""
+    breaker = holding(node.name, mark_word(fault.check), draft)
+    return breaker.text if breaker else ""
+
+
+def why_left_alone(node: NodeName, draft: Draft) -> str:
+    """Why faults of this node are only told: its cluster or its group is not to be repaired by itself."""
+    if node in draft.records and draft.cluster is not None and not draft.cluster.recovery:
+        return "the cluster's NodeRecovery is None"
+    slot = draft.slots.get(node)
+    if slot is not None and slot.group in draft.want.unrepaired:
+        return f'the recovery of group {slot.group} is "none"'
+    return ""
+
+
+def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
+    """Why a node that still serves must go on: its group would fall below its minimum. One that is dead serves no
+    more."""
+    record = draft.records.get(node)
+    group = draft.groups.get(record.group) if record else None
+    if fault.trigger is not Trigger.DEGRADED or group is None or not group.goal.minimum:
+        return ""
+    serving = [r for r in draft.members(group.name) if is_current(r, group, draft.seen, draft.nodes_in_repair)]
+    if len(serving) > group.goal.minimum or all(record.node != node for record in serving):
+        return ""
+    return f"group {group.name} would fall below its minimum ({len(serving)} serve, {group.goal.minimum} must)"
+
+
+def _open(node: Node, fault: Fault, draft: Draft) -> None:
+    case = new_case(node, fault, draft)
+    if not _is_unsure(fault) and not is_surely_gone(node, fault, draft):
+        admit(case, draft)
+    kind = "node.suspect" if _is_unsure(fault) else "node.fault"
+    draft.tell(kind, f"{node.name}: {fault.why}", level=Level.WARNING, node=node.name, case=case.id)
+
+
+def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
+    """Open the repair of a node that has no open case, and remember it."""
+    case = Case(
+        id=CaseId(f"c{draft.next_case}-{int(draft.now):x}"),
+        node=node.name,
+        trigger=fault.trigger,
+        check=mark_word(fault.check),
+        step=Step.SUSPECT,
+        entered=draft.now,
+        opened=draft.now,
+        why=fault.why,
+        rung=fault.rung,
+        old=incarnation_of(node.name, draft),
+        old_slurmd=node.slurmd_started,
+        command=fault.command,
+        target=fault.target,
+        hardware=identity(fault.hardware, node.name, draft),
+        fault_at=fault.at,
+        detected=draft.now,
+    )
+    draft.next_case += 1
+    return draft.keep(on_probation(replace(case, old_instance=old_instance(case, draft)), draft))
+
+
+def mark_word(check: str) -> str:
+    """A check's id as our mark can carry it (Slurm's reason is read by people and by our own parser)."""
+    kept = "".join(c if c.isascii() and (c.islower() or c.isdigit() or c in "_.-") else "_" for c in check.lower())
+    return kept[:40] or "check"

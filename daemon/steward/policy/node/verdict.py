@@ -1,0 +1,239 @@
+"""What is known of one node right now: is it there, is it sound, does an admin want it repaired."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.case import Trigger
+from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity
+from steward.model.ids import NodeName
+from steward.model.instance import Instance
+from steward.model.node import Node
+from steward.model.observed import AgentView, Witness
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.node.absence import there_again
+from steward.policy.traits import is_away_on_purpose
+
+
+class Standing(Enum):
+    FINE = "fine"
+    UNKNOWN = "unknown"
+    """No agent ever connected, or it is expected to be away: no judgement."""
+    LATE = "late"
+    """A heartbeat is overdue."""
+    SILENT = "silent"
+    """The agent is gone; nobody else was asked yet, or not long enough ago."""
+    LOST = "lost"
+    """The agent is gone and somebody else says that the node is, too."""
+    AGENT_ONLY = "agent only"
+    """The agent is gone, but slurmd answers: nothing is wrong with the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`since` is when the agent was lost (or is missed); `why` tells what the standing rests on."""
+
+    standing: Standing
+    since: float | None = None
+    why: Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """An admin's order in a node's reason: his exact words and what they ask for."""
+
+    text: str
+    rung: Advice
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why a node should be repaired: trigger, the check that says so, and the first rung of the ladder."""
+
+    trigger: Trigger
+    check: str
+    rung: Advice
+    why: Why
+    at: float
+    """When the fault was first known (Unix s)."""
+    command: str = ""
+    target: str = ""
+    """Of a light rung: the unit, or the GPU."""
+    hardware: str = ""
+    """The piece that the finding is about, where one is known."""
+    is_event: bool = False
+    """An event stays true of its incarnation; only a newer one says more."""
+
+
+_FINE = Verdict(standing=Standing.FINE, why=Why(rule="node.fine", text="the agent is connected"))
+_UNKNOWN = Verdict(standing=Standing.UNKNOWN, why=Why(rule="node.unknown", text="no agent is expected here now"))
+_NEVER = Verdict(
+    standing=Standing.UNKNOWN,
+    why=Why(rule="node.unknown", text="no agent has come from this node yet: only Slurm says how it is"),
+)
+
+
+def standing(node: Node, draft: Draft) -> Verdict:
+    """Whether the node is there, from its agent, the second witness, the provider and Slurm."""
+    view = draft.seen.agents.get(node.name)
+    if view is not None and view.connected:
+        return _connected(view)
+    if node.name in draft.records:
+        return _unconnected(node, view, draft)  # its slot may be another one in the next step
+    if node.name not in draft.found.standings:
+        draft.found.standings[node.name] = _unconnected(node, view, draft)
+    verdict: Verdict = draft.found.standings[node.name]
+    return verdict
+
+
+def missable(draft: Draft) -> Sequence[NodeName]:
+    """Nodes whose agent is not connected and in time and may be missed, by name: it was seen before, by this head or
+    an earlier one. All others without an agent are UNKNOWN."""
+    unheard, views, before = draft.overview.unheard, draft.ground.agents.keys_stamp, draft.agents.unchanged
+    if before is None:
+        return _find_missable(draft)
+    return draft.ground.once("missable", (unheard, views, before), lambda: _find_missable(draft))
+
+
+def _find_missable(draft: Draft) -> Sequence[NodeName]:
+    views = draft.seen.agents
+    return [name for name in draft.overview.unheard if name in views or name in draft.agents]
+
+
+def _unconnected(node: Node, view: AgentView | None, draft: Draft) -> Verdict:
+    missed_at = missed_since(node, draft)
+    if missed_at is None:
+        return _NEVER if view is None and node.name not in draft.agents else _UNKNOWN
+    return _away(node, view, missed_at, draft)
+
+
+def _connected(view: AgentView) -> Verdict:
+    if view.late:
+        why = Why(rule="node.late", text="the agent's heartbeat is overdue")
+        return Verdict(standing=Standing.LATE, since=view.last_heard, why=why)
+    return _FINE
+
+
+def missed_since(node: Node, draft: Draft) -> float | None:
+    """When the agent was lost; None while it is there, or not expected. One that has a while to come is missed when
+    that is over."""
+    if is_away_on_purpose(node) or not _is_known_and_gone(node.name, draft):
+        return None
+    due = _due(node.name, draft)
+    if due is None:
+        return draft.seen.agents[node.name].lost_at
+    draft.wake(due)
+    return due if draft.now >= due else None
+
+
+def is_awaited(node: NodeName, draft: Draft) -> bool:
+    """It was known before, and still has a while to come: nobody knows how its node is."""
+    due = _due(node, draft) if _is_known_and_gone(node, draft) else None
+    return due is not None and draft.now < due
+
+
+def _is_known_and_gone(node: NodeName, draft: Draft) -> bool:
+    view = draft.seen.agents.get(node)
+    if view is not None and (view.connected or view.lost_at is not None):
+        return not view.connected
+    return node in draft.agents
+
+
+def _due(node: NodeName, draft: Draft) -> float | None:
+    """When an agent should have come: some time after the head's start, and after its node was there again; None: it
+    was lost after that."""
+    view = draft.seen.agents.get(node)
+    lost_at, back = view.lost_at if view is not None else None, there_again(node, draft)
+    begun = draft.seen.agents_since if lost_at is None else None
+    reasons = [at for at in (begun, back) if at is not None and (lost_at is None or at > lost_at)]
+    return max(reasons) + draft.want.repair.agents_grace_s if reasons else None
+
+
+def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
+    facts = (f"agent lost {draft.now - lost_at:.1f} s ago: {_how_lost(node.name, view, lost_at, draft)}",)
+    witness = view.witness if view else None
+    if witness and witness.result is Witness.ALIVE and witness.at >= lost_at:
+        why = Why(rule="node.agent_only", text="the agent is gone but slurmd answers", evidence=facts)
+        return Verdict(standing=Standing.AGENT_ONLY, since=lost_at, why=why)
+    second = _second_witness(node, draft)
+    if second and draft.now >= lost_at + draft.want.repair.settle_s:
+        why = Why(rule="node.lost", text="the agent is gone and a second witness agrees", evidence=(*facts, second))
+        return Verdict(standing=Standing.LOST, since=lost_at, why=why)
+    draft.wake(lost_at + draft.want.repair.settle_s)
+    why = Why(rule="node.silent", text="the agent is gone, a second witness is awaited", evidence=facts)
+    return Verdict(standing=Standing.SILENT, since=lost_at, why=why)
+
+
+def _how_lost(node: NodeName, view: AgentView | None, lost_at: float, draft: Draft) -> str:
+    if view is not None and view.lost_at == lost_at:
+        return view.lost_why or "connection ended"
+    if there_again(node, draft) is not None:
+        return "it did not come when its node was there again"
+    return "it did not come back after the head's start"
+
+
+def _second_witness(node: Node, draft: Draft) -> str:
+    """Who else says that the node is gone; empty when nobody does. A look since the agent was last heard counts."""
+    view = draft.seen.agents.get(node.name)
+    if view and view.witness and view.witness.result is not Witness.ALIVE and is_fresh(view, draft):
+        return f"slurmd's port at {node.address or node.name}:{node.port}: {view.witness.result.value}"
+    instance = machine_of(node.name, view, draft)
+    if instance and draft.provider_is_fresh and instance.state.is_dead:
+        return f"provider: instance {instance.id} is {instance.state.value}"
+    if not node.responding or (node.is_down and node.reason and node.reason.is_slurms_own):
+        return "Slurm: the node does not respond"
+    return ""
+
+
+def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance | None:
+    """As the provider lists it: the one that the agent named, or the only one that can be behind a fixed slot."""
+    if view is not None and view.incarnation is not None and view.incarnation.instance in draft.seen.instances:
+        return draft.seen.instances[view.incarnation.instance]
+    slot = draft.slots.get(node)
+    if slot is None or not slot.fixed:
+        return None
+    return next(iter(draft.overview.instances_of(node)), None)
+
+
+def is_fresh(view: AgentView, draft: Draft) -> bool:
+    """Whether the second witness looked since the agent was last heard, and recently enough to act on."""
+    witness, rules = view.witness, draft.want.repair
+    return witness is not None and witness.at > view.last_heard and draft.now <= witness.at + rules.witness_fresh_s
+
+
+def incarnation_of(node: NodeName, draft: Draft) -> Incarnation | None:
+    """The machine behind the node as its agent told, now or before the head's start."""
+    view = draft.seen.agents.get(node)
+    return (view.incarnation if view else None) or draft.agents.get(node)
+
+
+def mode_of(check: str, draft: Draft) -> str:
+    """off, report or drain: the check's own, else its nearest family's (`site.scratch` is of `site`); unnamed ones
+    drain."""
+    name = check
+    while name and name not in draft.want.modes:
+        name = name.rpartition(".")[0]
+    return draft.want.modes.get(name, "drain")
+
+
+def may_act_on(finding: Finding, draft: Draft) -> bool:
+    """Never on what is everybody's: a shared thing that fails is no node's fault, and another machine sees it, too."""
+    return finding.scope is Scope.NODE and mode_of(finding.check, draft) == "drain"
+
+
+def worst(view: AgentView | None, draft: Draft) -> Finding | None:
+    """The finding that takes the node out, worst and oldest first; None when nothing does."""
+    found = view.findings if view else ()
+    bad = [f for f in found if f.is_bad and f.severity.takes_out and may_act_on(f, draft)]
+    return min(bad, key=lambda f: (-f.severity.rank, f.at, f.check, f.text), default=None)
+
+
+def blocks_return(finding: Finding, draft: Draft) -> bool:
+    """Whether a node with this finding may not go back: it would be taken out again, or nothing is known."""
+    if not may_act_on(finding, draft):
+        return False
+    if finding.outcome is Outcome.UNKNOWN:
+        return finding.severity is Severity.FATAL
+    return finding.is_bad and finding.severity.takes_out

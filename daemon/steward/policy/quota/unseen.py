@@ -1,0 +1,77 @@
+"""Jobs that Slurm's own preemption put back into the queue before anybody looked: remembered as those that we chose.
+
+Slurm makes room within a second of an owner's submission, also while Steward is away, and keeps no word of it once the
+job waits again. What shows it: the job could borrow, it waits for the delay of a requeue, and an owner's job began just
+then.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from steward.model.ids import JobId
+from steward.model.job import Job
+from steward.model.quota import Eviction, QuotaJob, Reclaimed
+from steward.policy.draft import Draft
+from steward.policy.quota.give_way import KEPT
+from steward.policy.quota.names import borrowed_qos, guaranteed_qos
+from steward.policy.quota.turn import REQUEUE_DELAY_S, in_force, teams_of
+
+_BEGAN_WITHIN_S = 15.0
+"""The owner's job after the nodes were free: Slurm's next round."""
+_BEFORE_S = 1.0
+"""Slurm counts in whole seconds."""
+
+
+def note_unseen(draft: Draft) -> None:
+    """Before anything is ruled on the run that ended so."""
+    picture = draft.seen.accounting
+    if picture is None or picture.trouble or not picture.can.preempts or not draft.want.quota.enabled:
+        return
+    if not (back := list(_back(draft))):
+        return
+    teams = teams_of(draft, in_force(draft))
+    for job in back:
+        team = teams.get(job.account, "")
+        if team and borrowed_qos(team) in job.qos.split(",") and (to := _owner(job, team, teams, draft)):
+            _remember(job, team, to, teams[to.account], draft)
+
+
+def _back(draft: Draft) -> Iterator[Job]:
+    """Put back into the queue a moment ago, and nobody knows why."""
+    for job in draft.seen.jobs.values():
+        if not job.restarts or job.reason != "BeginTime" or not job.is_pending or job.is_completing or job.is_part:
+            continue
+        memory = draft.quota.jobs.get(job.id)
+        is_known = memory is not None and any(each.restart >= job.restarts - 1 for each in memory.evictions)
+        if not is_known and draft.now <= (job.submitted or 0.0) + REQUEUE_DELAY_S:
+            yield job
+
+
+def _owner(job: Job, team: str, teams: Mapping[str, str], draft: Draft) -> Job | None:
+    """The first of another team that began, covered by its quota, when the nodes were free."""
+    at = job.submitted or 0.0
+    began = [
+        (each.started, each.id)
+        for each in draft.seen.jobs.values()
+        if each.started is not None
+        and at - _BEFORE_S <= each.started <= at + _BEGAN_WITHIN_S
+        and teams.get(each.account, team) != team
+        and each.qos == guaranteed_qos(teams[each.account])
+        and not each.is_pending
+    ]
+    return draft.seen.jobs[min(began)[1]] if began else None
+
+
+def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
+    """Slurm gives a job that is requeued the time of that as its time of submission."""
+    at = job.submitted or draft.now
+    text = (
+        f"gives way to job {to.id} of team {owner}, whose quota covers it, with what {team} had borrowed; Slurm made "
+        "the room at once, and it is put back into the queue"
+    )
+    over = Eviction(
+        at=at, restart=job.restarts - 1, cause=Reclaimed.RECLAIM, to_team=owner, to_job=to.id, text=text, over=at
+    )
+    memory = draft.quota.jobs.get(JobId(job.id)) or QuotaJob(team=team)
+    draft.quota.jobs[job.id] = replace(memory, evictions=(*memory.evictions, over)[-KEPT:], count=memory.count + 1)
+    draft.tell("quota.gave_way", f"job {job.id} {text}", once=f"gave-way:{job.id}:{over.restart}", job=job.id)

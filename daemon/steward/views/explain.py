@@ -1,0 +1,215 @@
+"""What is known of a node or a job, what was decided about it and why, and what happens next: lines for people."""
+
+from steward.model.case import Case, Step
+from steward.model.desired import Desired
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.mark import SPARE
+from steward.model.memory import Memory
+from steward.model.node import Node
+from steward.model.node_names import fold
+from steward.model.observed import Freshness, Observed
+from steward.model.resume import JobMemory
+from steward.model.words import ago, clean, times, until
+from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
+from steward.policy.case.table import deadline, facts_of
+from steward.policy.draft import Draft
+from steward.policy.groups.slot_cases import is_between
+from steward.policy.job.exclude import culprits
+from steward.policy.node.approval import awaits_yes
+from steward.policy.node.breaker import guards
+from steward.policy.node.budget import must_wait
+from steward.policy.node.correlate import AGENTS
+from steward.policy.node.slurm_faults import acting_row
+from steward.policy.node.suspicion import fault_of, mark_word, why_withheld
+from steward.policy.node.verdict import standing
+from steward.views.explain_elastic import elastic_lines
+from steward.views.explain_group import closed_partitions, slot_lines
+from steward.views.explain_health import (
+    deep_lines,
+    feature_lines,
+    finding_lines,
+    guard_lines,
+    hardware_lines,
+    verdict_lines,
+)
+from steward.views.explain_job import hurry, resume_lines, silence_lines
+from steward.views.explain_place import place_lines
+from steward.views.explain_quota import has_quota, quota_lines
+
+_LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
+_UNUSED = "Its group of the API does not use it: nothing is done about it until one takes it."
+
+
+def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
+    """Everything that bears on a node now, most important first. Pure; decides nothing."""
+    draft = Draft(seen, want, memory, now)
+    node = seen.nodes.get(name)
+    lines = [*_stale(draft), *verdict_lines(name, draft), *_known_of_node(name, node, draft), *slot_lines(name, draft)]
+    case = draft.open_case(name)
+    if case is not None or not _is_unused(node, draft):
+        lines += _agent(name, node, draft)
+        lines += [*finding_lines(name, draft), *(_case(case, draft) if case else _no_case(node, draft))]
+        lines += guard_lines(name, draft)
+    lines += [_past_case(c, now) for c in _closed(name, memory)[:3]]
+    return clean([*lines, *hardware_lines(name, memory, draft), *deep_lines(name, draft), *feature_lines(node)])
+
+
+_OF_A_RUN = "A replica job is not resumed by itself: when it is over, its run goes on and may ask for another."
+
+
+def explain_job(
+    id: JobId, seen: Observed, want: Desired, memory: Memory, now: float, *, private: bool = False
+) -> tuple[str, ...]:
+    """Everything that bears on a job now: what Slurm says, what it asked for, each decision with its evidence;
+    `private`: also what the job printed, which only its user and admins may read."""
+    draft = Draft(seen, want, memory, now)
+    job, mem = seen.jobs.get(id), memory.jobs.get(id)
+    lines = [*_stale(draft), _known_of_job(id, job, memory), *closed_partitions(job, draft), *quota_lines(job, draft)]
+    lines += elastic_lines(id, draft)
+    if mem is None:
+        replica = draft.elastic.run_of(id) is not None
+        return clean([*lines, _OF_A_RUN if replica else _not_asked(id, job, draft)])
+    return clean([*lines, *resume_lines(mem, draft, private=private), *_next_of_job(job, mem, draft)])
+
+
+def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
+    """Only what is known: a job's wish is told by its nodes' agents, and read in Slurm's record of it while it runs."""
+    if not draft.want.resume.enabled:
+        return "Resuming is off on this cluster (resume.enabled = false): no job is brought back, whatever it asks for."
+    if job is not None and job.is_pending and not job.restarts:
+        return "The job has not run yet: whether it asks to be resumed (--auto-resume=1) is looked at when it starts."
+    if why := draft.seen.unread.get(id):
+        return f"Whether the job asked to be resumed (--auto-resume=1) is not known: no agent reported it, and {why}."
+    seen = "The job did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
+    untouched = "no fault brings it back" if has_quota(job, draft) else "Steward never touches it"
+    return f"{seen} to be resumed (--auto-resume=1), so {untouched}."
+
+
+def _stale(draft: Draft) -> list[str]:
+    if draft.seen.slurm is Freshness.FRESH:
+        return []
+    return ["Slurm cannot be read now: this is the last good picture, and nothing is done on it."]
+
+
+def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]:
+    if node is None:
+        return [f"{name}: Slurm does not know this node."]
+    state = "+".join([node.base.value, *sorted(node.flags)])
+    reason = f', reason "{node.reason.text}" by {node.reason.user or "?"}' if node.reason else ""
+    lines = [f"{name}: Slurm says {state}{reason}."]
+    if name in draft.want.spares:
+        lines.append(_spare(name, node, draft))
+    if _is_unused(node, draft):
+        return [*lines, _UNUSED if node.mark is None else _LEFT]
+    if node.mark is not None and node.mark != SPARE:
+        case = draft.open_case(name)
+        back = "" if case and case.is_stood_in else "; it is given back when its new incarnation passed all checks"
+        lines.append(f"Out of service by our own mark{back}.")
+    elif (row := acting_row(node, draft)) is not None:
+        lines.append(f"Taken out of service by Slurm itself ({row.kind.value}): {row.response.value}.")
+    elif node.is_foreign:
+        lines.append("Taken out of service by somebody else: Steward leaves it alone.")
+    if name not in draft.slots and name not in draft.records:
+        lines.append("No provider can replace it: Steward only takes it out of service and then needs a person.")
+    return lines
+
+
+def _is_unused(node: Node | None, draft: Draft) -> bool:
+    """A node of the API's groups without a slot: it has no machine on purpose, and nobody misses its agent."""
+    return node is not None and node.name not in draft.records and is_between(node, draft)
+
+
+def _spare(name: NodeName, node: Node, draft: Draft) -> str:
+    loan = loans(draft).get(name)
+    if loan is not None and node.mark == SPARE:
+        return f"A spare that is about to serve for {loan.instead_of}."
+    if loan is not None:
+        return f"A spare that serves for {loan.instead_of}; it goes back to the spares when {loan.instead_of} serves."
+    if node.mark == SPARE:
+        return "A spare: we keep it out of service until it must serve for a broken node of a static group."
+    return "A spare; it is kept out of service as soon as it can be."
+
+
+def _agent(name: NodeName, node: Node | None, draft: Draft) -> list[str]:
+    view = draft.seen.agents.get(name)
+    lines = [f"Agent: {_sentence(standing(node, draft).why.text, standing(node, draft).why.evidence)}"] if node else []
+    if view is not None and view.incarnation is not None:
+        lines.append(f"Machine: instance {view.incarnation.instance}, boot {view.incarnation.boot}.")
+    return lines
+
+
+def _case(case: Case, draft: Draft) -> list[str]:
+    lines = [
+        f"Case {case.id}, opened {ago(case.opened, draft.now)}: {case.why}",
+        f"At step {case.step.value}, entered {ago(case.entered, draft.now)}.",
+    ]
+    if case.step is Step.RELEASE and (wait := must_wait(case, draft)):
+        lines.append(f"{case.node} {wait}.")
+    if case.approved is not None:
+        lines.append(f"{case.approved_by} approved the repair {ago(case.approved, draft.now)}.")
+    if case.is_stood_in:
+        mend = f"repair {case.node}, then `scontrol update nodename={case.node} state=resume`"
+        lines.append(f"Spare {case.stand_in} serves in its place. For a person: {mend}; the spare then goes back.")
+    elif case.stand_in:
+        lines.append(f"Spare {case.stand_in} is to serve in its place.")
+    elif case.step is Step.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
+        lines.append(f"The repair waits for a spare; {shortage(draft)}.")
+    if case.tries:
+        lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
+    ends = ", or ".join(f'"{fact.value}"' for fact in facts_of(case.step))
+    limit = None if awaits_yes(case, draft) else deadline(case.step, draft.want.repair)
+    by = f", at the latest {until(case.entered + limit, draft.now)}" if limit is not None else ""
+    return [*lines, f"Next{by}: {ends}."]
+
+
+def _no_case(node: Node | None, draft: Draft) -> list[str]:
+    fault = fault_of(node, draft) if node else None
+    if node is None or fault is None:
+        return ["No faults found; no repair open."]
+    scope = next((s for s in guards(node.name, mark_word(fault.check), draft) if s in draft.breakers), None)
+    withheld = draft.breakers[scope].text if scope else why_withheld(node, fault, draft)
+    lines = [f"Fault found: {fault.why}"]
+    incident = draft.incidents.get(AGENTS)
+    if incident is not None and incident.over is None and node.name in incident.nodes:
+        lines.append(f"Part of an incident of the cluster: {incident.text}.")
+    return [*lines, f"Nothing is done about it: {withheld}." if withheld else "A case is about to be opened."]
+
+
+def _closed(name: NodeName, memory: Memory) -> list[Case]:
+    past = [case for case in memory.cases.values() if case.node == name and not case.is_open]
+    return sorted(past, key=lambda c: (c.closed or 0.0, c.id), reverse=True)
+
+
+def _past_case(case: Case, now: float) -> str:
+    how = f"spare {case.stand_in} served" if case.stand_in else "back"
+    took = f", {how} after {case.returned - case.opened:.0f} s" if case.returned is not None else ""
+    return f"Earlier: case {case.id}, closed {ago(case.closed or case.entered, now)}{took}: {case.why}"
+
+
+def _known_of_job(id: JobId, job: Job | None, memory: Memory) -> str:
+    if job is None:
+        runs = memory.ledger.get(id, ())
+        last = f' "{runs[-1].name}", last on {fold(runs[-1].nodes)}' if runs else ""
+        return f"Job {id}{last}: Slurm does not know it any more."
+    where = f" on {fold(job.nodes)}" if job.nodes else ""
+    reason = f" ({job.reason})" if job.reason and job.is_pending else ""
+    return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, restarted {times(job.restarts)}.'
+
+
+def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
+    lines = []
+    bad = culprits(mem, draft)
+    if bad:
+        lines.append(f"The job is kept off {fold(bad)} until they are repaired.")
+    if mem.ended is not None:
+        return [*lines, f"The job is over: {mem.end_text}."]
+    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft)]
+    if job is not None and mem.pending_from is not None:
+        lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
+    waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
+    return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
+
+
+def _sentence(text: str, evidence: tuple[str, ...]) -> str:
+    return text + (f" ({'; '.join(evidence)})." if evidence else ".")

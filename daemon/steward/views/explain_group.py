@@ -1,0 +1,180 @@
+"""What is known of an instance group, its slots and its gate, and what happens next: lines for people."""
+
+from steward.model.desired import Desired
+from steward.model.group import Group, RolloutState
+from steward.model.ids import NodeName
+from steward.model.job import Job
+from steward.model.memory import Memory
+from steward.model.observed import Observed
+from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
+from steward.model.words import ago, clean, span, until
+from steward.policy.draft import Draft
+from steward.policy.groups.members import serves
+from steward.policy.groups.slot_scene import SlotScene
+from steward.policy.groups.slot_table import deadline, facts_of
+from steward.policy.groups.slot_turn import why_not_yet
+from steward.policy.node.bring_up import HOUR_S, failures, limits, scope_of
+
+_SHOWN = 20
+"""Slots that are told one by one."""
+
+
+def explain_group(name: str, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
+    """Everything that bears on a group now, most important first. Pure; decides nothing."""
+    draft = Draft(seen, want, memory, now)
+    group = draft.groups.get(name)
+    if group is None or draft.cluster is None:
+        return clean([f"There is no instance group {name}."])
+    lines = [_counts(group, draft), *_status(group, draft), *_gate(group, draft), *_rollout(group, draft)]
+    lines += [*_bring_ups(group, draft), *_operations(group, draft), *_away(group, draft), *_missing(group, draft)]
+    return clean(lines)
+
+
+def _counts(group: Group, draft: Draft) -> str:
+    return f"{group.name} ({group.role.value}): {group.status.value}; {_numbers(group, draft)}."
+
+
+def _numbers(group: Group, draft: Draft) -> str:
+    return f"{len(_working(group, draft))} in service, at least {group.goal.minimum} wanted, {group.goal.target} in all"
+
+
+def _working(group: Group, draft: Draft) -> list[SlotRecord]:
+    """The slots that count now."""
+    return [slot for slot in draft.members(group.name) if serves(slot, group, draft)]
+
+
+def _status(group: Group, draft: Draft) -> list[str]:
+    """The message, and the clock of the minimum while it runs."""
+    lines = [f"{group.message}."] if group.message else []
+    if not group.status.is_gated or group.minimum_since is None:
+        return lines
+    at = group.minimum_since + draft.want.capacity.minimum_timeout_s
+    good = group.good
+    to = f"its last good size ({good.target}, at least {good.minimum})" if good else "nothing, as it is new"
+    return [*lines, f"Its minimum must be there {until(at, draft.now)}; otherwise it goes back to {to}."]
+
+
+def _gate(group: Group, draft: Draft) -> list[str]:
+    if not group.partition:
+        return []
+    gate, shown = draft.gates.get(group.partition), draft.seen.partitions.get(group.partition)
+    state = f", Slurm shows it {shown.state.value}" if shown else ""
+    if gate is None:
+        return [f"Partition {group.partition}: Steward keeps no gate there{state}."]
+    if gate.yielded is not None:
+        since = ago(gate.yielded, draft.now)
+        return [f"Partition {group.partition}: somebody else set it {since}{state}; Steward leaves it so."]
+    return [f"Its partition is {'open' if gate.open else 'closed: jobs wait, none starts'}{state}: {gate.why}"]
+
+
+def _rollout(group: Group, draft: Draft) -> list[str]:
+    rollout = group.rollout
+    if rollout is None:
+        return []
+    if rollout.finished is not None:
+        said = f" ({rollout.why})" if rollout.why else ""
+        return [f"Its last software update: {rollout.state.value}, over {ago(rollout.finished, draft.now)}{said}."]
+    members = draft.members(group.name)
+    done = sum(slot.step is SlotStep.SERVING and slot.version == group.version for slot in members)
+    way = "back to the version before" if rollout.state is RolloutState.ROLLBACK_IN_PROGRESS else "to the new version"
+    line = f"Its software update is {rollout.state.value}: {done} of {len(members)} nodes are brought {way}"
+    failures = f", {rollout.failures} bring-ups failed ({rollout.why})" if rollout.failures else ""
+    wait = f"; the next batch begins {until(rollout.next_batch_at, draft.now)}" if rollout.next_batch_at else ""
+    return [f"{line}{failures}{wait}."]
+
+
+def _bring_ups(group: Group, draft: Draft) -> list[str]:
+    """Its breaker, or how far it is from tripping."""
+    breaker = draft.breakers.get(scope_of(group.name))
+    if breaker is not None:
+        return [f"Paused {ago(breaker.tripped, draft.now)}: {breaker.text}."]
+    lately = sum(at > draft.now - HOUR_S for at in failures(group, draft))
+    in_row, per_hour = limits(group, draft)
+    limit = f"{in_row} in a row, or {per_hour}, pause the group"
+    return [f"{lately} of its bring-ups failed within the last hour ({limit})."] if lately else []
+
+
+def _operations(group: Group, draft: Draft) -> list[str]:
+    open_ones = [op for op in draft.operations.values() if op.finished is None and group.name in op.after]
+    return [
+        f"Scaling {op.id} since {ago(op.at, draft.now)}: to {op.after[group.name].target} instances."
+        for op in sorted(open_ones, key=lambda op: (op.at, op.id))
+        if group.name not in op.superseded
+    ]
+
+
+def _away(group: Group, draft: Draft) -> list[str]:
+    """Slots in service whose node cannot work now."""
+    working = {slot.node for slot in _working(group, draft)}
+    serving = [slot.node for slot in draft.members(group.name) if slot.step is SlotStep.SERVING]
+    away = sorted(node for node in serving if node not in working)
+    if not away:
+        return []
+    more = f" and {len(away) - _SHOWN} more" if len(away) > _SHOWN else ""
+    return [f"In service but drained, silent or under repair now: {', '.join(away[:_SHOWN])}{more}."]
+
+
+def _missing(group: Group, draft: Draft) -> list[str]:
+    """Each slot on its way in or out, those that are tried next first."""
+    moving = [slot for slot in draft.members(group.name) if slot.step is not SlotStep.SERVING]
+    moving.sort(key=lambda slot: (slot.is_leaving, slot.next_try, slot.created, slot.logical))
+    lines = [f"{slot.node}: {_step(slot, group, draft)}." for slot in moving[:_SHOWN]]
+    return lines + ([f"... and {len(moving) - _SHOWN} more on their way."] if len(moving) > _SHOWN else [])
+
+
+_PURPOSES = {Purpose.STAY: "", Purpose.LEAVE: ", leaves the group", Purpose.RENEW: ", is made anew"}
+
+
+def _step(slot: SlotRecord, group: Group, draft: Draft) -> str:
+    text = f"{slot.step.value} since {span(draft.now - slot.entered)}{_PURPOSES[slot.purpose]}"
+    if slot.hitch is not Hitch.NONE:
+        text += f"; failed {slot.tries} times ({slot.hitch.value}): {slot.trouble}"
+        text += f"; next try {until(slot.next_try, draft.now)}" if slot.is_coming else ""
+    elif slot.step is SlotStep.WAITING:
+        wait = why_not_yet(SlotScene(record=slot, group=group, draft=draft))
+        text += f"; {wait}" if wait else "; its turn has come"
+    if slot.step is SlotStep.DRAIN and slot.deadline is not None:
+        text += f"; its jobs are waited for {span(slot.deadline - draft.now)} more"
+    return text
+
+
+def slot_lines(node: NodeName, draft: Draft) -> list[str]:
+    """A node's place in its group, and how far it is on its way."""
+    slot = draft.records.get(node)
+    group = draft.groups.get(slot.group) if slot else None
+    if slot is None or group is None:
+        return []
+    lines = [f"Slot {slot.logical} of group {group.name}: {_step(slot, group, draft)}."]
+    if slot.step is SlotStep.SERVING and slot.purpose is Purpose.STAY:
+        return lines
+    limit = deadline(slot.step, draft.want)
+    by = f", at the latest {until(slot.entered + limit, draft.now)}" if limit is not None else ""
+    ends = ", or ".join(f'"{fact.value}"' for fact in facts_of(slot.step))
+    return [*lines, f"Reason: {slot.why}", f"Next{by}: {ends}."]
+
+
+def closed_partitions(job: Job | None, draft: Draft) -> list[str]:
+    """Why a queued job does not start: the gate before its partition, and what the groups behind it still lack."""
+    if job is None or not job.is_pending:
+        return []
+    lines = []
+    for name in (word.strip() for word in job.partition.split(",")):
+        gate = draft.gates.get(name)
+        if gate is not None and not gate.open and gate.yielded is None:
+            lines.append(f"The job waits because its partition is closed: {gate.why}")
+            lines += [line for group in _behind(name, draft) for line in _lack(group, draft)]
+    return lines
+
+
+def _behind(partition: str, draft: Draft) -> list[Group]:
+    return [draft.groups[name] for name in sorted(draft.groups) if draft.groups[name].partition == partition]
+
+
+def _lack(group: Group, draft: Draft) -> list[str]:
+    """The group's numbers, its clock, and the slot that may come next."""
+    lines = [f"Group {group.name} is {group.status.value}: {_numbers(group, draft)}.", *_status(group, draft)]
+    coming = [slot for slot in draft.members(group.name) if slot.is_coming and not slot.is_leaving]
+    soonest = min(coming, key=lambda s: (s.step is SlotStep.WAITING, s.next_try, s.created, s.logical), default=None)
+    if soonest is not None:
+        lines.append(f"Next may come {soonest.node}: {_step(soonest, group, draft)}.")
+    return lines

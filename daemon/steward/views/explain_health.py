@@ -1,0 +1,124 @@
+"""What checks, deep checks and repairs say of a node, for somebody who is woken up for it: short lines."""
+
+from steward.model.deep import DeepRun
+from steward.model.health import Finding, Outcome
+from steward.model.ids import NodeName
+from steward.model.memory import Memory
+from steward.model.node import Node
+from steward.model.observed import AgentView
+from steward.model.remedy import Remedy
+from steward.model.trial import TrialState
+from steward.model.words import ago, until
+from steward.policy.draft import Draft
+from steward.policy.node.breaker import guards
+from steward.policy.node.ladder import identity
+from steward.policy.node.lemons import arithmetic, lemons
+from steward.policy.node.trust import trial_key
+from steward.policy.node.verdict import may_act_on, mode_of
+from steward.policy.traits import HEALTH
+from steward.views.node_verdict import node_verdict
+
+_SHOWN = 5
+_NAMED = 12
+
+
+def verdict_lines(name: NodeName, draft: Draft) -> list[str]:
+    """The verdict as `steward nodes` shows it: the first thing to read."""
+    said = node_verdict(name, draft)
+    since = f", since {ago(said.since, draft.now)}" if said.since else ""
+    lines = [f"{name} is {said.word.value.upper()}{since}: {said.evidence}."]
+    return [*lines, f"Next: {said.next}."] if said.next else lines
+
+
+def finding_lines(name: NodeName, draft: Draft) -> list[str]:
+    """Bad ones first, then what could not be told, then those that are well, by name and count."""
+    view = draft.seen.agents.get(name)
+    if view is None:
+        return []
+    bad = sorted((f for f in view.findings if f.is_bad), key=lambda f: (-f.severity.rank, f.at))
+    unknown = [f for f in view.findings if f.outcome is Outcome.UNKNOWN]
+    lines = [_bad_line(f, view, draft) for f in bad]
+    lines += [f"Check {f.check} says unknown (never acted on): {f.text}" for f in unknown]
+    if view.passed:
+        lines.append(f"{len(view.passed)} checks passed: {_some(view.passed)}.")
+    if view.skipped:
+        lines.append(f"{len(view.skipped)} checks had nothing to look at: {_some(view.skipped)}.")
+    return lines
+
+
+def _bad_line(finding: Finding, view: AgentView, draft: Draft) -> str:
+    since = f", {ago(finding.at, draft.now)}" if finding.at else ""
+    about = f" [{finding.hardware}]" if finding.hardware else ""
+    advice = f", first remedy {finding.advice.value}" if finding.advice.value != "none" else ""
+    only = _why_only_told(finding, view, draft)
+    return f"Check {finding.check} failed ({finding.severity.value}{since}{advice}{only}){about}: {finding.text}"
+
+
+def _why_only_told(finding: Finding, view: AgentView, draft: Draft) -> str:
+    version = view.versions.get(finding.check)
+    trial = draft.trials.get(trial_key(finding.check, version)) if version else None
+    if trial is not None and trial.state is not TrialState.ARMED:
+        return f"; it only reports: {trial.state.value}, `steward check trials`"
+    if may_act_on(finding, draft):
+        return ""
+    mode = mode_of(finding.check, draft)
+    return "; a shared thing, no node is touched" if mode == "drain" else f"; mode {mode}, no node is touched"
+
+
+def _some(checks: frozenset[str]) -> str:
+    names = sorted(checks)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def guard_lines(name: NodeName, draft: Draft) -> list[str]:
+    """Tripped breakers that guard the node, and incidents that it is part of."""
+    view = draft.seen.agents.get(name)
+    checks = sorted({f.check for f in view.findings if f.is_bad}) if view else []
+    scopes = dict.fromkeys(scope for check in checks or ["agent"] for scope in guards(name, check, draft))
+    breakers = [draft.breakers[scope] for scope in scopes if scope in draft.breakers]
+    lines = [
+        f"Breaker: {one.text}; one repair is let through {until(one.tripped + one.patience_s, draft.now)}."
+        for one in breakers
+    ]
+    parts = (one for _, one in sorted(draft.incidents.items()) if one.over is None and name in one.nodes)
+    return [*lines, *(f"Incident {one.kind}, since {ago(one.since, draft.now)}: {one.text}." for one in parts)]
+
+
+def hardware_lines(name: NodeName, memory: Memory, draft: Draft) -> list[str]:
+    """What was done to the node and its hardware, the newest first, and its lemon score with the arithmetic."""
+    view = draft.seen.agents.get(name)
+    pieces = {*(view.hardware if view else ()), identity("", name, draft)}
+    done = [(r, key) for key, many in memory.remedies.items() for r in many if key in pieces or r.node == name]
+    newest = sorted(done, key=lambda one: (-one[0].at, one[1]))[:_SHOWN]
+    lines = [_remedy_line(remedy, key, draft.now) for remedy, key in newest]
+    scored = (one for one in lemons(memory, len(draft.seen.nodes), draft.now) if one.piece in pieces)
+    for one in scored:
+        advice = "; a candidate for quarantine" if one.is_candidate else ""
+        lines.append(f"Lemon score {one.score:.1f} of {one.piece}{advice}: {arithmetic(one.parts)}")
+    return lines
+
+
+def _remedy_line(remedy: Remedy, piece: str, now: float) -> str:
+    return f"Done {ago(remedy.at, now)}: {remedy.rung.value} for {remedy.check} (case {remedy.case}, hardware {piece})."
+
+
+def deep_lines(name: NodeName, draft: Draft) -> list[str]:
+    """Its deep checks: those that go on, and the last results."""
+    mine = sorted((run for run in draft.deeps.values() if name in run.nodes), key=lambda run: (-run.asked, run.id))
+    return [_deep_line(name, run, draft.now) for run in mine[:_SHOWN]]
+
+
+def _deep_line(name: NodeName, run: DeepRun, now: float) -> str:
+    result = run.results.get(name)
+    kinds = ", ".join(sorted(kind.value for kind in run.kinds))
+    if result is None:
+        return f"Deep check {run.id} ({run.cause.value}; {kinds}): {run.state.value}, asked {ago(run.asked, now)}."
+    at = run.ended if run.ended is not None else run.asked
+    return f"Deep check {run.id} ({run.cause.value}; {kinds}), {ago(at, now)}: {result.value}: {run.why.get(name, '')}"
+
+
+def feature_lines(node: Node | None) -> list[str]:
+    """What users see of it in Slurm."""
+    ours = sorted(f for f in node.active_features if f.startswith(HEALTH)) if node else []
+    return [f"Users see it in Slurm as {', '.join(ours)}."] if ours else []

@@ -1,0 +1,222 @@
+"""What quotas have to say of one job, for its user: why it waits and for what, or why it gave way and what is next."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from steward.model.job import Job
+from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource
+from steward.model.words import ago, until
+from steward.policy.draft import Draft
+from steward.policy.quota.decide import Ruling, Standing, Yielding
+from steward.policy.quota.flavors import parse_tres
+from steward.policy.quota.requests import Unit, holds_nodes
+from steward.policy.quota.turn import Turn, in_force, is_guaranteed, take_turn
+from steward.policy.quota.words import told
+
+_CAUSES = {
+    Reclaimed.RECLAIM: "its team had borrowed, and the owner wants it back",
+    Reclaimed.IN_TEAM: "a job of its own team has a higher priority class",
+    Reclaimed.PRIORITY: "it was borrowed, and that job has a higher priority class",
+    Reclaimed.REBALANCE: "its team had borrowed more than its fair share",
+}
+_NAMED = 3
+_LIMITS = ("QOSGrp", "AssocGrp")
+"""Slurm's reasons of jobs that a limit holds up."""
+
+
+def quota_lines(job: Job | None, draft: Draft) -> list[str]:
+    """The most important first; nothing where no quota exists. Pure."""
+    quotas = in_force(draft)
+    if job is None or not quotas:
+        return []
+    turn = take_turn(draft)
+    if turn is None:
+        trouble = draft.seen.accounting.trouble if draft.seen.accounting else "nobody has read it yet"
+        return [f"Quotas are not in force now: {trouble}."] if job.account in quotas else []
+    return lines_of(job, turn, draft)
+
+
+def has_quota(job: Job | None, draft: Draft) -> bool:
+    """Its account has one of its own."""
+    return job is not None and job.account in in_force(draft)
+
+
+def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
+    """The same with the turn that many jobs are explained by."""
+    if turn.teams.get(job.account) is None:
+        return [f"Account {job.account or 'none'} has no quota: the job uses what no team owns, and never gives way."]
+    id = job.het_job_id or job.id
+    memory = draft.quota.jobs.get(id)
+    now = _running(job, turn, draft) if holds_nodes(job) else _waiting(job, turn, draft)
+    return [*now, *(_past(memory, draft) if memory else [])]
+
+
+def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
+    team = turn.teams[job.account]
+    unit = next((each for each in turn.running.get(team, ()) if job in each.jobs), None)
+    memory = draft.quota.jobs.get(job.het_job_id or job.id)
+    if memory is not None and memory.yielding is not None:
+        return [_giving_way(memory.yielding, draft)]
+    if unit is None:
+        return []
+    chosen = next((each for each in turn.yielding if each.unit.id == unit.id), None)
+    if chosen is not None:
+        return [f"The job has to give way to job {chosen.to.id} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
+    uses = told(turn.ledger.counted(team, unit.options[0]))
+    if unit not in turn.room.excess(team):
+        how = "guaranteed" if is_guaranteed(unit) else "it began as borrowed, and is covered by now"
+        return [f"Quota of team {team}: covers it ({uses}; {how}). No other team can take that back."]
+    return [
+        f"Quota of team {team}: it runs with borrowed resources ({uses}) and gives way when their owner needs them."
+    ]
+
+
+def _giving_way(eviction: Eviction, draft: Draft) -> str:
+    who = "Slurm ends it" if eviction.due is None else f"its grace ends {until(eviction.due, draft.now)}"
+    return f"It {eviction.text}; {who}."
+
+
+def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
+    team, ruling = turn.teams[job.account], turn.rulings.get(job.het_job_id or job.id)
+    if ruling is None:
+        if not job.is_pending:
+            return []
+        when = f", before {_at(job.eligible, draft)}" if (job.eligible or 0.0) > draft.now else ""
+        why = f"{job.reason or 'no reason'}{when}"
+        return [f"Quota of team {team}: not asked yet, the job is not ready to run ({why})."]
+    match ruling.standing:
+        case Standing.NEVER:
+            return [_never(ruling.unit, turn)]
+        case Standing.BACKS_OFF:
+            when = f" {until(ruling.until, draft.now)}" if ruling.until is not None else " later"
+            return [f"Quota of team {team}: it gave way before, and may borrow again{when}; its own quota is used up."]
+        case Standing.BEHIND:
+            return [f"Quota of team {team}: its jobs start in order (quota.strict), and an earlier one waits."]
+        case Standing.WAITS:
+            return [_waits(ruling, turn), *_shares(ruling, turn)]
+        case _:
+            return [_admitted(job, ruling, turn, draft)]
+
+
+def _at(moment: float | None, draft: Draft) -> str:
+    return f"{datetime.fromtimestamp(moment or 0.0, UTC):%H:%M:%SZ} ({until(moment or 0.0, draft.now)})"
+
+
+def _never(unit: Unit, turn: Turn) -> str:
+    """With the largest request that would fit."""
+    over = [turn.ledger.over_limit(unit.team, amounts) for amounts in unit.options]
+    if not unit.options or not all(over):
+        return "Quota: it never fits: it asks for a kind of machine or accelerator that the cluster does not have."
+    amounts, beyond = min(zip(unit.options, over, strict=True), key=lambda pair: len(pair[1]))
+    most = {name: amounts[name] - more for name, more in beyond.items()}
+    asked = {name: amounts[name] for name in beyond}
+    return (
+        f"Quota of team {unit.team}: it never fits: it asks for {told(asked)}, and the team may have {told(most)} at "
+        "most (its quota and its borrow limit). Ask for no more than that."
+    )
+
+
+def _waits(ruling: Ruling, turn: Turn) -> str:
+    unit, short = ruling.unit, ruling.short
+    if not short:
+        return f"Quota of team {unit.team}: it waits until its team's other jobs leave room."
+    limited = [name for name in short if _own_limit(unit, name, turn)]
+    if limited:
+        why = f"the team has reached its limit ({told({name: _limit(unit.team, name, turn) for name in limited})})"
+    else:
+        holders = _holders(short, unit.team, turn)
+        why = f"they are in use: {holders}" if holders else "no node that takes jobs has them free"
+    return f"Quota of team {unit.team}: it waits, short of {told(short)}; {why}."
+
+
+def _own_limit(unit: Unit, name: Resource, turn: Turn) -> bool:
+    used = turn.ledger.accounts[unit.team].use.get(name, 0)
+    asked = min((amounts.get(name, 0) for amounts in unit.options), default=0)
+    return used + asked > _limit(unit.team, name, turn)
+
+
+def _limit(team: str, name: Resource, turn: Turn) -> int:
+    owned = turn.ledger.accounts[team].owned
+    return owned.nominal.get(name, 0) + owned.may_borrow.get(name, 0)
+
+
+def _holders(short: Mapping[Resource, int], team: str, turn: Turn) -> str:
+    """Who uses what is short, those that borrow first."""
+    found = []
+    for name in short:
+        accounts = [each for each in turn.ledger.accounts.values() if each.use.get(name, 0) and each.team != team]
+        for each in sorted(accounts, key=lambda one: (-one.borrowed(name), -one.use.get(name, 0), one.team))[:_NAMED]:
+            borrowed = f" ({each.borrowed(name)} borrowed)" if each.borrowed(name) else ""
+            found.append(f"{each.team} has {told({name: each.use[name]})}{borrowed}")
+    return ", ".join(dict.fromkeys(found))
+
+
+def _shares(ruling: Ruling, turn: Turn) -> list[str]:
+    """What decides whose turn it is among those that borrow."""
+    share, _ = turn.ledger.rank(ruling.unit.team)
+    if not share:
+        return []
+    ranks = sorted((turn.ledger.rank(team)[0], team) for team in turn.ledger.accounts)
+    told_of = ", ".join(f"{team} {share_word(rank)}" for rank, team in ranks if rank)
+    return [f"Shares of what is lent, by weight (the least comes first): {told_of}."]
+
+
+def share_word(share: float | None) -> str:
+    """`0.0167`; a team that borrows and has no weight comes last."""
+    return "last" if share is None or share == float("inf") else f"{share:.4f}".rstrip("0").rstrip(".") or "0"
+
+
+def _admitted(job: Job, ruling: Ruling, turn: Turn, draft: Draft) -> str:
+    unit = ruling.unit
+    borrows = ruling.standing is Standing.BORROWED
+    how = "may run with what others lend" if borrows else "covers it"
+    if victims := _victims(unit, turn, draft):
+        return f"Quota of team {unit.team}: {how}; it waits for {victims}."
+    reason = f" (Slurm: {job.reason})" if job.reason else ""
+    waits = f"it waits for nodes{reason}"
+    if job.reason.startswith(_LIMITS):
+        waits = f"its limit in Slurm is about to be raised ({job.reason})"
+        if _has_room(job, draft):
+            waits = (
+                f"there is room for that in its limit; if Slurm goes on to say {job.reason}, Slurm counts more for it "
+                "than it asked for: with --exclusive all GPUs of the machine"
+            )
+    uses = told(turn.ledger.counted(unit.team, ruling.amounts))
+    return f"Quota of team {unit.team}: {how} ({uses}); {waits}."
+
+
+def _has_room(job: Job, draft: Draft) -> bool:
+    """One of its QOS has what it asked for left."""
+    picture, asked = draft.seen.accounting, parse_tres(job.requested)
+    found = [picture.qos[name] for name in job.qos.split(",") if name in picture.qos] if picture is not None else []
+    return any(all(q.used.get(n, 0) + asked.get(n, 0) <= limit for n, limit in q.limits.items()) for q in found)
+
+
+def _victims(unit: Unit, turn: Turn, draft: Draft) -> str:
+    """Jobs that make room for it: chosen in this turn, or on their way already."""
+    found = [_new_victim(each) for each in turn.yielding if each.to.id == unit.id]
+    for id, memory in sorted(draft.quota.jobs.items()):
+        eviction = memory.yielding
+        if eviction is not None and eviction.to_job == unit.id and id in draft.seen.jobs:
+            limit = f", {until(eviction.due, draft.now)} at the latest" if eviction.due is not None else ""
+            found.append(f"job {id} of team {memory.team} to give way{limit}")
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return ", ".join(found[:_NAMED]) + more
+
+
+def _new_victim(each: Yielding) -> str:
+    return f"job {each.unit.id} of team {each.unit.team} to give way"
+
+
+def _past(memory: QuotaJob, draft: Draft) -> list[str]:
+    """Every time that it gave way, the newest first, with what that means for it."""
+    over = [each for each in memory.evictions if each.over is not None]
+    lines = [
+        f"{ago(each.at, draft.now)}: it {each.text.replace('gives way', 'gave way', 1)}." for each in reversed(over)
+    ]
+    if lines:
+        times = f"The job gave way {memory.count} times. " if memory.count > 1 else ""
+        lines.append(
+            f"{times}That costs it no resume, and no node is blamed; it keeps its place by its time of submission."
+        )
+    return lines

@@ -1,0 +1,282 @@
+"""One word for each node, what it rests on, since when, and what comes next: the same for every page."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+
+from steward.model.case import Case, Step, Trigger
+from steward.model.deep import DeepRun
+from steward.model.health import Finding, Severity
+from steward.model.ids import NodeName
+from steward.model.mark import SPARE
+from steward.model.node import Node
+from steward.model.observed import AgentView
+from steward.model.slot import Purpose, SlotStep
+from steward.model.text import printable
+from steward.policy.draft import Draft
+from steward.policy.groups.slot_cases import is_between
+from steward.policy.node.slurm_faults import is_hands_off
+from steward.policy.node.suspects import doubt, rebooted_again
+from steward.policy.node.suspicion import fault_of, why_withheld
+from steward.policy.node.verdict import Fault, Standing, may_act_on, mode_of, standing
+from steward.policy.traits import PLANNED_ABSENCE
+from steward.views.node_next import next_of_case, next_of_deep, next_of_slot, next_of_suspect, withheld_line
+
+_LONGEST = 500
+
+
+class Word(Enum):
+    """What `steward nodes` says of a node."""
+
+    FINE = "fine"
+    SUSPECT = "suspect"
+    """Something speaks against it, without proof."""
+    DEGRADED = "degraded"
+    """It has a fault; it is, or will be, taken out of service for it."""
+    LOST = "lost"
+    """Its agent is gone, and a second witness agrees."""
+    IN_REPAIR = "in repair"
+    IN_DEEP_CHECK = "in deep check"
+    HELD = "held"
+    """A person must act."""
+    FOREIGN = "foreign"
+    """Somebody else took it out of service: left alone."""
+    REPORT_ONLY = "report-only"
+    """It has a fault that is only told."""
+    UNWATCHED = "unwatched"
+    """No agent is expected on it now: nothing can be said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeVerdict:
+    """`since` is Unix seconds, None where it was always so. `evidence` and `next` are one printable line each."""
+
+    word: Word
+    evidence: str = ""
+    since: float | None = None
+    next: str = ""
+
+
+_Look = Callable[[NodeName, Node | None, Draft], NodeVerdict | None]
+
+
+def node_verdict(name: NodeName, draft: Draft) -> NodeVerdict:
+    """Of a node that Slurm or the API's groups know. Pure; `draft` is a scratch copy: nothing of it is carried out."""
+    return _verdict(name, rebooted_again(draft), draft)
+
+
+def node_verdicts(draft: Draft) -> dict[NodeName, NodeVerdict]:
+    """Of every node that Slurm knows."""
+    again = rebooted_again(draft)
+    talked_of = _talked_of(draft) | again.keys()
+    return {
+        name: _fine(name, draft)
+        if name not in talked_of and _is_at_rest(node, draft.seen.agents.get(name))
+        else _verdict(name, again, draft)
+        for name, node in draft.seen.nodes.items()
+    }
+
+
+def _talked_of(draft: Draft) -> frozenset[NodeName]:
+    """Nodes of which memory or the API's groups have something to say."""
+    cases = (case.node for case in draft.cases.values())
+    stand_ins = (case.stand_in for case in draft.cases.values() if case.stand_in is not None)
+    deeps = (name for run in draft.deeps.values() for name in (*run.nodes, *run.results))
+    slots = draft.want.slots.keys() if draft.groups else ()
+    return frozenset((*cases, *stand_ins, *deeps, *draft.records, *slots))
+
+
+def _is_at_rest(node: Node, view: AgentView | None) -> bool:
+    """A node in service whose agent is heard and tells of nothing: most are, and no look has anything to say."""
+    if view is None or view.findings or not view.connected or view.late:
+        return False
+    return node.reason is None and node.is_schedulable and not PLANNED_ABSENCE & node.flags
+
+
+def _verdict(name: NodeName, again: Mapping[NodeName, str], draft: Draft) -> NodeVerdict:
+    node = draft.seen.nodes.get(name)
+    looks: tuple[_Look, ...] = (*_PROVED, partial(_of_doubt, again=again), _of_report)
+    found = next((said for look in looks if (said := look(name, node, draft)) is not None), _fine(name, draft))
+    evidence, coming = printable(found.evidence, _LONGEST), printable(found.next, _LONGEST)
+    return NodeVerdict(word=found.word, evidence=evidence, since=found.since, next=coming)
+
+
+def _of_case(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | None:
+    case = draft.open_case(name)
+    if case is None:
+        return None
+    evidence = _case_evidence(case)
+    since = case.fault_at if case.fault_at is not None else case.opened
+    if case.step is Step.HELD:
+        since = case.entered
+    return NodeVerdict(word=_case_word(case), evidence=evidence, since=since, next=next_of_case(case, draft))
+
+
+def _case_evidence(case: Case) -> str:
+    return "; ".join(case.why.evidence) or case.why.text if case.step is not Step.HELD else str(case.why)
+
+
+def _case_word(case: Case) -> Word:
+    match case.step:
+        case Step.HELD:
+            return Word.HELD
+        case Step.SUSPECT:
+            return Word.SUSPECT if case.trigger is Trigger.LOST else Word.DEGRADED
+        case Step.DRAIN | Step.RELEASE:
+            return {Trigger.LOST: Word.LOST, Trigger.ADMIN: Word.IN_REPAIR}.get(case.trigger, Word.DEGRADED)
+        case _:
+            return Word.IN_REPAIR
+
+
+def _of_slot(name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
+    """On its way into or out of an API group, or without a machine on purpose."""
+    record = draft.records.get(name)
+    if node is not None and not is_between(node, draft):
+        return None
+    if record is None:
+        text = "Slurm does not know it" if node is None else "its group of the API does not use it"
+        return NodeVerdict(word=Word.UNWATCHED, evidence=text)
+    if node is not None and record.step is SlotStep.SERVING and record.purpose is Purpose.STAY:
+        return None
+    evidence = f"its slot in group {record.group} is at step {record.step.value}"
+    evidence += f": {record.trouble}" if record.trouble else ""
+    return NodeVerdict(word=Word.UNWATCHED, evidence=evidence, since=record.entered, next=next_of_slot(record, draft))
+
+
+def _of_deep(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | None:
+    run = deep_run_on(name, draft)
+    if run is None:
+        return None
+    evidence = f"deep check {run.id} ({run.cause.value}) is {run.state.value}"
+    return NodeVerdict(word=Word.IN_DEEP_CHECK, evidence=evidence, since=run.entered, next=next_of_deep(run))
+
+
+def deep_run_on(name: NodeName, draft: Draft) -> DeepRun | None:
+    """The deep check that has the node now."""
+    return next((r for r in draft.deeps.values() if r.has_nodes and name in r.nodes and name not in r.results), None)
+
+
+def _of_foreign(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
+    if node is None or not is_hands_off(node, draft) or _is_command(node, draft):
+        return None
+    reason = node.reason
+    evidence = f'"{reason.text}" by {reason.user or "?"}' if reason else "out of service without a reason"
+    resume = f"`scontrol update nodename={node.name} state=resume`"
+    return NodeVerdict(
+        word=Word.FOREIGN,
+        evidence=evidence,
+        since=reason.at if reason and reason.at else None,
+        next=f"nothing: whoever did it gives it back ({resume})",
+    )
+
+
+def _is_command(node: Node, draft: Draft) -> bool:
+    """An admin's `Action:...` is no drain of somebody else's."""
+    fault = fault_of(node, draft)
+    return fault is not None and bool(fault.command)
+
+
+def _of_fault(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
+    fault = fault_of(node, draft) if node is not None else None
+    if node is None or fault is None:
+        return None
+    evidence = "; ".join(fault.why.evidence) or fault.why.text
+    withheld = why_withheld(node, fault, draft)
+    coming = withheld_line(withheld) if withheld else "a case is about to be opened"
+    word = _fault_word(fault, node, draft, is_withheld=bool(withheld))
+    return NodeVerdict(word=word, evidence=evidence, since=fault.at, next=coming)
+
+
+def _fault_word(fault: Fault, node: Node, draft: Draft, *, is_withheld: bool) -> Word:
+    if fault.trigger is Trigger.LOST:
+        return Word.LOST if standing(node, draft).standing is Standing.LOST else Word.SUSPECT
+    return Word.REPORT_ONLY if is_withheld else Word.DEGRADED
+
+
+def _of_standing(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
+    said = standing(node, draft) if node is not None else None
+    if node is None or said is None or said.standing is Standing.FINE:
+        return None
+    evidence = "; ".join((said.why.text, *said.why.evidence))
+    if said.standing is Standing.UNKNOWN:
+        away = sorted(PLANNED_ABSENCE & node.flags)
+        return NodeVerdict(word=Word.UNWATCHED, evidence=f"Slurm has it {away[0]}" if away else evidence)
+    coming = {
+        Standing.LATE: "called silent when its connection ends or stays quiet",
+        Standing.AGENT_ONLY: "nothing: jobs run on; see whether steward-agent and munged run there",
+    }
+    return NodeVerdict(
+        word=Word.SUSPECT,
+        evidence=evidence,
+        since=said.since,
+        next=coming.get(said.standing, "a second witness decides"),
+    )
+
+
+def _of_doubt(name: NodeName, _node: Node | None, draft: Draft, *, again: Mapping[NodeName, str]) -> NodeVerdict | None:
+    why = doubt(name, again, draft)
+    if not why:
+        return None
+    at = [f.at for f in _bad(name, draft) if f.severity is Severity.SUSPECT]
+    since = min(at, default=None)
+    return NodeVerdict(word=Word.SUSPECT, evidence=why, since=since, next=next_of_suspect(name, draft))
+
+
+def _of_report(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | None:
+    """A fault that would count, of a check that may only report, or of something shared."""
+    told = [f for f in _bad(name, draft) if f.severity is not Severity.INFO and not may_act_on(f, draft)]
+    if not told:
+        return None
+    first = min(told, key=lambda f: (-f.severity.rank, f.at, f.check))
+    only = f"check {first.check} only reports ([checks.mode])"
+    coming = only if mode_of(first.check, draft) != "drain" else "a shared thing fails, which is no node's fault"
+    return NodeVerdict(
+        word=Word.REPORT_ONLY, evidence=f"{first.check}: {first.text}", since=first.at, next=f"nothing: {coming}"
+    )
+
+
+def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
+    node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
+    if node is not None and node.mark == SPARE:
+        return NodeVerdict(word=Word.FINE, evidence="a spare", next="serves when a broken static node needs it")
+    if node is not None and node.mark is not None:
+        return NodeVerdict(
+            word=Word.IN_REPAIR,
+            evidence="out of service by our own mark",
+            since=node.reason.at if node.reason else None,
+            next="given back when its checks pass",
+        )
+    if node is not None and node.is_down and node.is_powered:
+        return _down(node)
+    passed = len(view.passed) if view else 0
+    bad = _bad(name, draft)
+    told = f"; reported only: {', '.join(sorted({f.check for f in bad})[:5])}" if bad else ""
+    return NodeVerdict(word=Word.FINE, evidence=f"{passed} checks passed{told}")
+
+
+def _down(node: Node) -> NodeVerdict:
+    """Slurm has it DOWN, and nothing else is known against it."""
+    why = f', reason "{node.reason.text}"' if node.reason else ""
+    return NodeVerdict(
+        word=Word.SUSPECT,
+        evidence=f"Slurm says {'+'.join([node.base.value, *sorted(node.flags)])}{why}; its checks found no fault",
+        since=node.reason.at if node.reason else None,
+        next=f"back when slurmd answers, or by a person (`scontrol update nodename={node.name} state=resume`)",
+    )
+
+
+def _bad(name: NodeName, draft: Draft) -> list[Finding]:
+    view = draft.seen.agents.get(name)
+    return [f for f in view.findings if f.is_bad] if view else []
+
+
+_PROVED: tuple[_Look, ...] = (
+    _of_case,
+    _of_slot,
+    _of_deep,
+    _of_foreign,
+    _of_fault,
+    _of_standing,
+)
+"""The first that has something to say is the node's verdict; doubts come after them."""

@@ -1,0 +1,165 @@
+"""Installing on many hosts: what each one gets, what is run there, and that the first odd host ends it."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from enum import Enum
+
+from steward.model.text import printable
+
+_DEB = re.compile(r"(?P<name>steward-[^_/]+)_(?P<version>[^_/]+)_[^_/]+\.deb")
+_RPM = re.compile(r"(?P<name>steward-[^/]+)-(?P<version>[^-/]+-[^-/]+)\.[^./]+\.rpm")
+_RELEASE = re.compile(r"\b([0-9]{2}\.[0-9]{2})\b")
+_SHIM = "steward-shim-"
+_LONGEST = 300
+
+
+class Role(Enum):
+    """What a host is for: jobs run on a node, people submit on a login host."""
+
+    NODE = "node"
+    LOGIN = "login"
+
+
+_PACKAGES = {Role.NODE: ("steward-common", "steward-agent"), Role.LOGIN: ("steward-common", "steward-client")}
+
+ASK = """id -u
+if command -v apt-get >/dev/null; then echo deb; elif command -v rpm >/dev/null; then echo rpm; else echo none; fi
+PATH=$PATH:/usr/sbin:/opt/slurm/bin:/opt/slurm/sbin
+sbatch -V 2>/dev/null || slurmd -V 2>/dev/null || echo none
+"""
+"""Prints three lines about a host."""
+
+_INSTALL = """set -e
+d=$(mktemp -d)
+trap 'rm -rf "$d"' EXIT
+tar -xp -C "$d"
+mkdir -p /etc/steward
+f=/etc/steward/steward.toml changed=
+cmp -s "$d/steward.toml" $f || changed=1
+if [ -n "$changed" ] && [ -e $f ]; then cp -p $f $f.old; fi
+cp -p "$d/steward.toml" $f
+if [ -e "$d/is-deb" ]; then
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --allow-downgrades "$d"/*.deb
+elif command -v dnf >/dev/null; then
+    dnf install -y -q "$d"/*.rpm
+else
+    rpm -U --replacepkgs "$d"/*.rpm
+fi >"$d/said" 2>&1 || { grep -v '^[WN]:' "$d/said" | tail -n 3 >&2; exit 1; }
+"""
+_AGENT = """if [ -n "$changed" ]; then systemctl restart steward-agent; fi
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    if systemctl is-active --quiet steward-agent; then exit 0; fi
+    sleep 1
+done
+journalctl -u steward-agent -n 3 -o cat >&2
+exit 1
+"""
+REMOVE = """set -e
+if command -v dpkg-query >/dev/null; then
+    names=$(dpkg-query -W -f '${db:Status-Abbrev}${Package}\\n' 'steward-*' 2>/dev/null | sed -n '/^un/!s/^...//p')
+    [ -z "$names" ] || DEBIAN_FRONTEND=noninteractive apt-get purge -y -qq $names
+fi >/dev/null
+if command -v rpm >/dev/null && names=$(rpm -qa 'steward-*') && [ -n "$names" ]; then
+    rpm -e $names
+    rm -rf /opt/steward /etc/steward /var/lib/steward /var/lib/steward-agent
+fi
+"""
+"""Takes every package of Steward off a host, with settings and state."""
+
+
+class Odd(Exception):
+    """A host is not as it has to be; one line that says what and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """`kind`: "deb", "rpm" or "none"; `slurm`: "22.05", empty where there is none."""
+
+    uid: int
+    kind: str
+    slurm: str
+
+    @staticmethod
+    def of(said: str) -> "Facts":
+        """From what `ASK` prints. Raises Odd for anything else: a login script that talks, no shell."""
+        lines = said.split("\n")
+        if len(lines) < 3 or not lines[0].isdigit() or lines[1] not in ("deb", "rpm", "none"):
+            raise Odd(f"a command over ssh prints something else than its own output: {printable(said, _LONGEST)!r}")
+        release = _RELEASE.search(lines[2])
+        return Facts(uid=int(lines[0]), kind=lines[1], slurm=release[1] if release else "")
+
+
+def chosen(files: Iterable[str], facts: Facts, role: Role) -> tuple[str, ...]:
+    """Names of the packages, among those that are in a folder, which a host gets. Raises Odd."""
+    if facts.uid != 0:
+        raise Odd("we are not root there: log in as root (--ssh 'ssh -l root') or use --sudo")
+    if facts.kind == "none":
+        raise Odd("it has neither apt-get nor rpm")
+    if not facts.slurm:
+        raise Odd("it has no Slurm: neither sbatch nor slurmd is found")
+    pattern = _DEB if facts.kind == "deb" else _RPM
+    found: dict[str, list[str]] = {}
+    for file in sorted(files):
+        if match := pattern.fullmatch(file):
+            found.setdefault(match["name"], []).append(file)
+    return tuple(_one(name, found, facts) for name in (*_PACKAGES[role], f"{_SHIM}{facts.slurm}"))
+
+
+def _one(name: str, found: dict[str, list[str]], facts: Facts) -> str:
+    files = found.get(name, [])
+    if len(files) > 1:
+        raise Odd(f"the folder has {len(files)} files of {name}: leave the one to install")
+    if files:
+        return files[0]
+    if name.startswith(_SHIM):
+        there = ", ".join(sorted(each.removeprefix(_SHIM) for each in found if each.startswith(_SHIM))) or "none"
+        remedy = "build it where that Slurm's headers are: make packages ARGS=--shim-only"
+        raise Odd(f"it has Slurm {facts.slurm}, the folder has a shim for {there}: {remedy}")
+    raise Odd(f"the folder has no {name} as {facts.kind}: make packages makes it")
+
+
+def install_script(role: Role) -> str:
+    """It reads a tar archive: the packages, the settings, and an empty file `is-deb` where they are deb files."""
+    return _INSTALL + (_AGENT if role is Role.NODE else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """`odd` is empty where it went well."""
+
+    host: str
+    odd: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the hosts, in the order in which they ended."""
+
+    ended: list[Outcome] = field(default_factory=list)
+    untouched: tuple[str, ...] = ()
+
+    @property
+    def odd(self) -> list[Outcome]:
+        return [each for each in self.ended if each.odd]
+
+
+def on_hosts(
+    hosts: Sequence[str], work: Callable[[str], Outcome], told: Callable[[Outcome], None], *, at_once: int
+) -> Tally:
+    """The first host alone, then so many at once. After an odd one nothing more is begun; what runs is waited for."""
+    tally, left = Tally(), list(hosts)
+    with ThreadPoolExecutor(at_once) as pool:
+        running: set[Future[Outcome]] = set()
+        while running or (left and not tally.odd):
+            most = at_once if tally.ended else 1
+            while left and not tally.odd and len(running) < most:
+                running.add(pool.submit(work, left.pop(0)))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for each in done:
+                tally.ended.append(each.result())
+                told(each.result())
+    tally.untouched = tuple(left)
+    return tally

@@ -1,0 +1,140 @@
+"""An elastic run grows, gives a node back to Slurm, and loses one."""
+
+from collections.abc import Callable
+
+from steward.model.desired import Desired
+from steward.model.elastic import ElasticRun, Phase
+from steward.model.elastic_policy import ElasticPolicy
+from steward.model.ids import NodeName
+from steward.model.instance import Slot
+from tests.chaos.bench import Bench
+from tests.chaos.flow import Flow, Reached
+from tests.fakes.run_world import BASE, RunWorld
+from tests.property.law import Law
+from tests.property.stories import FEW, QUICK
+
+N1 = NodeName("n1")
+WORKS_S = 80.0
+RULES = ElasticPolicy(
+    grace_s=20.0, settle_s=3.0, faulty_s=3.0, snooze_s=500.0, backoff_s=500.0, form_s=60.0, pause_s=2.0
+)
+"""Once it has changed its size it stays: how often it does is not what is looked at here."""
+
+
+def _a_site() -> Bench:
+    world = RunWorld.run_of(4, spec="6")
+    slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
+    want = Desired(repair=QUICK, resume=FEW, slots=slots, elastic=RULES)
+    law = Law(want)
+    bench = Bench(world=world, want=want, law=law)
+    bench.run(2.0)
+    law.opted.add(BASE)
+    return bench
+
+
+def _submit(bench: Bench) -> None:
+    assert bench.world.submit(2, works_s=WORKS_S) == BASE
+
+
+def _grown() -> Bench:
+    bench = _a_site()
+    _submit(bench)
+    while not _has(4)(bench):
+        bench.run(0.5)
+    return bench
+
+
+def _world(bench: Bench) -> RunWorld:
+    assert isinstance(bench.world, RunWorld)
+    return bench.world
+
+
+def _run(bench: Bench) -> ElasticRun | None:
+    return bench.memory.elastic.get(BASE)
+
+
+def _is_at(*phases: Phase) -> Reached:
+    def reached(bench: Bench) -> bool:
+        run = _run(bench)
+        return run is not None and run.phase in phases
+
+    return reached
+
+
+def _has(size: int) -> Reached:
+    """Steps are made at this size, and the head knows."""
+
+    def reached(bench: Bench) -> bool:
+        run = _run(bench)
+        return run is not None and len(run.members) == size and run.phase in (Phase.BACKOFF, Phase.RUNNING)
+
+    return reached
+
+
+def _asked(bench: Bench) -> bool:
+    return bool(_world(bench).replicas())
+
+
+def _preempt(bench: Bench) -> None:
+    world = _world(bench)
+    world.going.add(world.replicas()[0].id)
+
+
+def _kill_replicas_node(bench: Bench) -> None:
+    (node,) = _world(bench).replicas()[-1].nodes
+    bench.world.machines.kill(node)
+
+
+def _was(*sizes: int) -> Reached:
+    """Its changes of size, in order: none is missing, none is there twice."""
+
+    def holds(bench: Bench) -> bool:
+        run = _run(bench)
+        return run is not None and tuple(change.after for change in run.events if change.before) == sizes
+
+    return holds
+
+
+def _over(bench: Bench) -> bool:
+    run = _run(bench)
+    return run is not None and not run.is_open and not _world(bench).replicas()
+
+
+def _flow(
+    name: str, make: Callable[[], Bench], begin: Callable[[Bench], None], steps: dict[str, Reached], *was: int
+) -> Flow:
+    ends: dict[str, Reached] = {f"its sizes were {was}": _was(*was), "nothing of it is left": _over}
+    return Flow(name=name, make=make, begin=begin, node=N1, steps=steps, ends=ends)
+
+
+RUNS = (
+    _flow(
+        "elastic run grows",
+        _a_site,
+        _submit,
+        {
+            "replicas asked for": _asked,
+            "settles": _is_at(Phase.SETTLING),
+            "saves": _is_at(Phase.DRAINING),
+            "forms again": _is_at(Phase.REFORMING),
+            "grown": _has(4),
+        },
+        4,
+    ),
+    _flow(
+        "elastic run gives a node back",
+        _grown,
+        _preempt,
+        {"Slurm preempts": lambda bench: True, "saves": _is_at(Phase.DRAINING, Phase.REFORMING), "smaller": _has(3)},
+        4,
+        3,
+    ),
+    _flow(
+        "elastic run loses a node",
+        _grown,
+        _kill_replicas_node,
+        {"node dies": lambda bench: True, "smaller": _has(3)},
+        4,
+        3,
+    ),
+)

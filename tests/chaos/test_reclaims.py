@@ -1,0 +1,95 @@
+"""A reclaim survives the head's death at each of its writes and acts, slurmdbd's death, and an admin's hand."""
+
+import pytest
+
+from steward.model.action import SetQos
+from steward.model.events import Event
+from tests.chaos.bench import Bench
+from tests.chaos.cell import Result, run_cell, run_control
+from tests.chaos.columns import COLUMNS, Column
+from tests.chaos.flow import Flow
+from tests.chaos.slurm_port import KEY, WHY
+from tests.chaos.team_flows import RECLAIMS
+from tests.chaos.trouble import Point
+from tests.fakes.team_world import TeamWorld
+
+BY_NAME = {flow.name: flow for flow in RECLAIMS}
+START = "owner asks"
+MOST = 60
+"""More writes or acts than a reclaim has."""
+
+
+def killed_at(point: Point, number: int) -> Column:
+    """Once, at the point that comes after so many of its kind."""
+
+    def begin(bench: Bench, node: str) -> None:
+        bench.trouble.kill_at, bench.trouble.spared, bench.trouble.kills = point, number, 1
+
+    return Column(name=f"killed {point.value} {number + 1}", begin=begin, is_kill=True, lasts_s=0.0)
+
+
+def each_kill(flow: Flow, point: Point) -> list[Result]:
+    """Until there is no such point any more."""
+    control, found = run_control(flow, START), list[Result]()
+    for number in range(MOST):
+        result = run_cell(flow, START, killed_at(point, number), control)
+        found.append(result)
+        if not result.felt:
+            break
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", list(Point), ids=lambda point: point.value)
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_a_head_killed_at_each_write_and_act_of_a_reclaim_ends_it_as_if_it_lived(name: str, point: Point) -> None:
+    found = each_kill(BY_NAME[name], point)
+    assert [(each.column, each.broken) for each in found if each.broken] == []
+    assert not found[-1].felt, "the last one came after everything"
+    assert len(found) > 4, "there were some"
+
+
+def slurmdbd_dies(bench: Bench, node: str) -> None:
+    assert isinstance(bench.world, TeamWorld)
+    bench.world.accounting.dbd_up = False
+
+
+def slurmdbd_starts(bench: Bench, node: str) -> None:
+    assert isinstance(bench.world, TeamWorld)
+    bench.world.accounting.dbd_up = True
+
+
+DEAD_DBD = Column(name="slurmdbd killed, started again", begin=slurmdbd_dies, end=slurmdbd_starts)
+
+
+@pytest.mark.parametrize("step", ["owner asks", "borrower chosen", "borrower gives way"])
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_a_reclaim_ends_well_while_slurmdbd_is_dead(name: str, step: str) -> None:
+    found = run_cell(BY_NAME[name], step, DEAD_DBD)
+    assert (found.felt, found.broken) == (True, ())
+
+
+@pytest.mark.parametrize("fault", ["slurmctld killed, started again", "agent killed"])
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_a_reclaim_ends_well_whoever_else_dies_in_the_middle(name: str, fault: str) -> None:
+    column = next(each for each in COLUMNS if each.name == fault)
+    found = run_cell(BY_NAME[name], "borrower chosen", column)
+    assert (found.felt, found.broken) == (True, ())
+
+
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_a_limit_that_an_admin_sets_in_the_middle_of_a_reclaim_stays_and_is_told(name: str) -> None:
+    flow = BY_NAME[name]
+    bench = flow.make()
+    flow.begin(bench)
+    while not flow.steps["borrower chosen"](bench):
+        bench.run(0.5)
+    assert isinstance(bench.world, TeamWorld)
+    accounting = bench.world.accounting
+    accounting.set_qos(SetQos(key=KEY, why=WHY, qos="stw-guest-b", caps=(("gres/gpu", 4), ("gres/gpu:l4", 4))))
+    bench.run(120.0)
+    told: list[Event] = [event for event in bench.store.told if event.kind == "quota.by_hand"]
+    bench.close()
+    assert accounting.qos["stw-guest-b"].limits["gres/gpu"] == 4
+    assert any("stw-guest-b/cap:gres/gpu is 4 in Slurm: somebody set it by hand" in event.text for event in told)
+    assert flow.steps["owner's job runs"](bench)

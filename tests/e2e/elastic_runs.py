@@ -1,0 +1,129 @@
+"""An elastic run of plain Python processes on a bed: what its training told, and what Slurm shows of it."""
+
+import contextlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.elastic_processes import told
+from tests.e2e.story import Story
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plain_elastic"
+QUICK = "grace=10,settle=0,faulty=1,snooze=1,backoff=1"
+LIVE = "PENDING,CONFIGURING,RUNNING,COMPLETING"
+KEEP_EVERY = 20
+SAMPLE_S = 0.004
+"""About 0.1 s a step."""
+NEVER_SAVES = f"""
+import runpy, time
+from steward.job import elastic
+elastic.save_and_wait = lambda *_: time.sleep(600)
+runpy.run_path({str(EXAMPLE / "train.py")!r}, run_name="__main__")
+"""
+
+Line = dict[str, Any]
+
+
+@dataclass(kw_only=True)
+class ElasticStory:
+    """One run of a story."""
+
+    story: Story
+    folder: Path
+    job: int
+
+    def lines(self, *what: str) -> list[Line]:
+        """What the training wrote down, oldest first; a half-written last line left out."""
+        return [line for line in told(self.folder) if line["what"] in what]
+
+    @property
+    def sizes(self) -> list[int]:
+        """In nodes, of each generation that began to train."""
+        return [line["world"] for line in self.lines("begun")]
+
+    @property
+    def step(self) -> int:
+        return max((line["step"] for line in self.lines("step")), default=0)
+
+    def trains_at(self, *sizes: int, after: int = 0, deadline_s: float = 60.0) -> Line:
+        """A generation of one of these sizes has made steps, begun after so many others: how it began."""
+        found = list[Line]()
+
+        def is_there() -> bool:
+            begun = self.lines("begun")[after:]
+            steps = {line["generation"]: line["at"] for line in self.lines("step")}
+            found[:] = [
+                line for line in begun if line["world"] in sizes and line["at"] <= steps.get(line["generation"], 0)
+            ]
+            return bool(found)
+
+        of = " or ".join(map(str, sizes))
+        self.story.wait(f"run {self.job} trains on {of} nodes after {after} generations", is_there, deadline_s)
+        return found[0]
+
+    def goes_on(self, steps: int = 3, deadline_s: float = 20.0) -> None:
+        """It makes more steps."""
+        before = self.step
+        self.story.wait(f"run {self.job} goes on", lambda: self.step > before + steps, deadline_s)
+
+    def replicas(self, states: str = "RUNNING") -> Mapping[int, str]:
+        """Its replica jobs: id -> nodes."""
+        argv = ["squeue", "--noheader", f"--states={states}", "--format=%A|%k|%N"]
+        words = [line.strip().split("|") for line in self.story.bed.run(argv).text.splitlines()]
+        return {int(id): node for id, comment, node in words if comment.startswith(f"steward-elastic:{self.job}:")}
+
+    def replica(self) -> tuple[int, str]:
+        """The one that runs, and its node."""
+        self.story.wait(f"one replica of run {self.job} runs", lambda: len(self.replicas()) == 1, 30.0)
+        return next(iter(self.replicas().items()))
+
+    def shown(self) -> Line:
+        """As `steward elastic show` has it."""
+        return next((run for run in self.story.get("/v1/elastic") if run["run"] == self.job), {})
+
+    def told_of(self, kind: str = "elastic") -> list[str]:
+        """What Steward told of it."""
+        events = self.story.events(kind)
+        return [f"{one['kind']}: {one['text']}" for one in events if f"elastic run {self.job}" in one["text"]]
+
+    def coordinator(self) -> int:
+        """Its process."""
+        conf = f"SLURM_CONF={self.story.bed.env['SLURM_CONF']}".encode()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+                if b"coordinate" in words and str(self.job).encode() in words and conf in _environ(folder):
+                    return int(folder.name)
+        raise AssertionError(f"run {self.job} has no coordinator")
+
+    def lost_steps(self) -> int:
+        """Steps that were made twice."""
+        steps = [line["step"] for line in self.lines("step") if line["rank"] == 0]
+        return len(steps) - len(set(steps))
+
+
+def _environ(process: Path) -> list[bytes]:
+    return (process / "environ").read_bytes().split(b"\0")
+
+
+def a_run(
+    story: Story, *options: str, sizes: str = "3", words: str = QUICK, user: str = "", never_saves: bool = False
+) -> ElasticStory:
+    """Submitted with these options of sbatch. `never_saves`: not when it is asked, only from time to time."""
+    story.dir.chmod(0o1777)
+    number = len(story.jobs)
+    folder = story.dir / f"run{number}"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    train = story.script(f"train{number}.sh", (EXAMPLE / "train.sh").read_text())
+    place = EXAMPLE
+    if never_saves:
+        place = story.dir
+        (place / "train.py").write_text(NEVER_SAVES)
+    exported = f"--export=ALL,PYTHON={sys.executable},TRAIN_DIR={place}"
+    words_of_it = (str(folder), "--steps=1000000", f"--sample-s={SAMPLE_S}", f"--keep-every={KEEP_EVERY}")
+    given = (f"--elastic={sizes},{words}", exported, *(options or ("-N2",)))
+    job = story.submit(train, *given, arguments=words_of_it, user=user)
+    return ElasticStory(story=story, folder=folder, job=job)

@@ -1,0 +1,100 @@
+"""Users who want more than their team's part: Slurm or Steward refuses, and owners still get their own back."""
+
+import pytest
+
+from steward.testbed.accounting import sacctmgr
+from tests.e2e.quota_bed import SOON_S, TYPE, USER, QuotaStory
+
+GPUS = f"{TYPE}/gpu"
+
+
+def full(quotas: QuotaStory) -> tuple[int, int]:
+    """Team guest runs a job of its own and one that borrows, both of USER; team owner lends all that it has."""
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
+    own = quotas.sleeps("guest", 4, user=USER)
+    quotas.wait_state(own, "RUNNING", SOON_S)
+    lent = quotas.sleeps("guest", 4, user=USER)
+    quotas.wait_state(lent, "RUNNING", SOON_S)
+    return own, lent
+
+
+def refused(quotas: QuotaStory, *argv: str) -> bool:
+    return quotas.bed.run(list(argv), user=USER, check=False).returncode != 0
+
+
+def test_what_a_user_may_change_of_his_borrowed_job_does_not_keep_it(quotas: QuotaStory) -> None:
+    own, lent = full(quotas)
+    update = ("scontrol", "update", f"jobid={lent}")
+    assert refused(quotas, *update, "priority=4294967290")
+    assert refused(quotas, *update, "nice=-1000")
+    assert refused(quotas, *update, "qos=stw-guest-g")
+    assert refused(quotas, *update, "qos=stw-owner-g")
+    assert refused(quotas, *update, "account=owner", "qos=normal")
+    assert refused(quotas, *update, "admincomment=steward: quota lets it run")
+    assert refused(
+        quotas, "sacctmgr", "-i", "modify", "qos", "stw-guest-b", "set", "GrpTRES=gres/gpu=8", "Priority=9999"
+    )
+    quotas.bed.run([*update, "comment=priority-class=highest elastic=yes"], user=USER)
+    mine = quotas.sleeps("owner", 4)
+    quotas.wait_state(mine, "RUNNING", SOON_S)
+    assert quotas.job(own).state == "RUNNING"
+    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+
+
+def test_a_user_who_chooses_a_qos_himself_gets_no_more_than_his_team_may_have(quotas: QuotaStory) -> None:
+    quotas.wait_in_force(quotas.gpus("owner", 4, strategy="DontLend"), quotas.gpus("guest", 2, percent=50))
+    with pytest.raises(Exception, match=r"(?i)qos"):
+        quotas.sleeps("guest", 1, "--qos=stw-owner-g", user=USER)
+    borrows = quotas.sleeps("guest", 2, "--qos=stw-guest-b", user=USER)
+    quotas.wait_state(borrows, "RUNNING", SOON_S)
+    more = [
+        quotas.sleeps("guest", 2, f"--qos={qos}", "--deadline=now+1hour", "--time=10", user=USER)
+        for qos in ("stw-guest-g", "stw-guest-b")
+    ]
+    for job in more:
+        quotas.wait_says(job, "short of 2 GPUs")
+        quotas.bed.run(["scontrol", "hold", str(job)], user=USER)
+        quotas.wait_says(job, "not asked yet")
+        quotas.bed.run(["scontrol", "release", str(job)], user=USER)
+        quotas.wait_says(job, "short of 2 GPUs")
+    assert [quotas.job(job).state for job in more] == ["PENDING", "PENDING"]
+    assert quotas.team("guest")[GPUS]["in_use"] == 2
+
+
+def test_a_job_that_may_not_be_requeued_and_ignores_signals_gives_way_all_the_same(quotas: QuotaStory) -> None:
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
+    quotas.wait_state(quotas.sleeps("guest", 4), "RUNNING", SOON_S)
+    script = quotas.script("deaf.sh", "trap '' TERM CONT\nwhile :; do sleep 1; done\n")
+    size = ("--gres=gpu:l4:4", "--nodes=1", "--ntasks=1", "--mem=1G")
+    lent = quotas.submit(script, "--account=guest", "--no-requeue", "--output=/dev/null", *size, user=USER)
+    quotas.wait_state(lent, "RUNNING", SOON_S)
+    mine = quotas.sleeps("owner", 4)
+    quotas.wait_state(mine, "RUNNING", SOON_S)
+    quotas.wait_end(lent)
+
+
+def test_a_whole_machine_taken_with_one_gpu_counts_as_all_of_it(quotas: QuotaStory) -> None:
+    """Slurm counts every GPU of an exclusive node, and its user reads why one GPU is too many."""
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 2, percent=50))
+    size = ("--gres=gpu:l4:1", "--nodes=1", "--ntasks=1")
+    greedy = quotas.asks("guest", *size, "--exclusive", user=USER)
+    quotas.wait_says(greedy, "Slurm counts more for it than it asked for")
+    quotas.wait_state(quotas.asks("guest", *size, "--mem=1G", user=USER), "RUNNING", SOON_S)
+    assert quotas.job(greedy).state == "PENDING"
+
+
+def test_names_that_no_machine_has_change_nothing_for_the_others(quotas: QuotaStory) -> None:
+    """Whoever coordinates an account may name others as he likes."""
+    quotas.wait_in_force(quotas.gpus("guest", 2))
+    sacctmgr(quotas.bed, "add", "account", "x|stw-guest-g;$(id)", "Parent=guest", "Description=a|b", "Organization=o")
+    sacctmgr(quotas.bed, "add", "user", "u|v'--", "Account=guest")
+    try:
+        job = quotas.sleeps("guest", 2, user=USER)
+        quotas.wait_state(job, "RUNNING", SOON_S)
+        more = quotas.sleeps("guest", 1, "--job-name=x|y;$(id) JobState=RUNNING", '--comment=a|b\' "c"', user=USER)
+        quotas.wait_says(more, "short of 1 GPU")
+        assert quotas.team("guest")[GPUS]["in_use"] == 2
+    finally:
+        quotas.end(*quotas.jobs)
+        sacctmgr(quotas.bed, "delete", "user", "where", "name=u|v'--")
+        sacctmgr(quotas.bed, "delete", "account", "where", "name=x|stw-guest-g;$(id)")

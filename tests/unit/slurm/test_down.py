@@ -1,0 +1,62 @@
+"""A node that goes DOWN without DRAIN comes back by itself: so it is drained first, and DOWN only then."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.model.ids import NodeName
+from steward.model.mark import Mark
+from steward.ports import Retryable, Stale
+
+N1, MARK = NodeName("n1"), Mark(check="lost", action="replace", id="7")
+RECORDING = Path(__file__).parents[2] / "recordings" / "24.11.5" / "nodes.stdout"
+
+
+def slurm(folder: Path, monkeypatch: pytest.MonkeyPatch, *, refused: str, says: str) -> CommandLineSlurm:
+    """A Slurm that refuses to set that state, by argument or by line; what it takes is in
+    `folder`/states."""
+    script = folder / "scontrol"
+    script.write_text(
+        f"""#!/bin/sh
+take() {{
+    case "$*" in
+        *state={refused}*) echo "slurm_update error: {says}" >&2; return 1 ;;
+        *state=*) echo "$*" >> {folder}/states ;;
+    esac
+}}
+failed=0
+case "$*" in
+    --version) echo "slurm 24.11.5" ;;
+    *show*) cat {RECORDING} ;;
+    "") while read -r line; do take "$line" || failed=1; done ;;
+    *) take "$@" || failed=1 ;;
+esac
+exit $failed
+"""
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    (folder / "states").touch()
+    return CommandLineSlurm()
+
+
+@pytest.mark.parametrize(
+    ("says", "error"), [("Socket timed out on send/recv", Retryable), ("Invalid node state specified", Stale)]
+)
+def test_a_node_that_slurm_does_not_drain_is_not_set_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, error: type[Exception]
+) -> None:
+    port = slurm(tmp_path, monkeypatch, refused="drain", says=says)
+
+    with pytest.raises(error, match=re.escape(says)):
+        port.down([N1], MARK)
+    assert (tmp_path / "states").read_text() == ""
+
+
+def test_a_node_is_drained_before_it_is_set_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = slurm(tmp_path, monkeypatch, refused="nothing", says="")
+    port.down([N1], MARK)
+
+    assert re.findall(r"state=(\w+)", (tmp_path / "states").read_text()) == ["drain", "down"]

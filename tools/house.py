@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""What the package is made of, in figures: modules, lines, who imports whom, settings. `--small` lists what could move
+into its only user.
+
+usage: python -m tools.house [--small]        (the environment of `make setup`; counts daemon/steward)
+"""
+
+import argparse
+import ast
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1] / "daemon" / "steward"
+SMALL = 60
+"""Lines of a module that may as well stand in its only user."""
+
+
+@dataclass(kw_only=True)
+class Module:
+    """A module of the package: `importers` are the modules of the package that import it."""
+
+    name: str
+    lines: int
+    import_lines: int
+    imports: frozenset[str]
+    importers: set[str] = field(default_factory=set)
+
+
+def read(package: Path) -> dict[str, Module]:
+    """Every module by its dotted name. Empty `__init__` files do not count."""
+    found = {name: module for name, module in map(_module, _files(package)) if module.lines > 1}
+    for module in found.values():
+        for name in module.imports & found.keys() - {module.name}:
+            found[name].importers.add(module.name)
+    return found
+
+
+def _files(package: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(package.rglob("*.py")):
+        yield ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"), path
+
+
+def _module(named: tuple[str, Path]) -> tuple[str, Module]:
+    name, path = named
+    text = path.read_text(encoding="utf-8")
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    module = Module(
+        name=name,
+        lines=len(text.splitlines()),
+        import_lines=sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes),
+        imports=frozenset(target for node in nodes for target in _targets(node)),
+    )
+    return name, module
+
+
+def _targets(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """What may be meant: `from a.b import c` is of `a.b`, or of the module `a.b.c`."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif node.module:
+        yield node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def figures(modules: dict[str, Module]) -> Iterator[tuple[str, str]]:
+    lines = [module.lines for module in modules.values()]
+    alone = sum(len(module.importers) == 1 for module in modules.values())
+    imports = sum(module.import_lines for module in modules.values())
+    yield "modules", f"{len(modules)}"
+    yield "lines", f"{sum(lines)}"
+    yield "lines of the median module", f"{statistics.median(lines):.0f}"
+    yield "modules below 100 lines", _share(sum(count < 100 for count in lines), len(lines))
+    yield "modules with one importer", _share(alone, len(modules))
+    yield "lines that import", _share(imports, sum(lines))
+    yield "rows in docs/config.md", f"{_settings()}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} ({100 * part / whole:.0f} %)"
+
+
+def _settings() -> int:
+    page = PACKAGE.parents[1] / "docs" / "config.md"
+    return sum(line.startswith("| `") for line in page.read_text(encoding="utf-8").splitlines())
+
+
+def rooms(modules: dict[str, Module]) -> Iterator[tuple[str, int, int]]:
+    """Folder, modules, lines; the largest first."""
+    counts: Counter[str] = Counter()
+    lines: Counter[str] = Counter()
+    for module in modules.values():
+        room = module.name.rpartition(".")[0] or module.name
+        counts[room] += 1
+        lines[room] += module.lines
+    yield from ((room, counts[room], lines[room]) for room, _ in counts.most_common())
+
+
+def small(modules: dict[str, Module]) -> Iterator[tuple[int, str, str]]:
+    """Lines, module, its only importer."""
+    for module in sorted(modules.values(), key=lambda one: one.lines):
+        if len(module.importers) == 1 and module.lines <= SMALL:
+            yield module.lines, module.name, min(module.importers)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What the package is made of, in figures.")
+    parser.add_argument("--small", action="store_true", help=f"modules of <= {SMALL} lines with one importer")
+    asked = parser.parse_args()
+    modules = read(PACKAGE)
+    if asked.small:
+        for lines, name, importer in small(modules):
+            print(f"{lines:4}  {name}  <-  {importer}")
+        return
+    for name, value in figures(modules):
+        print(f"{name:32}{value}")
+    print(f"\n{'folder':40}{'modules':>8}{'lines':>8}")
+    for room, count, lines in rooms(modules):
+        print(f"{room:40}{count:8}{lines:8}")
+
+
+if __name__ == "__main__":
+    main()
