@@ -113,6 +113,15 @@ def test_what_a_job_asks_for_and_has_is_read_as_slurm_writes_it() -> None:
     assert (job.most_nodes, job.node_sizes, job.comment) == (4, "1,2,4", "priority-class=high")
 
 
+@pytest.mark.parametrize(("state", "nodes"), [("PENDING", ""), ("PENDING", "n1"), ("CANCELLED", "")])
+def test_a_job_that_has_no_nodes_has_nothing_allocated_whatever_slurmctld_keeps_of_its_last_run(
+    state: str, nodes: str
+) -> None:
+    answer = whole("jobs")
+    answer["jobs"][0] |= {"job_state": [state], "nodes": nodes, "tres_alloc_str": "cpu=4,billing=4"}
+    assert next(iter(records.jobs(json.dumps(answer)).values())).allocated == ""
+
+
 @pytest.mark.parametrize(
     ("text", "tasks"), [("", 1), ("7", 1), ("0-9%2", 10), ("1,3-5,20-30:5", 7), ("1-3,...", 3), ("x-y", 1)]
 )

@@ -6,7 +6,7 @@ An answer that cannot be read raises Retryable as a whole: no node and no job is
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
 from steward.adapters.process import show
@@ -128,6 +128,7 @@ def _job(record: Json) -> Job:
     array_job = _number(record["array_job_id"]) or None
     het_job = _number(record["het_job_id"]) or None
     batch_host = _text(record["batch_host"])
+    nodes = expand(_text(record["nodes"]))
     return Job(
         id=JobId(_whole(record["job_id"])),
         name=_text(record["name"]),
@@ -135,7 +136,7 @@ def _job(record: Json) -> Job:
         user_id=_whole(record["user_id"]),
         flags=flags,
         reason=hold_reason(_text(record["state_reason"]), _text(record["state_description"])),
-        nodes=expand(_text(record["nodes"])),
+        nodes=nodes,
         batch_host=NodeName(batch_host) if batch_host else None,
         is_batch=bool(record["batch_flag"]),
         restarts=_whole(record["restart_cnt"]),
@@ -160,13 +161,19 @@ def _job(record: Json) -> Job:
         nice=_signed(_number(record["nice"]) or 0),
         submit_host=_text(record.get("allocating_node")),
         expedited="EXPEDITED_REQUEUE" in _words(record.get("flags")),
+        allocated=_text(record.get("tres_alloc_str")) if has_nodes(state, nodes) else "",
         **_asked_for(record),
     )
 
 
+def has_nodes(state: JobState, nodes: Collection[NodeName]) -> bool:
+    """Whether what Slurm tells as allocated counts: slurmctld keeps it for a while in the record of a requeued job that
+    waits, and text tells there what a job that never ran had asked for."""
+    return state is not JobState.PENDING and bool(nodes)
+
+
 class _AskedFor(TypedDict):
     requested: str
-    allocated: str
     comment: str
     most_nodes: int
     node_sizes: str
@@ -177,7 +184,6 @@ def _asked_for(record: Json) -> _AskedFor:
     """What quotas are about."""
     return {
         "requested": _text(record.get("tres_req_str")),
-        "allocated": _text(record.get("tres_alloc_str")),
         "comment": _text(record.get("comment")),
         "most_nodes": most_nodes(_number(record.get("max_nodes")) or 0, _number(record["node_count"]) or 0),
         "node_sizes": ",".join(_list(record.get("job_size_str"))),

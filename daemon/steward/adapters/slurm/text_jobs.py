@@ -162,7 +162,7 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         priority=_number(of["prioritylong"]),
         nice=_number(of["nice"]),
         requested=tres,
-        allocated=tres if on and state is not JobState.PENDING else "",
+        allocated=tres if records.has_nodes(state, on) else "",
         most_nodes=records.most_nodes(_number(of["maxnodes"]), nodes),
         waiting_tasks=waiting,
     )
