@@ -223,6 +223,7 @@ def close(outcomes: Iterable[Outcome], counts: Counts, flaky: int) -> int:
 def main(words: list[str]) -> int:
     # Started with `&` by a script we ignore interrupts, and so would what we start: no stage could end in order.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     LOGS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
         env = {**os.environ, "STEWARD_RESULTS": folder}

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,15 @@ def test_a_stage_that_is_too_slow_can_end_in_order_also_where_a_script_started_u
     assert "ended in order" in done.stdout
     assert "ended in order" in (tmp_path / ".results" / "slow.log").read_text()
     assert "took longer than 0.03 min" in done.stdout
+
+
+def test_a_run_that_is_ended_from_outside_ends_its_stages_in_order(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text(SLOW.replace("sleep 60", "touch began; sleep 60"))
+    with subprocess.Popen([sys.executable, str(STAGES), "slow:5"], cwd=tmp_path, stdout=subprocess.DEVNULL) as run:
+        while not (tmp_path / "began").exists():
+            time.sleep(0.05)
+        run.terminate()
+    assert "ended in order" in (tmp_path / ".results" / "slow.log").read_text()
 
 
 def test_lines_run_beside_each_other_and_the_stages_of_one_after_each_other(tmp_path: Path) -> None:
