@@ -73,5 +73,36 @@ class Story:
         assert self.shape() == ("running", 2, ("n1", "n2", "n3", "n4"))
         return self
 
+    def begin_anew(self) -> None:
+        """The coordinator dies; the next one knows generation and members, and the agents come back as they are."""
+        old = self.run
+        self.run = Run(base=old.base, sizes=old.sizes, grace_s=old.grace_s)
+        self.run.generation, self.run.members = old.generation, old.members
+        if old.generation and old.members:
+            self.run.state = "running"
+            self.run.expect_all(self.now)
+        for was in old.peers.values():
+            self.come_back(was)
+
+    def come_back(self, was: Peer) -> None:
+        """As its agent does: who it is, that it waits, what its processes said, how they ended."""
+        forms = [form for node, form in self.forms if node == was.node and form["generation"] == was.generation]
+        members = tuple(forms[-1]["members"]) if forms else ()
+        first = was.is_base and was.is_first
+        peer = Peer(node=was.node, is_base=was.is_base, is_first=first, generation=was.generation, leaves=was.leaves)
+        self.run.join(peer, members, self.now)
+        self.hear()
+        if was.node not in self.run.peers:
+            return
+        if was.waits:
+            self.wait(was.node)
+        for what in ("noticed",) * was.noticed + ("saved",) * len(was.saved):
+            if was.node in self.run.peers:
+                self.run.said(was.node, {"what": what, "generation": was.generation}, self.now)
+                self.hear()
+        if was.over and was.node in self.run.peers:
+            self.run.over(was.node, was.over, self.now)
+            self.hear()
+
     def shape(self) -> tuple[str, int, tuple[str, ...]]:
         return self.run.state, self.run.generation, self.run.members

@@ -197,13 +197,8 @@ def test_who_is_killed_while_the_run_grows_keeps_it_from_nothing(story: Story, k
     assert story.job(run.job).restarts == 0
 
 
-KNOWN = pytest.mark.xfail(
-    reason="a coordinator that dies while a replica leaves: the base's ranks fail, and the job ends"
-)
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("killed", [pytest.param(who, marks=KNOWN) if who == "coordinator" else who for who in WHO])
+@pytest.mark.parametrize("killed", WHO)
 def test_who_is_killed_while_the_run_gives_a_node_back_does_not_end_it(story: Story, killed: str) -> None:
     run = grown(story)
     run.goes_on()

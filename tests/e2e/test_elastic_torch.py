@@ -1,6 +1,7 @@
 """torchrun trains on, at another number of nodes, with stock PyTorch: real processes over gloo, without Slurm."""
 
 import importlib.util
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,6 +132,7 @@ def test_hyperpods_pattern_saves_and_returns_and_the_run_goes_on_at_the_new_size
 
 @pytest.mark.timeout(600)
 def test_without_a_coordinator_the_bases_nodes_train_by_themselves(runs: list[ElasticRun], tmp_path: Path) -> None:
+    """Also where the second node comes later: the first one's store has the coordinator's port by then."""
     out = tmp_path / "out"
     run = ElasticRun(tmp_path, [str(EXAMPLE), str(out), "--steps", "5"])
     runs.append(run)
@@ -138,6 +140,7 @@ def test_without_a_coordinator_the_bases_nodes_train_by_themselves(runs: list[El
     run.coordinator.wait()
 
     run.agent("n1", "base")
+    run.wait("the first node goes alone", lambda: listens(int(run.env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[2])))
     run.agent("n2", "base")
 
     assert [run.agents[node].wait(200) for node in ("n1", "n2")] == [0, 0], run.logs()
@@ -145,3 +148,8 @@ def test_without_a_coordinator_the_bases_nodes_train_by_themselves(runs: list[El
         ("begun", 2),
         ("done", 2),
     ]
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as dialled:
+        return dialled.connect_ex(("127.0.0.1", port)) == 0

@@ -9,7 +9,7 @@ from tests.builders.elastic_rounds import Line, Story
 NODES = [f"n{number}" for number in range(1, 6)]
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["come", "lost", "notice", "save", "order", "cut", "failed", "done", "step", "pass"]),
+        st.sampled_from(["come", "lost", "notice", "save", "order", "cut", "failed", "done", "step", "pass", "anew"]),
         st.integers(0, 4),
         st.integers(1, 40),
     ),
@@ -23,7 +23,10 @@ def test_whatever_happens_a_generation_has_one_set_of_members_and_an_allowed_siz
 ) -> None:
     story = Story()
     for what, number, seconds in events:
-        happen(story, what, NODES[number], seconds)
+        if what == "anew":
+            story.begin_anew()
+        else:
+            happen(story, what, NODES[number], seconds)
     story.pass_(START_S)
     story.pass_(START_S)
 

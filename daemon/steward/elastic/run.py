@@ -60,6 +60,9 @@ class Run:
             self._send(peer.node, asked=self.generation)
         if peer.node in self.members and peer.generation < self.generation and not self.target:
             self._lose(peer.node, now, "started again")
+        if peer.leaves:  # it said so to the coordinator before this one, or while none was there
+            peer.leaves = False
+            self.notice(peer.node, now)
 
     def wait(self, node: str, words: Mapping[str, Any], now: float) -> None:
         """Its processes are stopped (or were never begun), and it waits for a generation."""
@@ -97,6 +100,8 @@ class Run:
         step, consumed = maybe_whole_of(words, "step"), maybe_whole_of(words, "consumed")
         if what == "noticed":
             peer.noticed = True
+            if not self.asked and not self.is_over:
+                self._ask(self._wanted(), self.grace_s, now, "the coordinator restarted while all saved")
         elif what == "saved":
             peer.saved.add(whole_of(words, "local_rank", high=1 << 16))
             self.saved_step = step
@@ -293,9 +298,14 @@ class Run:
             self.deadlines["lost"] = now + RESTORE_S
 
     def _rule(self, now: float) -> None:
-        """Processes failed and no node was lost. Where a replica's were the first, the run goes on without it."""
+        """Processes failed and no node was lost. Where a replica's were the first, the run goes on without it.
+
+        After the coordinator's own restart a node that did not come back yet is the likelier cause.
+        """
         first = self.peers.get(self.failed_first)
-        if first is not None and not first.is_base and first.over == "failed":
+        if self.missing:
+            self._gather(self._survivors(), now, f"lost {', '.join(sorted(self.missing))}")
+        elif first is not None and not first.is_base and first.over == "failed":
             first.leaves = True
             self._gather(self._survivors(), now, f"the processes of {first.node}, a replica's, failed: goes on without")
         else:

@@ -101,7 +101,7 @@ class Coordinator:
 
     def arrive(self, hello: Line, writer: asyncio.StreamWriter) -> str:
         """Its node; empty for a second agent of a node whose line lives: two that replace each other never end."""
-        peer = peer_of(hello)
+        peer, members = peer_of(hello), nodes_of(hello, "members")
         known = self.run.peers.get(peer.node)
         if known is not None and (known.agent != peer.agent or not peer.agent) and (known.is_base or not peer.is_base):
             _send(writer, {"refused": f"another agent of node {peer.node} takes part"})
@@ -109,7 +109,8 @@ class Coordinator:
         if before := self.lines.pop(peer.node, None):
             before.close()
         self.lines[peer.node] = writer
-        self.run.join(peer, nodes_of(hello, "members"), time.monotonic())
+        self.run.join(peer, members, time.monotonic())
+        _send(writer, {"beat": True})  # by a word of ours the agent knows that a coordinator is there
         self.flush()
         return peer.node
 

@@ -111,7 +111,7 @@ class Link:
             return self.form
 
     def notice(self) -> None:
-        """This node is to be given back. Called by a signal handler: it takes no lock."""
+        """This node is to be given back. The coordinator is told, or the next one. For signal handlers: no lock."""
         self.leaves = True
 
     def ended(self, how: str) -> str:
@@ -125,8 +125,12 @@ class Link:
                 return "restart"
             if self.verdict:
                 return self.verdict
-            is_held = self.connected or (not self._closed.is_set() and time.monotonic() < self.away_since + AWAY_S)
-            return "wait" if is_held else how
+            return "wait" if self.is_led else how
+
+    @property
+    def is_led(self) -> bool:
+        """A coordinator answers, or the one that answered is expected back. Asked by a signal handler: no lock."""
+        return self.connected or (not self._closed.is_set() and time.monotonic() < self.away_since + AWAY_S)
 
     def close(self) -> None:
         self._closed.set()
@@ -158,7 +162,7 @@ class Link:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         line.settimeout(_LOOK_S)
         with self.changed:
-            self._socket, self.connected = line, True
+            self._socket = line
             state = {"generation": self.generation, "members": self.members, "leaves": self.leaves}
             for each in ({**self.hello, **state}, self.waiting, *self.words, {"over": self.over}):
                 if each and each != {"over": ""}:
@@ -188,7 +192,12 @@ class Link:
                 self._take(json.loads(line_of_it))
 
     def _take(self, line: Line) -> None:
+        """Only who speaks as a coordinator is one: another program may have its port by now, the base's own training
+        among them, where another node went alone first."""
+        if not isinstance(line, dict):
+            raise ValueError("a line is no record")
         with self.changed:
+            self.connected = True
             if "form" in line:
                 self.form = line["form"]
             elif "asked" in line and line["asked"] == self.generation:

@@ -63,7 +63,7 @@ class Launcher:
     def hear(self, number: int, _: FrameType | None) -> None:
         """A replica's first signal says that its node is taken back: the run is told and goes on without it."""
         now = time.monotonic()
-        if not self.is_replica or not self.link.connected or now - (self.noticed_at or now) > AGAIN_S:
+        if not self.is_replica or not self.link.is_led or now - (self.noticed_at or now) > AGAIN_S:
             self.ended_by = number
             raise SystemExit(128 + number)
         self.noticed_at = self.noticed_at or now

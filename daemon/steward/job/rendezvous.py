@@ -64,7 +64,7 @@ class StewardRendezvous(RendezvousHandler):
     def notice(self, number: int, _: FrameType | None) -> None:
         """Slurm takes a replica's node back: the run is told, saves and goes on without it."""
         again = self.link.leaves and time.monotonic() - self.noticed_at > AGAIN_S
-        if again or not self.link.connected:
+        if again or not self.link.is_led:
             raise SignalException(f"torchrun got signal {number}", sigval=signal.Signals(number))
         if not self.link.leaves:
             self.noticed_at = time.monotonic()

@@ -244,6 +244,72 @@ def test_a_coordinator_that_begins_anew_takes_the_run_as_it_is() -> None:
     assert (again.shape(), again.told, again.forms) == (story.shape(), [], [])
 
 
+def begun_anew(story: Story) -> Story:
+    """The coordinator that takes the run over from one that died: it knows the generation and its members."""
+    again = Story()
+    again.run.generation, again.run.members, again.run.state = story.run.generation, story.run.members, "running"
+    again.run.expect_all(again.now)
+    return again
+
+
+def come_back(story: Story, *nodes: str, leaves: bool = False) -> None:
+    """Agents whose processes are those of the generation."""
+    generation, members = story.run.generation, story.run.members
+    for node in nodes:
+        is_base = node in ("n1", "n2")
+        peer = Peer(node=node, is_base=is_base, is_first=node == "n1", generation=generation, leaves=leaves)
+        story.run.join(peer, members, story.now)
+        story.hear()
+
+
+def test_failures_that_a_new_coordinator_hears_of_before_it_knows_who_is_lost_end_no_run() -> None:
+    story = begun_anew(Story().grown())
+    come_back(story, "n1", "n2", "n3")
+    for node in ("n1", "n2", "n3"):  # their connections to n4 broke
+        story.run.over(node, "failed", story.now)
+
+    for _ in range(20):
+        story.pass_(1)
+
+    assert story.run.members == ("n1", "n2", "n3")
+    assert story.run.state == "forming"
+    assert not [line for _, line in story.told if "verdict" in line]
+
+
+def test_a_node_that_has_to_leave_says_so_to_a_new_coordinator_too_and_costs_no_step() -> None:
+    story = begun_anew(Story().grown())
+    come_back(story, "n1", "n2", "n3")
+    come_back(story, "n4", leaves=True)
+
+    assert story.run.state == "saving"
+    story.save("n1", "n2", "n3", "n4")
+
+    assert story.shape() == ("forming", 3, ("n1", "n2", "n3"))
+    assert ("n4", {"leave": True}) in story.told
+
+
+def test_a_save_that_was_asked_for_by_a_coordinator_that_died_is_no_end_of_the_training() -> None:
+    """HyperPod's pattern: the processes saved and ended well, because they were asked to."""
+    story = begun_anew(Story().grown())
+    for node in ("n1", "n2", "n3", "n4"):
+        come_back(story, node)
+        story.say(node, "noticed")
+        story.run.over(node, "done", story.now)
+        story.hear()
+
+    assert story.shape() == ("forming", 3, ("n1", "n2", "n3", "n4"))
+    assert not [line for _, line in story.told if "verdict" in line]
+
+
+def test_ranks_that_saved_for_a_coordinator_that_died_go_on_in_the_next_generation() -> None:
+    story = begun_anew(Story().grown())
+    for node in ("n1", "n2", "n3", "n4"):
+        come_back(story, node)
+        story.save(node)
+
+    assert story.shape() == ("forming", 3, ("n1", "n2", "n3", "n4"))
+
+
 def test_generations_that_bring_about_each_other_end_with_the_job_failing() -> None:
     story = Story()
     story.come("n1", "n2")

@@ -11,11 +11,14 @@ import pytest
 from steward.job.elastic_link import AWAY_S, Link
 from steward.testbed.wait import wait_until
 
+ALONE = {"generation": 1, "rank": 1, "world": 2, "members": [], "address": "127.0.0.1"}
+
 
 class Coordinator:
     """The other end of the line."""
 
     def __init__(self, server: socket.socket) -> None:
+        self.server = server
         self.line, _ = server.accept()
         self.line.settimeout(30)
         self.read = self.line.makefile("rb")
@@ -64,6 +67,26 @@ def test_what_ends_while_its_coordinator_begins_anew_is_judged_by_the_new_one(li
     assert agent.ended("failed") == "failed", "none came"
 
 
+def test_a_notice_that_comes_while_the_coordinator_begins_anew_is_told_to_the_new_one(
+    link: tuple[Link, Coordinator],
+) -> None:
+    agent, coordinator = link
+    coordinator.say(beat=True)
+    wait_until("the coordinator answers", lambda: agent.connected, 30)
+    coordinator.close()
+    wait_until("the line is gone", lambda: not agent.connected, 30)
+
+    assert agent.is_led, "a launcher that gets SIGTERM now does not end: its node leaves with a save"
+    agent.notice()
+    Coordinator(coordinator.server).close()  # the line that the agent dialled before it knew
+    again = Coordinator(coordinator.server)
+
+    assert again.hear("leaves")["leaves"]
+    again.close()
+    agent.away_since -= AWAY_S
+    wait_until("nobody answers", lambda: not agent.is_led, 30)
+
+
 def test_a_second_word_to_stop_that_comes_late_does_not_stop_the_next_generation(
     link: tuple[Link, Coordinator],
 ) -> None:
@@ -82,3 +105,37 @@ def test_a_second_word_to_stop_that_comes_late_does_not_stop_the_next_generation
     assert [form and form["generation"] for form in forms] == [1, 2]
 
     assert not agent.restart, "a loop of restarts, each of which brings about the next"
+
+
+def stranger(server: socket.socket, called: threading.Event) -> None:
+    """Another program at the coordinator's port: it takes each line and says nothing that a coordinator would."""
+    lines = list[socket.socket]()
+    while True:
+        try:
+            lines.append(server.accept()[0])
+        except OSError:
+            break
+        if len(lines) % 2 == 0:
+            lines[-1].sendall(b"7\n")
+        called.set()
+    for line in lines:
+        line.close()
+
+
+def test_another_program_at_the_coordinators_port_is_no_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The base's first node trains there, as soon as it goes alone: the others have to go alone, too."""
+    for name, value in {"LOCAL": "", "GENERATION": ""}.items():
+        monkeypatch.setenv(f"STEWARD_ELASTIC_{name}", value)
+    monkeypatch.setenv("SLURM_NODEID", "1")
+    monkeypatch.setenv("SLURM_NNODES", "2")
+    called = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=stranger, args=(server, called), daemon=True).start()
+        port = server.getsockname()[1]
+        place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{port}"}
+        agent = Link(place | {"STEWARD_ELASTIC_NODE": "n2"})
+        assert called.wait(30)
+        assert agent.wait("n2", 7, 30, 2.0) == {**ALONE, "port": port}
+        assert not agent.connected
+        agent.close()
+        server.shutdown(socket.SHUT_RDWR)
