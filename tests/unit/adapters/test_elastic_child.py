@@ -73,6 +73,20 @@ def test_a_replica_has_as_many_tasks_a_node_as_the_base() -> None:
     assert not any(word.startswith("--ntasks") for word in replica_options({"SLURM_NTASKS": "x"}, J7, ASKED))
 
 
+@pytest.mark.parametrize(
+    ("gpus", "asked"), [("16", "8"), ("l4:16", "l4:8"), ("a100:4,l4:3", "a100:2,l4:2"), ("1", "1")]
+)
+def test_a_replica_has_its_nodes_part_of_the_gpus_that_the_base_asked_for_in_all(gpus: str, asked: str) -> None:
+    theirs = {"STEWARD_ELASTIC_ARGS": f"-N2 -G{gpus}", "SLURM_GPUS": gpus, "SLURM_JOB_NUM_NODES": "2"}
+    assert f"--gpus={asked}" in replica_options(theirs, J7, ASKED)[2:]
+
+
+@pytest.mark.parametrize("gpus", ["", "many", "l4:", "99999999999999999999"])
+def test_gpus_that_are_no_number_are_left_as_they_were_typed(gpus: str) -> None:
+    theirs = {"SLURM_GPUS": gpus, "SLURM_JOB_NUM_NODES": "2"}
+    assert not any(word.startswith("--gpus") for word in replica_options(theirs, J7, ASKED))
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "$(reboot)", "-x", "a\nb", "\udcff", "x" * 5000])
 def test_a_hostile_name_of_a_job_is_one_word(name: str) -> None:
     options = replica_options({"SLURM_JOB_NAME": name}, J7, ASKED)

@@ -7,6 +7,7 @@ process, out of its user's reach; sbatch is a program that the user could start 
 
 import json
 import os
+import re
 import runpy
 import shlex
 import sys
@@ -23,6 +24,8 @@ from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 
 COMMAND_S = 30.0
+_NUMBER = re.compile(r"\d{1,9}\Z")
+_GPUS = re.compile(r"([A-Za-z0-9_.-]+:)?(\d{1,9})\Z")
 _MAX_ENVIRON = 1 << 20
 _MAX_SCRIPT = 16 << 20
 _OWN = ("SLURM", "_SLURM", "STEWARD_", "PMI", "SPANK_")
@@ -183,6 +186,8 @@ def replica_options(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str
     ]
     if (tasks := _tasks(theirs, int(asked["nodes"]))) is not None:
         ours.append(f"--ntasks={tasks}")
+    if gpus := _gpus(theirs, int(asked["nodes"])):
+        ours.append(f"--gpus={gpus}")
     ours += [f"--{option}={asked[option]}" for option in ("time", "qos", "exclude") if asked.get(option)]
     return [*for_replica(typed), *ours]
 
@@ -194,6 +199,16 @@ def _tasks(theirs: Mapping[str, str], nodes: int) -> int | None:
     except (KeyError, ValueError):
         return None
     return max(tasks * nodes // over, nodes) if over > 0 else None
+
+
+def _gpus(theirs: Mapping[str, str], nodes: int) -> str:
+    """Its nodes' part of those that the base asked for as a number for the whole job (`--gpus`, by kind); empty: it
+    asked in another way."""
+    over = theirs.get("SLURM_JOB_NUM_NODES", "")
+    parts = [_GPUS.match(part) for part in theirs.get("SLURM_GPUS", "").split(",")]
+    if not _NUMBER.match(over) or not int(over) or not all(parts):
+        return ""
+    return ",".join(f"{part[1] or ''}{-(-int(part[2]) * nodes // int(over))}" for part in parts if part)
 
 
 def _arguments(pid: int) -> list[str]:
