@@ -6,14 +6,14 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
-from steward.adapters.wire.ask_messages import MAX_SIGNS, ask_frame
+from steward.adapters.wire.ask_messages import ask_frame
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.messages import opted_frame, withdraw_frame
 from steward.adapters.wire.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
 from steward.agent.exits import Exits
 from steward.agent.opted import OptedBook, Output
 from steward.agent.owners import JobsLook, Owners
-from steward.model.ask import Answer, Ask, AskKind, OptedIn
+from steward.model.ask import MAX_SIGNS, Answer, Ask, AskKind, OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import LogSign

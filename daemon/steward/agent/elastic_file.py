@@ -6,7 +6,8 @@ from pathlib import Path
 
 from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.node.elastic_start import Place
-from steward.adapters.wire.messages import opted_of, opted_record, record_of, text, whole
+from steward.adapters.wire.codec import text, whole
+from steward.adapters.wire.messages import opted_of, opted_record, record_of
 from steward.model.ask import OptedIn
 from steward.ports import PortError
 

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from steward.adapters.wire.codec import number
 from steward.adapters.wire.frames import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack
-from steward.adapters.wire.messages import number
 from steward.adapters.wire.seal import Seals, times
 from steward.head.beats import beat_in, ping, reply
 from steward.model.health import Incarnation

@@ -2,10 +2,15 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated
 
-from steward.model.ids import AskId, JobId, NodeName
+from steward.model.bounds import Count, First, Given, Job, MaxLen, Newer, Sparse, Uid, WaitStatus
+from steward.model.elastic_spec import ElasticText
+from steward.model.ids import AskId, NodeName
 from steward.model.job_report import LogSign
-from steward.model.resume_mode import ResumeMode
+from steward.model.resume_mode import Mode
+
+MAX_SIGNS = 16
 
 
 class AskKind(Enum):
@@ -21,20 +26,20 @@ class Ask:
 
     id: AskId
     kind: AskKind
-    job: JobId
-    step: str
-    node: NodeName
-    uid: int
-    mode: ResumeMode
-    attempt: int
-    restart: int
-    status: int
+    job: Job
+    step: Annotated[str, MaxLen(32)]
+    node: Annotated[NodeName, Given()]
+    uid: Uid
+    mode: Mode
+    attempt: Count
+    restart: Count
+    status: WaitStatus
     at: float
-    signs: tuple[LogSign, ...] = ()
+    signs: Annotated[tuple[LogSign, ...], First(MAX_SIGNS)] = ()
     """Known lines near the end of the job's output, in the order of the file."""
     replay: bool = True
     """False: the step's input is gone, it cannot run again."""
-    script_gone: bool = False
+    script_gone: Annotated[bool, Newer()] = False
     """Slurm lost the batch script before it could begin."""
 
 
@@ -51,11 +56,11 @@ class OptedIn:
     `told_by`: nodes that said so, at the head; empty: not known.
     """
 
-    job: JobId
-    uid: int
-    mode: ResumeMode
-    restart: int
+    job: Job
+    uid: Uid
+    mode: Mode
+    restart: Count
     at: float
-    elastic: str = ""
+    elastic: Annotated[ElasticText, Sparse()] = ""
     """Of a run's base, on its batch host: what it said in `--elastic=`."""
-    told_by: frozenset[NodeName] = frozenset()
+    told_by: Annotated[frozenset[NodeName], Given()] = frozenset()

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
+from steward.model.bounds import MaxLen, Parsed
 from steward.model.text import printable
 
 MAX_TEXT = 200
@@ -75,6 +77,9 @@ class ElasticWords:
     def _shares(self, nodes: int) -> bool:
         """Whether the batch can be shared out over so many nodes."""
         return self.values.get("uneven", 1) == 1 or self.values["batch"] % nodes == 0
+
+
+ElasticText = Annotated[str, MaxLen(MAX_TEXT), Parsed(ElasticWords.parse)]
 
 
 def _read(words: list[str]) -> tuple[list[int], int, dict[str, int]]:

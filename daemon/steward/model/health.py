@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import Annotated
 
+from steward.model.bounds import Lenient, MaxLen, Printable
 from steward.model.ids import BootId, InstanceId
 
 
@@ -72,15 +74,15 @@ class Finding:
     the piece that it is about (a GPU's UUID, a device), where one is known.
     """
 
-    check: str
+    check: Annotated[str, MaxLen(40)]
     outcome: Outcome
     severity: Severity = Severity.INFO
     advice: Advice = Advice.NONE
-    text: str = ""
+    text: Annotated[str, Printable(400)] = ""
     at: float = 0.0
-    event: bool = False
+    event: Annotated[bool, Lenient()] = False
     scope: Scope = Scope.NODE
-    hardware: str = ""
+    hardware: Annotated[str, Printable(64)] = ""
 
     @property
     def is_bad(self) -> bool:

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Annotated
 
 from steward.model.access import PRIVATE
+from steward.model.bounds import Printable
 from steward.model.ids import JobId, NodeName
 
 
@@ -38,10 +40,10 @@ class Lean(Enum):
 class LogSign:
     """A line near the end of a job's output that is known. `order` is its place in the file: the first counts most."""
 
-    sign: str
+    sign: Annotated[str, Printable(64)]
     lean: Lean
     strong: bool
-    line: str = field(metadata=PRIVATE)
+    line: Annotated[str, Printable(200)] = field(metadata=PRIVATE)
     order: int
 
 

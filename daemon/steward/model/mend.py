@@ -2,7 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
+from steward.model.bounds import Printable, Token
 from steward.model.health import Advice
 
 _UNIT = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_@-]{0,99}(\.service)?\Z")
@@ -29,8 +31,8 @@ RESTARTABLE = (
 class MendReport:
     """How the order with `token` ended on this boot. `error` is one line of hostile, bounded text; empty: it worked."""
 
-    token: str
-    error: str = ""
+    token: Token
+    error: Annotated[str, Printable(400)] = ""
     at: float = 0.0
 
     @property

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+
+from steward.model.bounds import MaxLen, Parsed
 
 MAX_TEXT = 400
 USAGE = (
@@ -58,6 +60,9 @@ class ResumeMode:
             raise ValueError(f"--auto-resume={text!r}: {USAGE}")
         found = ResumeMode(text=text, on=match["evidence"] != "0", without_evidence=times)
         return replace(found, **_options(options))
+
+
+Mode = Annotated[ResumeMode, MaxLen(MAX_TEXT), Parsed(ResumeMode.parse)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

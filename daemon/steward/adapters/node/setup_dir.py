@@ -16,8 +16,8 @@ from typing import Any
 from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.own_folder import make_own
 from steward.adapters.proc import Process
+from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
-from steward.adapters.wire.messages import text, whole
 from steward.adapters.wire.setup_messages import SetUpOrder, order_of, order_record, setup_frame, setup_of
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
+from steward.adapters.wire.codec import text
 from steward.adapters.wire.deep_messages import MAX_PROGRESS, measure_of, measure_record, run_id
 from steward.adapters.wire.frames import Malformed
-from steward.adapters.wire.messages import text
 from steward.model.deep import Measure
 from steward.model.ids import NodeName
 from steward.model.text import printable

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from steward.adapters.wire.codec import items, number, text
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.messages import items, number, text
 from steward.model.deep import DeepReport, Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from steward.adapters.wire.codec import items, number, text, whole
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.messages import items, number, record_of, text, whole
+from steward.adapters.wire.messages import record_of
 from steward.model.action import ResizeRun, SubmitReplica
 from steward.model.elastic import MAX_SPEC, Activity, ElasticWord, FailedSubmit
 from steward.model.elastic_spec import MAX_NODES

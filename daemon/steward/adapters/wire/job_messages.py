@@ -4,8 +4,9 @@ which jobs the site opts in by itself. What comes in is hostile."""
 from collections.abc import Iterable
 from typing import Any
 
+from steward.adapters.wire.codec import items, number, text, whole
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.messages import items, mode_of, number, record_of, text, whole
+from steward.adapters.wire.messages import mode_of, record_of
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts, TaskExit
 from steward.model.resume_mode import SiteDefault

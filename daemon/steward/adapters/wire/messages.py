@@ -6,59 +6,49 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
+from steward.adapters.wire.codec import Codec, items, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
-from steward.model.elastic_spec import MAX_TEXT as MAX_ELASTIC
-from steward.model.elastic_spec import ElasticWords
-from steward.model.health import Advice, Finding, Outcome, Report, Scope, Severity
-from steward.model.ids import AskId, JobId, NodeName
-from steward.model.resume_mode import MAX_TEXT as MAX_MODE
-from steward.model.resume_mode import ResumeMode
-from steward.model.text import printable, shown
+from steward.model.bounds import Called, Count, Job, MaxLen, Node, Printable
+from steward.model.health import Finding, Outcome, Report
+from steward.model.ids import AskId, NodeName
+from steward.model.resume_mode import MAX_TEXT, ResumeMode
+from steward.model.text import printable
 
 MAX_FINDINGS = 48
 MAX_CHECKS = 256
 MAX_HARDWARE = 32
 MAX_NAME = 64
-MAX_TEXT = 400
 MAX_OPTED = 256
-MAX_NAMES = 1024
 _SHARED = 256
 
-T = TypeVar("T")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetGoOrder:
+    """The head's order to end the idle slurmstepds of a job's lost run. `before` is in Unix s of the head's clock."""
+
+    job: Job
+    restart: Count
+    before: float
+    why: Annotated[str, Printable(400)]
 
 
-def whole(frame: Mapping[str, Any], key: str, *, low: int = 0, high: int = 2**63 - 1) -> int:
-    """An integer field within its range."""
-    value = frame.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise Malformed(f"{key}={shown(value)} is not a whole number from {low} to {high}")
-    return value
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answered:
+    """The head's word on a waiting shim. `exclude` goes with RETRY."""
+
+    id: AskId
+    answer: Answer
+    exclude: Annotated[frozenset[Annotated[Node, Called("name")]], MaxLen(1024)]
 
 
-def number(frame: Mapping[str, Any], key: str) -> float:
-    value = frame.get(key)
-    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > 1e15:
-        raise Malformed(f"{key}={shown(value)} is not a number")
-    return float(value)
-
-
-def text(frame: Mapping[str, Any], key: str, limit: int = 128) -> str:
-    """A text field without control characters, not longer than `limit`."""
-    value = frame.get(key)
-    if not isinstance(value, str) or len(value) > limit or printable(value, limit) != value:
-        raise Malformed(f"{key} is not a printable text of at most {limit} characters")
-    return value
-
-
-def items(frame: Mapping[str, Any], key: str, limit: int) -> list[Any]:
-    value = frame.get(key, [])
-    if not isinstance(value, list) or len(value) > limit:
-        raise Malformed(f"{key} is not a list of at most {limit}")
-    return value
+_OPTED = Codec(OptedIn)
+_FINDING = Codec(Finding)
+_ANSWER = Codec(_Answered, "answer")
+_LET_GO = Codec(LetGoOrder, "let_go")
 
 
 def record_of(value: object) -> Mapping[str, Any]:
@@ -71,40 +61,18 @@ def record_of(value: object) -> Mapping[str, Any]:
 def mode_of(frame: Mapping[str, Any]) -> ResumeMode:
     """The field `mode`. Raises Malformed."""
     try:
-        return ResumeMode.parse(text(frame, "mode", MAX_MODE))
+        return ResumeMode.parse(text(frame, "mode", MAX_TEXT))
     except ValueError as error:
         raise Malformed(str(error)) from None
 
 
-def opted_record(opted: OptedIn) -> dict[str, Any]:
-    return {
-        "job": opted.job,
-        "uid": opted.uid,
-        "mode": opted.mode.text,
-        "restart": opted.restart,
-        "at": opted.at,
-        **({"elastic": opted.elastic} if opted.elastic else {}),
-    }
+def opted_record(opted: OptedIn) -> Frame:
+    return _OPTED.write(opted)
 
 
 def opted_of(value: object) -> OptedIn:
     """Raises Malformed."""
-    record = record_of(value)
-    return OptedIn(
-        job=JobId(whole(record, "job", low=1)),
-        uid=whole(record, "uid", high=2**32 - 1),
-        mode=mode_of(record),
-        restart=whole(record, "restart", high=10**6),
-        at=number(record, "at"),
-        elastic=_elastic_of(record) if "elastic" in record else "",
-    )
-
-
-def _elastic_of(record: Mapping[str, Any]) -> str:
-    try:
-        return ElasticWords.parse(text(record, "elastic", MAX_ELASTIC)).text
-    except ValueError as error:
-        raise Malformed(str(error)) from None
+    return _OPTED.read(value)
 
 
 def opted_list(frame: Frame) -> tuple[OptedIn, ...]:
@@ -112,34 +80,13 @@ def opted_list(frame: Frame) -> tuple[OptedIn, ...]:
     return tuple(opted_of(value) for value in items(frame, "opted", MAX_OPTED))
 
 
-def finding_record(finding: Finding) -> dict[str, Any]:
-    return {
-        "check": finding.check,
-        "outcome": finding.outcome.value,
-        "severity": finding.severity.value,
-        "advice": finding.advice.value,
-        "text": printable(finding.text, MAX_TEXT),
-        "at": finding.at,
-        "event": finding.event,
-        "scope": finding.scope.value,
-        "hardware": printable(finding.hardware, MAX_NAME),
-    }
+def finding_record(finding: Finding) -> Frame:
+    return _FINDING.write(finding)
 
 
 def finding_of(value: object) -> Finding:
     """Raises Malformed."""
-    record = record_of(value)
-    return Finding(
-        check=text(record, "check", 40),
-        outcome=word(Outcome, record, "outcome"),
-        severity=word(Severity, record, "severity"),
-        advice=word(Advice, record, "advice"),
-        text=text(record, "text", MAX_TEXT),
-        at=number(record, "at"),
-        event=record.get("event") is True,
-        scope=word(Scope, record, "scope"),
-        hardware=text(record, "hardware", MAX_NAME),
-    )
+    return _FINDING.read(value)
 
 
 def report_frame(
@@ -202,13 +149,13 @@ def _name(value: object) -> str:
 
 
 def answer_frame(ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> Frame:
-    return {"t": "answer", "id": ask, "answer": answer.value, "exclude": sorted(exclude)}
+    return _ANSWER.write(_Answered(id=ask, answer=answer, exclude=exclude))
 
 
 def answer_of(frame: Frame) -> tuple[AskId, Answer, frozenset[NodeName]]:
     """Raises Malformed."""
-    names = [text({"name": value}, "name", 64) for value in items(frame, "exclude", MAX_NAMES)]
-    return AskId(text(frame, "id")), word(Answer, frame, "answer"), frozenset(NodeName(name) for name in names)
+    told = _ANSWER.read(frame)
+    return told.id, told.answer, told.exclude
 
 
 def check_now_frame(asked_at: float, budget_s: float) -> Frame:
@@ -225,29 +172,13 @@ def asked_at(report: Report) -> float | None:
     return at if math.isfinite(at) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetGoOrder:
-    """The head's order to end the idle slurmstepds of a job's lost run. `before` is in Unix s of the head's clock."""
-
-    job: JobId
-    restart: int
-    before: float
-    why: str
-
-
 def let_go_frame(order: LetGo) -> Frame:
-    why = printable(str(order.why), MAX_TEXT)
-    return {"t": "let_go", "job": order.job, "restart": order.restart, "before": order.before, "why": why}
+    return _LET_GO.write(LetGoOrder(job=order.job, restart=order.restart, before=order.before, why=str(order.why)))
 
 
 def let_go_of(frame: Frame) -> LetGoOrder:
     """Raises Malformed."""
-    return LetGoOrder(
-        job=JobId(whole(frame, "job", low=1)),
-        restart=whole(frame, "restart", high=10**6),
-        before=number(frame, "before"),
-        why=text(frame, "why", MAX_TEXT),
-    )
+    return _LET_GO.read(frame)
 
 
 def withdraw_frame(ask: AskId) -> Frame:
@@ -261,11 +192,3 @@ def opted_frame(opted: Iterable[OptedIn]) -> Frame:
 
 def _badness(finding: Finding) -> tuple[bool, int, str]:
     return not finding.is_bad, -finding.severity.rank, finding.check
-
-
-def word(kind: Any, frame: Mapping[str, Any], key: str) -> Any:
-    """The member of the enum `kind` that a field names. Raises Malformed."""
-    try:
-        return kind(frame.get(key))
-    except ValueError:
-        raise Malformed(f"{key}={shown(frame.get(key))} is not a word that is known here") from None

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from steward.adapters.wire.codec import items, number, text, whole
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.messages import items, number, record_of, text, whole
+from steward.adapters.wire.messages import record_of
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress
 from steward.model.text import printable

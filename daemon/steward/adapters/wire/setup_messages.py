@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from steward.adapters.wire.codec import items, number, text, whole
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.messages import MAX_TEXT, items, number, text, whole
 from steward.model.action import SetUpNode
 from steward.model.setup import Lifecycle, SetupReport, SetupState
 from steward.model.text import printable, shown
@@ -22,6 +22,7 @@ from steward.ports import Permanent
 MAX_LINES = 20
 MAX_LINE = 200
 MAX_STEP = 64
+MAX_TEXT = 400
 MAX_LOG = 1 << 20
 """Characters of one setup's output that the head is sent and keeps."""
 CHUNK = 16_384

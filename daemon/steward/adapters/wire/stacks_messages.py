@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.messages import text, whole
 from steward.adapters.wire.setup_messages import is_token
 from steward.model.action import CollectStacks
 from steward.model.ids import JobId

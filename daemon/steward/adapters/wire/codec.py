@@ -1,0 +1,316 @@
+"""Frozen dataclasses to records of frames and back, held to the bounds on their fields (`model/bounds.py`).
+
+What comes in is hostile: a record is understood, or refused in one clear line. Keys that are not known are left out.
+"""
+
+import dataclasses
+import math
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin
+
+from steward.adapters.wire.frames import Frame, Malformed
+from steward.model import bounds
+from steward.model.text import printable, shown
+
+T = TypeVar("T")
+
+_ABSENT: Any = object()
+_TEXT = 128
+_LINES = re.compile(r"[\n\t -~]*")
+_LONGEST = (bounds.MaxLen, bounds.Printable, bounds.Uncut, bounds.Lines)
+"""Of these, the bound of a text says how long it may be."""
+
+
+class _Shape(NamedTuple):
+    """Both ways of a field's value. `read` gets what stands in the record, None for nothing, and the key to name."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any, str], Any]
+
+
+class _Field(NamedTuple):
+    name: str
+    key: str
+    shape: _Shape
+    absent: Any
+    """What it is without its key; `_ABSENT`: the same as for null."""
+    age: bounds.Age | None = None
+    is_sparse: bool = False
+    is_flat: bool = False
+
+
+class Codec(Generic[T]):
+    """Of `kind`, as a frame of the type `t`, or (empty) as a record within one. Raises TypeError for a class with a
+    field that has no place in a frame."""
+
+    def __init__(self, kind: type[T], t: str = "") -> None:
+        self._kind = kind
+        self._head = {"t": t} if t else {}
+        self._fields = tuple(_fields(kind))
+
+    def write(self, value: T, now: float = 0.0) -> Frame:
+        """Moments are by the clock of `now`."""
+        record: Frame = dict(self._head)
+        for one in self._fields:
+            told = getattr(value, one.name)
+            if one.age is not None and told is not None:
+                told = _age(one.age, now - told)
+            told = one.shape.write(told)
+            if one.is_flat:
+                record.update(told)
+            elif not one.is_sparse or told not in (None, "", 0.0):
+                record[one.key] = told
+        return record
+
+    def read(self, record: object, now: float = 0.0, **given: Any) -> T:
+        """With what is `given` of the fields that are not in a frame. Raises Malformed."""
+        if not isinstance(record, dict):
+            raise Malformed("a list holds what is not an object")
+        for name, key, shape, absent, age, _, is_flat in self._fields:
+            value = record if is_flat else record.get(key, _ABSENT)
+            if value is not _ABSENT:
+                told = shape.read(value, key)
+            else:
+                told = absent if absent is not _ABSENT else shape.read(None, key)
+            given[name] = told if age is None or told is None else now - told
+        return self._kind(**given)
+
+
+def whole(frame: Mapping[str, Any], key: str, *, low: int = 0, high: int = 2**63 - 1) -> int:
+    """An integer field within its range."""
+    return _whole(frame.get(key), key, low, high)
+
+
+def number(frame: Mapping[str, Any], key: str) -> float:
+    return _number(frame.get(key), key)
+
+
+def text(frame: Mapping[str, Any], key: str, limit: int = _TEXT) -> str:
+    """A text field without control characters, not longer than `limit`."""
+    return _text(frame.get(key), key, limit)
+
+
+def items(frame: Mapping[str, Any], key: str, limit: int) -> list[Any]:
+    """A list, empty where there is none."""
+    return _items(frame.get(key, []), key, limit)
+
+
+def _fields(kind: Any) -> Iterator[_Field]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    for field in dataclasses.fields(kind):
+        base, marks = _marks(hints[field.name])
+        if bounds.Given in marks:
+            continue
+        called = marks.get(bounds.Called)
+        shape = _shape(base, marks)
+        has_default = bounds.Sparse in marks or bounds.Newer in marks
+        empty: Any = get_origin(base)() if get_origin(base) in (tuple, frozenset) else _ABSENT
+        yield _Field(
+            name=field.name,
+            key=called.key if called is not None else field.name,
+            shape=shape,
+            absent=field.default if has_default else empty,
+            age=marks.get(bounds.Age),
+            is_sparse=bounds.Sparse in marks,
+            is_flat=bounds.Flat in marks,
+        )
+
+
+def _marks(hint: Any) -> tuple[Any, dict[type, Any]]:
+    """The type without its bounds, and they by their kinds."""
+    marks: dict[type, Any] = {}
+    while get_origin(hint) is Annotated or isinstance(hint, typing.NewType):
+        if isinstance(hint, typing.NewType):
+            hint = hint.__supertype__
+        else:
+            hint, *more = get_args(hint)
+            marks = {type(one): one for one in more} | marks
+    return hint, marks
+
+
+def _shape(base: Any, marks: dict[type, Any]) -> _Shape:
+    origin = get_origin(base)
+    if origin in (Union, types.UnionType):
+        return _optional(base, marks)
+    if origin in (tuple, frozenset):
+        return _list(base, marks)
+    if dataclasses.is_dataclass(base) and bounds.Parsed not in marks:
+        return _nested(base)
+    if base is float:
+        return _float(marks)
+    if base is bool:
+        return _Shape(_same, _lenient if bounds.Lenient in marks else _bool)
+    if base is int:
+        low, high = dataclasses.astuple(marks.get(bounds.Range, bounds.Range()))
+        return _Shape(_same, lambda value, key: _whole(value, key, low, high))
+    if isinstance(base, type) and issubclass(base, Enum):
+        return _Shape(lambda value: value.value, lambda value, key: _word(base, value, key))
+    if base is str or bounds.Parsed in marks:
+        return _words(base, marks)
+    raise TypeError(f"{base} has no place in a frame")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _optional(base: Any, marks: dict[type, Any]) -> _Shape:
+    (hint,) = (one for one in get_args(base) if one is not type(None))
+    inner, more = _marks(hint)
+    write, read = _shape(inner, marks | more)
+    return _Shape(
+        lambda value: None if value is None else write(value),
+        lambda value, key: None if value is None else read(value, key),
+    )
+
+
+def _nested(base: Any) -> _Shape:
+    codec = Codec(base)
+    return _Shape(codec.write, lambda value, _: codec.read(value))
+
+
+def _list(base: Any, marks: dict[type, Any]) -> _Shape:
+    """A set is sent in order."""
+    make, inner, more = get_origin(base), *_marks(get_args(base)[0])
+    write, read = _shape(inner, more)
+    first, last = marks.get(bounds.First), marks.get(bounds.Last)
+    bound = first or last or marks[bounds.MaxLen]
+    sent = slice(first.limit) if first else slice(-last.limit, None) if last else slice(None)
+    called = more[bounds.Called].key if bounds.Called in more else None
+
+    def told(value: Any) -> list[Any]:
+        return [write(one) for one in (sorted(value) if make is frozenset else value)[sent]]
+
+    def understood(value: Any, key: str) -> Any:
+        name = called or key
+        return make([read(one, name) for one in _items(value, key, bound.limit)])
+
+    return _Shape(told, understood)
+
+
+def _float(marks: dict[type, Any]) -> _Shape:
+    seconds = marks.get(bounds.Seconds)
+    if seconds is not None:
+        most = seconds.most
+        return _Shape(_same, lambda value, key: 0.0 if value is None else _within(_number(value, key), most))
+    if bounds.Age in marks:
+        most = marks[bounds.Age].most
+        return _Shape(_same, lambda value, key: _within(_number(value, key), most))
+    if bounds.NanIsNull in marks:
+        return _Shape(
+            lambda value: value if math.isfinite(value) else None,
+            lambda value, key: math.nan if value is None else _number(value, key),
+        )
+    return _Shape(_same, _number)
+
+
+def _words(base: Any, marks: dict[type, Any]) -> _Shape:
+    if bounds.Free in marks:
+        return _Shape(_same, _free)
+    limit = next((marks[kind].limit for kind in _LONGEST if kind in marks), _TEXT)
+    if bounds.Lines in marks:
+        return _Shape(_same, lambda value, key: _lines(value, key, limit))
+    write = _written(base, marks, limit)
+    if bounds.Form in marks:
+        return _Shape(write, _formed(marks[bounds.Form], limit))
+    if bounds.Parsed in marks:
+        return _Shape(write, _parsed(base, marks[bounds.Parsed].parse, limit))
+    return _Shape(write, lambda value, key: _text(value, key, limit))
+
+
+def _written(base: Any, marks: dict[type, Any], limit: int) -> Callable[[Any], Any]:
+    if base is not str:
+        return lambda value: value.text
+    if bounds.Printable in marks:
+        return lambda value: printable(value, limit)
+    if bounds.Uncut in marks:
+        return lambda value: value if printable(value, limit) == value else ""
+    return _same
+
+
+def _formed(form: bounds.Form, limit: int) -> Callable[[Any, str], str]:
+    def read(value: Any, key: str) -> str:
+        word = _text(value, key, limit)
+        if not form.pattern.fullmatch(word):
+            raise Malformed(f"{key}={word!r} {form.why}")
+        return word
+
+    return read
+
+
+def _parsed(base: Any, parse: Callable[[str], Any], limit: int) -> Callable[[Any, str], Any]:
+    def read(value: Any, key: str) -> Any:
+        try:
+            found = parse(_text(value, key, limit))
+            return found.text if base is str else found
+        except ValueError as error:
+            raise Malformed(str(error)) from None
+
+    return read
+
+
+def _whole(value: Any, key: str, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise Malformed(f"{key}={shown(value)} is not a whole number from {low} to {high}")
+    return value
+
+
+def _number(value: Any, key: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > 1e15:
+        raise Malformed(f"{key}={shown(value)} is not a number")
+    return float(value)
+
+
+def _within(seconds: float, most: float) -> float:
+    return min(max(seconds, 0.0), most)
+
+
+def _age(bound: bounds.Age, age: float) -> float:
+    kept = min(max(age, bound.least), bound.most)
+    return kept if bound.digits is None else round(kept, bound.digits)
+
+
+def _text(value: Any, key: str, limit: int) -> str:
+    if not isinstance(value, str) or len(value) > limit or printable(value, limit) != value:
+        raise Malformed(f"{key} is not a printable text of at most {limit} characters")
+    return value
+
+
+def _free(value: Any, key: str) -> str:
+    if not isinstance(value, str):
+        raise Malformed(f"{key} is not a text")
+    return value
+
+
+def _lines(value: Any, key: str, limit: int) -> str:
+    if not isinstance(value, str) or len(value) > limit or not _LINES.fullmatch(value):
+        raise Malformed(f"{key} is not printable lines of at most {limit} characters")
+    return value
+
+
+def _items(value: Any, key: str, limit: int) -> list[Any]:
+    if not isinstance(value, list) or len(value) > limit:
+        raise Malformed(f"{key} is not a list of at most {limit}")
+    return value
+
+
+def _bool(value: Any, key: str) -> bool:
+    if not isinstance(value, bool):
+        raise Malformed(f"{key}={shown(value)} is neither true nor false")
+    return value
+
+
+def _lenient(value: Any, _key: str) -> bool:
+    return value is True
+
+
+def _word(kind: Any, value: Any, key: str) -> Any:
+    """The member of the enum `kind`."""
+    try:
+        return kind(value)
+    except ValueError:
+        raise Malformed(f"{key}={shown(value)} is not a word that is known here") from None
