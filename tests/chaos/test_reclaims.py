@@ -1,9 +1,13 @@
 """A reclaim survives the head's death at each of its writes and acts, slurmdbd's death, and an admin's hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from steward.model.action import SetQos
 from steward.model.events import Event
+from steward.model.job import JobState
+from steward.model.quota import QuotaStatus
 from tests.chaos.bench import Bench
 from tests.chaos.cell import Result, run_cell, run_control
 from tests.chaos.columns import COLUMNS, Column
@@ -75,6 +79,26 @@ def test_a_reclaim_ends_well_whoever_else_dies_in_the_middle(name: str, fault: s
     column = next(each for each in COLUMNS if each.name == fault)
     found = run_cell(BY_NAME[name], "borrower chosen", column)
     assert (found.felt, found.broken) == (True, ())
+
+
+@pytest.mark.parametrize("team", ["guest", "owner"])
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_a_quota_that_is_deleted_in_the_middle_of_a_reclaim_goes_and_every_job_ends(name: str, team: str) -> None:
+    flow = BY_NAME[name]
+    bench = flow.make()
+    flow.begin(bench)
+    while not flow.steps["borrower chosen"](bench):
+        bench.run(0.5)
+    going = {id: replace(q, status=QuotaStatus.DELETING) for id, q in bench.memory.quotas.items() if q.team == team}
+    bench.remember(replace(bench.memory, quotas={**bench.memory.quotas, **going}))
+    bench.run(300.0)
+    jobs, left = bench.world.slurm.jobs.values(), {quota.team for quota in bench.memory.quotas.values()}
+    assert isinstance(bench.world, TeamWorld)
+    qos = set(bench.world.accounting.qos)
+    bench.close()
+    assert [(job.state, job.restarts) for job in jobs] == [(JobState.COMPLETED, n) for n in (0, 1, 0)]
+    (other,) = {"guest", "owner"} - {team}
+    assert (left, qos) == ({other}, {"normal", f"stw-{other}-g", f"stw-{other}-b"})
 
 
 @pytest.mark.parametrize("name", list(BY_NAME))

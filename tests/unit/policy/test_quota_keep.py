@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.accounting import Capabilities
+from steward.model.accounting import Association, Capabilities
 from steward.model.action import (
     MarkJob,
     MoveJob,
@@ -59,6 +59,23 @@ def test_an_account_that_is_missing_is_told_and_not_made() -> None:
     assert not any(isinstance(action, SetTeam) for action in actions)
     found = picture.memory.quotas["q-a"]
     assert (found.status, found.failure[:22]) == (QuotaStatus.CREATE_FAILED, "Slurm has no account a")
+
+
+def test_an_account_that_somebody_deleted_is_told_once_and_comes_back_with_all_that_is_its_own() -> None:
+    site = a_site()
+    before = site.seen.accounting
+    assert before is not None
+    others = tuple(each for each in before.associations if each.account != "a")
+    gone = site.see(accounting=replace(before, accounts={"b": before.accounts["b"]}, associations=others))
+    plan = gone.plan()
+    text = "quota a: Slurm has no account a: `steward quota setup --apply` makes it"
+    assert [each.text for each in plan.events if each.kind == "quota.trouble"] == [text]
+    assert replace(gone, memory=plan.memory).after(1.0).plan().events == ()
+    bare = (*others, Association(account="a", parent="root"))
+    accounting = replace(before, associations=bare)
+    back = settled(replace(gone, memory=plan.memory).see(accounting=accounting).after(20)).seen.accounting
+    assert back is not None
+    assert back.of_account("a") == before.of_account("a")
 
 
 def test_where_slurm_enforces_nothing_nothing_is_half_set_up() -> None:

@@ -8,15 +8,15 @@ import pytest
 
 from steward.model.action import MoveJob, SetNodeCount
 from steward.model.ids import JobId
-from steward.model.quota import resource
+from steward.model.quota import Share, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Standing
 from steward.policy.quota.flavors import gpus_of, parse_tres
 from steward.policy.quota.requests import sizes
 from steward.policy.quota.turn import Turn, take_turn
 from tests.builders.picture import Picture, n
-from tests.builders.quota import C5, G6, LISTS, POOL, tres
-from tests.builders.quota_site import a_site, done, own, runs, waits
+from tests.builders.quota import C5, G6, LISTS, P5, POOL, a_picture, a_quota, tres
+from tests.builders.quota_site import a_site, done, own, runs, settled, waits
 
 
 def turn_of(picture: Picture) -> Turn:
@@ -55,6 +55,29 @@ def test_a_request_without_a_type_counts_where_its_partition_has_machines() -> N
 def test_a_type_that_no_machine_has_never_fits() -> None:
     picture = waits(a_site(), 1, "a", 4).change_job(1, requested=tres(1, kind="h100"))
     assert turn_of(picture).rulings[JobId(1)].standing is Standing.NEVER
+
+
+def test_accelerators_that_no_quota_names_are_no_way_around_a_teams_own() -> None:
+    """Slurm counts them against the team's limit: what runs there would keep the team from what it owns."""
+    bare = replace(G6, gres="")
+    picture = a_picture(a_quota("a", Share(machine_type=P5.name, count=1)))
+    types = {**picture.want.capacity.types, G6.name: bare}
+    want = replace(picture.want, capacity=replace(picture.want.capacity, types=types))
+    picture = settled(replace(picture, want=want))
+    ruling = turn_of(waits(picture, 1, "a", 2)).rulings[JobId(1)]
+    assert (ruling.standing, ruling.unit.options[0][POOL]) == (Standing.NEVER, 2)
+    assert picture.seen.accounting is not None
+    limits = picture.seen.accounting.qos["stw-a-g"].limits
+    assert (limits["gres/gpu"], limits["gres/gpu:l4"]) == (8, 0)
+
+
+def test_a_job_without_accelerators_may_run_on_nodes_of_no_machine_type() -> None:
+    site = a_site()
+    plain = replace(site.seen.nodes[n("n2")], partitions=frozenset({"cpu"}), gres="", features=frozenset({"old"}))
+    picture = waits(site.see(nodes={**site.seen.nodes, plain.name: plain}), 1, "a", 0, partition="cpu")
+    picture = picture.change_job(1, requested=tres(0, 4, 8))
+    ruling = turn_of(picture).rulings[JobId(1)]
+    assert (ruling.standing, ruling.amounts) == (Standing.OWN, {})
 
 
 def test_a_job_of_several_partitions_takes_the_machine_type_that_its_team_owns() -> None:

@@ -1,9 +1,11 @@
 """The tables of `steward quota list`: who owns, uses, lends and borrows what."""
 
+from dataclasses import replace
+
 from steward.model.quota import CPU, GPU, Share, Strategy, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.view import QuotaView, ResourceRow, quota_view
-from tests.builders.picture import Picture
+from tests.builders.picture import Picture, n
 from tests.builders.quota import G6, a_quota
 from tests.builders.quota_jobs import own, runs, teams, waits
 
@@ -69,6 +71,17 @@ def test_quotas_beyond_what_is_there_are_warned_of() -> None:
         "some jobs will wait",
     )
     assert view(teams(own("a", 4), own("b", 4))).warnings == ()
+
+
+def test_accelerators_on_nodes_of_no_machine_type_are_warned_of() -> None:
+    """Slurm counts them against a team's limit, and no table would say so."""
+    picture = teams(own("a", 4), own("b", 4))
+    strange = replace(picture.seen.nodes[n("n2")], gres="gpu:odd:4", features=frozenset())
+    found = view(picture.see(nodes={**picture.seen.nodes, strange.name: strange}))
+    assert (
+        "4 accelerators on nodes of no machine type (n2): Slurm counts them against a team's limit, the tables do not; "
+        "describe them in [[machine_types]]" in found.warnings
+    )
 
 
 def test_accelerators_beside_which_nothing_is_free_are_stranded() -> None:

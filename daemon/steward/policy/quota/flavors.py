@@ -48,6 +48,7 @@ def parse_tres(text: str) -> Mapping[str, int]:
 
 class Flavors:
     """Of one picture. `type_of` has the nodes that are of a known machine type, `usable` those of them that take jobs.
+    One with accelerators is of its type also where no quota names that: Slurm counts them against a team's limit.
 
     Nodes under repair and hot spares are nobody's. A node that Slurm powered down takes jobs: it is powered up for
     them.
@@ -57,7 +58,7 @@ class Flavors:
         self._draft = draft
         self._types = draft.want.capacity.types
         named = {share.machine_type for quota in quotas.values() for share in quota.shares}
-        described = {name for name, each in self._types.items() if each.features or each.gres}
+        described = {name for name, each in self._types.items() if each.features or each.gres or each.gpus}
         self.named = frozenset(named)
         self._order = sorted(named | described, key=lambda name: (name not in named, name))
         self._known: dict[tuple[frozenset[str], str], str] = {}
@@ -121,11 +122,21 @@ class Flavors:
         return frozenset(word for word in found if word and not PROFILE.match(word))
 
     def types_of(self, partitions: str) -> tuple[str, ...]:
-        """The machine types on which jobs of these partitions may run, sorted."""
+        """The machine types on which jobs of these partitions may run, sorted, and "" for nodes of none last."""
         if partitions not in self._of_partitions:
             nodes = self._draft.overview.nodes_of(partitions)
-            self._of_partitions[partitions] = tuple(sorted({self.type_of[n] for n in nodes if n in self.type_of}))
+            self._of_partitions[partitions] = tuple(sorted({self.type_of.get(n, "") for n in nodes}, key=_last_if_none))
         return self._of_partitions[partitions]
+
+    def without_type(self) -> Mapping[NodeName, int]:
+        """Nodes of no known machine type that have accelerators, and how many."""
+        nodes = ((name, node) for name, node in self._draft.seen.nodes.items() if name not in self.type_of)
+        found = {name: sum(each.amount for each in gpus_of(node.gres)) for name, node in nodes if node.gres}
+        return {name: amount for name, amount in found.items() if amount}
+
+
+def _last_if_none(kind: str) -> tuple[bool, str]:
+    return not kind, kind
 
 
 def takes_jobs(node: Node) -> bool:

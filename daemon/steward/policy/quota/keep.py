@@ -160,6 +160,8 @@ def _settle(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -> No
             failure, status = "", quota.status
         if (status, failure) != (quota.status, quota.failure):
             draft.quota.quotas[quota.id] = replace(quota, status=status, failure=failure)
+            if failure:
+                draft.tell("quota.trouble", f"quota {quota.name}: {failure}", level=Level.WARNING)
 
 
 def _fail(trouble: str, draft: Draft) -> None:

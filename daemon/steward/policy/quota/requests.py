@@ -143,15 +143,15 @@ class Requests:
             typed = [name.removeprefix(_TYPED) for name in tres if name.startswith(_TYPED)]
             wants_gpus = any(kind.startswith(GPU) and amount for kind, amount in kinds.items())
             self._asked[key] = tuple(
-                {resource(each, kind): amount for kind, amount in kinds.items() if amount}
+                {resource(each, kind): amount for kind, amount in kinds.items() if amount and each}
                 for each in self.flavors.types_of(job.partition)
                 if self._may_run_on(each, typed, wants_gpus=wants_gpus)
             )
         return self._asked[key]
 
     def _may_run_on(self, kind: str, typed: list[str], *, wants_gpus: bool) -> bool:
-        if not wants_gpus:
-            return True
+        if not wants_gpus or not kind:
+            return not wants_gpus
         whole = [name for name in typed if not PROFILE.match(name)]
         mig = [resource(kind, f"{GPU}:{name}") for name in typed if PROFILE.match(name)]
         if any(name not in self.flavors.capacity for name in mig):

@@ -1,9 +1,10 @@
 """Who owns, uses, lends and borrows what, as tables and pages show it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from steward.model.machine_types import BUILT_IN
+from steward.model.node_names import fold
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, machine_type_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.fill_in import Owned, owned
@@ -68,7 +69,7 @@ def quota_view(draft: Draft) -> QuotaView:
     lent = _lent(turn, use) if turn else {}
     teams = tuple(_team(quota, worth[quota.team], turn, use, lent) for quota in quotas)
     resources = tuple(_resources(turn, worth)) if turn else ()
-    return QuotaView(teams=teams, resources=resources, warnings=tuple(_warnings(resources, draft)))
+    return QuotaView(teams=teams, resources=resources, warnings=(*_warnings(resources, draft), *_untyped(turn)))
 
 
 def _use(turn: Turn) -> dict[str, dict[Resource, int]]:
@@ -202,6 +203,15 @@ def _warnings(resources: tuple[ResourceView, ...], draft: Draft) -> list[str]:
         if row.stranded:
             found.append(f"{told({row.resource: row.stranded})} free, but no CPU or no memory beside them: stranded")
     return found
+
+
+def _untyped(turn: Turn | None) -> Iterator[str]:
+    """Accelerators that no quota can be about."""
+    if turn is not None and (found := turn.flavors.without_type()):
+        yield (
+            f"{sum(found.values())} accelerators on nodes of no machine type ({fold(found)}): Slurm counts them "
+            "against a team's limit, the tables do not; describe them in [[machine_types]]"
+        )
 
 
 def _decides(name: Resource, draft: Draft) -> bool:
