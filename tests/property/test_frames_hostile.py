@@ -79,7 +79,7 @@ SAMPLES: dict[str, Any] = {
         "version": "1",
         "opted": [OPTED],
     },
-    "terms": {"t": "welcome", "interval": 1.0, "late_after": 3.0, "now": 1.0, "defaults": []},
+    "terms": {"t": "welcome", "interval": 1.0, "late_after": 3.0, "now": 1.0, "defaults": [], "warning": "off"},
     "ask": {
         "t": "ask",
         "id": "n1-1",

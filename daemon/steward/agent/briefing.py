@@ -16,7 +16,6 @@ log = logging.getLogger(__name__)
 
 MAX_FOLDERS = 512
 """Of one user."""
-RESUMING_IS_OFF = "resuming is off on this cluster (resume.enabled = false): this job is not brought back"
 _FOLDER_S = 0.1
 _NODES_ROOM = 250
 """Characters for a list of nodes: the whole answer is one line."""
@@ -31,11 +30,11 @@ class Briefing:
         past: Past,
         threads: Threads,
         *,
-        resuming: Callable[[], bool] = lambda: True,
+        warning: Callable[[], str] = lambda: "",
         folder_s: float = _FOLDER_S,
     ) -> None:
-        """`resuming`: whether the head brings jobs back at all."""
-        self._resuming = resuming
+        """`warning`: one sentence of the head for every such job, or none."""
+        self._warning = warning
         self._folders = folders
         self._past = past
         self._threads = threads
@@ -47,8 +46,7 @@ class Briefing:
         told = {"resume_count": str(line.restart)}
         if facts is not None and facts.uid == line.uid:
             told = _past_words(facts)
-        if not self._resuming():
-            told["warning"] = RESUMING_IS_OFF
+        told["warning"] = self._warning()
         return {name: value for name, value in (files | told).items() if value}
 
     async def _facts(self, line: OptedLine) -> ResumeFacts | None:

@@ -44,8 +44,8 @@ class Link:
         self.away_since: float | None = clock.now()
         self.skew_s: float | None = None
         """The head's clock minus ours, measured by the beats; None while away."""
-        self.resuming = True
-        """Whether the head, by its last word, brings jobs back at all."""
+        self.warning = ""
+        """The last sentence that the head had for jobs which ask to be resumed; empty for none."""
 
     def post(self, frame: Frame) -> None:
         """Send it if there is a connection; a connection that cannot keep up is given up and made again."""
@@ -84,7 +84,7 @@ class Link:
 
     async def _talk(self, channel: Channel, terms: Terms, listener: Listener, outbox: "asyncio.Queue[Frame]") -> None:
         log.info("head connected interval_s=%g", terms.interval_s)
-        self.resuming = terms.resuming
+        self.warning = terms.warning
         for frame in listener.greetings():
             self.post(frame)
         self.away_since = None

@@ -142,7 +142,7 @@ def _desk(
         own_look=slurm,
         hold_head_absent_s=config.agent.hold_head_absent_s,
         trusted=frozenset({0, os.geteuid()}),
-        briefing=Briefing(folders, past, Threads(_FOLDER_THREADS), resuming=lambda: link.resuming),
+        briefing=Briefing(folders, past, Threads(_FOLDER_THREADS), warning=lambda: link.warning),
         exits=Exits(node, link, clock),
         elastic=runs,
         signs=JobLogs(opted, Threads(_OUTPUT_THREADS)),

@@ -60,18 +60,18 @@ class Hub:
         facts: Callable[[JobId], ResumeFacts | None] = lambda job: None,
         nodes_of: Callable[[JobId], Collection[NodeName]] = lambda job: (),
         defaults: tuple[SiteDefault, ...] = (),
-        resuming: bool = True,
+        warning: str = "",
         origins: Origins | None = None,
         addresses: AddressRule = AddressRule.AUTO,
         examine: Examine | None = None,
     ) -> None:
         """`keep_log` gets the output of nodes' setups, `keep_bundle` what jobs' tasks were doing, `facts` tells of a
         resumed job's past and `nodes_of` where it runs, which nodes alone are told; all are called in the loop's
-        thread and must not block. `defaults` and `resuming` are told to every agent. `origins` know where nodes are,
+        thread and must not block. `defaults` and `warning` are told to every agent. `origins` know where nodes are,
         `addresses` says what counts of that, `examine` is the second witness for an agent in doubt."""
         self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
         self._facts, self._nodes_of = facts, nodes_of
-        self._heartbeat_s, self._nodes, self._defaults, self._resuming = heartbeat_s, 0, defaults, resuming
+        self._heartbeat_s, self._nodes, self._defaults, self._warning = heartbeat_s, 0, defaults, warning
         self._roster = Roster()
         self._admission = Admission(origins or Origins(), addresses, tell)
         self._asks: Asks[Link] = Asks()
@@ -253,7 +253,7 @@ class Hub:
             late_after_s=late_after_s,
             now=now,
             defaults=self._defaults,
-            resuming=self._resuming,
+            warning=self._warning,
         )
 
     def _admit(self, link: Link, hello: Hello, terms: Terms, place: Place) -> None:

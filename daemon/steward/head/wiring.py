@@ -43,6 +43,7 @@ from steward.model.settings import Settings
 from steward.policy.job.resume_facts import resume_facts
 from steward.policy.plan import Plans, plan
 from steward.ports import Notifier, ProviderPort, StorePort
+from steward.views.explain import job_warning
 from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
 from steward.workflows.book import Pace
@@ -99,7 +100,8 @@ def wire(settings: Settings) -> Head:
     base = _base(settings)
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
-    origins, witness, rules = Origins(), PortWitness(now=base.clock.now), desired(settings).resume
+    origins, witness, want = Origins(), PortWitness(now=base.clock.now), desired(settings)
+    rules = want.resume
     second = SecondLook(witness, lambda node, seen: hub.saw(node, seen))
     hub = Hub(
         sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
@@ -112,7 +114,7 @@ def wire(settings: Settings) -> Head:
         facts=lambda job: None if cycle.latest is None else resume_facts(job, cycle.latest.memory, rules),
         nodes_of=lambda job: _nodes_of(job, cycle.latest),
         defaults=rules.defaults,
-        resuming=rules.enabled,
+        warning=job_warning(want),
         origins=origins,
         addresses=settings.head.agent_addresses,
         examine=second,

@@ -73,6 +73,18 @@ def explain_job(
     return clean([*lines, *resume_lines(mem, draft, private=private), *_next_of_job(job, mem, draft)])
 
 
+def job_warning(want: Desired) -> str:
+    """The first line in the output of a job that asks to be resumed, where this site's settings promise it less."""
+    if not want.resume.enabled:
+        return "resuming is off on this cluster (resume.enabled = false): this job is not brought back"
+    if not want.repair.act:
+        return (
+            'Steward only reports on this cluster (repair.mode = "report"): faulty nodes stay in service, and after a '
+            "node's death this job is resumed only when Slurm itself has set the node DOWN"
+        )
+    return ""
+
+
 def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
     """Only what is known: a job's wish is told by its nodes' agents, and read in Slurm's record of it while it runs."""
     if not draft.want.resume.enabled:

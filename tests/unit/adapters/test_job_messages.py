@@ -6,6 +6,7 @@ import pytest
 
 from steward.adapters.wire.ask_messages import ask_frame, ask_of
 from steward.adapters.wire.frames import Malformed, pack
+from steward.adapters.wire.handshake import Terms, _terms_frame, _terms_of
 from steward.adapters.wire.job_messages import (
     defaults_of,
     defaults_records,
@@ -77,6 +78,13 @@ def test_signs_and_replay_travel_with_an_ask() -> None:
     assert ask_of(ask_frame(gone), NODE) == gone
     older = {key: value for key, value in ask_frame(ASK).items() if key != "script_gone"}
     assert ask_of(older, NODE) == ASK
+
+
+def test_the_heads_warning_for_jobs_travels_and_is_one_harmless_line_of_bounded_length() -> None:
+    told = Terms(interval_s=1.0, late_after_s=3.0, now=0.0, warning="resuming is off")
+    assert _terms_of(_terms_frame(told)) == told
+    hostile = _terms_of({**_terms_frame(told), "warning": "a\nb" + "x" * 10_000}).warning
+    assert (hostile[:3], len(hostile)) == ("a b", 250)
 
 
 def test_the_sites_defaults_travel_in_their_order() -> None:

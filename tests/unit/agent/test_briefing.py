@@ -50,12 +50,12 @@ def line(restart: int = 0, attempt: int = 1) -> OptedLine:
     return OptedLine(job=JobId(7), uid=os.geteuid(), mode=mode, restart=restart, attempt=attempt)
 
 
-def words(head: Head, folder: Path, opted: OptedLine, *, resuming: bool = True) -> Mapping[str, str]:
+def words(head: Head, folder: Path, opted: OptedLine, *, warning: str = "") -> Mapping[str, str]:
     async def story() -> Mapping[str, str]:
         head.past = Past(head)
-        return await Briefing(
-            JobFolders(folder), head.past, Threads(1), resuming=lambda: resuming, folder_s=10.0
-        ).words(opted)
+        return await Briefing(JobFolders(folder), head.past, Threads(1), warning=lambda: warning, folder_s=10.0).words(
+            opted
+        )
 
     return asyncio.run(story())
 
@@ -70,9 +70,9 @@ def test_a_first_run_is_told_of_its_files_and_the_head_is_not_asked(tmp_path: Pa
     assert head.asked == []
 
 
-def test_a_job_is_warned_where_nobody_would_bring_it_back(tmp_path: Path) -> None:
-    told = words(Head(), tmp_path, line(), resuming=False)
-    assert told["warning"] == "resuming is off on this cluster (resume.enabled = false): this job is not brought back"
+def test_a_job_is_told_the_heads_warning_and_nothing_where_there_is_none(tmp_path: Path) -> None:
+    assert words(Head(), tmp_path, line(), warning="resuming is off")["warning"] == "resuming is off"
+    assert "warning" not in words(Head(), tmp_path, line())
 
 
 @pytest.mark.parametrize("opted", [line(restart=1), line(attempt=2)])

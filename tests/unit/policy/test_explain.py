@@ -13,7 +13,7 @@ from steward.model.memory import Breaker
 from steward.model.remedy import Remedy
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.controls import pause
-from steward.views.explain import explain_job, explain_node
+from steward.views.explain import explain_job, explain_node, job_warning
 from tests.builders.picture import Picture, a_cluster, n, names
 
 
@@ -187,3 +187,12 @@ def test_a_job_that_waits_for_its_replacement_says_so() -> None:
     text = of_job(a_cluster(3).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5))
     assert "to wait for the replacement of its bad node" in text
     assert "[resume.wait]" in text
+
+
+def test_a_job_is_warned_of_what_the_sites_settings_keep_steward_from_doing_for_it() -> None:
+    want = a_cluster().want
+    assert job_warning(want) == ""
+    reports = replace(want, repair=replace(want.repair, act=False))
+    assert 'only reports on this cluster (repair.mode = "report")' in job_warning(reports)
+    off = replace(reports, resume=replace(want.resume, enabled=False))
+    assert "resuming is off on this cluster (resume.enabled = false)" in job_warning(off)

@@ -17,6 +17,7 @@ from steward.model.ask import OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.resume_mode import SiteDefault
+from steward.model.text import printable
 from steward.ports import Permanent, PortError
 
 PROTOCOL = 1
@@ -26,6 +27,7 @@ _REFUSED = "refused"
 _BEATS = "blake2b"
 """How heartbeats are sealed where both sides can; the hello and the welcome that say so are proved."""
 _KEY_BYTES = 32
+_MAX_WARNING = 250
 _OPTED_BYTES = MAX_FRAME - 8192
 """What jobs may take of a frame; the rest is for who the agent is, and the seal."""
 
@@ -45,15 +47,15 @@ class Hello:
 class Terms:
     """What the head asks of the agent: beat every `interval_s`; a side silent for `late_after_s` is gone.
 
-    `now` is the head's clock, Unix seconds. `defaults` are the site's: the first that fits a job counts. `resuming` is
-    false where no job is brought back, whatever it asks for (`resume.enabled`).
+    `now` is the head's clock, Unix seconds. `defaults` are the site's: the first that fits a job counts. `warning` is
+    one sentence for every job that asks to be resumed: what this site's settings keep Steward from doing for it.
     """
 
     interval_s: float
     late_after_s: float
     now: float
     defaults: tuple[SiteDefault, ...] = ()
-    resuming: bool = True
+    warning: str = ""
 
 
 def until_beat(wait_s: float, head_now: float) -> float:
@@ -260,7 +262,7 @@ def _terms_frame(terms: Terms) -> Frame:
         "late_after": terms.late_after_s,
         "now": terms.now,
         "defaults": defaults_records(terms.defaults),
-        "resuming": terms.resuming,
+        "warning": terms.warning,
     }
 
 
@@ -270,7 +272,7 @@ def _terms_of(frame: Frame) -> Terms:
         late_after_s=number(frame, "late_after"),
         now=number(frame, "now"),
         defaults=defaults_of(frame),
-        resuming=frame.get("resuming") is not False,
+        warning=printable(str(frame.get("warning", "")), _MAX_WARNING),
     )
     if not 0 < terms.interval_s < terms.late_after_s:
         raise Malformed(f"interval {terms.interval_s:g} s and late_after {terms.late_after_s:g} s do not fit")
