@@ -21,7 +21,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
-  e2e-elastic e2e-docker e2e-versions bench bench-scale bench-capacity bench-elastic docs fresh packages e2e-packages clean
+  tested e2e-elastic e2e-docker e2e-versions bench bench-scale bench-capacity bench-elastic docs fresh packages e2e-packages clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -123,6 +123,9 @@ docs: setup     ## remake the generated pages
 	$(BIN)/steward config doc > docs/config.md
 	$(BIN)/python -m steward.policy.case.diagram > docs/case.md
 	$(BIN)/python -m steward.policy.groups.slot_diagram > docs/slot.md
+
+tested:         ## the README's table of what was tested, from the results of the last `make test-all`
+	@python3 tools/tested.py
 
 fresh:          ## prove `make demo` on a fresh Debian; ARGS="bookworm test"
 	tests/fresh/prove $(ARGS)

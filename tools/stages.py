@@ -5,9 +5,9 @@ usage: python3 tools/stages.py LINE [// LINE ...]     lines run beside each othe
                                                      a line that is `nice` has what the others leave of the processors
 
 A stage that fails stops neither the others nor those after it. What a stage writes goes to .results/NAME.log; shown
-are its last line, or where it failed the end of it. Test runners leave their counts as JUnit files in $STEWARD_RESULTS;
-the summary names what failed and why, its last line adds the counts up (`N passed, N failed, N skipped`), and the exit
-status is 0 only when every stage passed.
+are its last line, or where it failed the end of it. Test runners leave their counts as JUnit files in $STEWARD_RESULTS,
+copied to .results at the end (`make tested` reads them). The summary names what failed and why, its last line adds the
+counts up (`N passed, N failed, N skipped`), and the exit status is 0 only when every stage passed.
 
 End-to-end stories are told once more when they fail (tests/e2e/flaky.py). Those that passed then are shown at the end
 with what both tries said, and are in .results/flaky.json; up to two of them in a run are forgiven.
@@ -15,6 +15,7 @@ with what both tries said, and are in .results/flaky.json; up to two of them in 
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -230,6 +231,8 @@ def main(words: list[str]) -> int:
         outcomes = run_lines(lines_of(words), env)
         files = sorted(Path(folder).glob("*.xml"))
         name_failures(files)
+        for file in files:
+            shutil.copy(file, LOGS / file.name)  # `make tested` reads them
         counts = sum((counts_in(file) for file in files), Counts())
         flaky = show_flaky(Path(folder))
     return close(outcomes, counts, flaky)

@@ -77,6 +77,7 @@ BEDS = ("bed", "groups_bed", "health_bed", "quota_bed")
 """The clusters of the whole session. Stories are told in this order of theirs, so that each is brought up once and one
 is up at a time: idle ones take a core's share from the one that is looked at."""
 _REPORT = pytest.StashKey[pytest.TestReport]()
+_RUNS_ON = pytest.StashKey[Mapping[str, str]]()
 
 
 @pytest.fixture(scope="session")
@@ -237,7 +238,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Leaves the test's outcome where its fixtures find it."""
+    """Leaves the test's outcome where its fixtures find it, and what it ran on in the results (tools/tested.py)."""
+    on = item.config.stash.get(_RUNS_ON, {})
+    if ("bed", on.get("bed")) not in item.user_properties:
+        item.user_properties += on.items()
     report = yield
     if report.when == "call":
         item.stash[_REPORT] = report
@@ -279,6 +283,7 @@ def brought_up(
     bed = beds.make(spec)
     try:
         bed.up(lambda line: print(line, file=sys.stderr))
+        request.config.stash[_RUNS_ON] = runs_on(bed)
         yield bed
     finally:
         if keep := option("--keep-logs"):
@@ -287,6 +292,12 @@ def brought_up(
 
 
 a_bed = contextmanager(brought_up)
+
+
+def runs_on(bed: Bed) -> Mapping[str, str]:
+    """Slurm and the system under it, as they name themselves."""
+    said = bed.run(["sh", "-c", "sinfo -V; . /etc/os-release; echo $PRETTY_NAME"]).text.splitlines()
+    return {"bed": bed.spec.backend.value, "slurm": said[0].split()[-1], "os": said[1]}
 
 
 def _keep(bed: Bed, where: Path) -> None:

@@ -13,12 +13,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/quickstart-admin.md"
+_RESULT = ROOT / ".results/e2e-packages.xml"
 _BLOCK = re.compile(r"^```sh (?P<where>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _IMAGE = "steward-hand-made"
 _IMAGE_FILES = ("tests/packages/Dockerfile", "tests/packages/machine-init", "docker/rootfs/usr/local/lib/bed/cgroups")
@@ -220,6 +222,16 @@ def purge(cluster: Cluster) -> None:
                 raise Unproved(f"{machine} has {tool}: it was not installed without a compiler")
 
 
+def leave_result(**on: str) -> None:
+    """For `make tested`, beside the results of `make test-all`."""
+    case = ElementTree.Element("testcase", classname="tests.packages.prove", name="the_page_of_admins")
+    properties = ElementTree.SubElement(case, "properties")
+    for name, value in on.items():
+        ElementTree.SubElement(properties, "property", name=name, value=value)
+    _RESULT.parent.mkdir(exist_ok=True)
+    _RESULT.write_bytes(ElementTree.tostring(case))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="Use what the last build of packages fetched.")
@@ -243,10 +255,12 @@ def main() -> int:
             run("sh", "-c", f'make packages ARGS="--reuse --release 2 --out {newer}"')
         upgrade(cluster, newer)
         say("upgraded")
+        system = cluster.on("head", "sinfo -V; . /etc/os-release; echo $PRETTY_NAME").splitlines()
         purge(cluster)
         say(f"purged, nothing left; {count} commands, {taken:.0f} s without the build")
         if count > _MOST_COMMANDS or taken > _MOST_S:
             raise Unproved(f"more than {_MOST_COMMANDS} commands or {_MOST_S:g} s")
+        leave_result(slurm=system[0].split()[-1], os=system[1], bed="packages")
     except Unproved as error:
         say(f"FAILED: {error}")
         return 1
