@@ -51,7 +51,7 @@ def test_the_job_runs_on_and_the_dead_node_is_replaced_only_after_a_yes(story: S
 
     wrong = story.bed.run(["steward", "approve", "c999"], check=False)
     assert (
-        f"c999 is no case and no node with a case. These wait for a yes: {case['number']} ({victim})."
+        f"c999 is neither a case nor a node with a case. These wait for a yes: {case['number']} ({victim})."
         in wrong.stderr.decode()
     )
     story.bed.run(["steward", "approve", case["number"]])

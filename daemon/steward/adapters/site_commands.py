@@ -42,7 +42,7 @@ class SiteCommands:
         argv = [*self._alarms, *alarms]
         done = run(argv, timeout_s=_ALARMS_TIMEOUT_S, max_bytes=_OUTPUT_KEPT, check=False)
         if done.returncode != 0:
-            raise Retryable(f"nobody knows which alarms fire: {argv[0]} rc={done.returncode}: {_last_line(done)}")
+            raise Retryable(f"which alarms fire is not known: {argv[0]} rc={done.returncode}: {_last_line(done)}")
         printed = {line.strip() for line in done.text.splitlines()}
         return tuple(name for name in alarms if name in printed)
 

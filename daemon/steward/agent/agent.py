@@ -175,7 +175,7 @@ class Agent:
         """A head of another version says what we do not know: the rest of what it says still counts."""
         if type not in self._left_out and len(self._left_out) < _MOST_LEFT_OUT:
             self._left_out.add(type)
-            log.warning("the head says %r, which this agent does not know: left out; another version?", type)
+            log.warning("frames of the unknown type %r from the head are ignored: is it of another version?", type)
 
     async def run(self, *more: Coroutine[Any, Any, None]) -> None:
         """Until cancelled, or until one part fails for good: then its error."""

@@ -242,4 +242,4 @@ class Desk:
         except PortError as error:
             log.info("hold id=%s why=%r", ask.id, str(error))
             return ""
-        return "the job is over, says Slurm" if over else ""
+        return "Slurm says that the job is over" if over else ""

@@ -114,7 +114,7 @@ class Link:
     async def _speak(self, channel: Channel, outbox: "asyncio.Queue[Frame]") -> None:
         while True:
             if outbox.full():
-                raise Gone("the head does not take what we send")
+                raise Gone("the head does not read what we send")
             await channel.send(await outbox.get())
 
     def _measure(self, frame: Frame) -> None:

@@ -21,7 +21,7 @@ from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
 
-CUT_OFF = "the agent was ended while it was being carried out: nobody knows how it ended"
+CUT_OFF = "the agent ended while this was being done: the result is not known"
 _LOOK_AGAIN_S = 70.0
 """Checks that were bad have this long to say anew how things stand, before the head hears that it is done."""
 _TIMEOUT_S = 170.0

@@ -164,7 +164,7 @@ class Senses:
         """What is to be said of site checks beside what they find."""
         if not self._trouble:
             return self._site.refused
-        text = f"not listed anew, {len(self._site.checks)} go on as they were listed last: {self._trouble}"
+        text = f"they cannot be listed ({self._trouble}): the {len(self._site.checks)} of the last list go on"
         return (Finding(check="site", outcome=Outcome.UNKNOWN, text=text),)
 
     def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:

@@ -62,8 +62,8 @@ class Stacks:
         if order.job in self._tasks:
             return
         if known is None or not known.mode.on:
-            log.info("no stacks job=%d why='nothing of it that opted in was here'", order.job)
-            self._tell(order, f"job {order.job} on {self._node}: nothing of it that opted in was here\n")
+            log.info("no stacks job=%d why='none of its opted-in processes ran here'", order.job)
+            self._tell(order, f"job {order.job} on {self._node}: none of its opted-in processes ran here\n")
             return
         self._tasks[order.job] = asyncio.get_running_loop().create_task(self._collect(order, known))
         self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))

@@ -55,7 +55,7 @@ class Gatekeeper:
         try:
             uid, carried = self._munge.decode(credential.strip())
         except Permanent as error:
-            raise Refused(f"the MUNGE credential is not good: {error}") from error
+            raise Refused(f"the MUNGE credential is not valid: {error}") from error
         if carried not in (carries, for_cluster(carries, self._cluster)):
             raise Refused(f"the MUNGE credential was made for another request{_other_cluster(carried, carries)}")
         return uid

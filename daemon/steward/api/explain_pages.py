@@ -89,7 +89,7 @@ def unknown_job(word: str) -> HTTPException:
 def job_number(word: str, seen: Observed) -> JobId | None:
     """None: a task of an array that Slurm does not know."""
     if not (found := _JOB.fullmatch(word)):
-        raise HTTPException(404, f"{printable(word, 40)} is no number of a job")
+        raise HTTPException(404, f"{printable(word, 40)} is not a job number")
     number, index = found.groups()
     if index is None:
         return JobId(int(number))

@@ -35,7 +35,7 @@ class OwnHosts:
             await self._app(scope, receive, send)
             return
         name = printable(_without_port(host), 100)
-        text = f"{name} is no name of this head: where it is one, add it to api.host_names"
+        text = f"{name} is not a name of this head; if it should be one, add it to api.host_names"
         answer = JSONResponse({"error": text, "message": text}, status_code=_MISDIRECTED)
         await answer(scope, receive, send)
 

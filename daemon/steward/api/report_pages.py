@@ -50,7 +50,7 @@ def report_page(source: Source, query: Mapping[str, str], only: int | None = Non
 def history_page(source: Source, word: str, only: int | None = None) -> Response:
     """`only`: this user's runs alone, where several had a job of this number. Raises HTTPException."""
     if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS):
-        raise HTTPException(404, f"{printable(word, 40)} is no number of a job")
+        raise HTTPException(404, f"{printable(word, 40)} is not a job number")
     found = history_view(source.store, int(word), only)
     if not found:
         raise _not_there(int(word))

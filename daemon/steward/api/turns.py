@@ -51,4 +51,4 @@ class Turns:
 
 
 def _later() -> HTTPException:
-    return HTTPException(503, "too many ask for such pages now: ask again later")
+    return HTTPException(503, "too many requests for such pages now: try again later")

@@ -81,7 +81,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"No space left on device|Read-only file system|Stale (?:NFS )?file handle|Transport endpoint is not connected"
         r"|Input/output error",
         STORAGE,
-        note="a shared file system is nobody's node",
+        note="a shared file system is no single node's fault",
     ),
     _signature(
         "user.python",

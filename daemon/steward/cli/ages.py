@@ -12,5 +12,5 @@ def age(context: click.Context, param: click.Parameter, value: str | None) -> fl
     """An option's value in seconds."""
     match = re.fullmatch(r"([0-9]{1,6})([mhdw])", value or "")
     if value is not None and match is None:
-        raise click.BadParameter(f"{value} is not a length of time: use 30m, 12h, 7d or 4w")
+        raise click.BadParameter(f"{value} is not a duration: use 30m, 12h, 7d or 4w")
     return int(match[1]) * _UNITS[match[2]] if match else None

@@ -24,7 +24,7 @@ def trials(context: Context, as_json: bool) -> None:
         print_json(found)
         return
     rows = [(one["check"], one["version"][:12], one["state"], when(one["since"]), one["text"]) for one in found]
-    table(("CHECK", "VERSION", "STATE", "SINCE", "WHY"), rows, empty="No agent told of a check that may change.")
+    table(("CHECK", "VERSION", "STATE", "SINCE", "WHY"), rows, empty="No agent has reported a check of the site.")
 
 
 @check.command()

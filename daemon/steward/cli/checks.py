@@ -17,7 +17,7 @@ _DEFAULT = "default"
 
 @click.command()
 @click.argument("node", required=False, default="")
-@click.option("--failing", is_flag=True, help="Only those that fail or cannot tell somewhere.")
+@click.option("--failing", is_flag=True, help="Only checks that fail, or whose result is unknown, on some node.")
 @JSON
 @click.pass_obj
 @one_line_errors
@@ -30,9 +30,9 @@ def checks(context: Context, node: str, failing: bool, as_json: bool) -> None:
     if wants_json(context, as_json):
         print_json(found)
     elif node:
-        table(_ON_NODE, [_row_on_node(one) for one in found], empty=f"Nothing fails on {node}.")
+        table(_ON_NODE, [_row_on_node(one) for one in found], empty=f"No check fails on {node}.")
     else:
-        table(_COLUMNS, [_row(one) for one in found], empty="No check fails anywhere.")
+        table(_COLUMNS, [_row(one) for one in found], empty="No check fails on any node.")
 
 
 def _is_wrong(check: Json) -> bool:

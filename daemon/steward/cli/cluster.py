@@ -56,7 +56,7 @@ def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, n
 @click.pass_obj
 @one_line_errors
 def delete(context: Context, yes: bool, no_wait: bool, as_json: bool) -> None:
-    """End every machine of every group, and the cluster."""
+    """Delete the cluster: every machine of every group ends."""
     client = context.client()
     name = need_cluster(client)["ClusterName"]
     if not yes:

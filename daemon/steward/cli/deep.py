@@ -19,8 +19,8 @@ _KINDS = click.Choice([kind.value for kind in DeepKind])
 
 @click.command()
 @click.argument("nodes", nargs=-1, required=True, metavar="NODES...")
-@click.option("--kind", "kinds", multiple=True, type=_KINDS, help="Only this kind; may be given again.")
-@click.option("--wait", is_flag=True, help="Show how far it is until it is over; 1 when a node failed.")
+@click.option("--kind", "kinds", multiple=True, type=_KINDS, help="Only this kind of deep check; may be repeated.")
+@click.option("--wait", is_flag=True, help="Show progress until it is over; exit status 1 when a node failed.")
 @JSON
 @click.pass_obj
 @one_line_errors
@@ -43,7 +43,7 @@ def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait:
 @click.pass_obj
 @one_line_errors
 def list_(context: Context, as_json: bool) -> None:
-    """Deep checks that go on, and those of late."""
+    """Deep checks that run now, and recent ones."""
     found = context.client().deeps()
     if wants_json(context, as_json):
         print_json(found)

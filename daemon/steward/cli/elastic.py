@@ -75,7 +75,7 @@ def resize(context: Context, run: int, nodes: int) -> None:
 @click.pass_obj
 @one_line_errors
 def pause(context: Context, run: int, off: bool) -> None:
-    """Let RUN grow no more. What has to be given back is given back all the same."""
+    """Keep RUN from growing. Nodes that others need are given back all the same."""
     context.client().change_run(run, {"paused": "false" if off else "true"})
     line(f"Run {run} {'may grow again' if off else 'does not grow until `--off`'}.")
 

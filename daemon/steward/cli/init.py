@@ -25,7 +25,7 @@ _ASK_S = 10.0
     default=lambda: click.get_current_context().find_root().params.get("file"),
     help="File to write (else STEWARD_CONFIG, else /etc/steward/steward.toml).",
 )
-@click.option("--provider", type=click.Choice(["static", "power", "none"]), default=None, help="Who mends machines.")
+@click.option("--provider", type=click.Choice(["static", "power", "none"]), default=None, help="What repairs machines.")
 @click.option("--act", is_flag=True, help="Repair nodes from the start; without it Steward only reports.")
 @click.option("--login-hosts", is_flag=True, help="Let users ask for their jobs from other hosts (TCP 6862).")
 @click.option("--force", is_flag=True, help="Replace a file that is there; the old one is kept as FILE.old.")

@@ -74,7 +74,7 @@ def _reached(command: Callable[..., None]) -> Callable[..., None]:
 def install(
     context: Context, hosts: tuple[str, ...], folder: Path, role: str, at_once: int, ssh: str, sudo: bool
 ) -> None:
-    """Install packages and settings on hosts over ssh: the first one alone, then several at once, until one is odd."""
+    """Install packages and settings on hosts over ssh: the first one alone, then several, until a problem comes."""
     settings = settings_path(None, os.environ)
     if not settings.exists():
         raise click.ClickException(f"{settings} is not there: `steward init` writes it")
@@ -96,7 +96,7 @@ def install(
 
 @click.command()
 @click.option("--hosts", callback=_hosts, metavar="LIST", help="For example n[1-40]; nodes before the controller.")
-@click.option("--here", is_flag=True, help="This machine, too, at last.")
+@click.option("--here", is_flag=True, help="This machine, too, after the hosts.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_reached
 @click.pass_obj
@@ -115,7 +115,7 @@ def uninstall(
     if hosts:
         _end(_each(hosts, lambda host: shell(host, REMOVE, b"", _WORK_S), "removed", at_once), "removed")
     if here:
-        line("this machine: everything goes, this command too")
+        line("this machine: every package is removed, and this command with it")
         os.execv("/bin/sh", ["sh", "-c", REMOVE])  # it outlives its own files
 
 
@@ -181,7 +181,7 @@ def _end(tally: Tally, done: str) -> None:
         return
     left = fold([*(each.host for each in tally.odd), *tally.untouched])
     good = len(tally.ended) - len(tally.odd)
-    raise click.ClickException(f"{good} hosts {done}, stopped at an odd one. Mend it, then go on with --hosts {left}")
+    raise click.ClickException(f"{good} hosts {done}, then a problem came. Solve it, then go on with --hosts {left}")
 
 
 def _await_agents(client: Client, hosts: Sequence[str]) -> None:
@@ -197,7 +197,7 @@ def _await_agents(client: Client, hosts: Sequence[str]) -> None:
             line(f"every agent of {fold(hosts)} is connected")
             return
         if time.monotonic() >= until:
-            remedy = "journalctl -u steward-agent there, TCP to agent.head, the MUNGE key"
+            remedy = "look at journalctl -u steward-agent there, at TCP to agent.head, and at the MUNGE key"
             raise click.ClickException(f"installed, but no agent is connected from {fold(silent)}: {remedy}")
         time.sleep(1.0)
 

@@ -246,7 +246,7 @@ def explain(context: Context, words: tuple[str, ...], as_json: bool) -> None:
     """Why a node, job or instance group is as it is, what was decided, and what happens next."""
     *kinds, name = words
     if len(kinds) > 1 or not set(kinds) <= _KINDS:
-        raise click.UsageError("say NAME, or one of node, job, group and NAME")
+        raise click.UsageError("give a NAME, or one of node, job, group and a NAME")
     found = _explained(context.client(), "".join(kinds), name)
     if wants_json(context, as_json):
         print_json(found)
@@ -270,7 +270,7 @@ def doctor(context: Context, as_json: bool) -> None:
         print_json(found)
     else:
         rows = [(one["health"], one["topic"], one["text"], one["remedy"]) for one in found]
-        table(("", "TOPIC", "FOUND", "REMEDY"), rows, empty="Nothing was looked at.")
+        table(("", "TOPIC", "FOUND", "REMEDY"), rows, empty="Nothing was checked.")
     if any(one["health"] == "bad" for one in found):
         sys.exit(1)
 
@@ -287,7 +287,7 @@ def plan(context: Context, dry_run: bool, as_json: bool) -> None:
         print_json(found)
         return
     if found["paused"]:
-        line("Actions are paused: nothing of this is done.", "yellow")
+        line("Actions are paused: none of this is done.", "yellow")
     if found["slurm"] != "fresh":
         line(f"Slurm cannot be read now: planned on the picture of {when(found['picture_at'])}.", "bold red")
     rows = [(one["action"], _object_of(one), one["why"]["text"], one["why"]["rule"]) for one in found["actions"]]

@@ -35,7 +35,7 @@ def follow(look: Callable[[], Sight], columns: Sequence[str], *, every_s: float 
         with live as view:
             _follow(look, columns, view, every_s)
     except KeyboardInterrupt:
-        line("Not waited for any longer: the work goes on. `steward group list` shows how far it is.", "yellow")
+        line("This command stops waiting; the work goes on. `steward group list` shows how far it is.", "yellow")
         raise click.exceptions.Exit(130) from None
 
 

@@ -74,7 +74,7 @@ def doctor(context: Context, teams: tuple[str, ...], try_it: bool, as_json: bool
         print_json([{**asdict(each), "health": each.health.value} for each in found])
     else:
         rows = [(each.health.value, each.topic, each.text, each.remedy) for each in found]
-        table(("", "TOPIC", "FOUND", "REMEDY"), rows, empty="Nothing was looked at.")
+        table(("", "TOPIC", "FOUND", "REMEDY"), rows, empty="Nothing was checked.")
     if any(each.health is Health.BAD for each in found):
         sys.exit(1)
 

@@ -82,9 +82,9 @@ def _show_job(job: Mapping[str, Any]) -> None:
     ]
     heads = [name.replace("_", " ").upper() for name in _INSTANTS[1:]]
     columns = ("NODES", "CAUSE", "FAULT", *heads, "STEPS AGAIN", "DECISION")
-    table(columns, rows, empty="Nothing hit it.")
+    table(columns, rows, empty="No fault hit the job.")
     if any(one["unknown"] for one in job["incidents"]):
-        line(f"{_UNKNOWN}: nobody saw that instant; its time is in the phase after it. Times are from the fault on.")
+        line(f"{_UNKNOWN}: the instant is not known; its time is in the next phase. Times count from the fault.")
 
 
 def _show_run(run: Mapping[str, Any]) -> None:
@@ -130,11 +130,11 @@ def _show_many(found: Mapping[str, Any]) -> None:
     groups = [(f"{kind} {name}", *_group(sums)) for kind, names in kinds for name, sums in names.items()]
     table(("", "TIME", "LOST", "ETTR", "GOODPUT"), [*groups, ("all", *_group(found["totals"]))], empty="")
     if not found["complete"]:
-        line("There is more than a report can tell at once: ask for a shorter time.", "yellow")
+        line("The ledger has more lines than one report reads: ask for a shorter time.", "yellow")
     out = sum(one["out_s"] for one in found["repairs"])
     line("")
     line(f"repairs   {len(found['repairs'])} of nodes, {_hours(out)} out of service")
-    line("TIME is the jobs' own; LOST, ETTR and GOODPUT are of node time.")
+    line("TIME is time of jobs; LOST, ETTR and GOODPUT count node time.")
 
 
 def _group(sums: Mapping[str, Any]) -> tuple[str, ...]:

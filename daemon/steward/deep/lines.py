@@ -25,9 +25,9 @@ def unpacked(line: bytes) -> dict[str, Any]:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
-        raise NoPeer("it does not speak as we do") from None
+        raise NoPeer("it answers in an unknown protocol") from None
     if not isinstance(message, dict):
-        raise NoPeer("it does not speak as we do")
+        raise NoPeer("it answers in an unknown protocol")
     return message
 
 

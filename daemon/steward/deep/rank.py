@@ -95,7 +95,7 @@ class _Part:
                 case "end":
                     return
                 case _:
-                    raise NoPeer("the first node speaks another language")
+                    raise NoPeer("the first node answers in an unknown protocol")
 
     def _drive(self, order: dict[str, Any]) -> dict[str, Any]:
         began = time.monotonic()

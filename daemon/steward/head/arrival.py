@@ -145,19 +145,20 @@ def _warning(kind: str, node: NodeName, text: str, now: float) -> Event:
 
 def _refusal(claim: Claim, why: str, now: float) -> Event:
     who = f"{claim.hello.incarnation.instance} at {claim.place.address}"
-    return _warning("agent.refused", claim.hello.node, f"{who} speaks as {claim.hello.node} and is refused: {why}", now)
+    text = f"{who} claims to be {claim.hello.node} and is refused: {why}"
+    return _warning("agent.refused", claim.hello.node, text, now)
 
 
 def _conflict(claim: Claim, other: AgentView, now: float) -> Event:
     old = f"{other.incarnation.instance if other.incarnation else '?'} at {other.address}"
     new = f"{claim.hello.incarnation.instance} at {claim.place.address}"
-    text = f"two machines speak as {claim.hello.node}: {old} and {new}; the later one is believed"
+    text = f"two machines claim to be {claim.hello.node}: {old} and {new}; the later one counts"
     return _warning("agent.conflict", claim.hello.node, text, now)
 
 
 def _move(claim: Claim, before: Place, now: float) -> Event:
     text = (
-        f"{claim.hello.node} speaks from {claim.place.address}, before from {before.address}; neither Slurm nor the "
+        f"{claim.hello.node} connects from {claim.place.address}, before from {before.address}; neither Slurm nor the "
         "provider knows that address: see head.agent_addresses"
     )
     return _warning("agent.moved", claim.hello.node, text, now)

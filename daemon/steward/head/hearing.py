@@ -105,7 +105,8 @@ class Hearing:
         """An agent of another version says what we do not know: the rest of what it says still counts."""
         if (node, type) not in self._left_out and len(self._left_out) < _MOST_LEFT_OUT:
             self._left_out.add((node, type))
-            log.warning("frames of the unknown type %r are left out: another version?", type, extra={"node": node})
+            text = "frames of the unknown type %r are ignored: is the agent of another version?"
+            log.warning(text, type, extra={"node": node})
 
     def _reported(self, link: Link, frame: Frame) -> None:
         self._ring_if(self._roster.reported(link.node, report_of(frame), self._clock.now()))
@@ -118,7 +119,7 @@ class Hearing:
             log.info("a shim asks: its %s failed", ask.kind.value, extra=about)
         else:
             log.warning(
-                "too many shims wait on this node, or its id is another's: told to stop",
+                "too many shims wait on this node, or its id is in use: it is told to stop",
                 extra=about,
             )
             link.send(answer_frame(ask.id, Answer.STOP, frozenset()))

@@ -67,7 +67,7 @@ class _Turns:
         except PortError as error:
             self._failed(str(error))
         except Exception:
-            log.exception("a frame could not be dealt with")
+            log.exception("a frame could not be processed")
             self._failed("internal error")
         finally:
             self._task = None
@@ -128,7 +128,7 @@ class Link(asyncio.StreamReaderProtocol):
             return
         self._buffer += data
         if len(self._buffer) > (_MAX_BUFFER if self._owner is not None else _MAX_UNPROVED):
-            self.close("it sends faster than a Steward does")
+            self.close("it sends faster than any agent does")
             return
         if self._owner is not None:
             self._split()
@@ -217,7 +217,7 @@ class Link(asyncio.StreamReaderProtocol):
         if peer is None or not self.is_open:
             return
         if peer.get_write_buffer_size() > _MAX_UNSENT:
-            self.close("it takes nothing that we send")
+            self.close("it does not read what we send")
             return
         peer.write(data)
 

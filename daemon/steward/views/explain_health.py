@@ -62,7 +62,7 @@ def _why_only_told(finding: Finding, view: AgentView, draft: Draft) -> str:
     if may_act_on(finding, draft):
         return ""
     mode = mode_of(finding.check, draft)
-    return "; a shared thing, no node is touched" if mode == "drain" else f"; mode {mode}, no node is touched"
+    return "; a shared resource, no node is touched" if mode == "drain" else f"; mode {mode}, no node is touched"
 
 
 def _some(checks: frozenset[str]) -> str:

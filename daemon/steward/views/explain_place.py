@@ -16,7 +16,7 @@ def place_lines(mem: JobMemory, now: float) -> list[str]:
         else:
             lines.append(f"{nodes}: kept for it until {ago(kept.freed, now)}; {kept.why}.")
     if mem.lent is not None:
-        lines.append(f"Hot spares let out for it {ago(mem.lent.at, now)}: {fold(mem.lent.nodes)}.")
+        lines.append(f"Hot spares released for it {ago(mem.lent.at, now)}: {fold(mem.lent.nodes)}.")
     if raised is not None and not raised.restored:
         lines.append(f"First in the queue since {ago(raised.at, now)} (nice {raised.before} -> {raised.nice}).")
     return lines

@@ -203,7 +203,7 @@ def _of_standing(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdic
         away = sorted(PLANNED_ABSENCE & node.flags)
         return NodeVerdict(word=Word.UNWATCHED, evidence=f"Slurm has it {away[0]}" if away else evidence)
     coming = {
-        Standing.LATE: "called silent when its connection ends or stays quiet",
+        Standing.LATE: "lost when its connection ends or stays silent",
         Standing.AGENT_ONLY: "nothing: jobs run on; see whether steward-agent and munged run there",
     }
     return NodeVerdict(
@@ -230,7 +230,7 @@ def _of_report(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict 
         return None
     first = min(told, key=lambda f: (-f.severity.rank, f.at, f.check))
     only = f"check {first.check} only reports ([checks.mode])"
-    coming = only if mode_of(first.check, draft) != "drain" else "a shared thing fails, which is no node's fault"
+    coming = only if mode_of(first.check, draft) != "drain" else "a shared resource fails: no fault of this node"
     return NodeVerdict(
         word=Word.REPORT_ONLY, evidence=f"{first.check}: {first.text}", since=first.at, next=f"nothing: {coming}"
     )

@@ -117,7 +117,7 @@ class Applier:
         except PortError as error:
             return _word(error), str(error) or type(error).__name__
         except Exception as error:
-            log.exception("%s failed in an unforeseen way", kind_of(first))
+            log.exception("%s failed unexpectedly", kind_of(first))
             return ERROR, f"{type(error).__name__}: {error}"
         return "done", ""
 

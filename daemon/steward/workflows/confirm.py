@@ -76,7 +76,7 @@ def decide(
 
 def _tell(actions: Sequence[Action], seen: Observed) -> None:
     if seen.slurm is Freshness.FRESH:
-        log.debug("planned anew: what was read last is not as it was planned on")
+        log.debug("planned again: what was read last differs from what the plan was made on")
     else:
         kinds = ", ".join(sorted({kind_of(action) for action in actions}))
         log.warning("withheld until Slurm can be read: %s; what they are about could not be looked at now", kinds)

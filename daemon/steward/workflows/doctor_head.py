@@ -66,10 +66,9 @@ def judge_agents(
 def judge_addresses(moved: Collection[NodeName]) -> list[Line]:
     """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them."""
     if not moved:
-        return [ok("addresses", "agents speak from where their nodes are known to be, or nobody knows where that is")]
-    text = (
-        f"agents of these nodes speak from addresses that neither Slurm nor the provider knows: {_names(sorted(moved))}"
-    )
+        return [ok("addresses", "agents connect from the known addresses of their nodes, or those are not known")]
+    unknown = "agents connect from addresses that neither Slurm nor the provider knows for their nodes"
+    text = f"{unknown}: {_names(sorted(moved))}"
     remedy = "a second network or NAT: nothing to do; else look at the nodes, and set head.agent_addresses to strict"
     return [warn("addresses", text, remedy)]
 

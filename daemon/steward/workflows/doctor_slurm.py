@@ -28,7 +28,7 @@ def _return_to_service(config: Mapping[str, str]) -> Line:
 def _slurmd_timeout(config: Mapping[str, str]) -> Line:
     seconds = _seconds(config.get("SlurmdTimeout", ""))
     if seconds == 0 or (seconds or 0) >= 60:
-        return ok(_TOPIC, f"SlurmdTimeout={seconds} s: Steward is sooner than Slurm")
+        return ok(_TOPIC, f"SlurmdTimeout={seconds} s: Steward finds a dead node before Slurm does")
     return warn(
         _TOPIC,
         f"SlurmdTimeout={config.get('SlurmdTimeout', '?')}: Slurm may take out nodes before Steward knows why",

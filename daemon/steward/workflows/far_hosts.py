@@ -94,11 +94,11 @@ class Facts:
 def chosen(files: Iterable[str], facts: Facts, role: Role) -> tuple[str, ...]:
     """Names of the packages, among those that are in a folder, which a host gets. Raises Odd."""
     if facts.uid != 0:
-        raise Odd("we are not root there: log in as root (--ssh 'ssh -l root') or use --sudo")
+        raise Odd("not root there: log in as root (--ssh 'ssh -l root') or use --sudo")
     if facts.kind == "none":
-        raise Odd("it has neither apt-get nor rpm")
+        raise Odd("neither apt-get nor rpm is there")
     if not facts.slurm:
-        raise Odd("it has no Slurm: neither sbatch nor slurmd is found")
+        raise Odd("no Slurm is there: neither sbatch nor slurmd is found")
     pattern = _DEB if facts.kind == "deb" else _RPM
     found: dict[str, list[str]] = {}
     for file in sorted(files):
@@ -110,13 +110,13 @@ def chosen(files: Iterable[str], facts: Facts, role: Role) -> tuple[str, ...]:
 def _one(name: str, found: dict[str, list[str]], facts: Facts) -> str:
     files = found.get(name, [])
     if len(files) > 1:
-        raise Odd(f"the folder has {len(files)} files of {name}: leave the one to install")
+        raise Odd(f"the folder has {len(files)} files of {name}: leave only the one to install")
     if files:
         return files[0]
     if name.startswith(_SHIM):
         there = ", ".join(sorted(each.removeprefix(_SHIM) for each in found if each.startswith(_SHIM))) or "none"
         remedy = "build it where that Slurm's headers are: make packages ARGS=--shim-only"
-        raise Odd(f"it has Slurm {facts.slurm}, the folder has a shim for {there}: {remedy}")
+        raise Odd(f"Slurm {facts.slurm} is there, the folder has a shim for {there}: {remedy}")
     raise Odd(f"the folder has no {name} as {facts.kind}: make packages makes it")
 
 

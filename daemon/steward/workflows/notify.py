@@ -141,7 +141,7 @@ class ChannelWorker:
         except PortError as error:
             return str(error), isinstance(error, Permanent)
         except Exception as error:  # its text may quote a URL
-            return f"unforeseen {type(error).__name__}", False
+            return f"unexpected {type(error).__name__}", False
         return "", False
 
     def _give_up(self, message: Message, error: str) -> None:
@@ -218,5 +218,5 @@ def _tested(messenger: MessengerPort, message: Message) -> str:
     except PortError as error:
         return str(error)
     except Exception as error:  # its text may quote a URL
-        return f"unforeseen {type(error).__name__}"
+        return f"unexpected {type(error).__name__}"
     return ""

@@ -10,8 +10,8 @@ from steward.workflows.effects import Batch, Breaks, Door, row_of
 
 _TOO_SLOW_S = 5.0
 _HUNG = {
-    Door.SLURM: "the Slurm command before it did not come back",
-    Door.ACCOUNTING: "the change of limits before it did not come back",
+    Door.SLURM: "the Slurm command before it did not return",
+    Door.ACCOUNTING: "the change of limits before it did not return",
 }
 
 
@@ -29,7 +29,7 @@ class Promises:
         if door in self._hung:
             return _HUNG[door]
         if isinstance(action, AnswerAsk) and action.answer is not Answer.STOP and self._is_broken(action):
-            return "what the answer promises could not be done"
+            return "what the answer promised could not be done"
         return ""
 
     def _is_broken(self, answer: AnswerAsk) -> bool:

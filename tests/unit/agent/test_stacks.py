@@ -121,7 +121,7 @@ def test_of_a_job_that_did_not_opt_in_nothing_is_told_but_that(bench: Bench, mod
     bench.start(TRAINS)
     if mode:
         bench.opt_in(mode)
-    assert bench.collect("USR1") == "job 7 on n1: nothing of it that opted in was here\n"
+    assert bench.collect("USR1") == "job 7 on n1: none of its opted-in processes ran here\n"
 
 
 def test_nobodys_arguments_are_told(bench: Bench) -> None:

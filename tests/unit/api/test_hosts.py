@@ -40,7 +40,7 @@ def test_a_request_signed_for_another_endpoint_is_not_taken(api: ApiBench) -> No
     url = "https://api.sagemaker.us-east-1.amazonaws.com/"
     headers = signed("ListClusters", b"{}", url=url) | {"Host": "api.sagemaker.us-east-1.amazonaws.com"}
     answer = requests.post(api.url, data=b"{}", headers=headers, timeout=10)
-    assert (answer.status_code, "no name of this head" in answer.json()["message"]) == (421, True)
+    assert (answer.status_code, "not a name of this head" in answer.json()["message"]) == (421, True)
 
 
 def test_the_names_of_the_settings_are_taken() -> None:

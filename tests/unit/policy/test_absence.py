@@ -71,7 +71,7 @@ def test_one_whose_agent_does_not_come_is_missed_when_that_is_over() -> None:
     assert there.plan().wake_at == there.now + 15.0
     (case,) = there.wait(16.0).memory.cases.values()
     assert (case.node, case.trigger, case.fault_at) == (n("n2"), Trigger.LOST, there.now + 15.0)
-    assert "it did not come when its node was there again" in case.why.evidence[0]
+    assert "it did not connect when its node was back" in case.why.evidence[0]
 
 
 def test_one_whose_agent_came_and_is_gone_again_is_lost_at_once() -> None:

@@ -99,10 +99,10 @@ def test_the_time_to_begin_counts_from_the_yes() -> None:
 
 
 def test_what_waits_for_no_yes_is_refused_and_what_does_is_named() -> None:
-    assert refused(asking(), "n9") == "n9 is no case and no node with a case. These wait for a yes: c1 (n2)."
-    assert refused(approved(asking()), "n2").endswith("waits for no yes (step release, approved by ann).")
-    assert "waits for no yes" in refused(a_cluster().lost("n2").then().marked("n2").then(1), "n2")
-    assert refused(asking(), "n2", "n9").startswith("n9 is no case")
+    assert refused(asking(), "n9") == "n9 is neither a case nor a node with a case. These wait for a yes: c1 (n2)."
+    assert refused(approved(asking()), "n2").endswith("does not wait for a yes (step release, approved by ann).")
+    assert "does not wait for a yes" in refused(a_cluster().lost("n2").then().marked("n2").then(1), "n2")
+    assert refused(asking(), "n2", "n9").startswith("n9 is neither a case")
     assert "No repair waits for a yes." in refused(a_cluster(ask=True), "n1")
 
 

@@ -124,7 +124,7 @@ def test_a_finding_that_is_only_told_says_why() -> None:
     reported = replace(picture, want=replace(picture.want, modes={"disk": "report"}))
     assert "mode report, no node is touched" in of_node(reported, "n2")
     shared = picture.failing("n2", Severity.DEGRADED, check="fs.shared", scope=Scope.CLUSTER)
-    assert "a shared thing, no node is touched" in of_node(shared, "n2")
+    assert "a shared resource, no node is touched" in of_node(shared, "n2")
 
 
 def test_a_tripped_breaker_and_when_one_repair_is_let_through_are_told() -> None:

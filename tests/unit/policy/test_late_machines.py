@@ -75,9 +75,7 @@ def test_a_machine_that_comes_after_its_case_was_left_to_a_person_is_checked_and
     (told,) = here.plan().events
     came = here.then(1)
     assert (case_of(came).step, case_of(came).new_instance) == (Step.VERIFY, FIRST)
-    assert told.text == (
-        "n2: held -> verify: the new machine that was waited for in vain is there after all: its checks decide"
-    )
+    assert told.text == ("n2: held -> verify: the new machine came after its deadline: its checks decide")
     assert case_of(sound(came.then(5))).step is Step.RETURN
 
 

@@ -19,7 +19,7 @@ from tests.fakes.world import World
 
 J = JobId(7)
 TIMED_OUT = "retry: scontrol did not come back within 10 s"
-NOT_TRIED = "not tried: the Slurm command before it did not come back"
+NOT_TRIED = "not tried: the Slurm command before it did not return"
 OLD_HEAD = "slurm_load_jobs error: Unable to contact slurm controller"
 """As a head before this one wrote it down."""
 

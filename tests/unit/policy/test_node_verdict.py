@@ -105,7 +105,7 @@ def test_a_check_that_only_reports_is_named() -> None:
 
 def test_a_shared_fault_is_no_nodes() -> None:
     said = of(degraded(a_cluster(), scope=Scope.CLUSTER))
-    assert (said.word, said.next) == (Word.REPORT_ONLY, "nothing: a shared thing fails, which is no node's fault")
+    assert (said.word, said.next) == (Word.REPORT_ONLY, "nothing: a shared resource fails: no fault of this node")
 
 
 def test_what_is_only_told_leaves_a_node_fine_and_is_named() -> None:

@@ -158,7 +158,7 @@ def test_a_run_that_ends_early_on_such_a_node_may_have_been_ended_by_mistake_and
     again = back.change_job(state=JobState.RUNNING, nodes=names("n1", "n2", "n3"), batch_host="n1", started=back.now)
     ended = again.then(30).ask(AskKind.BATCH, restart=1)
     (requeue,) = [action for action in ended.plan().actions if isinstance(action, RequeueJob)]
-    assert any("may have told its new machine" in line for line in requeue.why.evidence)
+    assert any("may have sent that run's end to the new machine" in line for line in requeue.why.evidence)
     late = again.then(30).then(91).ask(AskKind.BATCH, restart=1)
     assert [action for action in late.plan().actions if isinstance(action, RequeueJob)] == []
 

@@ -26,7 +26,7 @@ def test_without_a_free_spare_capacity_is_told_to_be_wanting_with_growing_patien
 def test_the_first_want_is_an_event() -> None:
     picture = a_site("s1").drained("s1", "mine").lost("n2").then().marked("n2")
     told = [e.text for _ in range(1) for e in (*picture.plan().events, *picture.then(1).plan().events)]
-    assert "n2: capacity: no spare is free (s1 was taken by somebody else); again in 60 s" in told
+    assert "n2: capacity: no spare is free (s1 was taken out of service by somebody else); again in 60 s" in told
 
 
 def test_a_spare_that_becomes_free_is_taken_at_once() -> None:

@@ -13,7 +13,7 @@ from tests.unit.workflows.test_apply import N1, Bench, answer, down, requeue
 def test_after_a_slurm_command_that_hung_no_other_is_tried_in_this_plan() -> None:
     promises = Promises()
     promises.note((down(),), "retry", took_s=10.0)
-    assert "did not come back" in promises.refusal(requeue())
+    assert "did not return" in promises.refusal(requeue())
     assert promises.refusal(answer(Answer.STOP)) == ""
 
 
@@ -52,5 +52,5 @@ def test_of_a_slurm_command_it_is_written_down_whether_another_try_may_help(erro
 
 
 def test_a_command_that_was_not_tried_may_help_another_time() -> None:
-    assert not is_refusal("not tried: the Slurm command before it did not come back")
+    assert not is_refusal("not tried: the Slurm command before it did not return")
     assert not is_refusal("")

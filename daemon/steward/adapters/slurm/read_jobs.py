@@ -166,7 +166,7 @@ class JobReader:
             self._commands.read(*_SQUEUE, f"--jobs={job}")
         except Stale:
             return {}
-        raise Retryable(f"Slurm has job {job} and does not tell of it")
+        raise Retryable(f"Slurm has job {job} and shows nothing of it")
 
     def _read(self, *which: str) -> dict[JobId, Job]:
         """Maybe of others, too."""

@@ -44,7 +44,7 @@ class TrialSlurm:
         told = self._commands.run("sbatch", "--parsable", *words, *limits, "--wrap", _SLEEP).text.strip()
         number = told.partition(";")[0]
         if not number.isdigit():
-            raise Retryable(f"sbatch did not tell the number of its job: {told[:100]!r}")
+            raise Retryable(f"sbatch did not print the number of its job: {told[:100]!r}")
         return JobId(int(number))
 
     def job(self, id: JobId) -> TrialJob | None:

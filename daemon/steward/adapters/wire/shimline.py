@@ -91,7 +91,7 @@ def parse_request(line: bytes) -> Request:
         raise BadLine("a byte that is not printable ASCII")
     version, verb, fields = _split(body.decode("ascii"))
     if version != _VERSION:
-        raise BadLine(f"version {version[:20]!r}, this agent speaks {_VERSION}")
+        raise BadLine(f"version {version[:20]!r}, this agent knows {_VERSION}")
     read = _VERBS.get(verb)
     if read is None:
         raise BadLine(f"unknown verb {verb[:20]!r}")

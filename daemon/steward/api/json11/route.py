@@ -112,7 +112,7 @@ class Json11:
             log.error("%s", error, extra={"request": received.id})
             raise _internal(received) from error
         except Exception as error:
-            log.exception("an AWS request failed for a reason that nobody foresaw", extra={"request": received.id})
+            log.exception("an AWS request failed unexpectedly", extra={"request": received.id})
             raise _internal(received) from error
 
     def _admit(self, received: Received) -> dict[str, Any] | None:

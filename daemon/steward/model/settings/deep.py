@@ -25,7 +25,7 @@ class DeepSettings(Section):
         "InstanceConnectivity. Groups of the API have OnStartDeepHealthChecks of their own.",
     )
     suspects: bool = Field(
-        default=True, description="Look deep into a node with a finding that is no proof, when it is idle next."
+        default=True, description="Deep-check a node whose finding is no proof, as soon as it is idle."
     )
     sweep_period_h: float = Field(
         default=0.0, ge=0, le=8760, description="Every idle node is deep-checked once in this time; 0: never."

@@ -11,7 +11,7 @@ class ElasticSettings(Section):
     """Elastic runs (`sbatch --elastic`). A run's own options come before these keys."""
 
     enabled: bool = Field(
-        default=True, description="false: no run grows. What has to be given back is given back all the same."
+        default=True, description="false: no run grows. Nodes that others need are given back all the same."
     )
     grace_s: float = Field(
         default=600.0,

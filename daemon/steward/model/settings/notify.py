@@ -12,7 +12,7 @@ from steward.model.settings.types import HostPort, Program, Section, Words
 class NotifySettings(Section):
     """One channel: events that it is sent, and where to. What has one cause is one message within `window_s`."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,30}$", description="What the channel is called in logs.")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,30}$", description="Name of the channel in logs.")
     kind: ChannelKind = Field(description="How it is sent.")
     levels: tuple[Level, ...] = Field(
         default=(Level.WARNING, Level.ERROR), strict=False, description="Levels of events: info, warning, error."
@@ -25,10 +25,13 @@ class NotifySettings(Section):
         default=300.0, ge=0, le=86400, description="The same thing again within this time is one message with a count."
     )
     messages_per_hour: int = Field(
-        default=30, ge=1, le=3600, description="No more are tried; those that wait are put together."
+        default=30,
+        ge=1,
+        le=3600,
+        description="Messages that are sent in an hour at most; those that wait are put together.",
     )
     timeout_s: float = Field(default=10.0, ge=0.1, le=300, description="How long one try may take.")
-    url: SecretStr | None = Field(default=None, description="Of a webhook; it is shown and logged nowhere.")
+    url: SecretStr | None = Field(default=None, description="URL of a webhook; it is never shown nor logged.")
     url_file: Path | None = Field(
         default=None, description="A file with the URL instead; it lies on the head and only SlurmUser reads it."
     )

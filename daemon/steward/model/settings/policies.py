@@ -168,7 +168,10 @@ class RepairSettings(Section):
         default=168.0, ge=0.01, le=8760, description="... within this time; the next one is left to a person."
     )
     replacements_per_hour: int = Field(
-        default=10, ge=0, le=10000, description="Then hold and tell, whatever the group's size."
+        default=10,
+        ge=0,
+        le=10000,
+        description="Repairs, but light ones, that begin in an hour in the whole cluster at most; the next one waits.",
     )
     budgets: BudgetSettings = BudgetSettings()
     agents_grace_s: float = Field(

@@ -16,7 +16,7 @@ class GroupSettings(Section):
     provider: ProviderKind = Field(description="Which `[provider.*]` table makes the machines.")
     recovery: Recovery = Field(
         default=Recovery.AUTOMATIC,
-        description='"none": faults of these nodes are told, and nothing is done but what a person asks for.',
+        description='"none": faults of these nodes are reported, and only what a person asks for is done.',
     )
     hot_spares: int | None = Field(
         default=None, ge=0, le=1000, description="Hot spares of this group, in place of resume.hot_spares."

@@ -15,7 +15,7 @@ class ResumeDefaultSettings(Section):
     partition: str = Field(default="", max_length=255, description="Only in this partition; empty: in any.")
     account: str = Field(default="", max_length=255, description="Only of this account; empty: of any.")
     qos: str = Field(default="", max_length=255, description="Only with this QOS; empty: with any.")
-    mode: AutoResume = Field(description='What they would have said, for example "1" or "any:2,max=5".')
+    mode: AutoResume = Field(description='What such jobs ask for, for example "1" or "any:2,max=5".')
 
     def value(self) -> SiteDefault:
         mode = ResumeMode.parse(self.mode)
@@ -53,19 +53,22 @@ class ResumeSettings(Section):
         default=6.0,
         ge=0,
         le=60,
-        description="A failure waits this long for a silent node before it is called the user's.",
+        description="A failure waits this long for a silent node before it is treated as the job's own.",
     )
     retry_proof_s: float = Field(
         default=30.0, ge=0, le=3600, description="A retry that fails sooner is not repeated: the job is requeued."
     )
     ask_deadline_s: float = Field(
-        default=60.0, ge=1, le=3600, description="No failed job waits longer for a decision; then it ends by itself."
+        default=60.0,
+        ge=1,
+        le=3600,
+        description="A failed job waits this long for a decision at most; then it ends by itself.",
     )
     recheck_s: float = Field(
         default=10.0,
         ge=0,
         le=60,
-        description="A failure whose log points to the machines waits this much longer, for a second check.",
+        description="A failure whose log points to the hardware waits this much longer, for a second check.",
     )
     stalls: int = Field(
         default=2,

@@ -38,7 +38,9 @@ def _hold(name: NodeName, draft: Draft) -> None:
     node = draft.seen.nodes.get(name)
     if node is None or not node.is_schedulable or draft.case_in_work(name) is not None:
         return
-    why = Why(rule="spare.hold", text=f"{name} is a spare and serves nobody", evidence=("provider.static.spares",))
+    why = Why(
+        rule="spare.hold", text=f"{name} is a spare and stands in for no node", evidence=("provider.static.spares",)
+    )
     draft.wish(DrainNode(key=Key(f"hold:{name}"), why=why, node=name, mark=SPARE), draft.want.repair.retry_s)
 
 
@@ -61,16 +63,16 @@ def _why_over(loan: Instance, draft: Draft) -> str:
     """Empty while the loan goes on: a case uses it, or the broken node is away and the spare serves."""
     case = draft.open_case(loan.instead_of) if loan.instead_of else None
     if loan.instead_of and _is_idle_spare(loan.instead_of, draft):
-        return f"{loan.instead_of}, a spare itself, need not serve"
+        return f"{loan.instead_of}, itself a spare, is needed no longer"
     if case is not None and (case.stand_in == loan.node or (case.step is Step.LAUNCH and _is_for(loan, case))):
         return ""
     if case is not None and (case.stand_in is not None or loan.token.startswith(f"{case.id}-")):
-        return f"{case.node} was given another"
+        return f"{case.node} has another spare"
     spare, broken = draft.seen.nodes.get(loan.node), draft.seen.nodes.get(loan.instead_of or NodeName(""))
     if spare is None or spare.mark == SPARE:
         return "it did not go into service"
     if broken is None or broken.name not in draft.slots:
-        return f"{loan.instead_of} is no node of ours any more"
+        return f"{loan.instead_of} is not one of Steward's nodes any more"
     return f"{broken.name} serves again" if case is None and broken.is_schedulable else ""
 
 
@@ -125,7 +127,7 @@ def _waiting(draft: Draft) -> list[Case]:
 def shortage(draft: Draft) -> str:
     """Why each spare cannot be had."""
     lent = loans(draft)
-    told = [f"{name} {_why_not(name, lent, draft) or 'is wanted by others'}" for name in sorted(draft.want.spares)]
+    told = [f"{name} {_why_not(name, lent, draft) or 'is kept for other nodes'}" for name in sorted(draft.want.spares)]
     return "capacity: no spare is free (" + "; ".join(told[:_MOST_TOLD]) + ")"
 
 
@@ -139,7 +141,7 @@ def _why_not(name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) ->
     if draft.case_in_work(name) is not None:
         return "is broken itself"
     if node.mark != SPARE:
-        return "was taken by somebody else" if node.is_foreign else "is not held yet"
+        return "was taken out of service by somebody else" if node.is_foreign else "is not held yet"
     return _why_unsound(node, draft)
 
 

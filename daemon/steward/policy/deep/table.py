@@ -11,8 +11,8 @@ from steward.policy.fact_table import in_order
 class DeepFact(Enum):
     """What the picture says about a deep check. The value is the sentence that events show."""
 
-    CALLED_OFF = "nothing is left of it to do"
-    READY = "nodes of it are free, and it is its turn"
+    CALLED_OFF = "no node is left to check"
+    READY = "its nodes are free, and it is its turn"
     YIELDED = "a user's waiting job needs its nodes"
     STARTED = "its job was started"
     REPORTED = "all its nodes reported everything"

@@ -38,7 +38,7 @@ def lend(job: Job, places: Places, draft: Draft) -> None:
     if len(nodes) < count:
         return
     draft.jobs[job.id] = replace(mem, lent=Lent(nodes=nodes, at=draft.now, restart=mem.restarts))
-    text = f"job {job.id}: hot spares {fold(nodes)} are let out for it"
+    text = f"job {job.id}: hot spares {fold(nodes)} are released for it"
     draft.tell("job.hot_spare", text, job=job.id)
     draft.wake(draft.now + LENT_FOR_S)
 

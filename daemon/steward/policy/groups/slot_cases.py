@@ -40,7 +40,7 @@ def close_case(record: SlotRecord, draft: Draft) -> None:
     if case.step is Step.SUSPECT:
         draft.forget(case)
         return
-    why = Why(rule="case.slot", text=f"group {record.group} sees to {record.node} now", evidence=(str(case.why),))
+    why = Why(rule="case.slot", text=f"group {record.group} replaces {record.node} now", evidence=(str(case.why),))
     draft.close(case, why)
     draft.tell("case.closed", why.text, node=record.node, case=case.id, group=record.group)
 

@@ -74,7 +74,7 @@ def _was_lost(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
     at = draft.noted.get(_lost_key(node))
     if at is None or (mem.started is not None and at < mem.started):
         return []
-    text = f"{node}: was away for a while, its agent gone and a second witness agreeing"
+    text = f"{node}: was lost for a while: its agent was gone, and a second witness agreed"
     return [Evidence(node=node, text=text, at=at, blames=False)]
 
 
@@ -141,7 +141,7 @@ def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft)
     """A run on a node that the run before lost, so soon that Slurm may have ended the wrong one of them."""
     if failed_at >= told_again_until(mem, draft).get(node, 0.0):
         return []
-    text = f"{node}: lost by the job's run before; Slurm may have told its new machine to end that one and hit this one"
+    text = f"{node}: the run before lost it; Slurm may have sent that run's end to the new machine and ended this run"
     return [Evidence(node=node, text=text, at=failed_at)]
 
 

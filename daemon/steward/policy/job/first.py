@@ -36,7 +36,7 @@ def put_first(job: Job, draft: Draft) -> None:
         return
     nice, ahead = before
     draft.jobs[job.id] = replace(mem, raised=Raised(restart=mem.restarts, before=job.nice, nice=nice, at=draft.now))
-    text = f"it goes first for the place that it lost, before {ahead} waiting jobs, for {FIRST_FOR_S:.0f} s at most"
+    text = f"a fault took its place: it goes before {ahead} waiting jobs, for {FIRST_FOR_S:.0f} s at most"
     why = Why(rule="first.raise", text=text, evidence=(f"nice {job.nice} -> {nice}",))
     raised = SetNice(key=Key(f"first:{job.id}:{mem.restarts}"), why=why, job=job.id, nice=nice)
     draft.wish(raised, _AGAIN_S, first=True)  # Slurm schedules as soon as its nodes are let go

@@ -69,7 +69,7 @@ def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
 
 def hang_line(hang: Standstill, now: float) -> str:
     """For `steward explain JOB`."""
-    what = "uses next to nothing" if hang.step is None else f"is still at step {hang.step}"
+    what = "uses almost no CPU, GPU and network" if hang.step is None else f"is still at step {hang.step}"
     then = "it is left running" if hang.is_settled else "its nodes are looked at"
     return f"The job stands still: found {ago(hang.since, now)}, it {what}; {then}; {_where(hang)}."
 

@@ -66,7 +66,8 @@ def _free_if_over(mem: JobMemory, kept: Kept, draft: Draft) -> None:
     draft.jobs[mem.id] = replace(mem, kept=replace(kept, freed=draft.now, why=text), nudges=0)
     why = Why(rule="keep.free", text=text, evidence=(f"kept since {draft.now - kept.since:.0f} s",))
     _free(keep_name(mem.id), why, draft)
-    draft.tell("job.keep_released", f"job {mem.id}: {len(kept.nodes)} nodes are everybody's again: {why}", job=mem.id)
+    said = f"job {mem.id}: {len(kept.nodes)} nodes are no longer kept for it: {why}"
+    draft.tell("job.keep_released", said, job=mem.id)
 
 
 def _why_over(mem: JobMemory, kept: Kept, draft: Draft) -> str:
@@ -91,12 +92,12 @@ def _why_useless(job: Job, mem: JobMemory, kept: Kept, draft: Draft) -> str:
     if not draft.may_touch_nodes:
         return "Steward is paused, or only reports"
     if draft.seen.failures.get(_keep_key(mem.id, kept.restart)) or _is_gone(mem.id, kept, draft):
-        return "Slurm does not keep them"
+        return "their reservation is gone, or Slurm refused it"
     places = places_of(job, mem, draft)
     if places.can_start and _may_start(job, draft):
         return "enough nodes are there: the job goes first"
     if places.lacks and not has_hope(places, draft):
-        return "no repair brings back what it lacks"
+        return "no repair under way gives it the nodes that it lacks"
     return ""
 
 

@@ -124,7 +124,7 @@ def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
     draft.wake(at)
     why = Why(
         rule="resume.backoff",
-        text=f"it was resumed {mem.resumes} times: it waits a while",
+        text=f"it was resumed {mem.resumes} times: it waits before the next run",
         evidence=(f"not before {at - draft.now:.0f} s from now",),
     )
     draft.tell("job.backoff", f"job {job.id}: {why}", once=f"backoff:{job.id}:{job.restarts}", job=job.id)

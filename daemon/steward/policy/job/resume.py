@@ -61,7 +61,7 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     unseen = job.restarts - mem.restarts - 1
     if unseen > 0 and mem.nodes and not is_another(job, mem):
         draft.jobs[job.id] = replace(mem, restarts=mem.restarts + unseen, resumes=mem.resumes + unseen)
-        text = f"job {job.id} was started again {unseen} times unseen: each is counted as a resume"
+        text = f"job {job.id} was started again {unseen} times while the head did not look: each counts as a resume"
         draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
 
 

@@ -62,6 +62,6 @@ def _is_submit_host(node: NodeName, job: Job, draft: Draft) -> bool:
 
 def _tell_foreign(word: OptedIn, draft: Draft) -> None:
     node = min(word.told_by)
-    text = f"{node} says that job {word.job} opted in, and does not have it: that does not count"
+    text = f"{node} reports that job {word.job} opted in, but that job does not run there: the report is ignored"
     once = f"elsewhere:{word.job}:{word.restart}:{node}"
     draft.tell("job.elsewhere", text, once=once, level=Level.WARNING, node=node, job=word.job)

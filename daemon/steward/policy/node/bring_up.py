@@ -60,7 +60,7 @@ def follow_bring_ups(draft: Draft) -> None:
         group = draft.groups.get(name := scope.removeprefix(PREFIX))
         if group is None or group.status is GroupStatus.SYSTEM_UPDATING or recipe(group) != breaker.about:
             del draft.breakers[scope]
-            what = "the group is gone" if group is None else "its machines are made from something else now"
+            what = "the group is gone" if group is None else "its image or its scripts were changed"
             draft.tell("breaker.closed", f"breaker {scope}: closed, {what}", group=name)
 
 
@@ -97,7 +97,7 @@ def _trip(group: Group, why: str, draft: Draft) -> None:
     scope = scope_of(group.name)
     text = (
         f"breaker {scope}: {why}; no machine is asked for until `steward breaker reset {scope}`, "
-        "or until the group's software or scripts are others"
+        "or until the group's software or scripts are changed"
     )
     draft.breakers[scope] = Breaker(scope=scope, tripped=draft.now, text=text, patience_s=0.0, about=recipe(group))
     draft.tell("breaker.tripped", text, level=Level.ERROR, group=group.name)

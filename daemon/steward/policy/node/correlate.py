@@ -134,5 +134,5 @@ def _begin(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
 
 def _what(kind: str) -> str:
     if kind.startswith(SHARED):
-        return f"nodes tell of a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"
+        return f"nodes report a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"
     return f"nodes fail {kind.removeprefix(CHECK)} at once: one cause in common"

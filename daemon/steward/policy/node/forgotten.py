@@ -98,7 +98,7 @@ def give_back_again(node: Node, draft: Draft) -> bool:
         return False
     text = f"Slurm's controller forgot that {node.name} was given back"
     why = Why(rule="node.forgotten", text=text, evidence=(f"case {case.id} is over: {case.why.text}",))
-    draft.tell("node.forgotten", f"{text}: once more", once=key, node=node.name, case=case.id)
+    draft.tell("node.forgotten", f"{text}: it is given back again", once=key, node=node.name, case=case.id)
     draft.wish(ReturnNode(key=key, why=why, node=node.name, mark=node.mark), _AGAIN_S if failed else None)
     return True
 

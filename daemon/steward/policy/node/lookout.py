@@ -33,7 +33,8 @@ def note_foreign(draft: Draft) -> None:
             said = f"{node.name}: the reason {text[:80]!r} is not a command; write exactly {meant} to have it done"
             draft.tell("node.near_miss", said, once=f"near:{node.name}:{text}", level=Level.WARNING, node=node.name)
         if _is_orphan(node, draft) and not give_back_again(node, draft):
-            said = f"{node.name}: carries our mark {text[:80]!r}, but no case is open for it; give it back by hand"
+            back = f"`scontrol update nodename={node.name} state=resume`"
+            said = f"{node.name}: carries our mark {text[:80]!r}, but no case is open for it; give it back with {back}"
             draft.tell("node.orphan", said, once=f"orphan:{node.name}:{text}", level=Level.WARNING, node=node.name)
 
 

@@ -170,8 +170,8 @@ def _how_lost(node: NodeName, view: AgentView | None, lost_at: float, draft: Dra
     if view is not None and view.lost_at == lost_at:
         return view.lost_why or "connection ended"
     if there_again(node, draft) is not None:
-        return "it did not come when its node was there again"
-    return "it did not come back after the head's start"
+        return "it did not connect when its node was back"
+    return "it did not connect after the head's start"
 
 
 def _second_witness(node: Node, draft: Draft) -> str:

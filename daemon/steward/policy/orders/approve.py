@@ -25,11 +25,11 @@ def approve(order: Approve, desk: Desk) -> Answer:
 def _case(word: str, draft: Draft, desk: Desk) -> Case:
     named = [case for case in desk.cases.values() if word in (case.id, case.number, case.number[1:], case.node)]
     if not named:
-        raise not_found(f"{word} is no case and no node with a case. {_waiting(desk)}")
+        raise not_found(f"{word} is neither a case nor a node with a case. {_waiting(desk)}")
     case = next((case for case in named if case.is_open), named[-1])
     if not awaits_yes(case, draft):
         yes = f", approved by {case.approved_by}" if case.approved is not None else ""
-        raise conflict(f"Case {case.number} of {case.node} waits for no yes (step {case.step.value}{yes}).")
+        raise conflict(f"Case {case.number} of {case.node} does not wait for a yes (step {case.step.value}{yes}).")
     return case
 
 

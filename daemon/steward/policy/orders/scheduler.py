@@ -31,7 +31,7 @@ def delete_scheduler(order: DeleteScheduler, desk: Desk) -> Answer:
     """Then the defaults count. Nothing of it is in Slurm, so it is gone at once."""
     present = scheduler_of(order.id, desk)
     desk.scheduler = None
-    desk.tell("quota.scheduler", f"{desk.who} deleted scheduler configuration {present.name}: the defaults count")
+    desk.tell("quota.scheduler", f"{desk.who} deleted scheduler configuration {present.name}: the defaults apply")
     return Answer(made=present.id)
 
 
