@@ -16,7 +16,7 @@ def breaker() -> None:
 @click.pass_obj
 @one_line_errors
 def list_(context: Context, as_json: bool) -> None:
-    """Tripped breakers: since when, why, and when a first repair is let through."""
+    """Tripped breakers and why. Also when a first repair is let through."""
     found = context.client().breakers()
     if wants_json(context, as_json):
         print_json(found)
@@ -31,7 +31,7 @@ def list_(context: Context, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def reset(context: Context, scope: str, as_json: bool) -> None:
-    """Close the breaker of SCOPE (all, group:NAME, check:ID, bringup:GROUP), or all of them."""
+    """Close one breaker, or all of them. SCOPE: all, group:NAME, check:ID or bringup:GROUP."""
     answer = context.client().reset_breakers(scope)
     if wants_json(context, as_json):
         print_json(answer)

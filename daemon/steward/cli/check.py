@@ -18,7 +18,7 @@ def check() -> None:
 @click.pass_obj
 @one_line_errors
 def trials(context: Context, as_json: bool) -> None:
-    """Every version of the site's checks: on trial (it only reports), armed or refused, and why."""
+    """The site's checks on trial. Each version: on trial (it only reports), armed or refused, and why."""
     found = context.client().trials()
     if wants_json(context, as_json):
         print_json(found)

@@ -22,8 +22,8 @@ _DEFAULT = "default"
 @click.pass_obj
 @one_line_errors
 def checks(context: Context, node: str, failing: bool, as_json: bool) -> None:
-    """Every check: what it detects, its mode and limits (and where they were set), cost, and its results over the
-    cluster, or on NODE."""
+    """Every health check, its mode, limits and results. Also what it detects, where mode and limits were set, and its
+    cost; results over the cluster, or on NODE."""
     found = context.client().checks(node)
     if failing:
         found = [one for one in found if _is_wrong(one)]

@@ -32,7 +32,7 @@ def cluster() -> None:
 @click.pass_obj
 @one_line_errors
 def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, no_wait: bool, as_json: bool) -> None:
-    """Make the cluster what FILE says (JSON, as for `aws sagemaker create-cluster --cli-input-json`)."""
+    """Make the cluster what FILE says. JSON, as for `aws sagemaker create-cluster --cli-input-json`."""
     client, wanted = context.client(), _read(file)
     found = _difference(client, wanted, prune=prune)
     quiet = wants_json(context, as_json)

@@ -32,7 +32,7 @@ def config() -> None:
 @_FILE
 @click.option("--offline", is_flag=True, help="Do not ask Slurm: only the file itself is judged.")
 def check(file: Path | None, offline: bool) -> None:
-    """Read the settings as the daemons do, compare them with Slurm; exit 1 and say what to mend when they are wrong."""
+    """Check the settings, and compare them with Slurm. Exit status 1, and what to correct, when they are wrong."""
     settings, where = _read(file), settings_path(file, os.environ)
     note = "; Slurm was not asked" if offline else _compare(settings, where)
     click.echo(f"{where}: valid; {_counted(len(settings.slots()))} may be repaired{note}")

@@ -62,7 +62,7 @@ def list_(context: Context, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def show(context: Context, id: str, as_json: bool) -> None:
-    """One deep check: the result of each node, what it rests on, and all that was measured."""
+    """One deep check: results, evidence and all measures."""
     found = context.client().deep(id)
     if wants_json(context, as_json):
         print_json(found)

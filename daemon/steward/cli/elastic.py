@@ -37,7 +37,7 @@ def list_runs(context: Context, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def show(context: Context, run: int, as_json: bool) -> None:
-    """One run: its sizes over time, why it grew or did not, and what it waits for."""
+    """One run: its sizes over time, and what it waits for."""
     found = next((one for one in context.client().runs() if one["run"] == run), None)
     if found is None:
         raise HeadError(f"there is no elastic run {run}: `steward elastic list` shows them")

@@ -46,7 +46,7 @@ def list_groups(context: Context, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def scale(context: Context, name: str, count: int, minimum: int | None, no_wait: bool, as_json: bool) -> None:
-    """Change the size of a group; a smaller one loses the nodes whose end does the least harm."""
+    """Change the size of a group. A smaller one loses the nodes whose end does the least harm."""
     client = context.client()
     cluster = need_cluster(client)
     changes = {"InstanceCount": count} | ({} if minimum is None else {"MinInstanceCount": minimum})

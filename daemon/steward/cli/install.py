@@ -74,7 +74,7 @@ def _reached(command: Callable[..., None]) -> Callable[..., None]:
 def install(
     context: Context, hosts: tuple[str, ...], folder: Path, role: str, at_once: int, ssh: str, sudo: bool
 ) -> None:
-    """Install packages and settings on hosts over ssh: the first one alone, then several, until a problem comes."""
+    """Install Steward on other hosts over ssh. The first host alone, then several, until a problem comes."""
     settings = settings_path(None, os.environ)
     if not settings.exists():
         raise click.ClickException(f"{settings} is not there: `steward init` writes it")
@@ -104,7 +104,7 @@ def install(
 def uninstall(
     context: Context, hosts: tuple[str, ...], here: bool, yes: bool, at_once: int, ssh: str, sudo: bool
 ) -> None:
-    """Take every package of Steward off hosts over ssh, with settings and state; jobs go on."""
+    """Remove Steward from hosts over ssh. Packages, settings and state; jobs go on."""
     if not hosts and not here:
         raise click.UsageError("say where: --hosts LIST, --here, or both")
     where = " and ".join([*([fold(hosts)] if hosts else []), *(["this machine"] if here else [])])

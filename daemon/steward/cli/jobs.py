@@ -59,7 +59,7 @@ def _last_decision(job: dict[str, Any]) -> str:
 @click.pass_obj
 @one_line_errors
 def history(context: Context, job: int, as_json: bool) -> None:
-    """Every run of a job, also of one that Slurm has forgotten: where, how long, how it ended, what was decided."""
+    """Every run of a job: where, how long, and how it ended. Also of a job that Slurm has forgotten."""
     found = context.client().job_history(job)
     if wants_json(context, as_json):
         print_json(found)

@@ -98,7 +98,7 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 @click.pass_obj
 @one_line_errors
 def nodes(context: Context, wrong: bool, as_json: bool) -> None:
-    """Every node: its verdict, the evidence, since when, and what comes next."""
+    """Every node: verdict, evidence, and what comes next."""
     found = context.client().nodes()
     if wants_json(context, as_json):
         print_json(found)
@@ -243,7 +243,7 @@ def _job_id(text: str) -> str:
 @click.pass_obj
 @one_line_errors
 def explain(context: Context, words: tuple[str, ...], as_json: bool) -> None:
-    """Why a node, job or instance group is as it is, what was decided, and what happens next."""
+    """Why a node, job or group is as it is, and what is next. With every decision and its evidence."""
     *kinds, name = words
     if len(kinds) > 1 or not set(kinds) <= _KINDS:
         raise click.UsageError("give a NAME, or one of node, job, group and a NAME")

@@ -23,7 +23,7 @@ def _on_nodes(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def node() -> None:
-    """Nodes of the cluster, by node name, instance id or logical id."""
+    """Nodes of instance groups. By node name, instance id or logical id."""
 
 
 @node.command("list")
@@ -31,7 +31,7 @@ def node() -> None:
 @click.pass_obj
 @one_line_errors
 def list_nodes(context: Context, as_json: bool) -> None:
-    """Every node of the API's groups, those still without a machine included."""
+    """Every node of the groups, also without a machine yet."""
     client = context.client()
     cluster = find_cluster(client)
     found = all_nodes(client, cluster["ClusterName"]) if cluster else []
@@ -45,7 +45,7 @@ def list_nodes(context: Context, as_json: bool) -> None:
 @node.command()
 @_on_nodes
 def replace(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
-    """Give nodes another machine; jobs on them end or come back elsewhere."""
+    """Give nodes another machine. Jobs on them end or come back elsewhere."""
     _touch(context, "BatchReplaceClusterNodes", nodes, _is_back, yes=yes, no_wait=no_wait, as_json=as_json)
 
 

@@ -8,7 +8,7 @@ from steward.cli.show import line, table, when
 
 @click.group()
 def notify() -> None:
-    """Notifications: webhooks, mails and commands that are told of events."""
+    """Notifications of events: webhooks, mails and commands."""
 
 
 @notify.command("list")
@@ -44,7 +44,7 @@ def list_(context: Context, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def test(context: Context, channel: str, as_json: bool) -> None:
-    """Send a test message by CHANNEL, or by all; exit status 1 when one could not be sent."""
+    """Send a test message by one channel, or by all. Exit status 1 when one could not be sent."""
     answer = context.client().test_channels(channel)
     if wants_json(context, as_json):
         print_json(answer)

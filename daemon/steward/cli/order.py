@@ -12,7 +12,7 @@ from steward.cli.show import line
 @click.pass_obj
 @one_line_errors
 def pause(context: Context, why: str, as_json: bool) -> None:
-    """Take no action on nodes or jobs until `resume-actions`; survives restarts of the head."""
+    """Take no action until `resume-actions`. Survives restarts of the head."""
     _done(context, as_json, context.client().pause(why), "Paused. `steward plan --dry-run` shows what is held back.")
 
 
@@ -31,7 +31,7 @@ def resume_actions(context: Context, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def approve(context: Context, cases: tuple[str, ...], as_json: bool) -> None:
-    """Approve repairs that wait for a yes (repair.mode = "ask"): `steward approve c17`, `steward approve n[2-4]`."""
+    """Approve repairs that wait for a yes. By case or node: `steward approve c17`, `steward approve n[2-4]`."""
     named = ",".join(cases)
     text = f"Approved: {named}. Each repair begins in its turn; `steward cases` shows them."
     _done(context, as_json, context.client().approve(named), text)

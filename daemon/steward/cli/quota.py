@@ -43,7 +43,7 @@ def quota() -> None:
 @click.pass_obj
 @one_line_errors
 def list_quotas(context: Context, show_all: bool, as_json: bool) -> None:
-    """Every team and resource: what it owns, has in use, lends, has borrowed, and its share of what is lent."""
+    """Every team: what it owns, uses, lends and has borrowed. Also its share of what is lent."""
     found = context.client().quotas()
     if wants_json(context, as_json):
         print_json(found)
@@ -59,7 +59,7 @@ def list_quotas(context: Context, show_all: bool, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def show(context: Context, team: str, as_json: bool) -> None:
-    """One team: its quota as asked for and as filled in, and what its jobs wait for."""
+    """One team: its quota, and what its jobs wait for."""
     found = context.client().quota(team)
     if wants_json(context, as_json):
         print_json(found)
@@ -90,7 +90,7 @@ def show(context: Context, team: str, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, no_wait: bool, as_json: bool) -> None:
-    """Make the quotas what FILE says (.toml or .json), after showing the difference; all of it or nothing."""
+    """Make the quotas what FILE says. A .toml or .json file; the difference is shown first; all of it or nothing."""
     client, document, quiet = context.client(), _read(file), wants_json(context, as_json)
     found = client.preview_quotas(document, prune=prune)
     if quiet and (dry_run or not found["changes"]):
@@ -134,7 +134,7 @@ def delete(context: Context, team: str, yes: bool, no_wait: bool, as_json: bool)
 @JSON
 @click.pass_context
 def explain(context: click.Context, job: str, as_json: bool) -> None:
-    """Why a job waits for quota, or had to give way: the same as `steward explain job JOB`."""
+    """Why a job waits for quota, or had to give way. The same as `steward explain job JOB`."""
     context.invoke(explain_job, words=("job", job), as_json=as_json)
 
 

@@ -27,7 +27,7 @@ _FINE = "fine"
 @click.pass_obj
 @one_line_errors
 def top(context: Context, every_s: float, once: bool) -> None:
-    """The cluster live: alerts, nodes, repairs, jobs and the last events. Ctrl-C ends it."""
+    """The cluster live, as on the status page. Ctrl-C ends it."""
     client, out = context.client(), console()
     first = _screen(client)
     if once or not sys.stdout.isatty():

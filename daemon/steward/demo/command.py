@@ -32,7 +32,7 @@ _WIDTH = 110
 @click.option("--elastic", is_flag=True, help="A run that grows, gives way and loses a node, instead.")
 @click.option("--keep", is_flag=True, help="Leave the cluster up, to look around.")
 def demo(json_file: Path | None, svg: Path | None, backend: str, elastic: bool, keep: bool) -> None:
-    """A cluster, a training job, three faults: watch the job come back each time."""
+    """See a training job come back after three faults."""
     nodes, folder = ELASTIC_NODES if elastic else NODES, tempfile.mkdtemp(prefix="steward-demo-", dir="/tmp")
     spec = BedSpec(dir=Path(folder), backend=Backend(backend), nodes=nodes)
     console = wide(Console(record=svg is not None))

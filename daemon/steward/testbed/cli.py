@@ -86,7 +86,7 @@ def up(
     settings: tuple[str, ...],
     directory: Path | None,
 ) -> None:
-    """Bring a cluster up; prints its environment: eval "$(steward testbed up)"."""
+    """Bring a cluster up. It prints the environment for it: eval "$(steward testbed up)"."""
     over = _overrides(settings)
     spec = BedSpec(
         dir=_unused(directory) or Path(tempfile.mkdtemp(prefix="steward-bed-", dir="/tmp")),

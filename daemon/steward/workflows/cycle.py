@@ -245,7 +245,9 @@ class Cycle:
         for ask in self._parts.agents.asks():
             if now - ask.at < _SHIM_LIMIT_S:
                 continue
-            log.error("its shim is told to stop: no decision was possible in time", extra={"job": ask.job, "node": ask.node})
+            log.error(
+                "its shim is told to stop: no decision was possible in time", extra={"job": ask.job, "node": ask.node}
+            )
             try:
                 self._parts.agents.answer(ask.id, Answer.STOP, frozenset())
             except PortError as error:

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import click
@@ -209,3 +209,19 @@ def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(word: str, m
 @pytest.mark.parametrize("words", [["-h"], ["jobs", "-h"], ["config", "check", "-h"]])
 def test_every_command_has_a_short_option_for_its_help(words: Sequence[str]) -> None:
     assert "Usage: " in CliRunner().invoke(main, words).output
+
+
+def test_every_line_of_a_list_of_commands_is_whole_on_a_narrow_terminal() -> None:
+    assert list(cut_short(main)) == []
+
+
+def cut_short(group: click.Group) -> Iterator[str]:
+    """Commands whose first sentence does not fit beside their name in 80 columns."""
+    inner = {name: group.get_command(click.Context(group), name) for name in group.list_commands(click.Context(group))}
+    shown = {name: command for name, command in inner.items() if command is not None and not command.hidden}
+    room = 80 - 6 - max(map(len, shown))
+    for name, command in shown.items():
+        if command.get_short_help_str(room).endswith("..."):
+            yield name
+        if isinstance(command, click.Group):
+            yield from cut_short(command)

@@ -54,7 +54,7 @@ def test_a_host_gets_what_its_role_needs_and_the_shim_of_its_slurm(
         (DEBS, Facts(uid=1000, kind="deb", slurm="22.05"), "not root"),
         (DEBS, Facts(uid=0, kind="none", slurm="22.05"), "neither apt-get nor rpm"),
         (DEBS, Facts(uid=0, kind="deb", slurm=""), "no Slurm"),
-        (DEBS, Facts(uid=0, kind="deb", slurm="26.05"), "Slurm 26.05, the folder has a shim for 22.05, 24.11"),
+        (DEBS, Facts(uid=0, kind="deb", slurm="26.05"), "Slurm 26.05 is there, the folder has a shim for 22.05, 24.11"),
         (DEBS, Facts(uid=0, kind="rpm", slurm="22.05"), "no steward-common as rpm"),
         ((*DEBS, "steward-agent_0.1.0-2_amd64.deb"), DEBIAN, "2 files of steward-agent"),
         ((), DEBIAN, "no steward-common as deb"),

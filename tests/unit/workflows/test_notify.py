@@ -156,7 +156,7 @@ def test_an_error_that_nobody_foresaw_is_told_without_its_text(error: Exception)
         bench.clock.at += bench.settle()
     (told,) = bench.told
     assert "secret" not in told.text
-    assert isinstance(error, PortError) or "unforeseen ValueError" in told.text
+    assert isinstance(error, PortError) or "unexpected ValueError" in told.text
 
 
 def test_a_store_that_refuses_keeps_a_message_from_being_tried() -> None:
