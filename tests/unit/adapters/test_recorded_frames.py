@@ -203,7 +203,7 @@ def _jobs() -> Iterator[tuple[str, Frame]]:
     for number, frame in enumerate(bundle_frames("hang-7", "ab\n" * 6000)):
         yield f"bundle {number}", frame
     default = SiteDefault(partition="gpu", mode=MODE)
-    terms = Terms(interval_s=1.0, late_after_s=3.0, now=1.5, defaults=(default,) * 70, resuming=False)
+    terms = Terms(interval_s=1.0, late_after_s=3.0, now=1.5, defaults=(default,) * 70, warning="resuming is off")
     yield "welcome", handshake._terms_frame(terms)
     yield "hello", handshake._hello_frame(Hello(node=N1, incarnation=WHO, version="1", opted=(OPTED,)), "0" * 32)
 
