@@ -63,17 +63,20 @@ size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 
 size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 {
-	char again[24] = "";
+	char number[24] = "", again[24] = "";
 
+	if (ask->kind == WIRE_KIND_STEP)
+		(void) snprintf(number, sizeof(number), " step=%" PRIu32,
+				ask->step);
 	if (ask->attempt > 1)
 		(void) snprintf(again, sizeof(again), " attempt=%u",
 				ask->attempt);
 	return _fitting(snprintf(
 		line, WIRE_LINE_MAX,
 		VERSION " opted job=%" PRIu32 " uid=%u mode=%s restart=%" PRIu32
-			" batch=%d%s%s%s\n",
+			" batch=%d%s%s%s%s\n",
 		ask->job, (unsigned int) ask->uid, resume_text(&ask->mode),
-		ask->restart, ask->kind == WIRE_KIND_BATCH, again,
+		ask->restart, ask->kind == WIRE_KIND_BATCH, number, again,
 		ask->elastic ? " elastic=" : "",
 		ask->elastic ? ask->elastic : ""));
 }

@@ -373,7 +373,7 @@ static void _test_notices(void)
 
 	_check(wire_format_opted(&ask, line) == strlen(line) &&
 		       !strcmp(line, "steward/1 opted job=7 uid=1000 "
-				     "mode=1,max=3 restart=1 batch=0 "
+				     "mode=1,max=3 restart=1 batch=0 step=3 "
 				     "attempt=2\n"),
 	       "opted of an attempt that is not the first");
 	_check(wire_format_exit(&ask, 12, line) == strlen(line) &&

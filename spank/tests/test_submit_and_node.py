@@ -195,7 +195,7 @@ class Start(ShimTest):
         assert "restart=7 batch=1" in self.told("batch", "0", FAKE_JOB_MODE="1", FAKE_RESTARTS="7")[0]
 
     def test_a_step_with_the_option_is_told(self) -> None:
-        opted = ["steward/1 opted job=12 uid=1000 mode=any:2 restart=0 batch=0"]
+        opted = ["steward/1 opted job=12 uid=1000 mode=any:2 restart=0 batch=0 step=3"]
         assert self.told("3", "0", "--auto-resume=any:2") == opted
 
     def test_a_script_that_lost_its_environment_is_told_and_gets_it_back(self) -> None:
@@ -231,7 +231,7 @@ class Start(ShimTest):
         assert 0.3 <= seconds < 0.9
 
     def test_the_second_attempt_of_a_step_says_so(self) -> None:
-        opted = ["steward/1 opted job=12 uid=1000 mode=1 restart=0 batch=0 attempt=2"]
+        opted = ["steward/1 opted job=12 uid=1000 mode=1 restart=0 batch=0 step=3 attempt=2"]
         assert self.told("3", "0", FAKE_JOB_MODE="1", FAKE_ATTEMPT="2") == opted
 
     def test_a_script_that_was_opted_out_is_told_and_asks_for_nothing(self) -> None:

@@ -49,6 +49,8 @@ class Scene:
     signs: tuple[LogSign, ...] | OSError | None = ()
     read_for: list[int] = field(default_factory=list)
     """Users for whom output was read."""
+    room_for: list[tuple[JobId, int, int]] = field(default_factory=list)
+    """Steps that were made room for."""
 
     def __post_init__(self) -> None:
         self.opted = OptedBook(self.folder / "opted.json")
@@ -64,6 +66,7 @@ class Scene:
             briefing=self.briefing,
             exits=Exits(self.node, self.head, self.clock),
             signs=self.read_signs,
+            make_room=self.make_room,
             own_look_every_s=LOOK_S,
         )
 
@@ -74,6 +77,9 @@ class Scene:
         if isinstance(self.signs, OSError):
             raise self.signs
         return self.signs or ()
+
+    async def make_room(self, job: JobId, step: int, uid: int) -> None:
+        self.room_for.append((job, step, uid))
 
     async def asks(self, line: AskLine = ASK, peer: int = 0) -> "asyncio.Task[bytes | None]":
         task = asyncio.ensure_future(self.desk.serve(line, peer))

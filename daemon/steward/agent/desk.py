@@ -48,9 +48,17 @@ Signs = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
 """Known lines near the end of the output of a user's job. Given `SIGNS_S`; what fails or lasts longer says nothing."""
 
 
+Room = Callable[[JobId, int, int], Awaitable[None]]
+"""A step (job, number, uid) is about to begin, and waits: what a lost run of it left behind goes out of its way."""
+
+
 async def no_signs(job: JobId, uid: int) -> tuple[LogSign, ...]:
     """Where nobody reads the output."""
     return ()
+
+
+async def no_room(job: JobId, step: int, uid: int) -> None:
+    """Where nothing is left behind."""
 
 
 class Head(Protocol):
@@ -90,6 +98,7 @@ class Desk:
         exits: Exits,
         elastic: ElasticRuns | None = None,
         signs: Signs = no_signs,
+        make_room: Room = no_room,
         own_look_every_s: float = OWN_LOOK_EVERY_S,
     ) -> None:
         self._node = node
@@ -104,6 +113,7 @@ class Desk:
         self._exits = exits
         self._elastic = elastic
         self._signs = signs
+        self._make_room = make_room
         self._own_look_every_s = own_look_every_s
         first = int(clock.now() * 1000)  # so that no number comes twice, not even after a restart in the same boot
         self._numbers = itertools.count(first)
@@ -158,6 +168,8 @@ class Desk:
         if self._opted.add(opted, sure=sure):
             log.info("opted job=%d uid=%d mode=%s restart=%d", line.job, line.uid, line.mode.text, line.restart)
             self._head.post(opted_frame([opted]))
+        if sure and line.step is not None and line.mode.on:
+            await self._make_room(line.job, line.step, line.uid)
         await self._owners.settle(line.job)
         counts = self._opted.of(line.job)
         is_his = counts is None or counts.uid == line.uid

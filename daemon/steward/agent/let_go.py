@@ -1,8 +1,13 @@
-"""On the head's order: end the slurmstepds of a job's lost run that have no task left and keep the node COMPLETING."""
+"""On the head's order: end the slurmstepds of a job's lost run that have no task left and keep the node COMPLETING.
+
+What killed ones left behind is put out of the way when a step of that number begins again.
+"""
 
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from steward.adapters.node.stepds import Stepd
@@ -15,11 +20,16 @@ from steward.ports import PortError
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 10.0
+_ROOM_S = 0.1
+_ROOM_THREADS = 4
 
 
 class Stepds(Protocol):
     def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
         """Kill those of `job` that began before `before` (Unix s, our clock) and have no task; which they were."""
+
+    def set_aside(self, job: JobId, step: int, uid: int) -> tuple[Path, ...]:
+        """Rename what a killed one of this step left behind, and the next one stumbles over; what it was."""
 
 
 class LettingGo:
@@ -32,6 +42,7 @@ class LettingGo:
         self._opted = opted
         self._skew_s = skew_s
         self._threads = threads
+        self._room = Threads(_ROOM_THREADS)
         self._tasks: dict[JobId, asyncio.Task[None]] = {}
 
     def obey(self, order: LetGoOrder) -> None:
@@ -47,6 +58,17 @@ class LettingGo:
             work = self._end(order, order.before - skew)
             self._tasks[order.job] = asyncio.get_running_loop().create_task(work)
             self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
+
+    async def make_room(self, job: JobId, step: int, uid: int) -> None:
+        """Before this step begins, which waits for it. What fails leaves the step to Slurm."""
+        work = partial(self._stepds.set_aside, job, step, uid)
+        try:
+            left = await self._room.call(work, name=f"room {job}.{step}", timeout_s=_ROOM_S)
+        except (PortError, OSError) as error:
+            log.warning("no room made job=%d step=%d why=%r", job, step, str(error))
+            return
+        for path in left:
+            log.warning("set aside job=%d step=%d path=%s why='a slurmstepd that was killed left it'", job, step, path)
 
     async def rest(self) -> None:
         """Until nothing is being done."""

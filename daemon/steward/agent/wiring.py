@@ -33,7 +33,7 @@ from steward.agent.catalogue import SiteCatalogue, built_in
 from steward.agent.check_memory import CheckMemory
 from steward.agent.config import AgentConfig
 from steward.agent.deep_desk import DeepDesk
-from steward.agent.desk import Desk
+from steward.agent.desk import Desk, Room
 from steward.agent.elastic import Elastic
 from steward.agent.exits import Exits
 from steward.agent.job_eyes import JobEyes
@@ -90,14 +90,17 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), Past(link)
     elastic = _elastic(config, name, link, slurm, folders)
-    desk = _desk(config, name, who, link, clock, opted=opted, slurm=slurm, past=past, folders=folders, runs=elastic)
+    stepds = Stepds(config.cluster.slurm_conf, node=name)
+    letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
+    room = letting_go.make_room
+    desk = _desk(
+        config, name, who, link, clock, opted=opted, slurm=slurm, past=past, folders=folders, runs=elastic, room=room
+    )
     nvml, kernel = Nvml(), _kernel(config, name, who, clock)
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
     after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
     mending = _mending(config, name, who, link, clock, nvml=nvml, after=after)
     jobs = _jobs(config, name, link, opted, clock, nvml)
-    stepds = Stepds(config.cluster.slurm_conf)
-    letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
     agent = Agent(
         link=link,
         desk=desk,
@@ -132,6 +135,7 @@ def _desk(
     past: Past,
     folders: JobFolders,
     runs: Elastic,
+    room: Room,
 ) -> Desk:
     return Desk(
         node=node,
@@ -146,6 +150,7 @@ def _desk(
         exits=Exits(node, link, clock),
         elastic=runs,
         signs=JobLogs(opted, Threads(_OUTPUT_THREADS)),
+        make_room=room,
     )
 
 

@@ -9,7 +9,7 @@ from steward.adapters.munge import Munge
 from steward.adapters.node.kernel_clock import is_synchronised
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.processes import Processes
-from steward.adapters.node.spool import spool_dir
+from steward.adapters.node.spool import spool_dir, tmp_fs
 from steward.model.probe import AskMunge, FindProcess, KernelClock, Raw, RunOnEach, RunProgram, SpoolUsage
 
 
@@ -69,7 +69,7 @@ def test_slurmds_folder_is_where_its_slurm_conf_says(tmp_path: Path) -> None:
 def test_a_slurm_conf_that_does_not_say_means_slurms_default(tmp_path: Path) -> None:
     conf = tmp_path / "slurm.conf"
     conf.write_text("ClusterName=x\n")
-    assert spool_dir(str(conf), "n1") == "/var/spool/slurmd"
+    assert (spool_dir(str(conf), "n1"), tmp_fs(str(conf), "n1")) == ("/var/spool/slurmd", "/tmp")
 
 
 def test_a_process_is_looked_for_only_where_the_node_has_what_it_serves(tmp_path: Path) -> None:

@@ -159,3 +159,40 @@ def test_a_node_without_a_slurm_conf_of_its_own_has_one_cluster(node: Node, tmp_
     node.start(stepd())
     node.stepds = Stepds(tmp_path / "none.conf", owner=os.getuid())
     assert node.end() == ["0"]
+
+
+PMIX = ("tmp/spmix_appdir_{uid}_4242.0", "spool/pmix.4242.0", "spool/stepd.slurm.pmix.4242.0")
+"""What a killed slurmstepd leaves of PMIx."""
+
+
+def left_behind(node: Node) -> list[Path]:
+    """Two folders with something in them, and a socket; slurm.conf says where they are."""
+    node.conf.write_text(f"SlurmdSpoolDir={node.folder}/spool\nTmpFS={node.folder}/tmp\n")
+    folders = [node.folder / name.format(uid=os.getuid()) for name in PMIX[:2]]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "dstore").touch()
+    socket = node.folder / PMIX[2]
+    socket.touch()
+    return [*folders, socket]
+
+
+def test_what_a_killed_slurmstepd_left_is_put_out_of_the_way_of_its_steps_next_one(node: Node) -> None:
+    left = left_behind(node)
+    node.start(stepd())  # the one that asks
+    assert node.stepds.set_aside(JOB, 0, os.getuid()) == tuple(left)
+    assert [path for path in left if path.exists()] == []
+    assert len(list(node.folder.glob("*/*4242.0.left.*"))) == 3, "and nothing is removed"
+    assert node.stepds.set_aside(JOB, 0, os.getuid()) == ()
+
+
+def test_what_belongs_to_a_living_slurmstepd_another_step_job_or_user_stays(node: Node) -> None:
+    left = left_behind(node)
+    for job, step, uid in ((JOB, 1, os.getuid()), (OTHER, 0, os.getuid())):
+        assert node.stepds.set_aside(JobId(job), step, uid) == ()
+    strangers = Stepds(node.conf, owner=os.getuid() + 1)
+    assert strangers.set_aside(JOB, 0, os.getuid() + 2) == ()
+    node.start(stepd())
+    node.start(stepd())
+    assert node.stepds.set_aside(JOB, 0, os.getuid()) == ()
+    assert all(path.exists() for path in left)

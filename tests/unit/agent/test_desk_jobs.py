@@ -30,6 +30,18 @@ def test_a_starting_job_is_told_what_is_known_for_it(scene: Scene) -> None:
     assert [frame["opted"][0]["mode"] for frame in scene.head.told] == ["1", "0"]
 
 
+def test_a_step_is_made_room_for_at_slurms_word_alone(scene: Scene) -> None:
+    step = replace(OPTED, step=3)
+    off = replace(step, mode=ResumeMode.parse("0"))
+
+    async def story() -> None:
+        for line, peer in ((OPTED, 0), (step, 1000), (off, 0), (step, 0)):
+            assert await scene.desk.serve(line, peer) is not None
+
+    run(story)
+    assert scene.room_for == [(JobId(12), 3, 1000)]
+
+
 def test_a_failed_task_is_told_at_once_and_on_every_connection(scene: Scene) -> None:
     async def story() -> None:
         assert await scene.desk.serve(EXIT, 0) == b"steward/1 ok\n"

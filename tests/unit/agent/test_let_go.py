@@ -37,6 +37,11 @@ class FakeStepds:
             raise self.error
         return (STEPD,)
 
+    def set_aside(self, job: JobId, step: int, uid: int) -> tuple[Path, ...]:
+        if self.error is not None:
+            raise self.error
+        return (Path(f"/tmp/spmix_appdir_{uid}_{job}.{step}"),)
+
 
 def obey(folder: Path, *orders: LetGoOrder, skew_s: float | None = 0.0, restart: int = 0) -> FakeStepds:
     """What was looked for when these orders came one upon the other, on a node where this restart of the job ran."""
@@ -96,3 +101,19 @@ def test_a_look_that_fails_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptur
     asyncio.run(story())
     assert len(stepds.looks) == 2
     assert "no /proc" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (None, "set aside job=7 step=3 path=/tmp/spmix_appdir_1000_7.3 "),
+        (OSError("read-only"), "no room made job=7 step=3 why='read-only'"),
+    ],
+)
+def test_what_is_put_out_of_a_steps_way_is_told_and_an_error_leaves_the_step_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: OSError | None, told: str
+) -> None:
+    opted = OptedBook(tmp_path / "opted.json")
+    letting_go = LettingGo(FakeStepds(error=error), opted=opted, skew_s=lambda: 0.0, threads=Threads(1))
+    asyncio.run(letting_go.make_room(J, 3, 1000))
+    assert told in caplog.text

@@ -1,7 +1,10 @@
-"""The slurmstepds of this node that have outlived their tasks.
+"""The slurmstepds of this node that have outlived their tasks, and what killed ones left behind.
 
 A slurmstepd tells the job's srun how each task ended. When srun's host is dead it tries that six times, each until
 nobody answered, and the node stays COMPLETING meanwhile, although nothing of the job runs on it any more.
+
+One that is killed, by us or with its machine, cannot remove what its PMIx server had made. The next run's step of that
+number does not start where it lies ("File exists"), and 22.05's srun calls that a success.
 """
 
 import os
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters import proc
+from steward.adapters.node.spool import spool_dir, tmp_fs
 from steward.adapters.proc import Process, Seen
 from steward.model.ids import JobId
 
@@ -34,8 +38,9 @@ class Stepd:
 class Stepds:
     """`owner` is the user that slurmstepds really run as; `slurm_conf` tells our cluster's from another's."""
 
-    def __init__(self, slurm_conf: Path, *, owner: int = 0) -> None:
+    def __init__(self, slurm_conf: Path, *, node: str = "", owner: int = 0) -> None:
         self._conf = slurm_conf
+        self._node = node
         self._owner = owner
 
     def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
@@ -51,6 +56,29 @@ class Stepds:
             return ()
         idle = [stepd for stepd in old if not proc.descendants(stepd.process)]
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
+
+    def set_aside(self, job: JobId, step: int, uid: int) -> tuple[Path, ...]:
+        """Rename what a killed slurmstepd of this step left of PMIx; which files and folders it was.
+
+        The step's own slurmstepd asks, before it makes its own. Nothing is touched that belongs to another user, or
+        while a second slurmstepd of this step lives (several slurmds on one machine). Nothing is removed: users may
+        have put anything below.
+        """
+        spool, tmp = (find(str(self._conf), self._node) for find in (spool_dir, tmp_fs))
+        named = f"{job}.{step}"
+        made = (f"{tmp}/spmix_appdir_{uid}_{named}", f"{spool}/pmix.{named}", f"{spool}/stepd.slurm.pmix.{named}")
+        left = [path for path in map(Path, made) if self._is_his(path, uid)]
+        if not left or sum(one.step == str(step) for one in self._of(job, proc.every())) > 1:
+            return ()
+        for path in left:
+            path.rename(f"{path}.left.{time.time_ns()}")
+        return tuple(left)
+
+    def _is_his(self, path: Path, uid: int) -> bool:
+        try:
+            return path.lstat().st_uid in (uid, self._owner)
+        except FileNotFoundError:
+            return False
 
     def _of(self, job: JobId, everyone: Iterable[Seen]) -> list[Stepd]:
         """One that is another's child is a task in the making: it has not got its own program yet."""

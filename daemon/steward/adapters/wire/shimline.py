@@ -36,6 +36,8 @@ class OptedLine:
     uid: int
     mode: ResumeMode
     restart: int
+    step: int | None = None
+    """None: the script."""
     attempt: int = 1
     elastic: str = ""
     """Of the script of a run's base: what it said in `--elastic=`."""
@@ -128,6 +130,7 @@ def _opted(fields: dict[str, str]) -> OptedLine:
         uid=_uid(fields),
         mode=_mode(fields),
         restart=_restart(fields),
+        step=_whole(fields, "step", 2**32 - 1) if "step" in fields else None,
         attempt=attempt,
         elastic=_elastic(fields),
     )
