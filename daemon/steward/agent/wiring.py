@@ -81,17 +81,14 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     name = node_name(node or config.agent.node_name)
     config = config.for_node(name)
     who = incarnation(config.agent.instance_id_file, config.agent.boot_id_file)
-    clock = SystemClock()
-    opted = OptedBook(config.agent.state_dir / f"opted-{name}.json")
+    clock, opted = SystemClock(), OptedBook(config.agent.state_dir / f"opted-{name}.json")
     munge = Munge(str(config.cluster.munge_socket or ""))
     care = MungeCare(config.agent.state_dir / f"munge-{name}.json", munge=munge, threads=Threads(1), clock=clock)
     told = ToldMunge(munge, care.no_answer)
     link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom())
     slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), Past(link)
-    elastic = _elastic(config, name, link, slurm, folders)
-    stepds = Stepds(config.cluster.slurm_conf, node=name)
-    letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
+    elastic, letting_go = _elastic(config, name, link, slurm, folders), _letting_go(config, name, link, opted)
     room = letting_go.make_room
     desk = _desk(
         config, name, who, link, clock, opted=opted, slurm=slurm, past=past, folders=folders, runs=elastic, room=room
@@ -152,6 +149,11 @@ def _desk(
         signs=JobLogs(opted, Threads(_OUTPUT_THREADS)),
         make_room=room,
     )
+
+
+def _letting_go(config: AgentConfig, node: NodeName, link: Link, opted: OptedBook) -> LettingGo:
+    stepds = Stepds(config.cluster.slurm_conf, node=node)
+    return LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
 
 
 def _elastic(config: AgentConfig, node: NodeName, link: Link, slurm: SlurmLook, folders: JobFolders) -> Elastic:
