@@ -4,6 +4,7 @@ import contextlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from tests.e2e.elastic_processes import told
 from tests.e2e.story import Story
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plain_elastic"
-QUICK = "grace=10,settle=0,faulty=1,snooze=1,backoff=1"
+GRACE_S = 10
+QUICK = f"grace={GRACE_S},settle=0,faulty=1,snooze=1,backoff=1"
 LIVE = "PENDING,CONFIGURING,RUNNING,COMPLETING"
 KEEP_EVERY = 20
 SAMPLE_S = 0.004
@@ -106,6 +108,13 @@ class ElasticStory:
 
 def _environ(process: Path) -> list[bytes]:
     return (process / "environ").read_bytes().split(b"\0")
+
+
+def waited_s(story: Story, job: int) -> float:
+    """From its submission to its start, in whole seconds, as Slurm says it."""
+    found = story.job(job).fields
+    submitted, started = (datetime.fromisoformat(found[name]) for name in ("SubmitTime", "StartTime"))
+    return (started - submitted).total_seconds()
 
 
 def a_run(

@@ -117,6 +117,19 @@ def test_flapping_capacity_costs_a_bounded_number_of_growths(every: int) -> None
     assert len(growths) <= 300 / QUICK.snooze_s / 2
 
 
+@pytest.mark.parametrize("every", [12, 20, 30])
+def test_capacity_that_comes_and_goes_is_worth_more_than_none(every: int) -> None:
+    """A replica has to leave so often, for five minutes; saving and starting take three seconds each time."""
+    world = ElasticWorld()
+    began, fixed = world.now, world.base
+    for _ in range(300 // every):
+        for job in [job for job in world.replicas() if job.is_active][:1]:
+            world.warn(job.id)
+        world.go(every)
+    assert world.run.changes > 4, "it did change its size"
+    assert (world.word.consumed or 0) > 1.2 * fixed * (world.now - began), "samples of its base alone, and a fifth more"
+
+
 def test_each_phase_but_the_last_ends_by_a_fact_and_knows_its_deadline() -> None:
     rules = rules_of("5", 2, QUICK)
     assert rules is not None
