@@ -2,13 +2,14 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steward.testbed.faults import FaultKind
-from tests.e2e.elastic_runs import KEEP_EVERY, LIVE, ElasticStory, a_run
+from tests.e2e.elastic_runs import EXAMPLE, GRACE_S, KEEP_EVERY, LIVE, QUICK, ElasticStory, a_run, waited_s
 from tests.e2e.story import Story
 
 pytestmark = pytest.mark.timeout(300)
@@ -25,6 +26,7 @@ def test_a_run_grows_gives_way_to_a_job_and_grows_again(story: Story) -> None:
     other = story.submit(story.script("other.sh", "sleep 5"), "-N1", "--exclusive", FEW)
     story.wait_end(other, 60.0)
     assert story.job(other).state == "COMPLETED"
+    assert waited_s(story, other) <= GRACE_S + 5
     run.trains_at(2, after=2)
 
     run.trains_at(3, after=3)
@@ -131,6 +133,35 @@ def test_nodes_that_come_and_go_make_few_changes_and_the_run_goes_on(story: Stor
     assert changes <= 9, f"the pauses grow: {run.told_of()}"
     assert run.lost_steps() == 0
     run.goes_on()
+
+
+TWICE = """
+cd {dir}
+srun --ntasks=1 --nodes=1 true
+launch="{python} -m steward.job.launch {python} {place}/train.py"
+trap : TERM
+setsid --wait srun --no-kill --ntasks-per-node=1 $launch first --steps=400 --sample-s=0.004
+setsid --wait srun --no-kill --ntasks-per-node=1 $launch second --steps=60 --sample-s=0.004
+"""
+
+
+def test_a_script_that_trains_twice_on_nodes_of_its_own_grows_in_the_first_and_ends_both(story: Story) -> None:
+    """The replica's script runs the first training again: it must not take part in the second."""
+    story.dir.chmod(0o1777)
+    for name in ("first", "second"):
+        (story.dir / name).mkdir()
+    text = TWICE.format(dir=story.dir, python=sys.executable, place=EXAMPLE)
+    options = ("-N2", "--exclusive", "--ntasks-per-node=1", FEW, f"--elastic=3,{QUICK}")
+    job = story.submit(story.script("twice.sh", text), *options)
+    first, second = (ElasticStory(story=story, folder=story.dir / name, job=job) for name in ("first", "second"))
+    first.trains_at(3, after=1)
+    second.trains_at(2)
+    story.wait("its replica is over", lambda: not first.replicas(LIVE), 20.0)
+    story.wait_end(job, 60.0)
+    assert story.job(job).state == "COMPLETED"
+    assert [run.lines("done")[-1]["step"] for run in (first, second)] == [400, 60]
+    assert second.sizes == [2]
+    assert first.lost_steps() == second.lost_steps() == 0
 
 
 NAMES = ("a b;c $(touch /tmp/hurt) `id` ü\"'\\%n %j", "x\ny")

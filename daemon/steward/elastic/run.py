@@ -44,6 +44,8 @@ class Run:
     asked_at: float = 0.0
     rest_at: float = 0.0
     alone: Alone = field(default_factory=Alone)
+    trained: bool = False
+    """A training of this job is done. The next is the base's alone: a replica's script would run the first again."""
     failed_first: str = ""
     """The node whose processes failed while those of the others ran: theirs may have failed because of it."""
 
@@ -70,7 +72,7 @@ class Run:
         peer.address, peer.port = address_of(words), whole_of(words, "port", high=65535)
         peer.waits, peer.generation = True, 0
         peer.forget_generation()
-        if (peer.leaves and self.generation) or self.state == "done":
+        if (peer.leaves and self.generation) or self.state == "done" or (self.trained and not peer.is_base):
             self._send(node, leave=True)
         elif self.state == "failed":
             self._send(node, fail=self.why)
@@ -121,8 +123,10 @@ class Run:
         if self.target:
             self._send(node, restart=peer.generation)
         elif how == "done" and not (self.asked and peer.noticed):
-            self.state, self.why = "done", "the training is done"
+            self.state, self.why, self.trained = "done", "the training is done", True
             self._judge()
+            for waiting in [one.node for one in self.peers.values() if one.waits]:
+                self._send(waiting, leave=True)
         elif self.is_over:
             self._judge()
         elif how == "failed" and "verdict" not in self.deadlines:
@@ -141,7 +145,7 @@ class Run:
     def order(self, words: Mapping[str, Any], now: float) -> None:
         """The head's wish: this generation, with these members. One that is not newer than what is, is old."""
         generation = whole_of(words, "generation", high=1 << 31, default=self.generation + 1)
-        wanted = tuple(node for node in nodes_of(words, "members") if node in self.peers)
+        wanted = tuple(node for node in nodes_of(words, "members") if self._may_take_part(node))
         grace_s = float(whole_of(words, "grace_s", high=86_400))
         why = str(words.get("why", ""))[:200]
         if generation <= self.generation or self.state == "waiting" or self.is_over or self.target or not wanted:
@@ -266,7 +270,7 @@ class Run:
     def _first(self, now: float) -> None:
         """The first round is the base's own; after too few were left, whoever is here makes up the base's size."""
         ready = [one for one in self.peers.values() if one.waits and not one.leaves]
-        ready = [one for one in ready if one.is_base or self.generation]
+        ready = [one for one in ready if one.is_base or (self.generation and not self.trained)]
         if len(ready) < self.base:
             self.deadlines.setdefault("waiting", now + FIRST_S)
             self.why = f"{len(ready)} of at least {self.base} nodes are here: waits for more"
@@ -277,6 +281,10 @@ class Run:
         self.why = f"{len(chosen)} nodes came"
         self.state, self.target, self.members, self.rest_at = "forming", chosen, chosen, now
         self._form_if_ready(now)
+
+    def _may_take_part(self, node: str) -> bool:
+        peer = self.peers.get(node)
+        return peer is not None and (peer.is_base or not self.trained)
 
     def _wanted(self) -> tuple[str, ...]:
         return self.members if self.next_members is None else self.next_members

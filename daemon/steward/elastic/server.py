@@ -162,7 +162,8 @@ class Coordinator:
 
     def keep(self) -> None:
         """Written before anybody hears of a new generation."""
-        kept = json.dumps({"generation": self.run.generation, "members": list(self.run.members)})
+        run = self.run
+        kept = json.dumps({"generation": run.generation, "members": list(run.members), "trained": run.trained})
         if kept != self.kept:
             self.kept = kept
             _quietly(lambda: _write(self.folder / "state.json", kept))
@@ -177,7 +178,7 @@ class Coordinator:
         except (OSError, ValueError) as error:
             _log.warning("what was kept cannot be read why=%s", error)
             return
-        self.run.generation, self.run.members = generation, members
+        self.run.generation, self.run.members, self.run.trained = generation, members, kept.get("trained") is True
         if generation and members:
             self.run.state, self.run.why = "running", "the coordinator restarted"
             self.run.expect_all(time.monotonic())

@@ -175,6 +175,39 @@ def test_a_training_that_is_done_ends() -> None:
     assert {node for node, line in story.told if line == {"verdict": "done"}} == {"n1", "n2", "n3", "n4"}
 
 
+def test_a_second_training_of_the_same_script_is_the_bases_alone() -> None:
+    """A replica's script runs its first training again, from its beginning: it must not take part in this one."""
+    story = Story().grown()
+    for node in ("n1", "n2", "n3", "n4"):
+        story.run.over(node, "done", story.now)
+    for node in ("n1", "n2", "n3", "n4"):
+        story.run.lost(node, story.now)
+    story.hear()
+    assert story.run.state == "waiting"
+
+    story.come("n3", "n4", role="replica")
+    assert story.told[-2:] == [("n3", {"leave": True}), ("n4", {"leave": True})]
+    story.come("n1", "n2")
+
+    assert story.shape() == ("forming", 3, ("n1", "n2"))
+    story.say("n1", "step")
+    story.come("n3", role="replica")
+    story.order("n1", "n2", "n3")
+    assert story.shape() == ("running", 3, ("n1", "n2"))
+
+
+def test_who_waits_to_be_let_in_when_the_training_is_done_goes() -> None:
+    story = Story()
+    story.come("n1", "n2")
+    story.say("n1", "step")
+    story.come("n3", role="replica")
+
+    story.run.over("n1", "done", story.now)
+    story.hear()
+
+    assert ("n3", {"leave": True}) in story.told
+
+
 def test_fewer_than_the_base_wait_and_say_so_and_go_on_when_one_comes_back() -> None:
     story = Story(sizes=(2, 4))
     story.come("n1", "n2")

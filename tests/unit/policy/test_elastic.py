@@ -113,6 +113,19 @@ def test_when_its_base_ends_all_replicas_end() -> None:
     assert world.replicas() == []
 
 
+def test_when_its_training_is_done_its_replicas_end_although_the_script_of_its_base_goes_on() -> None:
+    world = ElasticWorld()
+    world.go(30)
+    assert world.replicas()
+    world.word = replace(world.word, state=Activity.ENDED)
+    world.go(10)
+    world.word = replace(world.word, state=Activity.WAITING)
+    world.go(10)
+    assert world.replicas() == []
+    assert not world.run.is_open
+    assert world.run.why == "its training is done, or its base job is over"
+
+
 def test_replicas_that_end_with_their_base_are_no_failed_growth() -> None:
     world = ElasticWorld()
     world.go(3)

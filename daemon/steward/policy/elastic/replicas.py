@@ -144,15 +144,18 @@ def cancel(job: Job, run: JobId, text: str, draft: Draft) -> None:
 
 
 def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
-    """Replica jobs whose base is gone."""
+    """Replica jobs whose base is gone, or whose run's training is done although its base's script goes on."""
     for id, found in jobs.items():
         base, run = draft.seen.jobs.get(id), draft.elastic.runs.get(id)
-        if (base is not None and not base.is_over) or (run is not None and run.is_open):
+        if run is not None and run.is_open:
+            continue
+        is_done = run is not None and base is not None and not base.is_over and run.restart == base.restarts
+        if base is not None and not base.is_over and not is_done:
             continue
         for job in found.values():
             since = draft.first_seen(f"elastic-orphan:{job.id}")
             if base is not None or draft.now >= since + ORPHAN_S:
-                cancel(job, id, "its base job is gone", draft)
+                cancel(job, id, "the training of its run is done" if is_done else "its base job is gone", draft)
             else:
                 draft.wake(since + ORPHAN_S)
 

@@ -12,7 +12,7 @@ from steward.policy.fact_table import in_order
 class Fact(Enum):
     """What the picture says of a run, in the order in which it is asked. The value is a sentence for people."""
 
-    OVER = "its base job is over"
+    OVER = "its training is done, or its base job is over"
     QUEUED = "its base job waits in the queue again"
     LOST = "a member is lost"
     GIVES = "nodes have to be given back"
