@@ -92,7 +92,7 @@ def _axis(svg: Element, scale: _Scale, bottom: float) -> None:
         SubElement(svg, "line", {"class": "grid"}, x1=f"{x:g}", x2=f"{x:g}", y1=f"{_TOP - 6:g}", y2=f"{bottom + 4:g}")
         _text(svg, x, bottom + 20, datetime.fromtimestamp(at).strftime(form), "quiet", "middle")
         at += step
-    day = datetime.fromtimestamp(scale.begin).strftime("%Y-%m-%d")
+    day = datetime.fromtimestamp(scale.begin).astimezone().strftime("%Y-%m-%d %Z")
     _text(svg, _LEFT - 12, bottom + 20, day, "quiet", "end")
 
 

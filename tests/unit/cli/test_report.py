@@ -1,6 +1,7 @@
 """`steward report` and `steward jobs history`: what people see, and what programs may rely on."""
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -115,6 +116,9 @@ def test_the_picture_of_a_job_has_a_row_a_node_bars_of_its_phases_and_marks_of_i
     assert [text for text in texts if text and text[0] == "n"] == ["n1", "n2", "n3", "n10", "n4"]
     assert "job 7: <train> & co" in texts
     assert {"work", "start", "redo", "queue"} <= set(texts)
+    assert any(re.fullmatch(r"\d{4}-\d{2}-\d{2} \S+", text or "") for text in texts), (
+        "the day, with the zone of the hours"
+    )
     assert len([one for one in svg.iter(f"{SVG}line") if one.get("class") == "fault"]) == 2
     bars = [one for one in svg.iter(f"{SVG}rect") if one.find(f"{SVG}title") is not None]
     assert all(130 <= float(one.get("x", "0")) <= 1000 for one in bars)
