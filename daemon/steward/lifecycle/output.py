@@ -6,8 +6,9 @@ from collections import deque
 from pathlib import Path
 from types import TracebackType
 
-from steward.adapters.wire.setup_messages import MAX_LINE, MAX_LINES, MAX_LOG
+from steward.adapters.wire.setup_messages import MAX_LOG
 from steward.lifecycle.node_log import MAX_NODE_LOG, NodeLog, opened
+from steward.model.setup import MAX_LINE, MAX_LINES
 from steward.model.text import printable
 from steward.ports import Permanent
 

@@ -2,6 +2,12 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated
+
+from steward.model.bounds import Called, Last, MaxLen, Printable, Range, Token
+
+MAX_LINES = 20
+MAX_LINE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,10 +17,10 @@ class Lifecycle:
     `sha256` (hex) is the digest of the whole folder as the runner computes it; empty: not checked.
     """
 
-    source: str = ""
-    on_create: str = ""
-    on_init_complete: str = ""
-    sha256: str = ""
+    source: Annotated[str, MaxLen(2048)] = ""
+    on_create: Annotated[str, MaxLen(512)] = ""
+    on_init_complete: Annotated[str, MaxLen(512)] = ""
+    sha256: Annotated[str, MaxLen(64)] = ""
 
     @property
     def has_scripts(self) -> bool:
@@ -36,10 +42,10 @@ class SetupReport:
     `lines` are the last ones of its output: hostile text, bounded. `exit_status` is None where no script ended.
     """
 
-    token: str
+    token: Token
     state: SetupState
-    step: str = ""
-    exit_status: int | None = None
-    why: str = ""
-    lines: tuple[str, ...] = ()
+    step: Annotated[str, Printable(64)] = ""
+    exit_status: Annotated[int | None, Range(-255, 255)] = None
+    why: Annotated[str, Printable(400)] = ""
+    lines: Annotated[tuple[Annotated[str, Printable(MAX_LINE), Called("line")], ...], Last(MAX_LINES)] = ()
     at: float = 0.0
