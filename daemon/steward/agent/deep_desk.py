@@ -7,11 +7,11 @@ from pathlib import Path
 
 from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.wire.deep_line import DeepLine
-from steward.adapters.wire.deep_messages import MAX_MEASURES, deep_frame, deep_of
+from steward.adapters.wire.deep_messages import deep_frame, deep_of
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.shimline import OK
 from steward.agent.desk import Head
-from steward.model.deep import DeepReport, Measure
+from steward.model.deep import MAX_MEASURES, DeepReport, Measure
 from steward.model.health import Incarnation, Outcome
 from steward.model.ids import NodeName
 from steward.ports import Clock, PortError

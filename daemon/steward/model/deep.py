@@ -1,12 +1,22 @@
 """Deep checks: what is run on nodes that no job uses, what it measured, and what follows for each node."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import Annotated
 
+from steward.model.bounds import Called, Form, Given, MaxLen, NanIsNull, Printable
 from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName
+
+MAX_MEASURES = 200
+"""Of one node in one run: enough for a tournament of 48 nodes, and what fits a frame."""
+MAX_PROGRESS = 120
+RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+_Node = Annotated[NodeName, MaxLen(64), Form(RUN)]
 
 
 class DeepKind(Enum):
@@ -52,13 +62,13 @@ class Measure:
     where there is no number.
     """
 
-    check: str
-    node: NodeName
+    check: Annotated[str, MaxLen(64), Form(re.compile(r"[a-z][a-z0-9_.]{0,39}"))]
+    node: _Node
     outcome: Outcome
-    value: float
-    unit: str
-    text: str = ""
-    partner: NodeName | None = None
+    value: Annotated[float, NanIsNull()]
+    unit: Annotated[str, Printable(16)]
+    text: Annotated[str, Printable(160)] = ""
+    partner: _Node | None = None
     seconds: float = 0.0
 
 
@@ -66,11 +76,11 @@ class Measure:
 class DeepReport:
     """What the runner of deep check `run` told the agent of `node` so far. `progress` is for people."""
 
-    run: str
-    node: NodeName
-    measures: tuple[Measure, ...] = ()
-    progress: str = ""
-    is_done: bool = False
+    run: Annotated[str, MaxLen(64), Form(RUN)]
+    node: Annotated[NodeName, Given()]
+    measures: Annotated[tuple[Measure, ...], MaxLen(MAX_MEASURES)] = ()
+    progress: Annotated[str, Printable(MAX_PROGRESS)] = ""
+    is_done: Annotated[bool, Called("done")] = False
     at: float = 0.0
 
 

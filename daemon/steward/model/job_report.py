@@ -5,21 +5,43 @@ from enum import Enum
 from typing import Annotated
 
 from steward.model.access import PRIVATE
-from steward.model.bounds import Printable
-from steward.model.ids import JobId, NodeName
+from steward.model.bounds import (
+    Age,
+    Called,
+    Count,
+    First,
+    Given,
+    Job,
+    MaxLen,
+    Node,
+    Printable,
+    Range,
+    Seconds,
+    Sparse,
+    Uid,
+    Uncut,
+    WaitStatus,
+)
+from steward.model.ids import NodeName
+
+_LONGEST_S = 1e9
+_Step = Annotated[int | None, Range(high=10**18)]
+_Moment = Annotated[float | None, Age(least=1e-3, most=_LONGEST_S, digits=3), Sparse()]
+_Names = Annotated[tuple[Annotated[Node, Called("name")], ...], First(256)]
+_Path = Annotated[str, Uncut(255)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskExit:
     """A task of a step that ended badly. `status` is a raw wait status, `at` Unix s on the head's clock."""
 
-    job: JobId
-    restart: int
-    step: str
-    node: NodeName
-    task: int
-    status: int
-    at: float
+    job: Job
+    restart: Count
+    step: Annotated[str, MaxLen(32)]
+    node: Annotated[NodeName, Given()]
+    task: Annotated[int, Range(high=2**32 - 1)]
+    status: WaitStatus
+    at: Annotated[float, Age(), Called("ago")]
 
 
 GRES_LOST = "slurm.gres"
@@ -55,33 +77,33 @@ class Progress:
     `busy` is False where its processes used next to no CPU, GPU and network for `quiet_s`.
     """
 
-    job: JobId
-    restart: int
-    node: NodeName
-    step: int | None = None
-    stepped: float | None = None
-    pace_s: float | None = None
-    checkpoint: str = ""
-    checkpoint_step: int | None = None
-    checkpointed: float | None = None
-    first_step: float | None = None
+    job: Job
+    restart: Count
+    node: Annotated[NodeName, Given()]
+    step: _Step = None
+    stepped: _Moment = None
+    pace_s: Annotated[float | None, Seconds(_LONGEST_S), Sparse()] = None
+    checkpoint: Annotated[_Path, Sparse()] = ""
+    checkpoint_step: Annotated[_Step, Sparse()] = None
+    checkpointed: _Moment = None
+    first_step: _Moment = None
     """When this run made its first step."""
-    first: int | None = None
+    first: Annotated[_Step, Sparse()] = None
     """That step's number; of a run within an allocation, that of its last go."""
-    quiet_s: float = 0.0
-    at: float = 0.0
+    quiet_s: Annotated[float, Seconds(_LONGEST_S), Sparse()] = 0.0
+    at: Annotated[float, Given()] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeFacts:
     """What a resumed job finds in its environment (`STEWARD_RESUME_COUNT`, ...); nobody's but `uid`'s to know."""
 
-    uid: int
-    resumes: int
-    culprits: tuple[NodeName, ...] = ()
-    excluded: tuple[NodeName, ...] = ()
-    reason: str = ""
-    checkpoint: str = ""
+    uid: Uid
+    resumes: Count
+    culprits: _Names = ()
+    excluded: _Names = ()
+    reason: Annotated[str, Printable(200)] = ""
+    checkpoint: _Path = ""
     checkpoint_step: int | None = None
-    resumed: str = ""
+    resumed: Annotated[str, Printable(200)] = ""
     """One line for the job's own output: which resume this run is and why; empty: it is none."""

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated
 from urllib.parse import quote, unquote
 
-from steward.adapters.wire.codec import text
-from steward.adapters.wire.deep_messages import MAX_PROGRESS, measure_of, measure_record, run_id
+from steward.adapters.wire.codec import Codec
+from steward.adapters.wire.deep_messages import measure_of, measure_record
 from steward.adapters.wire.frames import Malformed
-from steward.model.deep import Measure
+from steward.model.bounds import Called, Form, Given, MaxLen, Node, Printable
+from steward.model.deep import MAX_PROGRESS, RUN, Measure
 from steward.model.ids import NodeName
 from steward.model.text import printable
 
@@ -20,11 +22,14 @@ _NUMBERS = ("value", "seconds")
 class DeepLine:
     """One measure of run `run`, or (without) how far it is. `node` is where the runner says that it is."""
 
-    run: str
-    node: NodeName
-    measure: Measure | None = None
-    progress: str = ""
-    is_done: bool = False
+    run: Annotated[str, MaxLen(64), Form(RUN)]
+    node: Annotated[Node, Called("here")]
+    measure: Annotated[Measure | None, Given()] = None
+    progress: Annotated[str, Printable(MAX_PROGRESS)] = ""
+    is_done: Annotated[bool, Called("done")] = False
+
+
+_LINE = Codec(DeepLine)
 
 
 def measure_line(run: str, here: NodeName, measure: Measure) -> bytes:
@@ -41,13 +46,12 @@ def progress_line(run: str, here: NodeName, progress: str, *, is_done: bool = Fa
 def deep_line_of(fields: Mapping[str, str]) -> DeepLine:
     """The line that was split into `fields`. Raises Malformed."""
     plain = {key: unquote(value, errors="strict") for key, value in _decodable(fields).items()}
-    run, here = run_id(plain, "run"), NodeName(text(plain, "here", 64))
     if "check" not in plain:
-        progress = text(plain, "progress", MAX_PROGRESS)
-        return DeepLine(run=run, node=here, progress=progress, is_done=plain.get("done") == "1")
+        return _LINE.read({**plain, "done": plain.get("done") == "1"})
+    line = _LINE.read({**plain, "progress": "", "done": False})
     record: dict[str, object] = {"unit": "", "text": "", "partner": None, "value": None, **plain}
     record |= {key: _number(plain[key]) for key in _NUMBERS if key in plain}
-    return DeepLine(run=run, node=here, measure=measure_of(record, here))
+    return replace(line, measure=measure_of(record, line.node))
 
 
 def _line(fields: Mapping[str, str]) -> bytes:
