@@ -16,7 +16,6 @@ from steward.adapters.node.elastic_start import Place, free_port
 from steward.adapters.node.jobs_here import Base
 from steward.adapters.offload import Threads
 from steward.adapters.wire.elastic_messages import (
-    MAX_FAILED,
     Resize,
     Submit,
     elastic_order_frame,
@@ -29,7 +28,7 @@ from steward.agent.desk import Head
 from steward.agent.elastic_file import read_runs, write_runs
 from steward.agent.elastic_line import ElasticLine
 from steward.model.ask import OptedIn
-from steward.model.elastic import Activity, ElasticSpec, ElasticWord, FailedSubmit, replica_comment
+from steward.model.elastic import MAX_FAILED, Activity, ElasticSpec, ElasticWord, FailedSubmit, replica_comment
 from steward.model.ids import JobId, NodeName
 from steward.ports import PortError
 

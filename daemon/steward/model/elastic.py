@@ -6,11 +6,17 @@ A run is named by its base job, which is its user's own and has the nodes that a
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated
 
-from steward.model.elastic_spec import MAX_TEXT, ElasticWords
+from steward.model.bounds import Count, Form, Given, Job, Last, MaxLen, Printable, Range, Uid
+from steward.model.elastic_spec import MAX_NODES, MAX_TEXT, ElasticWords
 from steward.model.ids import JobId, NodeName
 
-MAX_SPEC = MAX_TEXT
+MAX_FAILED = 8
+_NODE = Form(re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"))
+
+Nodes = Annotated[frozenset[Annotated[NodeName, MaxLen(64), _NODE]], MaxLen(MAX_NODES)]
+ReplicaToken = Annotated[str, MaxLen(64), Form(re.compile(r"[a-z0-9]{1,32}"))]
 OPTIONS = ("grace", "settle", "faulty", "snooze", "backoff")
 COMMENT = "steward-elastic:"
 _COMMENT = re.compile(COMMENT + r"([1-9][0-9]{0,18}):([a-z0-9]{1,32})")
@@ -74,8 +80,8 @@ class Activity(Enum):
 class FailedSubmit:
     """A replica that could not be submitted."""
 
-    token: str
-    why: str
+    token: ReplicaToken
+    why: Annotated[str, Printable(200)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,23 +92,23 @@ class ElasticWord:
     change of size, from the wish to all saved; `up_s`: from there to the first step.
     """
 
-    run: JobId
-    restart: int
-    uid: int
-    node: NodeName
-    spec: str
+    run: Job
+    restart: Count
+    uid: Uid
+    node: Annotated[NodeName, Given()]
+    spec: Annotated[str, MaxLen(MAX_TEXT)]
     state: Activity
-    generation: int = 0
-    members: frozenset[NodeName] = frozenset()
-    joined: frozenset[NodeName] = frozenset()
-    leaving: frozenset[NodeName] = frozenset()
+    generation: Annotated[int, Range(high=2**31)] = 0
+    members: Nodes = frozenset()
+    joined: Nodes = frozenset()
+    leaving: Nodes = frozenset()
     step: int | None = None
     saved_step: int | None = None
     consumed: int | None = None
-    failed: tuple[FailedSubmit, ...] = ()
-    saved_s: float | None = None
-    up_s: float | None = None
-    at: float = 0.0
+    failed: Annotated[tuple[FailedSubmit, ...], Last(MAX_FAILED)] = ()
+    saved_s: Annotated[float | None, Given()] = None
+    up_s: Annotated[float | None, Given()] = None
+    at: Annotated[float, Given()] = 0.0
 
 
 class Phase(Enum):
