@@ -90,9 +90,14 @@ static long _nodes(const struct sbatch_words *words)
 	return nodes;
 }
 
+static const char array_why[] = "is not for a job array: submit each task as a "
+				"job of its own";
+
 /* Jobs of another shape than one job with one script. */
 static const char *_shape(const struct sbatch_words *words)
 {
+	if (getenv("SBATCH_ARRAY_INX"))
+		return array_why;
 	for (size_t i = 0; i < words->count; i++) {
 		const char *word = words->list[i];
 
@@ -101,8 +106,7 @@ static const char *_shape(const struct sbatch_words *words)
 			return "is not for a heterogeneous job: its components "
 			       "start and end together";
 		if (_value(words, i, "--array", "-a"))
-			return "is not for a job array: submit each task as a "
-			       "job of its own";
+			return array_why;
 	}
 	return NULL;
 }

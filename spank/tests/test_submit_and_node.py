@@ -137,6 +137,7 @@ class Elastic(ShimTest):
         ):
             with self.subTest(argv=argv):
                 assert why in self.refused("sbatch", *argv)
+        assert "is not for a job array" in self.refused("sbatch", "--elastic=4", SBATCH_ARRAY_INX="1-3")
         assert "is for sbatch only" in self.refused("salloc", "--elastic=4")
         _, output, _ = self.run_slurm("srun", "--elastic=4", SLURM_JOB_ID="")
         assert "is for sbatch only" in output

@@ -106,6 +106,7 @@ def test_the_bases_own_variables_do_not_reach_a_replica() -> None:
         "STEWARD_ELASTIC": "4",
         "STEWARD_ATTEMPT": "2",
         "STEWARD_AUTO_RESUME": "1",
+        "SBATCH_WAIT": "1",
         "_SLURM_SPANK_OPTION_steward_auto_resume": "1",
     }
     assert replica_env(theirs, J7, ASKED) == {

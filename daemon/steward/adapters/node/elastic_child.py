@@ -167,8 +167,9 @@ def script_name(comment: str) -> str:
 
 
 def replica_env(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str, str]) -> dict[str, str]:
-    """The base's environment without what Slurm and we put into it, and what makes the job a replica."""
-    env = {name: value for name, value in theirs.items() if not name.startswith(_OWN)}
+    """The base's environment without what Slurm and we put into it, and what makes the job a replica. With SBATCH_WAIT
+    the submission would last as long as the job."""
+    env = {name: value for name, value in theirs.items() if not name.startswith(_OWN) and name != "SBATCH_WAIT"}
     kept = {name: theirs[name] for name in ("SLURM_CONF", "STEWARD_ELASTIC") if name in theirs}
     mine = {"STEWARD_ELASTIC_RUN": str(run_id), "STEWARD_ELASTIC_SUBMIT": "1"}
     talk = {"STEWARD_ELASTIC_ADDRESS": asked["address"], "STEWARD_ELASTIC_TOKEN": asked["token"]}
