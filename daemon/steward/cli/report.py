@@ -66,7 +66,8 @@ def _write(file: Path, text: str) -> None:
 
 def _show_job(job: Mapping[str, Any]) -> None:
     line(f"job {job['job']} {job['name']} of {job['user']} in {job['partition']}: {job['state']}", "bold")
-    line(f"runs      {job['runs']}, resumed {times(job['resumes'])}; steps made again: {_known(job['steps_redone'])}")
+    again = f"started again {times(job['resumes'])}; steps made again: {_known(job['steps_redone'])}"
+    line(f"runs      {job['runs']}, {again}")
     _show_sums(job["sums"])
     line("")
     rows = [
@@ -76,7 +77,7 @@ def _show_job(job: Mapping[str, Any]) -> None:
             when(_began(one)),
             *(_after(one, name) for name in _INSTANTS[1:]),
             _known(one["steps_redone"]),
-            one["decision"],
+            one["decision"] or "requeued, not by Steward",
         )
         for one in job["incidents"]
     ]
@@ -121,7 +122,8 @@ def _show_many(found: Mapping[str, Any]) -> None:
         )
         for job in found["jobs"]
     ]
-    columns = ("JOB", "USER", "PARTITION", "STATE", "RUNS", "RESUMED", "TIME", "LOST", "STEPS AGAIN", "ETTR", "GOODPUT")
+    shares = ("TIME", "LOST", "STEPS AGAIN", "ETTR", "GOODPUT")
+    columns = ("JOB", "USER", "PARTITION", "STATE", "RUNS", "RESTARTS", *shares)
     table(columns, rows, empty="No job with --auto-resume ran then.")
     if not rows:
         return
@@ -133,7 +135,7 @@ def _show_many(found: Mapping[str, Any]) -> None:
         line("The ledger has more lines than one report reads: ask for a shorter time.", "yellow")
     out = sum(one["out_s"] for one in found["repairs"])
     line("")
-    line(f"repairs   {len(found['repairs'])} of nodes, {_hours(out)} out of service")
+    line(f"repairs   {len(found['repairs'])}; nodes were out of service for {_hours(out)} in all")
     line("TIME is time of jobs; LOST, ETTR and GOODPUT count node time.")
 
 

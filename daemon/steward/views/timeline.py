@@ -48,7 +48,8 @@ def _end(run: Run, follower: Run | None, now: float) -> float:
 def _segments(run: Run, begin: float, end: float) -> list[Segment]:
     """They touch each other, and cover all from `begin` to `end`."""
     found: list[Segment] = []
-    held_until = end if run.ended is None else min(max(run.ended, begin), end)
+    left = _left(run)
+    held_until = end if left is None else min(max(left, begin), end)
     at = begin
     for phase, instant in _bounds(run, end):
         upto = at if instant is None else min(max(instant, at), end)
@@ -59,13 +60,23 @@ def _segments(run: Run, begin: float, end: float) -> list[Segment]:
     return found
 
 
+def _left(run: Run) -> float | None:
+    """When it had its nodes no more. Slurm's ends are whole seconds: a run was there until its fault."""
+    if run.ended is None or run.fault is None or not run.was_hit:
+        return run.ended
+    return max(run.ended, run.fault)
+
+
 def _bounds(run: Run, end: float) -> list[tuple[Phase, float | None]]:
-    """Each phase of the run with the instant at which it ends, in their order; None: nobody saw it."""
-    start = (Phase.START, run.first_step)
+    """Each phase of the run with the instant at which it ends, in their order; None: nobody saw it. Work ends with the
+    nodes."""
+    left, start = _left(run), (Phase.START, run.first_step)
     if not run.was_hit:
-        return [start, (Phase.WORK, end)]
-    stopped = next((at for at in (run.fault, run.detected, run.decided, run.ended) if at is not None), end)
+        return [start, (Phase.WORK, end if left is None else left), (Phase.QUEUE, end)]
+    known = (at for at in (run.fault, run.detected, run.decided, run.ended) if at is not None)
+    stopped = min(next(known, end), end if left is None else left)
     kept = run.kept_until if run.steps_redone is not None else stopped
+    kept = None if kept is None else min(kept, stopped)
     after = [(Phase.DETECT, run.detected), (Phase.DECIDE, run.decided)]
     last = Phase.QUEUE if run.ending is Ending.REQUEUED and run.eligible is not None else Phase.RELEASE
     return [start, (Phase.WORK, kept), (Phase.REDO, stopped), *after, (Phase.RELEASE, run.eligible), (last, end)]

@@ -33,7 +33,7 @@ def steward(api: ApiBench, *words: str) -> Result:
 
 def test_a_report_of_a_job_says_where_its_time_went_and_what_each_incident_took(ledger: ApiBench) -> None:
     found = steward(ledger, "report", "7").output
-    assert "runs      3, resumed 2 times; steps made again: 50" in found
+    assert "runs      3, started again 2 times; steps made again: 50" in found
     assert "time      2.5 h: start 3.1 min, work 2.4 h, redo 3.3 min, detect 1.0 s, decide 3.0 s" in found
     assert "ETTR      95.2 %    goodput 95.4 %" in found
     (first, second) = (line.split() for line in found.splitlines() if line.startswith(("n3 ", "n4 ")))
@@ -73,7 +73,7 @@ def test_a_report_of_an_elastic_run_draws_it_and_shows_another_users_run_of_that
 
 def test_a_report_of_many_jobs_is_chosen_by_time_user_and_partition(ledger: ApiBench) -> None:
     by_month = steward(ledger, "report", "--month", "2023-11").output
-    assert "repairs   1 of nodes, 5.0 min out of service" in by_month
+    assert "repairs   1; nodes were out of service for 5.0 min in all" in by_month
     assert "user root" in by_month
     assert "No job" in steward(ledger, "report", "--month", "2023-10").output
     assert "No job" in steward(ledger, "report", "--month", "2023-11", "--user", "nobody").output

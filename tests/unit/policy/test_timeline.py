@@ -80,6 +80,12 @@ def test_a_run_that_goes_on_is_work_until_now() -> None:
     assert spent(going, now=250.0) == {"start": 10.0, "work": 30.0}
 
 
+def test_a_run_that_slurm_calls_over_before_its_fault_held_its_nodes_until_the_fault() -> None:
+    """Slurm's ends are whole seconds; a job had a goodput of 102 % by that."""
+    rounded = replace(FIRST, ended=199.0)
+    assert Sums.of(timeline((rounded, SECOND), 1000.0)).held_node_seconds == 2 * (100.0 + 90.0)
+
+
 def test_nodes_are_held_until_the_run_has_ended() -> None:
     held = Sums.of(timeline((FIRST, SECOND), 1000.0))
     assert held.held_node_seconds == 2 * (103.0 + 90.0)
@@ -118,6 +124,7 @@ def test_phases_touch_each_other_and_their_sums_are_the_jobs_time(runs: list[Run
 
     assert [one.begin for one in segments[1:]] == [one.end for one in segments[:-1]]
     assert all(one.begin < one.end for one in segments)
+    assert all(one.held for one in segments if one.phase is Phase.WORK), "no work without nodes: goodput is 1 at most"
     sums = Sums.of(segments)
     assert sums.all_s == pytest.approx(end - runs[0].started)
     assert sums.all_node_s == pytest.approx(sum(one.node_seconds for one in segments))

@@ -45,7 +45,7 @@ def _let_go(job: Job, mem: JobMemory, draft: Draft) -> None:
     why = Why(rule="job.let_go", text="its other nodes still clean up, for they wait for a lost one", evidence=facts)
     key = Key(f"letgo:{job.id}:{mem.restarts}")
     if draft.wish(LetGo(key=key, why=why, job=job.id, nodes=nodes, restart=mem.restarts, before=over), AGAIN_S):
-        text = f"job {job.id}: {fold(nodes)} end what is left of its lost run"
+        text = f"job {job.id}: {fold(nodes)}: what is left of the lost run is ended there"
         draft.tell("job.let_go", f"{text}: {why}", once=f"letgo:{job.id}:{mem.restarts}", job=job.id)
 
 
