@@ -10,6 +10,7 @@ from steward.cli.group import NO_WAIT, YES
 from steward.cli.progress import Sight, follow
 from steward.cli.show import line, table, when
 from steward.client import Client, HeadError, Json
+from steward.model.node_names import fold
 
 _COLUMNS = ("NODE", "GROUP", "STATUS", "INSTANCE", "MESSAGE")
 _NODES = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
@@ -88,7 +89,7 @@ def _touch(
     cluster = need_cluster(client)["ClusterName"]
     chosen = named(all_nodes(client, cluster), words)
     if not yes:
-        names = ", ".join(str(one.get("PrivateDnsHostname")) for one in chosen)
+        names = fold(str(one.get("PrivateDnsHostname")) for one in chosen)
         click.confirm(f"{operation} of {names}?", abort=True)
     answer = client.operate(operation, {"ClusterName": cluster, **_ids(chosen)})
     accepted = [one for one in chosen if one["InstanceId"] in answer.get("Successful", [])]

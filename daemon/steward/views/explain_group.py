@@ -5,6 +5,7 @@ from steward.model.group import Group, RolloutState
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.memory import Memory
+from steward.model.node_names import fold
 from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.words import ago, clean, span, until
@@ -110,8 +111,7 @@ def _away(group: Group, draft: Draft) -> list[str]:
     away = sorted(node for node in serving if node not in working)
     if not away:
         return []
-    more = f" and {len(away) - _SHOWN} more" if len(away) > _SHOWN else ""
-    return [f"In service but drained, silent or under repair now: {', '.join(away[:_SHOWN])}{more}."]
+    return [f"In service but drained, silent or under repair now: {fold(away)}."]
 
 
 def _missing(group: Group, draft: Draft) -> list[str]:

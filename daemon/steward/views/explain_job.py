@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from steward.model.job import Job
+from steward.model.node_names import fold
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.words import ago, times, until
 from steward.policy.draft import Draft
@@ -78,7 +79,7 @@ def silence_lines(job: Job | None, draft: Draft) -> list[str]:
     """What is waited for where nodes of it fell silent with many others."""
     incident = open_silence(draft)
     silent = sorted(incident.waits & job.nodes) if incident is not None and job is not None else []
-    return [f"{', '.join(silent)} fell silent together with others: {incident.text}."] if silent and incident else []
+    return [f"{fold(silent)} fell silent together with others: {incident.text}."] if silent and incident else []
 
 
 def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:

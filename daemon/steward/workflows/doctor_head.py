@@ -4,11 +4,14 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from steward.model.ids import NodeName
+from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView
+from steward.model.text import printable
 from steward.workflows.doctor import Line, bad, ok, warn
 
 _SKEW_S = 1.0
-_NAMES_SHOWN = 8
+_LONGEST = 300
+"""Characters of a list of nodes."""
 
 
 def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Line]:
@@ -105,5 +108,4 @@ def _clocks(skewed: list[NodeName]) -> Line:
 
 
 def _names(names: list[NodeName]) -> str:
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN} more"
+    return printable(fold(names), _LONGEST)

@@ -39,7 +39,12 @@ def test_a_kind_may_be_chosen() -> None:
 
 @pytest.mark.parametrize(
     ("order", "says"),
-    [(ask("n99"), "no node n99"), (ask(), "at least one"), (ask("n1", kinds=("Dance",)), "Dance: no such")],
+    [
+        (ask("n99"), "no node n99"),
+        (ask("n99", "n98", "n97"), r"no node n\[97-99\]"),
+        (ask(), "at least one"),
+        (ask("n1", kinds=("Dance",)), "Dance: no such"),
+    ],
 )
 def test_what_there_is_not_is_refused(order: CheckDeep, says: str) -> None:
     with pytest.raises(Refusal, match=says):

@@ -78,6 +78,10 @@ def test_a_node_without_an_agent_is_named() -> None:
     assert "n4" in judged(nodes=4)["agents warn"].text
 
 
+def test_many_nodes_are_one_folded_list() -> None:
+    assert judged(nodes=60)["agents warn"].text == "57 of 60 nodes have no agent: n[4-60]"
+
+
 def test_no_agent_at_all_is_bad() -> None:
     (line, *_) = judge_agents([NodeName("n1")], {}, {}, "1.0", is_new=False)
     assert line.health is Health.BAD

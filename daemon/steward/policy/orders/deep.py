@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from steward.model.deep import DeepCause, DeepKind, DeepRun
 from steward.model.ids import NodeName
+from steward.model.node_names import fold
 from steward.model.order import Answer, CheckDeep
 from steward.policy.orders.desk import Desk
 from steward.policy.orders.refuse import conflict, invalid
@@ -13,7 +14,7 @@ def check_deep(order: CheckDeep, desk: Desk) -> Answer:
     """One run. Raises Refusal where a node or a kind is not known, or another request is not over yet."""
     nodes = frozenset(NodeName(name) for name in order.nodes)
     if unknown := sorted(nodes - desk.seen.nodes.keys()):
-        raise invalid(f"Slurm has no node {', '.join(unknown)}.")
+        raise invalid(f"Slurm has no node {fold(unknown)}.")
     if not nodes:
         raise invalid("Name at least one node.")
     run = ask(nodes, kinds_of(order.kinds), desk)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from steward.model.group import Cluster, ClusterStatus, Goal, Role
+from steward.model.node_names import fold
 from steward.model.order import Answer, NodeOutcome, NodeRefusal, NodeWish, TouchNodes
 from steward.model.slot import Purpose, SlotRecord
 from steward.model.why import Why
@@ -115,7 +116,7 @@ def _delete(chosen: Sequence[SlotRecord], desk: Desk) -> None:
         desk.slots[slot.node] = replace(desk.slots[slot.node], purpose=Purpose.LEAVE, why=why)
     goals = {name: _smaller(name, chosen, desk) for name in {slot.group for slot in chosen}}
     operation = desk.set_goals(goals)
-    text = f"{desk.who} deleted {', '.join(slot.node for slot in chosen)}"
+    text = f"{desk.who} deleted {fold(slot.node for slot in chosen)}"
     desk.tell("nodes.deleted", text, operation=operation.id if operation else "")
 
 
