@@ -8,21 +8,20 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from typing import Any
 
 from steward.model.action import Action, AnswerAsk, CommentJob
 from steward.model.ask import Answer
-from steward.model.ids import Key
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.observed import Observed
 from steward.model.outcome import ERROR, REFUSED, RETRY, STALE, recorded
 from steward.model.subject import Subject
 from steward.ports import Permanent, PortError, Retryable, Stale
-from steward.workflows.batch import batches
-from steward.workflows.effects import Batch, Door, Ports, row_of, take_effect
+from steward.workflows.effects import Batch, Breaks, Door, Ports, row_of, take_effect
 from steward.workflows.journal import Journal
 from steward.workflows.pool import Pool, Workers
-from steward.workflows.promises import Promises
 from steward.workflows.subject import kind_of, touched_by
 
 log = logging.getLogger(__name__)
@@ -30,6 +29,79 @@ log = logging.getLogger(__name__)
 _SLOW_AT_ONCE = 8
 _ONE_OF_THEM = (STALE, REFUSED)
 """Slurm took none of a batch because of one or some of it: they are found by halves."""
+_TOO_SLOW_S = 5.0
+_HUNG = {
+    Door.SLURM: "the Slurm command before it did not return",
+    Door.ACCOUNTING: "the change of limits before it did not return",
+}
+
+
+def batches(actions: Sequence[Action]) -> list[Batch]:
+    """What one Slurm command does for many nodes: one for each of a thousand would hold up the cycle for minutes.
+
+    In order, but that an action goes with an earlier one of its kind: never past one that promises something about a
+    job (what comes before it is part of the promise) or is about a partition, nor past another one about the same node.
+    """
+    found: list[list[Action]] = []
+    open_at: dict[Hashable, int] = {}
+    touched: dict[NodeName, int] = {}
+    for action in actions:
+        kind, nodes = _kind(action), row_of(action).nodes(action)
+        at = open_at.get(kind, -1)
+        if kind is None or at < max((touched.get(node, 0) for node in nodes or ()), default=0):
+            at = len(found)
+            found.append([])
+        found[at].append(action)
+        open_at[kind] = at
+        touched |= dict.fromkeys(nodes or (), at)
+        if nodes is None:
+            open_at.clear()
+    return [tuple(batch) for batch in found]
+
+
+def _kind(action: Action) -> Hashable | None:
+    """Actions of one kind are one call; None: each is its own."""
+    groups_by = row_of(action).groups_by
+    return (type(action), groups_by(action)) if groups_by is not None else None
+
+
+class Promises:
+    """Which promises of this plan were kept so far. What is already as wished (`stale`) counts as kept.
+
+    An answer tells a shim that its job was requeued or its bad nodes taken out: it must not go out when that failed.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: set[JobId] = set()
+        self._nodes: set[NodeName] = set()
+        self._hung: set[Door] = set()
+
+    def refusal(self, action: Action) -> str:
+        """Why `action` must not be tried now; empty when it may."""
+        door = row_of(action).door
+        if door in self._hung:
+            return _HUNG[door]
+        if isinstance(action, AnswerAsk) and action.answer is not Answer.STOP and self._is_broken(action):
+            return "what the answer promised could not be done"
+        return ""
+
+    def _is_broken(self, answer: AnswerAsk) -> bool:
+        return answer.job in self._jobs or bool(answer.exclude & self._nodes)
+
+    def note(self, batch: Batch, outcome: str, took_s: float) -> None:
+        if outcome in ("done", STALE):
+            return
+        for action in batch:
+            self._note(action, took_s)
+
+    def _note(self, action: Any, took_s: float) -> None:
+        row = row_of(action)
+        if row.breaks is Breaks.JOB:
+            self._jobs.add(action.job)
+        elif row.breaks is Breaks.NODE:
+            self._nodes.add(action.node)
+        if row.door in _HUNG and took_s > _TOO_SLOW_S:
+            self._hung.add(row.door)
 
 
 class Applier:

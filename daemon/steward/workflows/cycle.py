@@ -27,7 +27,6 @@ from steward.workflows.confirm import decide
 from steward.workflows.effects import Door, row_of
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
-from steward.workflows.rest import Rest
 from steward.workflows.set_back import SetBacks, earlier, last_stamp
 from steward.workflows.snapshot import Phases, Snapshot
 
@@ -40,6 +39,32 @@ _TIDY_S = 0.2
 _AFTER_FAILURE_S = 1.0
 _SOON_S, _SOONEST_S = 0.05, 0.02
 _SHIM_LIMIT_S = 60.0
+
+
+SHARE = 0.25
+"""Of the time that turns take, owed as rest."""
+FREE_S = 0.5
+"""So much rest may be owed: the turns of one recovery follow each other at once."""
+LONGEST_S = 0.3
+"""One rest is not longer."""
+
+
+class Rest:
+    """How long the cycle rests between two turns, so that bells that never stop do not take a whole core.
+
+    A debt: each turn owes a share of its time, and time without a turn pays it. Times are monotonic seconds.
+    """
+
+    def __init__(self) -> None:
+        self._owed = 0.0
+        self._paid_until: float | None = None
+
+    def after(self, began: float, ended: float) -> float:
+        """How long to rest, seconds, after a turn that lasted from `began` to `ended`."""
+        idle = 0.0 if self._paid_until is None else began - self._paid_until
+        self._owed = max(self._owed - max(idle, 0.0), 0.0) + SHARE * (ended - began)
+        self._paid_until = ended
+        return min(max(self._owed - FREE_S, 0.0), LONGEST_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.mark import Mark
 from steward.model.setup import Lifecycle
 from steward.model.why import Why
-from steward.workflows.batch import batches
+from steward.workflows.apply import batches
 
 WHY = Why(rule="test", text="for the test")
 HOLD, LEAVE = Mark(check="setup", action="hold", id="c1"), Mark(check="scale", action="leave", id="c1")

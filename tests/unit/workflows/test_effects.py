@@ -8,7 +8,7 @@ from steward.model.action import Action, MoveJob, SetQos
 from steward.model.ids import JobId, Key
 from steward.model.why import Why
 from steward.ports import Permanent, SlurmPort
-from steward.workflows.batch import batches
+from steward.workflows.apply import batches
 from steward.workflows.effects import TABLE, Ports, take_effect
 from tests.builders.picture import a_cluster
 

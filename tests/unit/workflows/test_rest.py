@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.workflows.rest import LONGEST_S, Rest
+from steward.workflows.cycle import LONGEST_S, Rest
 
 
 def test_the_turns_of_a_recovery_follow_each_other_at_once() -> None:
