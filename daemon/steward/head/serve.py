@@ -8,14 +8,15 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from steward import __version__
-from steward.head.idle import IdleConnections
+from steward.adapters.socket_owner import owner_of
 from steward.head.interpreter import suit_many_nodes
-from steward.head.shares import MAX_CONNECTIONS, SharedHttp
 from steward.head.wiring import Head
 from steward.model.report_only import REPORT_ONLY
 from steward.model.settings import RepairMode, Settings, split_host_port
@@ -28,6 +29,49 @@ _CYCLE_ENDS_S = 15.0
 _HTTP_ENDS_S = 1
 _IDLE_S = 10.0
 """uvicorn ends a connection 5 s after an answer by itself, but waits for ever for a first request."""
+MAX_CONNECTIONS = 256
+SHARE = 64
+"""Of the HTTP connections, for each peer: one who holds them all keeps nobody else out."""
+
+
+class IdleConnections:
+    """HTTP connections on which no request comes are ended: they count towards the most that the server takes.
+
+    A connection that stands as it stood at the look before, without a request under way, is ended. `protocols` are
+    uvicorn's: each has `cycle`, its last request if any. A request that is sent in drops is none until it is whole.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[Any, Any] = {}
+
+    def look(self, protocols: Iterable[Any]) -> None:
+        idle = {one: one.cycle for one in protocols if one.cycle is None or one.cycle.response_complete}
+        for protocol, last in idle.items():
+            if protocol in self._before and self._before[protocol] is last:
+                protocol.transport.abort()
+        self._before = idle
+
+
+class SharedHttp(H11Protocol):
+    """uvicorn's connection; one beyond its peer's share is hung up on. Those of this machine are told apart by their
+    uid (where that is not known, not at all), others by their address."""
+
+    peer: object = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.peer = _peer_of(transport)
+        others = (one.peer for one in self.connections if isinstance(one, SharedHttp))
+        if self.peer is not None and sum(peer == self.peer for peer in others) > SHARE:
+            transport.abort()
+
+
+def _peer_of(transport: Any) -> object:
+    theirs, ours = (transport.get_extra_info(name) for name in ("peername", "sockname"))
+    if not theirs or not ours:  # it has gone away already
+        return None
+    owner = owner_of(theirs[:2], ours[:2])
+    return theirs[0] if owner is None and theirs[0] != ours[0] else owner
 
 
 class _Http(uvicorn.Server):

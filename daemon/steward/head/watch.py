@@ -9,11 +9,11 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from typing import Generic, TypeVar
 
 from steward.head.link import Link
 from steward.head.roster import Roster
-from steward.head.wheel import Wheel
 from steward.model.ids import NodeName
 from steward.model.observed import Witness
 from steward.ports import Clock
@@ -40,6 +40,35 @@ _ORDER_KEPT_S = 10.0
 
 Examine = Callable[[NodeName], Awaitable[Witness | None]]
 """What the second witness finds on the node; None: nothing is known. Within some seconds, never raises."""
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Wheel(Generic[T]):
+    """Deadlines of very many things with one timer: a thing is looked at when it may be due, not on every sign of life.
+
+    They are in buckets of `tick_s` seconds. Times are monotonic seconds.
+    """
+
+    def __init__(self, now: float, tick_s: float = 0.25) -> None:
+        self.tick_s = tick_s
+        self._turned = int(now / tick_s)
+        self._buckets: dict[int, set[T]] = {}
+
+    def add(self, thing: T, due: float) -> None:
+        """`thing` comes out of `turn` within a tick after `due`; what is due already comes out at the next turn."""
+        bucket = max(int(due / self.tick_s) + 1, self._turned + 1)
+        self._buckets.setdefault(bucket, set()).add(thing)
+
+    def turn(self, now: float) -> list[T]:
+        """All that became due since the last turn; each is out of the wheel then."""
+        until = int(now / self.tick_s)
+        due: list[T] = []
+        for bucket in range(self._turned + 1, until + 1):
+            due.extend(self._buckets.pop(bucket, ()))
+        self._turned = max(until, self._turned)
+        return due
 
 
 class Awake:

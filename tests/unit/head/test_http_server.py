@@ -14,8 +14,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from steward.client import Client, Unreachable
-from steward.head.serve import http_server
-from steward.head.shares import MAX_CONNECTIONS, SHARE
+from steward.head.serve import MAX_CONNECTIONS, SHARE, http_server
 from steward.model.settings.sections import ApiSettings
 from steward.ports import Permanent
 from tests.fakes.aws_bench import KEY, REGION, AwsBench
