@@ -12,9 +12,7 @@ from steward.adapters.node.job_look import Look, Stamp, Told
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.progress_messages import MAX_JOBS, progress_frame
-from steward.agent.activity import Activity
 from steward.agent.opted import OptedBook
-from steward.agent.pace import Pace
 from steward.agent.together import together
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
@@ -32,6 +30,82 @@ TELL_QUIET_S = 30.0
 _TIMEOUT_S = 10.0
 _EARLIER_S = 1.0
 """Clocks of files are coarse."""
+QUIET_CPU = 0.02
+"""Of one core, by all of the job's processes here: slurmstepd and an idle interpreter take less."""
+QUIET_BYTES_PER_S = 100_000.0
+"""Of the whole machine: its own talk takes less."""
+PACE_HALF_LIFE_S = 4 * 3600.0
+FEWEST_PAUSES = 5
+
+
+class Pace:
+    """How long a job usually takes from one step to the next that we hear of: the longest pause of late, for one that was
+    as long as this is nothing to worry about.
+
+    A longer one counts at once and is forgotten slowly, so that the rare long pauses (a checkpoint, an evaluation) are
+    still known when the next one comes.
+    """
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+        self._longest = 0.0
+        self._count = 0
+
+    @property
+    def longest_s(self) -> float | None:
+        """None while there were too few."""
+        return self._longest if self._count >= FEWEST_PAUSES else None
+
+    def step(self, at: float) -> None:
+        """A step came at `at` (Unix s)."""
+        if self._last is not None and at > self._last:
+            pause = at - self._last
+            self._longest = max(pause, self._longest * 0.5 ** (pause / PACE_HALF_LIFE_S))
+            self._count += 1
+        self._last = at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    at: float
+    used: Used
+
+
+class Activity:
+    """Since when a job has used next to nothing.
+
+    `quiet_s` of a job is 0 until it was busy once: one that has not begun yet does not stand still.
+    """
+
+    def __init__(self) -> None:
+        self._last: _Sample | None = None
+        self._was_busy: set[JobId] = set()
+        self._quiet: dict[JobId, float] = {}
+
+    def note(self, at: float, used: Used, gpus_busy: bool | None) -> None:
+        """A look at `at` (s). `gpus_busy` is None where that is not known: then no job counts as quiet."""
+        last, self._last = self._last, _Sample(at=at, used=used)
+        if last is None or at <= last.at:
+            return
+        seconds = at - last.at
+        all_busy = gpus_busy is not False or used.network_bytes - last.used.network_bytes > QUIET_BYTES_PER_S * seconds
+        for job in last.used.cpu_s.keys() & used.cpu_s.keys():
+            cores = (used.cpu_s[job] - last.used.cpu_s[job]) / seconds
+            if cores > QUIET_CPU:
+                self._was_busy.add(job)
+            if all_busy or cores > QUIET_CPU or cores < 0.0:
+                self._quiet.pop(job, None)
+            else:
+                self._quiet.setdefault(job, last.at)
+        self._forget(frozenset(used.cpu_s))
+
+    def quiet_s(self, job: JobId, now: float) -> float:
+        since = self._quiet.get(job) if job in self._was_busy else None
+        return 0.0 if since is None else max(now - since, 0.0)
+
+    def _forget(self, here: frozenset[JobId]) -> None:
+        self._was_busy &= here
+        self._quiet = {job: since for job, since in self._quiet.items() if job in here}
 
 
 class Head(Protocol):
