@@ -39,8 +39,8 @@ FEWEST_PAUSES = 5
 
 
 class Pace:
-    """How long a job usually takes from one step to the next that we hear of: the longest pause of late, for one that was
-    as long as this is nothing to worry about.
+    """How long a job usually takes from one step to the next that we hear of: the longest pause of late. As long
+    a pause is nothing to worry about.
 
     A longer one counts at once and is forgotten slowly, so that the rare long pauses (a checkpoint, an evaluation) are
     still known when the next one comes.
