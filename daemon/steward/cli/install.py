@@ -21,6 +21,7 @@ from steward.client import Client, HeadError
 from steward.model.node_names import fold
 from steward.model.settings.types import expand_nodes
 from steward.model.text import printable
+from steward.model.words import some
 from steward.ports import PortError
 from steward.workflows.far_hosts import ASK, REMOVE, Facts, Odd, Outcome, Role, Tally, chosen, install_script, on_hosts
 
@@ -181,7 +182,9 @@ def _end(tally: Tally, done: str) -> None:
         return
     left = fold([*(each.host for each in tally.odd), *tally.untouched])
     good = len(tally.ended) - len(tally.odd)
-    raise click.ClickException(f"{good} hosts {done}, then a problem came. Solve it, then go on with --hosts {left}")
+    raise click.ClickException(
+        f"{some(good, 'host')} {done}, then a problem came. Solve it, then go on with --hosts {left}"
+    )
 
 
 def _await_agents(client: Client, hosts: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -44,7 +44,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
     if not given:
         out.print(Text(empty))
     elif not sys.stdout.isatty():
-        _print_lines(out, grid(columns, given, is_wrapped=False))
+        print_lines(out, grid(columns, given, is_wrapped=False))
     elif fits(columns, given, out.width):
         out.print(grid(columns, given))
     else:
@@ -82,10 +82,10 @@ def _least_widths(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> l
     return [min(max(len(word) for text in column for word in (text.split() or [""])), _WORD) for column in texts]
 
 
-def _print_lines(out: Console, rows: Table) -> None:
+def print_lines(out: Console, shown: RenderableType) -> None:
     """Without the blanks that fill a row up to the console's width."""
     with out.capture() as captured:
-        out.print(rows)
+        out.print(shown)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 

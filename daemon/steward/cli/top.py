@@ -13,9 +13,10 @@ from rich.text import Text
 
 from steward.cli.context import Context, one_line_errors
 from steward.cli.look import trouble_lines
-from steward.cli.show import ago, console, grid, harmless, styled, when
+from steward.cli.show import ago, console, grid, harmless, print_lines, styled, when
 from steward.client import Client, HeadError, Unreachable
 from steward.model.node_names import fold
+from steward.model.words import some
 
 _ROWS = 12
 _FINE = "fine"
@@ -30,7 +31,10 @@ def top(context: Context, every_s: float, once: bool) -> None:
     """The cluster live, as on the status page. Ctrl-C ends it."""
     client, out = context.client(), console()
     first = _screen(client)
-    if once or not sys.stdout.isatty():
+    if not sys.stdout.isatty():
+        print_lines(out, first)
+        return
+    if once:
         out.print(first)
         return
     with contextlib.suppress(KeyboardInterrupt), Live(first, console=out, auto_refresh=False, screen=True) as view:
@@ -53,7 +57,7 @@ def _screen(client: Client) -> RenderableType:
         Text(f"{status['cluster'] or 'cluster'}: Steward {status['version']}, {when(status['at'])}", style="bold"),
         Text(
             f"{len(nodes)} nodes; {status['agents']['connected']} of {status['agents']['expected']} agents connected; "
-            f"{status['open_cases']} open repairs; {status['jobs_watched']} jobs with --auto-resume, "
+            f"{some(status['open_cases'], 'open repair')}, {some(status['jobs_watched'], 'job')} with --auto-resume, "
             f"{status['jobs_coming_back']} coming back"
         ),
         *(Text(harmless(text), style=style) for text, style in trouble_lines(status)),

@@ -28,3 +28,8 @@ def times(count: int) -> str:
 def clean(lines: list[str]) -> tuple[str, ...]:
     """Reasons, names and check texts are hostile: one printable line each."""
     return tuple(printable(line, _LINE) for line in lines)
+
+
+def some(count: int, word: str) -> str:
+    """`1 job`, `3 jobs`."""
+    return f"{count} {word}{'' if count == 1 else 's'}"

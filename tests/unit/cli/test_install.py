@@ -113,7 +113,7 @@ def test_what_a_host_said_is_told_where_it_fails_and_the_rest_is_named(site: Sit
     done = site.install("n[1-3]", "--at-once", "1")
     assert done.exit_code == 1
     assert "n2: not installed: E: Unable to correct problems" in done.output
-    assert "1 hosts installed" in done.output
+    assert "1 host installed" in done.output
     assert "--hosts n[2-3]" in done.output
     assert not site.was_touched("n3")
 

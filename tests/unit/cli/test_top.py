@@ -26,6 +26,8 @@ def test_it_shows_what_the_status_page_shows(api: ApiBench) -> None:
     api.show(with_a_lost_node_and_a_job())
     api.store.add_events([Event(at=1_700_000_000.0, kind="node.lost", text="n2 is lost")])
     shown = steward(api, "top", "--once")
+    assert [line for line in shown.splitlines() if line != line.rstrip()] == []
+    assert "1 open repair, 1 job with --auto-resume" in shown
     for part in ("5 of 6 agents", "fine 5: n[1,3-6]", "lost 1: n2", "Repairs", "n[1-3]", "node.lost"):
         assert part in shown
 
