@@ -272,11 +272,11 @@ def test_the_controllers_role_and_the_default_role_are_read() -> None:
 
 
 def test_the_cluster_of_the_documentation_is_taken_as_it_stands_there() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "api.md").read_text()
-    document = page.partition("cat > create_cluster.json <<'END'\n")[2].partition("END\n")[0]
+    page = (Path(__file__).parents[3] / "docs" / "capacity.md").read_text()
+    document = page.partition("```json\n")[2].partition("```\n")[0]
     operations = operations_on(nothing())
     operations.call("CreateCluster", **json.loads(document))
-    assert operations.memory.groups["workers"].goal == Goal(target=4, minimum=3)
+    assert operations.memory.groups["workers"].goal == Goal(target=3, minimum=2)
 
 
 def test_ninety_nine_nodes_can_be_deleted_in_one_call_and_a_hundred_cannot() -> None:
