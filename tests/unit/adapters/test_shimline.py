@@ -46,6 +46,12 @@ def test_the_script_of_a_runs_base_tells_its_sizes() -> None:
         parse_request(OPTED.replace(b"\n", b" elastic=8:2;reboot\n"))
 
 
+@pytest.mark.parametrize(("more", "says"), [(b" job=13", "job is given twice"), (b" job", "'job' is not key=value")])
+def test_a_field_that_is_given_twice_and_a_word_that_is_none_are_two_messages(more: bytes, says: str) -> None:
+    with pytest.raises(BadLine, match=says):
+        parse_request(ASK.replace(b"\n", more + b"\n"))
+
+
 @pytest.mark.parametrize("key", ["kind", "job", "step", "uid", "mode", "attempt", "restart", "status"])
 def test_an_ask_without_one_of_its_fields_is_malformed(key: str) -> None:
     words = [word for word in ASK.split() if not word.startswith(key.encode() + b"=")]

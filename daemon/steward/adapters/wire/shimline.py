@@ -183,8 +183,10 @@ def _split(text: str) -> tuple[str, str, dict[str, str]]:
     fields: dict[str, str] = {}
     for word in words[2:]:
         match = _FIELD.match(word)
-        if match is None or match["key"] in fields:
-            raise BadLine(f"{word[:40]!r} is not key=value, or comes twice")
+        if match is None:
+            raise BadLine(f"{word[:40]!r} is not key=value")
+        if match["key"] in fields:
+            raise BadLine(f"{match['key']} is given twice")
         fields[match["key"]] = match["value"]
     return words[0], words[1], fields
 
