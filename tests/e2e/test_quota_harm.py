@@ -61,6 +61,31 @@ def test_a_user_who_chooses_a_qos_himself_gets_no_more_than_his_team_may_have(qu
     assert quotas.team("guest")[GPUS]["in_use"] == 2
 
 
+def test_a_job_in_a_qos_of_the_sites_own_is_held_to_the_ceiling_and_gives_way_all_the_same(quotas: QuotaStory) -> None:
+    """Accounts keep the QOS that they had: `--qos=normal` passes the limits of both of ours."""
+    quotas.wait_in_force(quotas.gpus("owner", 4, strategy="DontLend"), quotas.gpus("guest", 4, percent=100))
+    own, more = (quotas.sleeps("guest", 4, "--qos=normal", user=USER) for _ in range(2))
+    quotas.wait_state(own, "RUNNING", SOON_S)
+    quotas.wait_state(more, "RUNNING", SOON_S)
+    third = quotas.sleeps("guest", 1, "--qos=normal", user=USER)
+    quotas.wait("the ceiling holds it up", lambda: quotas.job(third).fields["Reason"] == "AssocGrpGRES", SOON_S)
+    mine = quotas.sleeps("owner", 4)
+    quotas.wait_state(mine, "RUNNING", SOON_S)
+    assert quotas.job(own).state == "RUNNING"
+    quotas.wait_says(more, f"gave way to job {mine} of team owner")
+
+
+def test_a_waiting_job_that_its_user_gives_to_his_other_team_runs_there(quotas: QuotaStory) -> None:
+    quotas.wait_in_force(quotas.gpus("one", 2), quotas.gpus("two", 2))
+    quotas.wait_state(quotas.sleeps("one", 2, user=USER), "RUNNING", SOON_S)
+    moved = quotas.sleeps("one", 2, user=USER)
+    quotas.wait_says(moved, "short of 2 GPUs")
+    quotas.bed.run(["scontrol", "update", f"jobid={moved}", "account=two"], user=USER)
+    quotas.wait_state(moved, "RUNNING", SOON_S)
+    assert quotas.job(moved).fields["QOS"].split(",")[0] == "stw-two-g"
+    assert (quotas.team("one")[GPUS]["in_use"], quotas.team("two")[GPUS]["in_use"]) == (2, 2)
+
+
 def test_a_job_that_may_not_be_requeued_and_ignores_signals_gives_way_all_the_same(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
     quotas.wait_state(quotas.sleeps("guest", 4), "RUNNING", SOON_S)

@@ -176,13 +176,27 @@ def _admitted(job: Job, ruling: Ruling, turn: Turn, draft: Draft) -> str:
     waits = f"it waits for nodes{reason}"
     if job.reason.startswith(_LIMITS):
         waits = f"its limit in Slurm is about to be raised ({job.reason})"
-        if _has_room(job, draft):
+        if by_hand := _by_hand(job, unit.team, draft):
+            waits = f"a limit that somebody set by hand holds it up: {by_hand} ({job.reason})"
+        elif _has_room(job, draft):
             waits = (
                 f"there is room for that in its limit; if Slurm goes on to say {job.reason}, Slurm counts more for it "
                 "than it asked for: with --exclusive all GPUs of the machine"
             )
     uses = told(turn.ledger.counted(unit.team, ruling.amounts))
     return f"Quota of team {unit.team}: {how} ({uses}); {waits}."
+
+
+def _by_hand(job: Job, team: str, draft: Draft) -> str:
+    """Limits of its QOS and its team's account that a person made smaller: they are obeyed."""
+    owners = {**{name: f"QOS {name}" for name in job.qos.split(",")}, f"account {team}": f"account {team}"}
+    found = []
+    for key, known in sorted(draft.quota.writes.items()):
+        owner, _, tres = key.partition("/cap:")
+        is_less = known.foreign and not (known.values[0] and int(known.values[0]) <= int(known.foreign))
+        if tres and owner in owners and is_less:
+            found.append(f"{tres}={known.foreign} of {owners[owner]}")
+    return ", ".join(found[:_NAMED])
 
 
 def _has_room(job: Job, draft: Draft) -> bool:

@@ -5,7 +5,7 @@ slurm.conf that is to be added.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from steward.model.accounting import QOS_MARK, Accounting
@@ -202,11 +202,24 @@ def _team(site: Site, team: str) -> list[Line]:
         text = f"{len(own)} of its users have a list of QOS of their own, without those of the team: {users[:200]}"
         remedy = f"sacctmgr modify user where name={users[:200]} account={team} set qos+={','.join(names)}"
         found.append(warn(topic, text, remedy))
+    found += _way_around(picture, team)
     strangers = sorted(a.account for a in picture.associations if not a.user and _has_theirs(a.qos, team, a.account))
     if strangers and not _is_below(picture, strangers, team):
         text = f"accounts that are not of the team may use its QOS: {', '.join(strangers)[:200]}"
         found.append(warn(topic, text, f"sacctmgr modify account where name=... set qos-={','.join(names)}"))
     return found or [ok(topic, "account, QOS and users are as they should be")]
+
+
+def _way_around(picture: Accounting, team: str) -> Iterator[Line]:
+    """QOS of the site's own, in which a user may submit as well: only the ceiling of the account holds there."""
+    has, mine = picture.of_account(team), {guaranteed_qos(team), borrowed_qos(team)}
+    if has is not None and mine & has.qos and (others := sorted(has.qos - mine)):
+        names = ",".join(others)[:200]
+        text = (
+            f"its users may choose QOS {names} (--qos): such a job may start on what nobody lends, up to the ceiling "
+            "of the team, and only Steward takes it back"
+        )
+        yield warn(f"team {team}", text, f"sacctmgr modify account where name={team} set qos-={names}")
 
 
 def _has_theirs(qos: Collection[str], team: str, account: str) -> bool:

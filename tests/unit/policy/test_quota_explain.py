@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.ids import JobId
-from steward.model.quota import Eviction, QuotaJob, Reclaimed
+from steward.model.quota import Eviction, QuotaJob, Reclaimed, Wrote
 from steward.views.explain import explain_job
 from tests.builders.picture import Picture
 from tests.builders.quota_jobs import own, runs, teams, waits
@@ -49,6 +49,17 @@ def test_a_job_that_waits_for_its_teams_limit_reads_the_limit() -> None:
         "(6 GPUs of ml.g6.12xlarge).",
         "Shares of what is lent, by weight (the least comes first): a 0.025.",
     ]
+
+
+@pytest.mark.parametrize(("owner", "told"), [("stw-a-g", "QOS stw-a-g"), ("account a", "account a")])
+def test_a_job_that_a_limit_set_by_hand_holds_up_reads_which_it_is(owner: str, told: str) -> None:
+    """Its team's quota covers it, and nobody is about to raise what a person set."""
+    picture = waits(a_site(), 1, "a", 2)
+    writes = {**picture.memory.quota_writes, f"{owner}/cap:gres/gpu": Wrote(values=("4",), foreign="1")}
+    picture = replace(picture, memory=replace(picture.memory, quota_writes=writes))
+    text = said(picture, 1)
+    assert f"; a limit that somebody set by hand holds it up: gres/gpu=1 of {told} (QOSGrpGRES)." in text
+    assert "about to be raised" not in text
 
 
 def test_a_job_that_waits_for_what_others_use_reads_who_has_it() -> None:

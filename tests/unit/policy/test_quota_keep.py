@@ -61,6 +61,14 @@ def test_an_account_that_is_missing_is_told_and_not_made() -> None:
     assert (found.status, found.failure[:22]) == (QuotaStatus.CREATE_FAILED, "Slurm has no account a")
 
 
+def test_an_account_that_was_made_a_moment_ago_and_is_not_seen_yet_alarms_nobody() -> None:
+    early = a_picture(own("a", 4, status=QuotaStatus.CREATING))
+    accounting = early.seen.accounting
+    assert accounting is not None
+    plan = early.see(accounting=replace(accounting, accounts={}, associations=())).plan()
+    assert [event.kind for event in plan.events if event.kind == "quota.trouble"] == []
+
+
 def test_an_account_that_somebody_deleted_is_told_once_and_comes_back_with_all_that_is_its_own() -> None:
     site = a_site()
     before = site.seen.accounting
@@ -85,6 +93,16 @@ def test_where_slurm_enforces_nothing_nothing_is_half_set_up() -> None:
     picture, actions = done(picture.see(accounting=replace(accounting, enforce=frozenset({"associations"}))))
     assert actions == []
     assert "AccountingStorageEnforce" in picture.memory.quotas["q-a"].failure
+
+
+@pytest.mark.parametrize("can", [LISTS, MARKS, WEAK])
+def test_a_waiting_job_that_its_user_gave_to_another_team_has_a_qos_of_that_team(can: Capabilities) -> None:
+    """Slurm leaves it in the one that it had, and lets it wait for ever (InvalidQOS)."""
+    picture = waits(a_site(can), 1, "b", 2, qos="stw-a-g", reason="InvalidQOS")
+    _, actions = done(picture)
+    assert [(each.job, each.qos) for each in actions if isinstance(each, MoveJob)] == [(1, ("stw-b-g",))]
+    astray = waits(a_site(can), 1, "b", 2, qos="stw-b-g", reason="InvalidQOS")
+    assert done(astray)[1] == []  # its own QOS, which Slurm refuses it for a reason of its own
 
 
 @pytest.mark.parametrize(("can", "qos"), [(LISTS, ("stw-a-g", "stw-a-b")), (MARKS, ("stw-a-b",)), (WEAK, ("stw-a-b",))])

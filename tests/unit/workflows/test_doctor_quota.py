@@ -27,7 +27,7 @@ NEW = Capabilities(version=(24, 11), marks=True, qos_lists=True, preempts=True, 
 
 
 def a_team() -> dict[str, object]:
-    names = frozenset({"normal", "stw-red-g", "stw-red-b"})
+    names = frozenset({"stw-red-g", "stw-red-b"})
     return {
         "accounts": {"red": Account(name="red")},
         "associations": (
@@ -152,6 +152,17 @@ def test_users_with_a_list_of_their_own_are_told_of_with_the_command() -> None:
     bob = Association(account="red", user="bob", qos=frozenset({"normal"}))
     line = teams_lines(replace(picture, associations=(*picture.associations, bob)))[0]
     assert line.remedy == "sacctmgr modify user where name=bob account=red set qos+=stw-red-g,stw-red-b"
+
+
+def test_a_qos_of_the_sites_own_is_told_as_a_way_around_the_quota() -> None:
+    picture = site().picture
+    root, account, ann = picture.associations
+    both = replace(account, qos=account.qos | {"normal", "night"})
+    (line,) = teams_lines(replace(picture, associations=(root, both, ann)))
+    assert "its users may choose QOS night,normal (--qos)" in line.text
+    assert line.remedy == "sacctmgr modify account where name=red set qos-=night,normal"
+    bare = replace(account, qos=frozenset({"normal"}))
+    assert teams_lines(replace(picture, associations=(root, bare)))[0].health is Health.OK  # no quota in force yet
 
 
 def test_sub_accounts_may_use_what_is_the_teams_and_strangers_may_not() -> None:

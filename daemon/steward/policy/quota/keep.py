@@ -160,7 +160,7 @@ def _settle(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -> No
             failure, status = "", quota.status
         if (status, failure) != (quota.status, quota.failure):
             draft.quota.quotas[quota.id] = replace(quota, status=status, failure=failure)
-            if failure:
+            if failure and quota.status in _SETTLED.values():  # a new one may be seen before its account is
                 draft.tell("quota.trouble", f"quota {quota.name}: {failure}", level=Level.WARNING)
 
 

@@ -10,6 +10,7 @@ from steward.model.job import Job
 from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import PROFILE, Flavors, parse_tres
+from steward.policy.quota.names import team_of_qos
 
 CLASS_WORD = "priority-class="
 _CLASS = re.compile(r"(?:^|[\s,;])priority-class=([a-z0-9][-a-z0-9]{0,39})(?=$|[\s,;])")
@@ -182,14 +183,21 @@ def holds_nodes(job: Job) -> bool:
     return job.is_active or job.is_completing
 
 
-def is_ready(job: Job, now: float) -> bool:
-    """It would run if nodes and limits allowed it: no hold, no time, no other job in its way."""
+def is_ready(job: Job, now: float, team: str) -> bool:
+    """It would run if nodes, limits and the QOS that we give it allowed it: no hold, no time, no other job in its
+    way."""
     return (
         job.is_pending
         and not job.is_completing
         and (job.eligible or 0.0) <= now
-        and (not job.reason or job.reason.startswith(_READY))
+        and (not job.reason or job.reason.startswith(_READY) or _is_astray(job, team))
     )
+
+
+def _is_astray(job: Job, team: str) -> bool:
+    """Its user gave it to another team while it waited, and Slurm leaves it in a QOS of the first."""
+    teams = {team_of_qos(name) for name in job.qos.split(",")} - {""}
+    return job.reason == "InvalidQOS" and bool(teams) and team not in teams
 
 
 def _kinds(tres: Mapping[str, int]) -> dict[str, int]:

@@ -59,7 +59,9 @@ def take_turn(draft: Draft) -> Turn | None:
     running, going = _use(draft, ledger, requests, teams)
     room = Room(ledger, _staying(running, going), guaranteed=is_guaranteed)
     decider = Decider(room, _rules(draft, quotas, fair_share=scheduler.fair_share))
-    waiting = [job for job in draft.seen.jobs.values() if job.account in teams and _is_ready(job, draft)]
+    waiting = [
+        job for job in draft.seen.jobs.values() if job.account in teams and _is_ready(job, teams[job.account], draft)
+    ]
     units = list(requests.units(waiting, teams))
     kept = [unit for unit in units if _is_kept(unit, draft)]
     decider.decide([unit for unit in units if unit not in kept] if kept else units, kept)
@@ -87,8 +89,8 @@ def is_delayed(job: Job, draft: Draft) -> bool:
     return is_back and draft.now < (job.eligible or 0.0) <= last.over + REQUEUE_DELAY_S
 
 
-def _is_ready(job: Job, draft: Draft) -> bool:
-    return is_ready(job, draft.now) or is_delayed(job, draft)
+def _is_ready(job: Job, team: str, draft: Draft) -> bool:
+    return is_ready(job, draft.now, team) or is_delayed(job, draft)
 
 
 def is_guaranteed(unit: Unit) -> bool:
