@@ -154,6 +154,14 @@ def test_without_slurms_preemption_the_newest_is_signalled_and_put_back_after_it
     assert JobId(2) not in picture.memory.quota_jobs
 
 
+@pytest.mark.parametrize("cpus", [1, 24, 40])
+def test_what_no_quota_is_about_blocks_no_reclaim(cpus: int) -> None:
+    """The owner owns GPUs only: how many CPUs its job wants beside them is between it and the nodes."""
+    picture = borrowed_and_wanted_back(WEAK).change_job(4, requested=tres(2, cpus, 8))
+    _, actions = done(picture)
+    assert [action.job for action in actions if isinstance(action, SignalJob)] == [3]
+
+
 @pytest.mark.parametrize("can", [LISTS, MARKS, WEAK])
 def test_what_a_job_that_gives_way_frees_is_not_for_the_next_borrower(can: Capabilities) -> None:
     """The limit is lowered in the turn that chooses it, before anything is asked of the job."""
