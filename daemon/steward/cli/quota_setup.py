@@ -21,6 +21,8 @@ from steward.model.node import Node, NodeBase
 from steward.model.quota import Strategy
 from steward.model.settings import SettingsError
 from steward.model.settings.sections import ClusterSettings
+from steward.model.team_name import why_no_team
+from steward.model.text import printable
 from steward.ports import PortError
 from steward.workflows.doctor import Health, Line, warn
 from steward.workflows.doctor_quota import Site, lines
@@ -81,6 +83,9 @@ def doctor(context: Context, teams: tuple[str, ...], try_it: bool, as_json: bool
 
 def _teams(context: Context, named: tuple[str, ...]) -> Mapping[str, bool]:
     """Team -> whether it may borrow. Those that are named are not asked for, so that no head need run."""
+    for name in named:
+        if why := why_no_team(name):
+            raise click.ClickException(f"{printable(name, 40)!r} cannot be a team: {why}. Nothing was changed.")
     if named:
         return dict.fromkeys(named, True)
     borrows = Strategy.LEND_AND_BORROW.value

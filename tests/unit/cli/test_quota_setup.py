@@ -68,6 +68,21 @@ def test_where_slurm_enforces_nothing_the_missing_line_is_named_and_nothing_is_h
     assert edits(slurm) == []
 
 
+@pytest.mark.parametrize(
+    ("team", "why"),
+    [("root", "an account of Slurm's own"), ("stw-x", "Steward's own"), ("red;reboot", "must be of a-z")],
+)
+def test_a_name_that_no_team_can_have_is_refused_before_anything_is_made_or_shown(
+    slurm: Path, team: str, why: str
+) -> None:
+    for words in (["setup", "red", team], ["setup", "red", team, "--apply"], ["doctor", team]):
+        told = call(*words)
+        assert told.exit_code == 1
+        assert why in told.output
+        assert "sacctmgr" not in told.output
+    assert not (slurm / "told").exists()
+
+
 def test_doctor_says_what_is_bad_and_ends_with_1(slurm: Path) -> None:
     assert call("doctor", "red").exit_code == 0
     (slurm / "config").write_text(CONFIG.format(enforce="none"))
