@@ -83,7 +83,8 @@ def test_a_waiting_job_that_its_user_gives_to_his_other_team_runs_there(quotas: 
     quotas.bed.run(["scontrol", "update", f"jobid={moved}", "account=two"], user=USER)
     quotas.wait_state(moved, "RUNNING", SOON_S)
     assert quotas.job(moved).fields["QOS"].split(",")[0] == "stw-two-g"
-    assert (quotas.team("one")[GPUS]["in_use"], quotas.team("two")[GPUS]["in_use"]) == (2, 2)
+    use = {"one": 2, "two": 2}
+    quotas.wait("each uses two", lambda: {team: quotas.team(team)[GPUS]["in_use"] for team in use} == use, SOON_S)
 
 
 def test_a_job_that_may_not_be_requeued_and_ignores_signals_gives_way_all_the_same(quotas: QuotaStory) -> None:

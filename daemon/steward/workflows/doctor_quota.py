@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from steward.model.accounting import QOS_MARK, Accounting
+from steward.policy.quota.limits import remedy_for, users_apart
 from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from steward.workflows.doctor import Health, Line, bad, ok, warn
 
@@ -196,12 +197,9 @@ def _team(site: Site, team: str) -> list[Line]:
         if (qos := picture.qos.get(name)) is not None and qos.description != QOS_MARK:
             text = f"QOS {name} is not ours (its description: {qos.description!r}): its limits are not changed"
             found.append(bad(topic, text, f"rename or delete it: sacctmgr delete qos {name}"))
-    own = [a for a in picture.associations if a.account == team and a.user and guaranteed_qos(team) not in a.qos]
-    if own and guaranteed_qos(team) in picture.qos:
-        users = ",".join(sorted({a.user for a in own}))
-        text = f"{len(own)} of its users have a list of QOS of their own, without those of the team: {users[:200]}"
-        remedy = f"sacctmgr modify user where name={users[:200]} account={team} set qos+={','.join(names)}"
-        found.append(warn(topic, text, remedy))
+    if users := users_apart(picture, team):
+        text = f"{len(users)} of its users have a list of QOS of their own, without those of the team: "
+        found.append(warn(topic, text + ",".join(users)[:200], remedy_for(users, team)))
     found += _way_around(picture, team)
     strangers = sorted(a.account for a in picture.associations if not a.user and _has_theirs(a.qos, team, a.account))
     if strangers and not _is_below(picture, strangers, team):

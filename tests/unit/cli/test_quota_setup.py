@@ -83,6 +83,18 @@ def test_a_name_that_no_team_can_have_is_refused_before_anything_is_made_or_show
     assert not (slurm / "told").exists()
 
 
+def test_a_default_that_slurm_refuses_with_status_0_is_told_and_what_it_takes_is_done(slurm: Path) -> None:
+    """sacctmgr's words (22.05.8) where a user has a list of QOS of his own; it refuses all that is in the command."""
+    refusal = "These associations don't have access to their default qos.\\n DefQOS = stw-red-g   A = red   U = bob\\n"
+    tail = f"""case "$*" in *defaultqos=stw-red-g*) printf "{refusal}" >&2 ;; esac\n"""
+    (slurm / "sacctmgr").write_text(SACCTMGR.replace("{folder}", str(slurm)) + tail)
+    told = call("setup", "red", "--apply")
+    assert told.exit_code == 1
+    assert "some user may not use what would be his default QOS" in told.output
+    changes = [line.partition(" set ")[2] for line in edits(slurm) if " set qos+=" in line or " set default" in line]
+    assert changes == ["qos+=stw-red-b,stw-red-g", "defaultqos=stw-red-g"]
+
+
 def test_doctor_says_what_is_bad_and_ends_with_1(slurm: Path) -> None:
     assert call("doctor", "red").exit_code == 0
     (slurm / "config").write_text(CONFIG.format(enforce="none"))

@@ -75,6 +75,22 @@ def test_an_account_that_slurm_does_not_delete_holds_the_quota_up_for_two_minute
     assert "quota.account_stays" in {event.kind for event in plan.events}
 
 
+def test_users_whose_own_lists_name_its_qos_are_told_and_it_goes_when_they_do_not() -> None:
+    picture, _ = done(deleted(a_site()))
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    bob = Association(account="a", user="bob", qos=frozenset({"stw-a-g", "stw-a-b"}))
+    held = settled(picture.see(accounting=replace(accounting, associations=(*accounting.associations, bob))))
+    assert held.memory.quotas["q-a"].failure.endswith(
+        "sacctmgr modify user where name=bob account=a set qos-=stw-a-g,stw-a-b"
+    )
+    now = held.seen.accounting
+    assert now is not None
+    assert {"stw-a-g", "stw-a-b"} <= now.qos.keys()
+    free = settled(held.see(accounting=replace(now, associations=now.associations[:-1])).after(20))
+    assert "q-a" not in free.memory.quotas
+
+
 def test_a_deleted_quota_takes_its_marks_off_running_jobs() -> None:
     picture = settled(runs(a_site(), 2, "a", 2, "b"))
     assert picture.seen.jobs[JobId(2)].priority > LISTS.exempt_priority

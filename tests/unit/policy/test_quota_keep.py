@@ -86,6 +86,32 @@ def test_an_account_that_somebody_deleted_is_told_once_and_comes_back_with_all_t
     assert back.of_account("a") == before.of_account("a")
 
 
+def test_a_user_with_a_list_of_qos_of_his_own_is_named_with_the_command_and_nobody_else_waits_for_him() -> None:
+    """Slurm makes no QOS an account's default that one of its users may not use, and says so of the whole command."""
+    site = a_site()
+    before = site.seen.accounting
+    assert before is not None
+    names = frozenset({"stw-a-g", "stw-a-b"})
+    others = tuple(each for each in before.associations if each.account != "a")
+    fresh = Association(account="a", parent="root", qos=names)
+    ann, bob = (Association(account="a", user=user, qos=names) for user in ("ann", "bob"))
+    quota = replace(site.memory.quotas["q-a"], status=QuotaStatus.CREATING)
+    memory = replace(site.memory, quotas={**site.memory.quotas, "q-a": quota})
+
+    def seen(bobs: Association) -> Picture:
+        accounting = replace(before, associations=(*others, fresh, ann, bobs))
+        return replace(site, memory=memory).see(accounting=accounting).after(20)
+
+    picture, actions = done(seen(replace(bob, qos=frozenset({"normal"}))))
+    assert [(each.caps, each.default_qos) for each in actions if isinstance(each, SetTeam)] == [
+        ((("gres/gpu", 104), ("gres/gpu:l4", 104)), None)
+    ]
+    found = picture.memory.quotas["q-a"]
+    assert found.status is QuotaStatus.CREATE_FAILED
+    assert "sacctmgr modify user where name=bob account=a set qos+=stw-a-g,stw-a-b" in found.failure
+    assert settled(seen(bob)).memory.quotas["q-a"].status is QuotaStatus.CREATED
+
+
 def test_where_slurm_enforces_nothing_nothing_is_half_set_up() -> None:
     picture = a_picture(own("a", 4))
     accounting = picture.seen.accounting
@@ -317,6 +343,30 @@ def test_a_victim_that_still_cleans_up_is_not_asked_for_again_nor_is_another() -
     assert not any(isinstance(action, SignalJob | RequeueJob) for action in actions)
     assert picture.memory.quota_jobs[JobId(3)].count == 1
     assert JobId(2) not in picture.memory.quota_jobs
+
+
+@pytest.mark.parametrize(
+    ("state", "flags"),
+    [(JobState.RUNNING, ()), (JobState.PENDING, ("COMPLETING",)), (JobState.CANCELLED, ("COMPLETING",))],
+)
+def test_a_heterogeneous_job_gives_way_once_however_late_its_parts_let_go(
+    state: JobState, flags: tuple[str, ...]
+) -> None:
+    """Its first part waits again while another still cleans up: that is no new job that could give way."""
+    picture = runs(a_site(WEAK), 1, "a", 4)
+    for id in (5, 6):
+        picture = runs(picture, id, "a", 2, "b", "n2", het_job_id=JobId(5), started=2000.0)
+    picture = waits(settled(picture), 9, "b", 4)
+    picture, _ = done(picture)
+    assert picture.memory.quota_jobs[JobId(5)].count == 1
+    picture = picture.change_job(5, state=JobState.PENDING, restarts=1, nodes=frozenset(), started=None)
+    picture = picture.change_job(6, state=state, flags=frozenset(flags))
+    for _ in range(4):
+        picture, _ = done(picture.after(2))
+    assert (picture.memory.quota_jobs[JobId(5)].count, len(picture.memory.quota_jobs[JobId(5)].evictions)) == (1, 1)
+    picture = picture.change_job(6, state=JobState.PENDING, restarts=1, nodes=frozenset(), flags=frozenset())
+    picture, _ = done(picture)
+    assert picture.memory.quota_jobs[JobId(5)].yielding is None
 
 
 def test_a_job_on_a_broken_node_does_not_give_way_for_nothing() -> None:

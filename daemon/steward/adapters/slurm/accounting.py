@@ -10,7 +10,9 @@ Tried on real Slurm 22.05.8 unless said:
   gets (24.11: `Request didn't affect anything`). `add` of one that exists changes nothing and says `Nothing new added`
   (24.11: `Already existing account red on cluster hpc`).
 - `modify account where name=A` without `cluster=` changes A on every cluster of the database. `qos+=`, `qos-=`,
-  `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command.
+  `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command. An account's default that
+  some user with a list of QOS of his own may not use is refused with exit status 0, and all of the command with it: so
+  `qos+=` comes first, alone.
 - `delete account` with `cluster=` takes the account from that cluster and leaves its name; without, from all clusters.
 - A QOS that is some account's default cannot be deleted (`Changes Discarded`); one that jobs have can, and they stay
   behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
@@ -45,6 +47,8 @@ from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.ports import Retryable, Stale
 
+_APART = re.compile(r"don't have access to their default qos")
+"""With exit status 0, and nothing was changed."""
 _NOTHING = re.compile(r"Nothing (modified|deleted|new added)|Request didn't affect anything|[Aa]lready exist")
 """What 22.05 says, and what 24.11 and 26.05 say."""
 _SLURMDBD_S = 5.0
@@ -133,11 +137,14 @@ class SlurmAccounting:
         for names, sign in ((action.add, "+="), (action.drop, "-=")):
             if names:
                 words.append(f"qos{sign}{','.join(sorted(map(ours, names)))}")
+        parts = [words]
         if action.default_qos is not None:
-            words.append(f"defaultqos={plain(action.default_qos) if action.default_qos else -1}")
+            default = f"defaultqos={plain(action.default_qos) if action.default_qos else -1}"
+            parts = [words, [default]] if action.add else [[*words, default]]
         cluster = self._settings().get("ClusterName", "")
-        if words and not self._modify("account", [f"name={account}", f"cluster={cluster}"], words):
-            raise Stale(f"there is no account {account} on this cluster: `steward quota setup --apply` makes it")
+        for part in parts:
+            if part and not self._modify("account", [f"name={account}", f"cluster={cluster}"], part):
+                raise Stale(f"there is no account {account} on this cluster: `steward quota setup --apply` makes it")
 
     def make_account(self, name: str) -> None:
         cluster = self._settings().get("ClusterName", "")
@@ -206,7 +213,9 @@ class SlurmAccounting:
         with self._lock:
             self._sleep(max(0.0, min(_EDIT_S, self._last_edit + _EDIT_S - self._now())))
             try:
-                self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_SLURMDBD_S)
+                answer = self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_SLURMDBD_S)
+                if _APART.search(answer.text + answer.error_text):
+                    raise Stale(f"sacctmgr {words[0]} {words[1]}: some user may not use what would be his default QOS")
             except Failed as failed:
                 done = failed.completed
                 if done is not None and _NOTHING.search(done.text + done.error_text):

@@ -1,6 +1,7 @@
 """A quota that ends: its QOS take no new job, those that wait move on, and when nobody has it any more it goes."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from steward.model.accounting import ACCOUNT_MARK, Accounting
 from steward.model.action import DropQos, DropTeam, MoveJob, SetTeam
@@ -10,6 +11,7 @@ from steward.model.quota import ComputeQuota, QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.edits import edit_key, forget
+from steward.policy.quota.limits import remedy_for
 from steward.policy.quota.marks import release_all
 from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 
@@ -83,6 +85,12 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
             default_qos=default if has.default_qos in names else None,
         )
         draft.wish(action, RETRY_S)
+        return
+    if users := sorted({a.user for a in picture.associations if a.account == quota.team and a.user and names & a.qos}):
+        text = f"lists of QOS of users' own still name those of the team: {remedy_for(users, quota.team, '-=')}"
+        if quota.failure != text:
+            draft.quota.quotas[quota.id] = replace(quota, failure=text)
+            draft.tell("quota.trouble", f"quota {quota.name} cannot go: {text}", level=Level.WARNING)
         return
     in_it = [job for job in draft.seen.jobs.values() if not job.is_over and names & set(job.qos.split(","))]
     for job in in_it:

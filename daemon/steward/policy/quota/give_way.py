@@ -15,12 +15,15 @@ from steward.model.quota import Eviction, QuotaJob, Reclaimed
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Yielding
+from steward.policy.quota.requests import holds_nodes
 from steward.policy.quota.turn import is_borrowed
 from steward.policy.quota.words import told
 
 RETRY_S = 5.0
 KEPT = 8
 """Past evictions of one job that are remembered one by one."""
+PARTS_S = 300.0
+"""So long the parts of a heterogeneous job may take to let go, one after the other."""
 _DAY_S = 86400.0
 _DEFAULT_SIGNAL = "TERM"
 _ENDED_ON_SIGNAL = (JobState.COMPLETED, JobState.FAILED)
@@ -46,6 +49,9 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
     if job is not None and job.is_pending and job.is_completing:
         return  # its nodes are not free yet: it counts as one that gives way until they are
     if job is None or job.restarts > eviction.restart or job.is_over or job.is_pending:
+        if draft.now < eviction.at + PARTS_S and _parts_hold(id, draft):
+            draft.wake(eviction.at + PARTS_S)
+            return
         _is_over(id, memory, eviction, job, draft)
     elif eviction.due is None and not _is_waited_for(eviction, draft):
         _change(id, memory, None, draft)
@@ -63,6 +69,14 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
         _end(job, eviction, draft)
     else:
         draft.wake(eviction.due)
+
+
+def _parts_hold(id: JobId, draft: Draft) -> bool:
+    """Of a heterogeneous job, some part still has its nodes: Slurm shows its parts one after the other as gone."""
+    job = draft.seen.jobs.get(id)
+    if job is None or not job.het_job_id:
+        return False
+    return any(each.het_job_id == id and holds_nodes(each) for each in draft.seen.jobs.values())
 
 
 def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:

@@ -20,7 +20,7 @@ from steward.policy.quota.closing import close_ended
 from steward.policy.quota.comment import quota_words
 from steward.policy.quota.decide import Ruling, Standing
 from steward.policy.quota.edits import Edits, edits
-from steward.policy.quota.limits import wanted_qos, wanted_teams
+from steward.policy.quota.limits import remedy_for, users_apart, wanted_qos, wanted_teams
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
 from steward.policy.quota.names import PREFIX, borrowed_qos, guaranteed_qos
 from steward.policy.quota.turn import Turn, in_force, is_delayed, take_turn
@@ -151,8 +151,15 @@ def _settle(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -> No
     unfinished = changes.owners
     for team, quota in turn.quotas.items():
         names = {guaranteed_qos(team)} | ({borrowed_qos(team)} if quota.strategy.borrows else set())
-        if team not in picture.accounts:
+        has = picture.of_account(team)
+        if has is None or team not in picture.accounts:
             failure = f"Slurm has no account {team}: `steward quota setup --apply` makes it"
+            status = _FAILED.get(quota.status, quota.status)
+        elif (users := users_apart(picture, team)) and has.default_qos != guaranteed_qos(team):
+            failure = (
+                f"users with a list of QOS of their own keep Slurm from making {guaranteed_qos(team)} the default of "
+                f"account {team}: {remedy_for(users, team)}"
+            )
             status = _FAILED.get(quota.status, quota.status)
         elif names <= picture.qos.keys() and not unfinished & {guaranteed_qos(team), team}:
             failure, status = "", _SETTLED.get(quota.status, quota.status)

@@ -4,7 +4,7 @@
 runs in it and what was granted in this turn.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -94,6 +94,21 @@ def wanted_teams(turn: Turn, picture: Accounting) -> Iterator[WantedTeam]:
                 caps=caps_of(turn, team, picture, most),
                 default_qos=guaranteed_qos(team),
             )
+
+
+def users_apart(picture: Accounting, team: str) -> tuple[str, ...]:
+    """Users of the team's account with a list of QOS of their own, without the team's: Slurm refuses to make that the
+    account's default as long as there is one. Asked when the account itself has it."""
+    name, has = guaranteed_qos(team), picture.of_account(team)
+    if has is None or name not in has.qos:
+        return ()
+    return tuple(sorted({a.user for a in picture.associations if a.account == team and a.user and name not in a.qos}))
+
+
+def remedy_for(users: Iterable[str], team: str, sign: str = "+=") -> str:
+    """The command with which they are of the team; with `-=` they are so no longer."""
+    names = f"{guaranteed_qos(team)},{borrowed_qos(team)}"
+    return f"sacctmgr modify user where name={','.join(users)[:200]} account={team} set qos{sign}{names}"
 
 
 def caps_of(turn: Turn, team: str, picture: Accounting, amounts: Mapping[Resource, int]) -> dict[str, int]:
