@@ -8,6 +8,7 @@ from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Slot
 from steward.model.quota import QuotaStatus
+from steward.model.quota_policy import QuotaPolicy
 from steward.model.resume_mode import ResumeMode
 from tests.builders.quota import LISTS, TYPES, WEAK, a_quota
 from tests.chaos.bench import Bench
@@ -32,7 +33,7 @@ def _two_teams(can: Capabilities, mode: ResumeMode | None) -> Callable[[], Bench
         world = TeamWorld.teams_of(4, "guest", "owner", can=can)
         slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
         want = Desired(repair=QUICK, resume=FEW, slots=slots)
-        rules = replace(want.quota, grace_s=GRACE_S, patience_s=4.0)
+        rules = QuotaPolicy(grace_s=GRACE_S, patience_s=4.0)
         want = replace(want, quota=rules, capacity=replace(want.capacity, types={**want.capacity.types, **TYPES}))
         law = Law(want)
         bench = Bench(world=world, want=want, law=law)

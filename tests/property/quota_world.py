@@ -13,6 +13,7 @@ from steward.model.action import Action, CancelJob, RequeueJob, SetQos, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.quota import ComputeQuota
+from steward.model.quota_policy import QuotaPolicy
 from steward.policy.quota.flavors import parse_tres
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, written
@@ -37,7 +38,7 @@ class SlurmWorld:
     @classmethod
     def of(cls, quotas: Iterable[ComputeQuota], *, machines: int, can: Capabilities = LISTS) -> "SlurmWorld":
         picture = a_site(can, *quotas, machines=machines)
-        rules = replace(picture.want.quota, grace_s=3.0, patience_s=4.0)
+        rules = QuotaPolicy(grace_s=3.0, patience_s=4.0)
         return cls(picture=settled(replace(picture, want=replace(picture.want, quota=rules))), can=can)
 
     @property

@@ -18,8 +18,8 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from steward.model.access import AccessKey
+from steward.model.section import Section
 from steward.model.settings.errors import dotted
-from steward.model.settings.types import Section
 from steward.ports import Permanent
 
 _MAX_BYTES = 1 << 20

@@ -1,31 +1,54 @@
-"""How elastic runs grow and shrink, as numbers the decisions use; made from the settings."""
+"""`[elastic]`: how training runs grow into idle nodes and give them back."""
 
-from dataclasses import dataclass
+from pydantic import Field
+
+from steward.model.section import Section
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElasticPolicy:
-    """Seconds. What a run's own `--elastic` says comes before this."""
+class ElasticPolicy(Section):
+    """Elastic runs (`sbatch --elastic`). A run's own options come before these keys."""
 
-    enabled: bool = True
-    """False: no run grows; what is too much is still given back."""
-    grace_s: float = 600.0
-    """All ranks have saved by then."""
-    settle_s: float = 60.0
-    """From the first node that is there to the growth: others may come."""
-    faulty_s: float = 30.0
-    """How long a lost node's replacement may take before the run goes on smaller."""
-    snooze_s: float = 300.0
-    """No growth for so long after any change of size."""
-    backoff_s: float = 300.0
-    """The same after one that did not last, doubled by each later one ..."""
-    backoff_most_s: float = 3600.0
-    """... up to this."""
-    form_s: float = 900.0
-    """The first step at a new size is made by then, or it counts as failed."""
-    pause_s: float = 60.0
-    """What a change costs a run that made none yet: from the wish to the first step."""
-    growths_at_once: int = 4
-    """Runs that grow at the same time."""
-    replica_limit_s: float = 14_400.0
-    """The time limit of replica jobs: short ones fit into gaps."""
+    enabled: bool = Field(
+        default=True, description="false: no run grows. Nodes that others need are given back all the same."
+    )
+    grace_s: float = Field(
+        default=600.0,
+        ge=1,
+        le=86400,
+        description="All ranks have saved so long after a change of size was wished for (`grace=`).",
+    )
+    settle_s: float = Field(
+        default=60.0,
+        ge=0,
+        le=86400,
+        description="From the first new node that is ready to the growth: others may come (`settle=`).",
+    )
+    faulty_s: float = Field(
+        default=30.0,
+        ge=0,
+        le=86400,
+        description="How long the replacement of a lost node may take that is on its way (`faulty=`).",
+    )
+    snooze_s: float = Field(
+        default=300.0, ge=0, le=86400, description="No growth for so long after any change of size (`snooze=`)."
+    )
+    backoff_s: float = Field(
+        default=300.0,
+        ge=0,
+        le=86400,
+        description="The same after a growth that did not last, doubled by each later one ... (`backoff=`)",
+    )
+    backoff_most_s: float = Field(default=3600.0, ge=0, le=604_800, description="... up to this.")
+    form_s: float = Field(
+        default=900.0, ge=10, le=86400, description="The first step at a new size is made by then, or it has failed."
+    )
+    pause_s: float = Field(
+        default=60.0,
+        ge=1,
+        le=86400,
+        description="What a change of size costs a run that made none yet: a growth must pay for that.",
+    )
+    growths_at_once: int = Field(default=4, ge=1, le=1000, description="Runs that grow at the same time at most.")
+    replica_limit_s: float = Field(
+        default=14_400.0, ge=60, le=604_800, description="Time limit of replica jobs; short ones fit into gaps."
+    )

@@ -6,7 +6,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from steward.model.dotted import flat
-from steward.model.settings.types import CheckMode, Section, Words
+from steward.model.section import Section, Words
+from steward.model.settings.types import CheckMode
 
 
 class SlurmdCheck(Section):

@@ -4,7 +4,8 @@ from enum import Enum
 
 from pydantic import Field
 
-from steward.model.settings.types import Program, Section, Words
+from steward.model.section import Section, Words
+from steward.model.settings.types import Program
 
 
 class CommandProvider(Section):

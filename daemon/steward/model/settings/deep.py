@@ -6,8 +6,9 @@ from pydantic import Field
 
 from steward.model.deep import DeepKind
 from steward.model.desired import DeepPolicy
+from steward.model.section import Section
 from steward.model.settings.policies import in_policy_units
-from steward.model.settings.types import Program, Section
+from steward.model.settings.types import Program
 
 
 class DeepSettings(Section):

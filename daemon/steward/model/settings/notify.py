@@ -6,7 +6,8 @@ from pydantic import Field, SecretStr
 
 from steward.model.events import Level
 from steward.model.notify import ChannelKind, ChannelRule
-from steward.model.settings.types import HostPort, Program, Section, Words
+from steward.model.section import Section, Words
+from steward.model.settings.types import HostPort, Program
 
 
 class NotifySettings(Section):

@@ -6,9 +6,8 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from steward.model.desired import CapacityPolicy, DeepPolicy, HealthPolicy, LadderPolicy, RepairPolicy, ResumePolicy
-from steward.model.elastic_policy import ElasticPolicy
-from steward.model.quota_policy import QuotaPolicy
-from steward.model.settings.types import Durations, RepairMode, Section
+from steward.model.section import Section
+from steward.model.settings.types import Durations, RepairMode
 
 _Policy = TypeVar(
     "_Policy",
@@ -18,8 +17,6 @@ _Policy = TypeVar(
     HealthPolicy,
     CapacityPolicy,
     DeepPolicy,
-    QuotaPolicy,
-    ElasticPolicy,
 )
 _HOUR_S = 3600.0
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from pydantic import Field
 
+from steward.model.section import Section, Words
 from steward.model.settings.clouds import CommandProvider, Ec2Provider, PowerProvider
-from steward.model.settings.types import NodeCommand, NodeList, ProviderKind, Recovery, Section, SomeNodes, Words
+from steward.model.settings.types import NodeCommand, NodeList, ProviderKind, Recovery, SomeNodes
 
 
 class GroupSettings(Section):

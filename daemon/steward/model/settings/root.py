@@ -5,17 +5,18 @@ from types import MappingProxyType
 from pydantic import Field
 
 from steward.model.desired import CapacityPolicy, Desired, Pool
+from steward.model.elastic_policy import ElasticPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN
+from steward.model.quota_policy import QuotaPolicy
+from steward.model.section import Section
 from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
 from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.deep import DeepSettings
-from steward.model.settings.elastic import ElasticSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.policies import RepairSettings, in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
-from steward.model.settings.quota import QuotaSettings
 from steward.model.settings.resume import ResumeSettings
 from steward.model.settings.sections import (
     AgentSettings,
@@ -24,7 +25,7 @@ from steward.model.settings.sections import (
     HeadSettings,
     HealthSettings,
 )
-from steward.model.settings.types import ProviderKind, Recovery, Section, expand_nodes
+from steward.model.settings.types import ProviderKind, Recovery, expand_nodes
 
 
 class Settings(Section):
@@ -42,8 +43,8 @@ class Settings(Section):
     groups: tuple[GroupSettings, ...] = Field(default=(), description="One `[[groups]]` table per group of nodes.")
     provider: ProviderSettings = ProviderSettings()
     capacity: CapacitySettings = CapacitySettings()
-    elastic: ElasticSettings = ElasticSettings()
-    quota: QuotaSettings = QuotaSettings()
+    elastic: ElasticPolicy = ElasticPolicy()
+    quota: QuotaPolicy = QuotaPolicy()
     notify: tuple[NotifySettings, ...] = Field(
         default=(), description="One `[[notify]]` table for each channel that events are sent to."
     )
@@ -71,8 +72,8 @@ class Settings(Section):
             repair=self.repair.policy(),
             capacity=self.capacity_policy(),
             deep=self.deep.policy(str(self.agent.socket)),
-            elastic=self.elastic.policy(),
-            quota=self.quota.policy(),
+            elastic=self.elastic,
+            quota=self.quota,
             health=self.health.policy(),
             unrepaired=frozenset(group.name for group in self.groups if group.recovery is Recovery.NONE),
             hot_spares=MappingProxyType({g.name: g.hot_spares for g in self.groups if g.hot_spares is not None}),

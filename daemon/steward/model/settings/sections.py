@@ -6,8 +6,9 @@ from pydantic import Field, SecretStr
 
 from steward.model.desired import HealthPolicy
 from steward.model.mend import RESTARTABLE
+from steward.model.section import Section, Words
 from steward.model.settings.policies import in_policy_units
-from steward.model.settings.types import AddressRule, HostPort, Section, SlurmAdapter, Words
+from steward.model.settings.types import AddressRule, HostPort, SlurmAdapter
 
 
 class ClusterSettings(Section):

@@ -1,12 +1,11 @@
 """Small value types of the settings, each with a message that says what to write instead."""
 
 import re
-from collections.abc import Iterable
 from enum import Enum
 from typing import Annotated
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator
 
 from steward.model.ids import NodeName
 from steward.model.resume_mode import ResumeMode
@@ -14,12 +13,6 @@ from steward.model.resume_mode import ResumeMode
 _HOST_PORT = re.compile(r"^(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})$")
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$")
 MAX_NODES = 100_000
-
-
-class Section(BaseModel):
-    """A table of the file: frozen, strict about types, and an unknown key is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class CheckMode(Enum):
@@ -123,13 +116,6 @@ def _some_nodes(text: str) -> str:
     return text
 
 
-def _unique(words: Iterable[str]) -> tuple[str, ...]:
-    kept = tuple(words)
-    if twice := next((word for word in kept if kept.count(word) > 1), None):
-        raise ValueError(f"{twice!r} is there twice; write each once")
-    return kept
-
-
 def _times(durations: tuple[float, ...]) -> tuple[float, ...]:
     if not durations or min(durations) <= 0:
         raise ValueError("write at least one time in seconds, each above 0, for example [60, 300]")
@@ -173,7 +159,6 @@ def _program(argv: tuple[str, ...]) -> tuple[str, ...]:
 HostPort = Annotated[str, AfterValidator(_host_port)]
 NodeList = Annotated[str, AfterValidator(_node_list)]
 SomeNodes = Annotated[str, AfterValidator(_some_nodes)]
-Words = Annotated[tuple[str, ...], AfterValidator(_unique)]
 NodeCommand = Annotated[tuple[str, ...], AfterValidator(_for_a_node)]
 Durations = Annotated[tuple[float, ...], AfterValidator(_times)]
 Waits = Annotated[tuple[float, ...], AfterValidator(_waits)]

@@ -188,7 +188,7 @@ def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], *, fair_share: bool
     return Rules(
         fair_share=fair_share,
         in_team={team: quota.preempt for team, quota in quotas.items()},
-        strict=rules.strict,
+        strict=frozenset(rules.strict),
         borrow_priority=rules.borrow_priority,
         rebalance_before=_rebalance_before(draft),
         not_before=waits,
