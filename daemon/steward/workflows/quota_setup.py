@@ -40,8 +40,8 @@ class Setup:
         for name in self.qos:
             yield f"sacctmgr -i add qos {name} description='{QOS_MARK}'"
         for account, names in self.teams.items():
-            words = f"set qos+={','.join(names)} defaultqos={names[0]}"
-            yield f"sacctmgr -i modify account where name={account} cluster={cluster} {words}"
+            for words in (f"qos+={','.join(names)}", f"defaultqos={names[0]}"):  # Slurm may refuse the second alone
+                yield f"sacctmgr -i modify account where name={account} cluster={cluster} set {words}"
 
 
 def needed(site: Site, borrowers: Collection[str]) -> Setup:

@@ -185,8 +185,10 @@ def test_setup_makes_what_a_team_lacks_once_and_prints_it_as_an_admin_would_type
         "sacctmgr -i add qos stw-blue-g description='steward: limits of a team'",
         "sacctmgr -i add qos stw-red-g description='steward: limits of a team'",
         "sacctmgr -i add qos stw-red-b description='steward: limits of a team'",
-        "sacctmgr -i modify account where name=blue cluster=hpc set qos+=stw-blue-g defaultqos=stw-blue-g",
-        "sacctmgr -i modify account where name=red cluster=hpc set qos+=stw-red-g,stw-red-b defaultqos=stw-red-g",
+        "sacctmgr -i modify account where name=blue cluster=hpc set qos+=stw-blue-g",
+        "sacctmgr -i modify account where name=blue cluster=hpc set defaultqos=stw-blue-g",
+        "sacctmgr -i modify account where name=red cluster=hpc set qos+=stw-red-g,stw-red-b",
+        "sacctmgr -i modify account where name=red cluster=hpc set defaultqos=stw-red-g",
     ]
     carry_out(setup, before, port)
     assert port.accounts["blue"].organization == "blue"

@@ -58,7 +58,7 @@ class Flavors:
         self._draft = draft
         self._types = draft.want.capacity.types
         named = {share.machine_type for quota in quotas.values() for share in quota.shares}
-        described = {name for name, each in self._types.items() if each.features or each.gres or each.gpus}
+        described = {name for name, each in self._types.items() if each.features or each.gres}
         self.named = frozenset(named)
         self._order = sorted(named | described, key=lambda name: (name not in named, name))
         self._known: dict[tuple[frozenset[str], str], str] = {}
@@ -75,8 +75,15 @@ class Flavors:
             return group.types[0]
         key = node.features, node.gres
         if key not in self._known:
-            self._known[key] = next((each for each in self._order if self._fits(each, node)), "")
+            self._known[key] = next((each for each in self._order if self._fits(each, node)), "") or self._named_by(
+                node
+            )
         return self._known[key]
+
+    def _named_by(self, node: Node) -> str:
+        """The type with accelerators that one of its features names, whoever owns of it."""
+        names = {name for feature in node.features for name in (feature, f"ml.{feature}")} & self._types.keys()
+        return min((name for name in names if self._types[name].gpus), default="")
 
     def _fits(self, name: str, node: Node) -> bool:
         """By the type's own features and Gres; one that has neither by a feature with its name."""
