@@ -55,6 +55,7 @@ TOLD_ONCE = (
     "test_keep",
     "test_quota",
     "test_login_host",
+    "test_odd_scripts",
     "test_resume_hard",
     "test_resume_slurm",
     "test_scontrol",
