@@ -153,3 +153,43 @@ def test_without_a_coordinator_the_bases_nodes_train_by_themselves(runs: list[El
 def listens(port: int) -> bool:
     with socket.socket() as dialled:
         return dialled.connect_ex(("127.0.0.1", port)) == 0
+
+
+SAYS = """
+import os, time
+with open({path!r}, "a") as out:
+    print(*(os.environ[name] for name in ("RANK", "WORLD_SIZE", "GROUP_RANK")), file=out)
+time.sleep(600)
+"""
+
+
+@pytest.mark.timeout(600)
+def test_a_launcher_that_starts_processes_itself_is_started_once_a_node_and_again_at_each_size(
+    runs: list[ElasticRun], tmp_path: Path
+) -> None:
+    """As docs/elastic.md has it for NVRx's ft_launcher; here it is torchrun with its own rendezvous."""
+    began, program = tmp_path / "began", tmp_path / "says.py"
+    program.write_text(SAYS.format(path=str(began)))
+    command = (
+        f"exec {sys.executable} -m torch.distributed.run --nnodes=$GROUP_WORLD_SIZE --node-rank=$GROUP_RANK "
+        f"--rdzv-backend=c10d --rdzv-endpoint=$MASTER_ADDR:$MASTER_PORT --nproc-per-node=1 {program}"
+    )
+    run = ElasticRun(tmp_path, ["-c", command], grace_s=1, launcher=("steward.job.launch", "sh"))
+    runs.append(run)
+    for node, role in (("n1", "base"), ("n2", "base"), ("n3", "replica")):
+        run.agent(node, role)
+    run.wait("both nodes of the base", lambda: ranks(began) == ["0 2 0", "1 2 1"])
+    run.wait("the third node came", lambda: len(run.word()["joined"]) == 3)
+
+    began.unlink()
+    run.resize("n1", "n2", "n3", grace_s=1)
+    run.wait("all three", lambda: ranks(began) == ["0 3 0", "1 3 1", "2 3 2"])
+    began.unlink()
+    run.notice("n3")
+    run.wait("two again", lambda: ranks(began) == ["0 2 0", "1 2 1"])
+
+    assert run.agents["n3"].wait(60) == 0
+
+
+def ranks(began: Path) -> list[str]:
+    return sorted(began.read_text().splitlines()) if began.exists() else []

@@ -38,6 +38,7 @@ def test_whatever_happens_a_generation_has_one_set_of_members_and_an_allowed_siz
         assert len({tuple(form["members"]) for form in forms}) == 1
         assert sorted(form["rank"] for form in forms) == list(range(len(forms))), "each rank is given once"
         assert len(forms) in (2, 3, 4)
+        assert set(NODES[:2]) & set(forms[0]["members"]), "replicas alone are no run"
     assert list(by_generation) == sorted(by_generation), "generations only rise"
     assert story.run.state != "saving", "no save is waited for without end"
 

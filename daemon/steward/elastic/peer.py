@@ -58,9 +58,10 @@ def in_order(peers: Iterable[Peer]) -> list[Peer]:
 
 
 def fitting(peers: Iterable[Peer], base: int, sizes: tuple[int, ...]) -> tuple[str, ...]:
-    """As many of these as make an allowed size, the base's own before replicas; none where they are too few."""
+    """As many of these as make an allowed size, the base's own before replicas; none where they are too few, or
+    replicas alone: their base is at its end then, and may begin anew elsewhere."""
     ranked = in_order(peers)
-    if len(ranked) < base:
+    if len(ranked) < base or not any(peer.is_base for peer in ranked):
         return ()
     most = max((size for size in sizes if size <= len(ranked)), default=0) if sizes else len(ranked)
     return tuple(peer.node for peer in ranked[:most])

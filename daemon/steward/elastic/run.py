@@ -60,8 +60,7 @@ class Run:
         self.missing.discard(peer.node)
         if self.asked and peer.node in self.members:
             self._send(peer.node, asked=self.generation)
-        if peer.node in self.members and peer.generation < self.generation and not self.target:
-            self._lose(peer.node, now, "started again")
+        self._begin_if_torn(now)
         if peer.leaves:  # it said so to the coordinator before this one, or while none was there
             peer.leaves = False
             self.notice(peer.node, now)
@@ -76,8 +75,9 @@ class Run:
             self._send(node, leave=True)
         elif self.state == "failed":
             self._send(node, fail=self.why)
-        elif node in self.members and not self.target and self.state in ("running", "saving", "forming"):
-            self._gather(self._survivors(), now, f"{node} started its processes again")
+        else:
+            self.missing.discard(node)
+            self._begin_if_torn(now)
         self._form_if_ready(now)
 
     def notice(self, node: str, now: float) -> None:
@@ -168,8 +168,8 @@ class Run:
                 self._send(node, fail=self.why)
         if self.is_over:
             return
-        if "lost" in late and self.missing:
-            self._gather(self._survivors(), now, f"lost {', '.join(sorted(self.missing))}")
+        if "lost" in late and (self.missing or self._torn):
+            self._go_on_with_those_here(now)
         elif "save" in late and self.asked:
             slow = [node for node in self.members if node in self.peers and not self.peers[node].is_at_rest]
             self._gather(self._wanted(), now, f"{', '.join(slow) or 'nobody'} did not save in time: went on without")
@@ -245,7 +245,7 @@ class Run:
     def _pause(self, why: str, now: float) -> None:
         self.target, self.next_members, self.members = (), None, ()
         self.state, self.generation = "waiting", self.generation + 1
-        self.why = f"{why}; {len(self.peers)} of at least {self.base} nodes are here: waits for more"
+        self.why = f"{why}; {self._lack(self.peers.values())}"
         self.deadlines["waiting"] = now + WAITING_S
         self._stop_all()
 
@@ -268,12 +268,13 @@ class Run:
                 self._send(peer.node, form=form)
 
     def _first(self, now: float) -> None:
-        """The first round is the base's own; after too few were left, whoever is here makes up the base's size."""
+        """The first round is the base's own; after too few were left, whoever is here makes up the base's size;
+        replicas alone are none."""
         ready = [one for one in self.peers.values() if one.waits and not one.leaves]
         ready = [one for one in ready if one.is_base or (self.generation and not self.trained)]
-        if len(ready) < self.base:
+        if len(ready) < self.base or not any(one.is_base for one in ready):
             self.deadlines.setdefault("waiting", now + FIRST_S)
-            self.why = f"{len(ready)} of at least {self.base} nodes are here: waits for more"
+            self.why = self._lack(ready)
             return
         chosen = fitting(ready, self.base, self.sizes)
         self.generation += 1
@@ -285,6 +286,12 @@ class Run:
     def _may_take_part(self, node: str) -> bool:
         peer = self.peers.get(node)
         return peer is not None and (peer.is_base or not self.trained)
+
+    def _lack(self, here: Iterable[Peer]) -> str:
+        nodes = list(here)
+        if len(nodes) >= self.base and not any(peer.is_base for peer in nodes):
+            return "none of the base's own nodes is here: waits for one"
+        return f"{len(nodes)} of at least {self.base} nodes are here: waits for more"
 
     def _wanted(self) -> tuple[str, ...]:
         return self.members if self.next_members is None else self.next_members
@@ -300,6 +307,26 @@ class Run:
             self.missing.add(node)
             self.deadlines.setdefault("lost", now + LOST_S)
 
+    def _begin_if_torn(self, now: float) -> None:
+        """A member does not run the generation any more, or never did: its launcher began anew, or the coordinator did
+        while it gathered them. All begin the next one, once those that are looked for are here or given up."""
+        if self._torn and not self.missing:
+            self._go_on_with_those_here(now)
+        elif self._torn:
+            self.deadlines.setdefault("lost", now + LOST_S)
+
+    def _go_on_with_those_here(self, now: float) -> None:
+        lost = ", ".join(sorted(self.missing))
+        self._gather(self._survivors(), now, f"lost {lost}" if lost else f"{self._torn} started its processes again")
+
+    @property
+    def _torn(self) -> str:
+        """The first such member; empty: all run the generation, or stop for the next one."""
+        if self.target or self.state not in ("running", "saving", "forming"):
+            return ""
+        here = (node for node in self.members if node in self.peers)
+        return next((node for node in here if self.peers[node].generation < self.generation), "")
+
     def expect_all(self, now: float) -> None:
         self.missing = {node for node in self.members if node not in self.peers}
         if self.missing:
@@ -312,7 +339,7 @@ class Run:
         """
         first = self.peers.get(self.failed_first)
         if self.missing:
-            self._gather(self._survivors(), now, f"lost {', '.join(sorted(self.missing))}")
+            self._go_on_with_those_here(now)
         elif first is not None and not first.is_base and first.over == "failed":
             first.leaves = True
             self._gather(self._survivors(), now, f"the processes of {first.node}, a replica's, failed: goes on without")

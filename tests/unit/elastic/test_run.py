@@ -321,6 +321,37 @@ def test_a_node_that_has_to_leave_says_so_to_a_new_coordinator_too_and_costs_no_
     assert ("n4", {"leave": True}) in story.told
 
 
+def test_a_coordinator_that_dies_while_nodes_are_gathered_loses_none_of_them() -> None:
+    """Two wait for the next generation, two are still to stop their processes of the last one."""
+    story = Story().grown()
+    story.stuck |= {"n1", "n2"}
+    story.order("n1", "n2", "n3", "n4", generation=3, grace_s=0)
+    assert [node for node, peer in story.run.peers.items() if peer.waits] == ["n3", "n4"]
+    story.stuck.clear()
+
+    was, again = story.run, begun_anew(story)
+    for node in ("n3", "n4", "n1", "n2"):
+        again.come_back(was.peers[node])
+
+    assert (again.run.state, again.run.members) == ("forming", ("n1", "n2", "n3", "n4"))
+    assert not again.run.target
+
+
+def test_replicas_alone_are_no_generation() -> None:
+    story = Story().grown()
+    for node in ("n1", "n2"):
+        story.run.lost(node, story.now)
+    story.pass_(LOST_S)
+    assert (story.run.state, story.run.members) == ("waiting", ())
+    assert story.run.why == "none of the base's own nodes is here: waits for one"
+    story.come("n5", role="replica")
+    assert story.run.state == "waiting"
+
+    story.come("n1")
+
+    assert story.run.members == ("n1", "n3", "n4", "n5")
+
+
 def test_a_save_that_was_asked_for_by_a_coordinator_that_died_is_no_end_of_the_training() -> None:
     """HyperPod's pattern: the processes saved and ended well, because they were asked to."""
     story = begun_anew(Story().grown())

@@ -58,6 +58,30 @@ def test_a_question_about_an_earlier_generation_is_not_for_this_one(tmp_path: Pa
     assert printed == "False\n"
 
 
+EVERY = """
+votes = []
+def agree(mine):
+    votes.append((step, mine))
+    return mine or step == 30
+for step in range(1, 41):
+    if step == 13:
+        (pathlib.Path(os.environ["STEWARD_ELASTIC_LOCAL"]) / "resize-3").touch()
+    if elastic.resize_wanted(step, every=10, agree=agree):
+        break
+print(step, votes)
+"""
+
+
+def test_a_loop_that_asks_each_tenth_time_votes_at_the_same_steps_on_all_ranks(tmp_path: Path) -> None:
+    """The ranks vote at the tenth, twentieth step whatever they know: between them no rank is waited for."""
+    place = {"STEWARD_ELASTIC_LOCAL": str(tmp_path), "STEWARD_ELASTIC_GENERATION": "3", "RANK": "1"}
+    with heard(tmp_path):
+        assert run("import os, pathlib" + EVERY, **place) == "20 [(10, False), (20, True)]\n"
+        (tmp_path / "resize-3").unlink()
+        never_asked = EVERY.replace("step == 13", "False")
+        assert run("import os, pathlib" + never_asked, **place) == "30 [(10, False), (20, False), (30, False)]\n"
+
+
 def heard(folder: Path) -> socket.socket:
     """What torchrun's agent on the node listens to."""
     agent = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
