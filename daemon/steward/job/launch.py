@@ -6,6 +6,8 @@ LOCAL_WORLD_SIZE, GROUP_RANK (the node's), GROUP_WORLD_SIZE (nodes), MASTER_ADDR
 """
 
 import argparse
+import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -25,6 +28,7 @@ STOP_S = 15.0
 AGAIN_S = 3.0
 """A second signal so much later is an order to end."""
 _LOOK_S = 0.02
+_PR_SET_CHILD_SUBREAPER = 36
 _DEAF = ("sh", "-c", "trap '' TERM USR1; exec \"$@\"", "sh")
 
 Process = subprocess.Popen[bytes]
@@ -46,6 +50,7 @@ class Launcher:
         """The exit status: 0 when the training is done or the node is not wanted any more."""
         for number in (signal.SIGTERM, signal.SIGINT, *((signal.SIGUSR1,) if self.is_replica else ())):
             signal.signal(number, self.hear)
+        _adopt_orphans()
         try:
             while True:
                 form = self.link.wait(self.address, _free_port(), JOIN_S, self.alone_s)
@@ -109,6 +114,42 @@ class Launcher:
         for process in self.processes:
             process.wait()
         self.processes = []
+        _end_family()
+
+
+def _adopt_orphans() -> None:
+    """What a process of ours leaves behind becomes our child, not init's."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _end_family() -> None:
+    """Programs that start processes themselves give them sessions of their own: these must not run beside those of the
+    next generation, on the same GPUs."""
+    until = time.monotonic() + STOP_S
+    while (family := _family()) and time.monotonic() < until:
+        for pid in family:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(_LOOK_S)
+
+
+def _family() -> list[int]:
+    """All processes that we started, and that these did."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = int((folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(folder.name))
+    found, at = list[int](), [os.getpid()]
+    while at:
+        born = children.get(at.pop(), [])
+        found += born
+        at += born
+    return found
 
 
 def _signal(processes: Sequence[Process], number: signal.Signals) -> None:
