@@ -85,7 +85,7 @@ def write_files(plan: Plan, root: Path) -> None:
     (etc / "node-has").write_text(f"{_has(plan)}\n")
     (etc / "gres.conf").write_text(gres_conf(plan.spec, "/dev/bed-gpu"))
     (etc / "cgroup.conf").write_text(_cgroup_conf(plan))
-    shim = "optional /opt/steward/lib/steward.so socket=/run/steward/agent.sock\n"
+    shim = "optional /usr/lib/steward/steward.so socket=/run/steward/agent.sock\n"
     (etc / "plugstack.conf").write_text(shim if plan.spec.steward else "")
     (etc / "slurmdbd.conf").write_text(_SLURMDBD_CONF)
     (etc / "steward.toml").write_text(_steward_toml(plan))

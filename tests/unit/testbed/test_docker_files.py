@@ -12,6 +12,7 @@ from steward.testbed.bed import Backend, BedError, BedSpec
 from steward.testbed.docker_files import Plan, write_files
 from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_setup import load, provider_settings, save
+from tools.packages.contents import packages
 
 
 def plan(root: Path, *, contain: bool = False, steward: bool = True, spares: int = 0, slurm: str = "24.11.5") -> Plan:
@@ -65,6 +66,16 @@ def test_settings_asked_for_win(tmp_path: Path) -> None:
     made = replace(made, spec=replace(made.spec, settings={"repair": {"settle_s": 7.5}}))
     write_files(made, tmp_path)
     assert load_settings(tmp_path / "etc" / "steward.toml", {}).repair.settle_s == 7.5
+
+
+def test_the_shim_and_the_command_are_where_steward_s_packages_put_them(tmp_path: Path) -> None:
+    """The image installs the packages that a site installs, and nothing else of Steward."""
+    shim = next(each for each in packages("3.11", "22.05") if "steward-shim" in each.provides)
+    place = next(place for place in shim.files if place.endswith(".so"))
+    assert f"optional {place} socket=" in text(tmp_path, plan(tmp_path), "plugstack.conf")
+    image = Path("docker/Dockerfile").read_text()
+    assert "dpkg -i /packages/*.deb" in image
+    assert "pip" not in image.partition("AS bed")[2]
 
 
 def test_plain_slurm_has_no_shim(tmp_path: Path) -> None:
