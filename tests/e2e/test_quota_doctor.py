@@ -1,11 +1,12 @@
 """`steward quota doctor` and `setup` on real Slurm: traps are told with their remedy, trial jobs show what holds."""
 
 import json
+import time
 from typing import Any
 
 from steward.testbed.accounting import sacctmgr
 from steward.testbed.faults import FaultKind
-from tests.e2e.quota_bed import QuotaStory
+from tests.e2e.quota_bed import SOON_S, TYPE, QuotaStory
 
 
 def told(quotas: QuotaStory, *words: str) -> tuple[int, list[dict[str, Any]]]:
@@ -36,6 +37,29 @@ def test_trial_jobs_show_what_this_slurm_holds_to_and_nothing_of_them_stays(quot
     assert [quotas.bed.run(argv, check=False).text.strip() for argv in left] == ["", "", ""]
 
 
+def test_a_user_with_a_list_of_qos_of_his_own_is_named_with_the_commands_that_mend_it(quotas: QuotaStory) -> None:
+    """Slurm makes no QOS an account's default that one of its users may not use, and keeps one that a list names."""
+    quotas.account("apart")
+    user = ("modify", "user", "where", "name=root", "account=apart", "set")
+    ours = "stw-apart-g,stw-apart-b"
+    sacctmgr(quotas.bed, *user, "qos=normal")
+    id = quotas.create("apart", {"InstanceType": TYPE, "Accelerators": 2}, percent=0)
+
+    def reason() -> str:
+        found = quotas.aws("describe-compute-quota", "--compute-quota-id", id)
+        return f"{found['Status']}: {found.get('FailureReason', '')}"
+
+    quotas.wait("the quota says so", lambda: f"sacctmgr {' '.join(user)} qos+={ours}" in reason(), SOON_S)
+    assert reason().startswith("CreateFailed")
+    assert "without those of the team: root" in texts(told(quotas)[1], "warn")
+    sacctmgr(quotas.bed, *user, f"qos+={ours}")
+    quotas.wait_in_force(id)
+    quotas.aws("delete-compute-quota", "--compute-quota-id", id)
+    quotas.wait("that is said, too", lambda: f"sacctmgr {' '.join(user)} qos-={ours}" in reason(), SOON_S)
+    sacctmgr(quotas.bed, *user, f"qos-={ours}")
+    quotas.wait("the quota is gone", lambda: "apart" not in str(quotas.get("/v1/quotas")["teams"]), SOON_S)
+
+
 def test_a_qos_with_our_name_that_is_not_ours_and_an_account_that_is_missing_are_told(quotas: QuotaStory) -> None:
     quotas.account("theirs")
     sacctmgr(quotas.bed, "add", "qos", "stw-theirs-g", "Description=of the dean")
@@ -46,6 +70,21 @@ def test_a_qos_with_our_name_that_is_not_ours_and_an_account_that_is_missing_are
     assert status == 1
     assert "QOS stw-theirs-g is not ours" in texts(lines, "bad")
     assert "Slurm has no account absent: its quota waits | steward quota setup --apply" in texts(lines, "warn")
+
+
+def test_a_limit_that_an_admin_sets_by_hand_is_obeyed_and_told_until_he_gives_it_back(quotas: QuotaStory) -> None:
+    began = time.time()
+    quotas.wait_in_force(quotas.gpus("tried", 2))
+    quotas.wait_state(quotas.sleeps("tried", 1), "RUNNING", SOON_S)
+    change = ("modify", "qos", "where", "name=stw-tried-g", "set")
+    sacctmgr(quotas.bed, *change, "GrpTRES=gres/gpu=1,gres/gpu:l4=1")
+    quotas.wait("it is told", lambda: quotas.events("quota.by_hand", since=began), SOON_S)
+    job = quotas.sleeps("tried", 1)
+    quotas.wait_says(job, "a limit that somebody set by hand holds it up: gres/gpu=1 of QOS stw-tried-g")
+    assert quotas.limits("stw-tried-g") == {"gres/gpu": "1", "gres/gpu:l4": "1"}
+    sacctmgr(quotas.bed, *change, "GrpTRES=gres/gpu=2,gres/gpu:l4=2")
+    quotas.wait_state(job, "RUNNING", SOON_S)
+    quotas.wait("that is told, too", lambda: quotas.events("quota.field_back", since=began), SOON_S)
 
 
 def test_a_dead_slurmdbd_is_told_and_setup_does_nothing_by_halves(quotas: QuotaStory) -> None:
