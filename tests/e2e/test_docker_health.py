@@ -16,11 +16,11 @@ from tests.e2e.health_bed import OWN
 from tests.e2e.lost_memory import memory_lost
 from tests.e2e.on_node import on_node, put_site_check
 from tests.e2e.story import Story
-from tests.e2e.wrong_clock import BEHIND_S, wrong_clock
+from tests.e2e.wrong_clock import BEHIND_S
 
 REPAIR_S = 90.0
 MUNGE_S = 25.0
-DROP_IN = "/run/systemd/system/steward-agent.service.d"
+CLOCK = "$(/opt/steward/bin/python3 -I -c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))')/wrong_clock.pth"
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +43,9 @@ def small_disk(story: Story, node: str, path: str) -> None:
 
 
 def set_clock(story: Story, node: str) -> None:
-    words = " ".join(f"{name}={value}" for name, value in wrong_clock(story.dir).items())
-    script = f"mkdir -p {DROP_IN} && printf '[Service]\\nEnvironment=%s\\n' '{words}' >{DROP_IN}/clock.conf"
-    on_node(story.bed, node, "sh", "-c", script)
+    """Of the agent alone, by a file that its Python reads at the start: the packages' programs hear no PYTHONPATH."""
+    text = f"import time; time.time = lambda real=time.time: real() - {BEHIND_S}"
+    on_node(story.bed, node, "sh", "-c", f"echo '{text}' >{CLOCK}")
     restart_agent(story, node)
 
 
@@ -91,7 +91,7 @@ def test_a_clock_that_jumps_is_told_and_drains_nothing(ward: Story, hurt_at: flo
     found = re.search(r"([\d.]+) s behind", text := bad(ward, "n4")["clock"]["text"])
     assert found is not None, text
     assert float(found[1]) == pytest.approx(BEHIND_S, abs=1.0)
-    on_node(ward.bed, "n4", "rm", f"{DROP_IN}/clock.conf")
+    on_node(ward.bed, "n4", "sh", "-c", f"rm {CLOCK}")
     restart_agent(ward, "n4")
     ward.wait("it is good again", lambda: "clock" not in bad(ward, "n4") and not ward.silent_agents())
     assert [case for case in ward.cases("n4", since=hurt_at) if case["marked"]] == []
