@@ -44,7 +44,8 @@ def small_disk(story: Story, node: str, path: str) -> None:
 
 def set_clock(story: Story, node: str) -> None:
     """Of the agent alone, by a file that its Python reads at the start: the packages' programs hear no PYTHONPATH."""
-    text = f"import time; time.time = lambda real=time.time: real() - {BEHIND_S}"
+    once = 'time.real = getattr(time, "real", time.time)'  # the file may be read twice
+    text = f"import time; {once}; time.time = lambda real=time.real: real() - {BEHIND_S}"
     on_node(story.bed, node, "sh", "-c", f"echo '{text}' >{CLOCK}")
     restart_agent(story, node)
 
