@@ -96,7 +96,7 @@ class Link:
             self.generation, self.words = 0, []
             self.waiting = {"wait": True, "address": address, "port": port}
             self._send(self.waiting)
-            while self.form is None and not self.leave:
+            while self.form is None and not self.leave and not self._goes_unheard:
                 if self.fail or time.monotonic() > until:
                     raise TimeoutError(self.fail or f"it did not form within {longest_s} s")
                 alone_at = time.monotonic() + alone_s if self.connected else alone_at
@@ -125,12 +125,17 @@ class Link:
                 return "restart"
             if self.verdict:
                 return self.verdict
-            return "wait" if self.is_led else how
+            return "wait" if self.is_led and not self._goes_unheard else how
 
     @property
     def is_led(self) -> bool:
         """A coordinator answers, or the one that answered is expected back. Asked by a signal handler: no lock."""
         return self.connected or (not self._closed.is_set() and time.monotonic() < self.away_since + AWAY_S)
+
+    @property
+    def _goes_unheard(self) -> bool:
+        """This node is to leave, and nobody is there to be told: without processes it has nothing to wait for."""
+        return self.leaves and not self.connected
 
     def close(self) -> None:
         self._closed.set()

@@ -2,7 +2,7 @@
 
 from steward.adapters.process import Failed
 from steward.testbed.bed import Bed
-from steward.testbed.ready import accused, await_ready, node_states, open_cases
+from steward.testbed.ready import accused, ask_head, await_ready, node_states, open_cases
 from steward.testbed.wait import wait_until, wait_until_empty
 
 _FAULTS_S = 30.0
@@ -15,7 +15,8 @@ _RESUMABLE = ("down", "drain", "fail")
 
 
 def reset(bed: Bed) -> None:
-    """No fault in force, no job, no open case, every node idle and none that the head would take out or is about to.
+    """No fault in force, no job, no open case, no tripped breaker, every node idle and none that the head would take out
+    or is about to.
 
     A node that was in somebody's hands with a fault of its own is repaired only now, when it is given back. Raises
     NotInTime, saying what would not go away.
@@ -24,6 +25,7 @@ def reset(bed: Bed) -> None:
     wait_until_empty("no job is left", lambda: _cancel_jobs(bed), _JOBS_S, every_s=0.2)
     if bed.spec.steward:
         wait_until_empty("no case is open", lambda: _end_cases(bed), _CASES_S, every_s=0.2)
+        wait_until_empty("no breaker is tripped", lambda: _reset_breakers(bed), _CASES_S, every_s=0.2)
     wait_until("every node can take jobs", lambda: not _resume_nodes(bed), _NODES_S, every_s=0.2)
     if bed.spec.steward:
         wait_until_empty("nothing speaks against a node", lambda: _unsettled(bed), _HEALTH_S, every_s=0.2)
@@ -37,6 +39,14 @@ def _end_cases(bed: Bed) -> list[str]:
         # Refused for a node that has not registered yet: next look.
         bed.run(["scontrol", "update", f"nodename={','.join(held)}", "state=resume"], check=False)
     return cases
+
+
+def _reset_breakers(bed: Bed) -> list[str]:
+    """A fault of many nodes may leave one tripped: the next one's would only be reported. Those that were."""
+    tripped = [str(one["scope"]) for one in ask_head(bed, "/v1/breakers")]
+    if tripped:
+        bed.run(["steward", "breaker", "reset"], check=False)
+    return tripped
 
 
 def _unsettled(bed: Bed) -> list[str]:

@@ -87,6 +87,27 @@ def test_a_notice_that_comes_while_the_coordinator_begins_anew_is_told_to_the_ne
     wait_until("nobody answers", lambda: not agent.is_led, 30)
 
 
+def test_a_node_that_is_to_leave_and_has_nothing_to_save_waits_for_no_coordinator(
+    link: tuple[Link, Coordinator],
+) -> None:
+    """Of a run whose base was ended with its coordinator: Slurm would kill the replica only after KillWait."""
+    agent, coordinator = link
+
+    def coordinate() -> None:
+        coordinator.hear("wait")
+        coordinator.form(1)
+
+    threading.Thread(target=coordinate).start()
+    assert agent.wait("n1", 7, 30, 60)
+    coordinator.close()
+    coordinator.server.close()
+    wait_until("the line is gone", lambda: not agent.connected, 30)
+    assert agent.ended("failed") == "wait", "its node may go on with the next coordinator"
+    agent.notice()
+    assert agent.ended("failed") == "failed"
+    assert agent.wait("n1", 7, 30, 60) is None
+
+
 def test_a_second_word_to_stop_that_comes_late_does_not_stop_the_next_generation(
     link: tuple[Link, Coordinator],
 ) -> None:

@@ -16,10 +16,12 @@ from steward.testbed.reset import reset
 
 @dataclass
 class HeldBed:
-    """A bed of one node, whose repair waits for a person until Slurm is told that the node serves again."""
+    """A bed of one node, whose repair waits for a person until Slurm is told that the node serves again, and with a
+    tripped breaker."""
 
     url: str
     resumed: list[str] = field(default_factory=list)
+    is_tripped: bool = True
     shared: Path = Path("/")
 
     @property
@@ -36,12 +38,16 @@ class HeldBed:
     def run(self, argv: Sequence[str], **_: Any) -> Completed:
         if argv[0] == "scontrol" and "state=resume" in argv:
             self.resumed += argv
+        if list(argv) == ["steward", "breaker", "reset"]:
+            self.is_tripped = False
         said = f"n1 {'idle' if self.resumed else 'drained'}\n" if argv[0] == "sinfo" else ""
         return Completed(argv=tuple(argv), returncode=0, stdout=said.encode(), stderr=b"", seconds=0.0, truncated=False)
 
     def page(self, path: str) -> Any:
         if path == "/v1/cases":
             return [{"node": "n1", "step": "held", "open": not self.resumed}]
+        if path == "/v1/breakers":
+            return [{"scope": "group:main"}] if self.is_tripped else []
         return [{"name": "n1", "verdict": "fine", "agent": {"connected": True}}]
 
 
@@ -74,3 +80,9 @@ def test_a_node_whose_repair_waits_for_a_person_is_given_back() -> None:
     with a_held_bed() as bed:
         reset(bed)  # type: ignore[arg-type]
         assert "nodename=n1" in bed.resumed
+
+
+def test_the_next_stories_fault_is_not_only_reported() -> None:
+    with a_held_bed() as bed:
+        reset(bed)  # type: ignore[arg-type]
+        assert not bed.is_tripped
