@@ -44,7 +44,7 @@ test: setup shim    ## lint, types, the shim, unit, property and contract tests,
 test-all: setup setup-demo shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
 	@tools/setup torch
 	@python3 tools/stages.py lint:15 shim-tests:15 demo:15 e2e-local:75 e2e-elastic:75 \
-	  // images:45 e2e-docker:75 e2e-versions:75 contract:60 unit-all:80
+	  // images:45 e2e-docker:75 e2e-versions:75 contract:60 // nice unit-all:85
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
@@ -77,9 +77,9 @@ e2e-local: shim ## end-to-end tests on the local test bed but for elastic runs, 
 	@tools/setup torch
 	$(E2E) $(TWO) --backend local --ignore-glob='*/$(ELASTIC)' $(JUNIT) $(ARGS)
 
-e2e-elastic: shim ## elastic runs on the local test bed
+e2e-elastic: shim ## elastic runs on the local test bed, two clusters at a time
 	@tools/setup torch
-	$(PYTEST) tests/e2e/$(ELASTIC) $(AGAIN) --backend local $(JUNIT) $(ARGS)
+	$(PYTEST) tests/e2e/$(ELASTIC) $(AGAIN) $(TWO) --backend local $(JUNIT) $(ARGS)
 
 images:         ## what machines of the docker test bed are made from, for each Slurm (minutes the first time)
 	docker/engine.sh run sh -ec 'for version in $(SLURM) $(NEWER_SLURMS); do docker/build $$version; done'

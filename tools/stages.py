@@ -33,8 +33,9 @@ _LOOK_S = 0.1
 _NAMED_FAILURES = 10
 _SAID = 1500
 """Characters of what a failed test said."""
-_NICENESS = 10
-"""Of a nice line: at 19 a test that waits for its own processes got none of the processors for seconds."""
+_NICENESS = 5
+"""Of a nice line, which gets a quarter of a processor that both want: much less, and a test that waits for its own
+processes waits for seconds."""
 _LAST_LINES = 40
 """Of a stage that failed."""
 LOGS = Path(".results")
@@ -88,6 +89,7 @@ class Running:
         command = ["nice", "-n", str(stage.niceness), "make", "--no-print-directory", stage.name]
         with log_of(stage).open("wb") as log:
             process = subprocess.Popen(command, env=env, start_new_session=True, stdout=log, stderr=log)
+        _yield_to_others(process.pid, stage.niceness)
         return Running(stage=stage, process=process, began=time.monotonic())
 
     def outcome(self) -> Outcome | None:
@@ -100,6 +102,14 @@ class Running:
             return None
         end_sessions([self.process])
         return Outcome(stage=self.stage, text=f"took longer than {self.stage.limit_s / 60:g} min", took_s=took_s)
+
+
+def _yield_to_others(pid: int, niceness: int) -> None:
+    """Between sessions Linux shares the processors evenly, whatever is nice in them: the whole session is to be nice
+    (sched(7), the autogroup feature)."""
+    if niceness:
+        with suppress(OSError):  # no such feature here, or it is over already
+            Path(f"/proc/{pid}/autogroup").write_text(str(niceness))
 
 
 def lines_of(words: Iterable[str]) -> list[deque[Stage]]:
