@@ -15,8 +15,8 @@ _RESUMABLE = ("down", "drain", "fail")
 
 
 def reset(bed: Bed) -> None:
-    """No fault in force, no job, no open case, no tripped breaker, every node idle and none that the head would take out
-    or is about to.
+    """No fault in force, no job, no open case, no tripped breaker, every node idle and none that the head would take
+    out or is about to.
 
     A node that was in somebody's hands with a fault of its own is repaired only now, when it is given back. Raises
     NotInTime, saying what would not go away.
