@@ -1,7 +1,7 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,4 +49,15 @@ void config_read(struct config *config, int ac, char **av)
 			    "and hold=SECONDS (0 to %d)",
 			    av[i], CONFIG_HOLD_MAX_S);
 	}
+}
+
+bool config_beside(const struct config *config, const char *name,
+		   char path[static CONFIG_PATH_ROOM])
+{
+	const char *slash = strrchr(config->socket, '/');
+	int len = snprintf(path, CONFIG_PATH_ROOM, "%.*s/%s",
+			   slash ? (int) (slash - config->socket) : 0,
+			   config->socket, name);
+
+	return slash && len > 0 && (size_t) len < CONFIG_PATH_ROOM;
 }

@@ -19,22 +19,11 @@ static const struct {
 	{"qos", "SLURM_JOB_QOS"},
 };
 
-static bool _path(const struct config *config,
-		  char path[static sizeof(config->socket) + 16])
-{
-	const char *slash = strrchr(config->socket, '/');
-	int len = snprintf(path, sizeof(config->socket) + 16, "%.*s/%s",
-			   slash ? (int) (slash - config->socket) : 0,
-			   config->socket, FILE_NAME);
-
-	return slash && len > 0;
-}
-
 bool defaults_exist(const struct config *config)
 {
-	char path[sizeof(config->socket) + 16];
+	char path[CONFIG_PATH_ROOM];
 
-	return _path(config, path) && !access(path, R_OK);
+	return config_beside(config, FILE_NAME, path) && !access(path, R_OK);
 }
 
 static bool _holds(spank_t spank, const char *key, const char *value)
@@ -76,12 +65,12 @@ static bool _fits(spank_t spank, char *line, struct resume_mode *mode)
 bool defaults_find(spank_t spank, const struct config *config,
 		   struct resume_mode *mode)
 {
-	char path[sizeof(config->socket) + 16];
+	char path[CONFIG_PATH_ROOM];
 	char line[LINE_ROOM];
 	bool found = false;
 	FILE *file;
 
-	if (!_path(config, path))
+	if (!config_beside(config, FILE_NAME, path))
 		return false;
 	file = fopen(path, "re");
 	if (!file)

@@ -20,6 +20,7 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 {
 	switch (spank_context()) {
 	case S_CTX_ALLOCATOR:
+		config_read(&config, ac, av);
 		submit_forget_outer_job();
 		break;
 	case S_CTX_LOCAL:
@@ -42,7 +43,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	(void) av;
 	switch (spank_context()) {
 	case S_CTX_ALLOCATOR:
-		return submit_allocator(spank);
+		return submit_allocator(spank, &config);
 	case S_CTX_LOCAL:
 		return submit_srun(spank);
 	case S_CTX_REMOTE:

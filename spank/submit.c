@@ -10,6 +10,7 @@
 #include "options.h"
 #include "report.h"
 #include "requeue.h"
+#include "warning.h"
 
 /* What Slurm names the option when it hands it to the node by environment. */
 #define SPANK_VARIABLE	 "_SLURM_SPANK_OPTION_steward_auto_resume"
@@ -126,7 +127,7 @@ static bool _resumes(const struct elastic_spec *spec, struct resume_mode *mode,
 	return true;
 }
 
-int submit_allocator(spank_t spank)
+int submit_allocator(spank_t spank, const struct config *config)
 {
 	struct elastic_spec spec;
 	struct resume_mode mode;
@@ -142,6 +143,8 @@ int submit_allocator(spank_t spank)
 		elastic_publish(spank, &spec);
 	}
 	if (is_given) {
+		if (mode.kind != RESUME_OFF)
+			warning_show(config);
 		if (mode.kind != RESUME_OFF && requeue_is_refused())
 			_keep_in_place(spank, &mode);
 		return _publish(spank, &mode);

@@ -6,6 +6,8 @@
 
 #include <slurm/spank.h>
 
+#include "config.h"
+
 /* The mode in the environment of the job and of its tasks. */
 #define SUBMIT_ENV_MODE "STEWARD_AUTO_RESUME"
 /* The same as Slurm hands it on from the job control environment, which
@@ -20,8 +22,9 @@
  * opted-in job is a job of its own and inherits nothing. */
 void submit_forget_outer_job(void);
 
-/* slurm_spank_init_post_opt in sbatch and salloc. */
-int submit_allocator(spank_t spank);
+/* slurm_spank_init_post_opt in sbatch and salloc. Who asks to be resumed reads
+ * what this site's settings keep Steward from doing for him. */
+int submit_allocator(spank_t spank, const struct config *config);
 
 /* slurm_spank_init_post_opt in srun, supervised or not: show the mode to the
  * tasks and to the supervisor. */

@@ -1,5 +1,6 @@
 """The shim in sbatch, salloc and slurmstepd: what it hands on, and that it never holds longer than it says."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -79,6 +80,28 @@ class Submission(ShimTest):
         status, output, _ = self.run_slurm("sbatch", SLURM_JOB_ID="", STEWARD_AUTO_RESUME="yes")
         assert status != 0
         assert "STEWARD_AUTO_RESUME in the environment: 'yes' is not known: use 0, 1" in output
+
+    def test_who_asks_to_be_resumed_reads_the_sites_warning(self) -> None:
+        handed_on = "mode=1 control=1 inherited=-"
+        assert self.submit("--auto-resume=1") == handed_on, "no file, no line"
+        file = self.folder / "warning"
+        file.write_text("resuming is off on this cluster\nmore\n")
+        for argv, env in ((["--auto-resume=1"], {}), ([], {"STEWARD_AUTO_RESUME": "1"})):
+            told = self.submit(*argv, **env).splitlines()
+            assert "steward: resuming is off on this cluster" in told[0], told
+            assert told[1:] == [handed_on]
+        assert self.submit("--auto-resume=0") == "mode=0 control=0 inherited=-"
+        assert self.submit() == "mode=- control=- inherited=-"
+
+    def test_a_warning_that_cannot_be_read_costs_a_submission_nothing(self) -> None:
+        file = self.folder / "warning"
+        for make in (file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to("/dev/zero"), file.touch):
+            with self.subTest():
+                make()
+                began = time.monotonic()
+                assert self.submit("--auto-resume=1") == "mode=1 control=1 inherited=-"
+                assert time.monotonic() - began < DEADLINE_S / 2
+                file.rmdir() if file.is_dir() else file.unlink()
 
     def test_a_variable_of_an_outer_job_opts_nothing_in(self) -> None:
         assert self.submit(SLURM_JOB_ID="12", STEWARD_AUTO_RESUME="1") == "mode=- control=- inherited=-"

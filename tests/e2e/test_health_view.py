@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,6 +68,16 @@ def is_only_reported(story: Story, node: str) -> bool:
 
 def told(story: Story) -> list[str]:
     return [json.loads(line)["node"] for line in story.lines(TOLD)]
+
+
+def test_who_submits_a_job_reads_at_once_that_this_cluster_only_reports(story: Story) -> None:
+    script, said = story.script("train.sh", "true\n"), f"{story.dir}/said"
+    story.wait("the agents know", lambda: (story.bed.spec.dir / "run" / "warning").exists())
+    for option, is_warned in (("--auto-resume=1", True), ("--auto-resume=0", False)):
+        argv = f"sbatch --parsable --output={story.dir}/out {option} {script} 2>{said}"
+        story.jobs.append(int(story.bed.run(["sh", "-c", argv]).text))
+        told = "sbatch: steward: Steward only reports on this cluster" in Path(said).read_text()
+        assert told is is_warned, Path(said).read_text()
 
 
 def test_a_fault_is_seen_explained_and_told_once_over_a_kill_of_the_head(story: Story) -> None:

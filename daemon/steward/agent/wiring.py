@@ -10,7 +10,6 @@ from steward.adapters.clock import SystemClock
 from steward.adapters.dial import dial
 from steward.adapters.munge import Munge, ToldMunge
 from steward.adapters.node.agentsock import ShimSocket
-from steward.adapters.node.defaults_file import write_defaults
 from steward.adapters.node.elastic_start import ElasticStarter, address_towards
 from steward.adapters.node.hardware import Hardware
 from steward.adapters.node.identity import incarnation, node_name
@@ -20,6 +19,7 @@ from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here
 from steward.adapters.node.setup_start import Starter
+from steward.adapters.node.shim_files import write_defaults, write_warning
 from steward.adapters.node.stepds import Stepds
 from steward.adapters.offload import Threads
 from steward.adapters.service import NoNotifier
@@ -294,6 +294,7 @@ class _Connect:
             writer.transport.abort()
             raise
         write_defaults(self._socket.parent, terms.defaults)
+        write_warning(self._socket.parent, terms.warning)
         return channel, terms
 
 

@@ -1,4 +1,5 @@
-"""The site's defaults for jobs without the option, beside the socket, where the node's shim reads them."""
+"""What the head says of the site, in files beside the socket, where the shim of this machine reads it: the defaults for
+jobs without the option, and the warning for whoever submits a job with it."""
 
 import logging
 import os
@@ -10,7 +11,8 @@ from steward.model.resume_mode import SiteDefault
 
 log = logging.getLogger(__name__)
 
-NAME = "defaults"
+DEFAULTS = "defaults"
+WARNING = "warning"
 _PLAIN = re.compile(r"[!-~]*\Z")
 
 
@@ -18,14 +20,22 @@ def write_defaults(folder: Path, defaults: Iterable[SiteDefault]) -> None:
     """The file is either the old one or the new one; without defaults there is none. What cannot be written is told in
     the log: jobs then start without the site's default."""
     text = "".join(f"{line}\n" for line in map(_line, defaults) if line)
-    file = folder / NAME
+    _keep(folder / DEFAULTS, text)
+
+
+def write_warning(folder: Path, warning: str) -> None:
+    """The same for the one sentence that sbatch shows, or none. What cannot be written is told in the log."""
+    _keep(folder / WARNING, f"{warning}\n" if warning else "")
+
+
+def _keep(file: Path, text: str) -> None:
     try:
         if text:
             _replace(file, text)
         else:
             file.unlink(missing_ok=True)
     except OSError as error:
-        log.warning("site's defaults not written file=%s why=%r", file, str(error))
+        log.warning("file for the shim not written file=%s why=%r", file, str(error))
 
 
 def _line(one: SiteDefault) -> str:
@@ -40,6 +50,6 @@ def _line(one: SiteDefault) -> str:
 def _replace(file: Path, text: str) -> None:
     new = file.with_name(f".{file.name}.{os.getpid()}")
     file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    new.write_text(text, encoding="ascii")
+    new.write_text(text, encoding="ascii", errors="replace")
     new.chmod(0o644)
     new.replace(file)
