@@ -12,21 +12,23 @@ HEAD = """# Reliability: what Steward's death, and that of others, can break
 
 <!-- Made by `make chaos` (python -m tests.chaos.matrix). Do not edit. -->
 
-Each cell: the flow on the left is brought to its step in a simulated cluster, the fault above begins, and the run goes
-on until all is well or a limit is over. The head is the real one: the cycle, the applier, the journal and the SQLite
-store of `daemon/steward`, without threads and on one simulated clock; Slurm, the machines, their agents and the shims
-are simulated. A fault lasts {lasts:g} s where nothing else is said; a head is killed three times in a row.
+For those who ask what happens when Steward itself, or what Steward needs, fails in the middle of a repair, a resume
+or a change of size. In each cell of the matrix, the flow on the left is brought to its step, the fault of the column
+begins, and the run goes on until all is well or a time limit is over. The head is the real one (cycle, applier,
+journal and SQLite store of `daemon/steward`), without threads and on one simulated clock. Slurm, the machines, their
+agents and the shims are simulated. A fault lasts {lasts:g} s unless the column says otherwise; a head is killed three
+times in a row.
 
-A number is the simulated time from the fault until all was well again, seconds. `-` is a fault that was never felt
-there: why is said below. An empty cell was not run. **RED** is an invariant that did not hold.
+A number is the simulated time in seconds from the fault until all was well again. `-`: the fault had nothing to touch
+at that step ([why](#where-a-fault-was-not-felt)). Empty: not run. **RED**: an invariant did not hold.
 
 ## Invariants, checked in every cell
 
 {invariants}
 
-A matrix that is green because nothing is looked at is worth nothing: `tests/chaos/test_mutations.py` breaks one rule
-of the head at a time (it forgets its memory, launches without a token, takes an old picture for a fresh one, ...) and
-demands that cells turn red.
+`tests/chaos/test_mutations.py` shows that the invariants are really looked at: it breaks one rule of the head at a
+time (the head forgets its memory, launches without a token, takes an old picture for a fresh one, ...) and demands
+that cells turn red.
 
 """
 TAIL = """
@@ -37,17 +39,16 @@ TAIL = """
 ## What a cell does not show
 
 - Real processes, real time and real Slurm: `tests/e2e/test_crash.py`, `test_safety.py` and `test_docker_chaos.py`.
-- Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property` hold the adapters to
-  calling that a failed look, which is what the simulated `scontrol prints garbage` is.
-- A clock that is set back while the head is away: it notices only what happens while it runs.
+- Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property` demand that the
+  adapters call that a failed look, as the simulated `scontrol prints garbage` does.
+- A clock that is set back while the head is away: the head notices only what happens while it runs.
 
-## The peer's known failure
+## A known failure of another program
 
-clustermgtd (AWS ParallelCluster 3.11) that is restarted while a node is being replaced takes the booting replacement
-for a broken node and ends it. The same for Steward is in `tests/chaos/test_peers.py`: the head is killed at every
-kind of write and act while the replacement boots, and stays away for longer than the boot takes. One machine is made,
-and it is the one that serves.
-"""
+When clustermgtd (AWS ParallelCluster 3.11) is restarted while a node is being replaced, it takes the booting
+replacement for a broken node and ends it. `tests/chaos/test_peers.py` tries the same with Steward: the head is killed
+at every kind of write and act while the replacement boots, and stays away for longer than the boot takes. One machine
+is made, and that one serves."""
 
 
 def text(rows: Sequence[Row]) -> str:
@@ -94,7 +95,12 @@ def reasons(rows: Sequence[Row]) -> str:
         for result in row.results:
             if not result.felt and not result.broken:
                 found.setdefault(result.column, []).append(f"{row.flow}: {row.step}")
-    return "\n".join(f"- {column}: {why(column)}. ({'; '.join(steps)})" for column, steps in found.items()) or "None."
+    return "\n".join(f"- {column}: {why(column)} ({counted(steps)})." for column, steps in found.items()) or "None."
+
+
+def counted(steps: Sequence[str]) -> str:
+    """The matrix shows where: a long list is only counted."""
+    return "; ".join(steps) if len(steps) <= 3 else f"{len(steps)} steps"
 
 
 def why(column: str) -> str:
