@@ -1,5 +1,8 @@
 """The case table as a page with a diagram: `python -m steward.policy.case.diagram > docs/case.md`."""
 
+from itertools import groupby
+from operator import itemgetter
+
 from steward.model.case import Step
 from steward.model.desired import RepairPolicy
 from steward.policy.case.table import TABLE, deadline
@@ -7,8 +10,8 @@ from steward.policy.case.table import TABLE, deadline
 _HEAD = """# A case: one node's repair
 
 Made from the table in `daemon/steward/policy/case/table.py` by `python -m steward.policy.case.diagram`; a test
-compares. In each step the facts are tried in the order of the table below; the first that is true decides. Facts come
-from the picture of the world alone, never from what a call returned.
+compares. In each step the facts are tried in the order of the first table; the first that is true decides the next
+step. Facts come from the picture of the world alone, never from what a call returned.
 
 """
 
@@ -25,10 +28,16 @@ def _diagram() -> str:
 
 
 def _table() -> str:
-    rows = [
-        f"| {a.value} | {_limit(a)} | {fact.name.lower()}: {fact.value} | {b.value} |" for (a, fact), b in TABLE.items()
-    ]
-    return "\n".join(["| step | deadline (default) | fact | next step |", "|---|---|---|---|", *rows, ""])
+    steps = [f"| {step.value} | {_limit(step)} | {_ways(step)} |" for step in dict.fromkeys(a for a, _ in TABLE)]
+    facts = [f"| {fact.name.lower()} | {fact.value} |" for fact in dict.fromkeys(fact for _, fact in TABLE)]
+    heads = ["| step | deadline (default) | fact → next step |", "|---|---|---|"], ["| fact | meaning |", "|---|---|"]
+    return "\n".join([*heads[0], *steps, "", *heads[1], *facts, ""])
+
+
+def _ways(step: Step) -> str:
+    """Its facts in their order; those that lead to the same step stand together."""
+    ways = [(fact.name.lower(), b.value) for (a, fact), b in TABLE.items() if a is step]
+    return "; ".join(f"{', '.join(fact for fact, _ in some)} → {to}" for to, some in groupby(ways, key=itemgetter(1)))
 
 
 def _limit(step: Step) -> str:

@@ -1,5 +1,8 @@
 """The slot table as a page with a diagram: `python -m steward.policy.groups.slot_diagram > docs/slot.md`."""
 
+from itertools import groupby
+from operator import itemgetter
+
 from steward.model.desired import Desired
 from steward.model.slot import SlotStep
 from steward.policy.groups.slot_table import TABLE, deadline
@@ -7,11 +10,11 @@ from steward.policy.groups.slot_table import TABLE, deadline
 _HEAD = """# A slot: one place in a group, from the wish to a node in service and out again
 
 Made from the table in `daemon/steward/policy/groups/slot_table.py` by `python -m steward.policy.groups.slot_diagram`;
-a test compares. In each step the facts are tried in the order of the table below; the first that is true decides. Facts
-come from the picture of the world alone, never from what a call returned.
+a test compares. In each step the facts are tried in the order of the first table; the first that is true decides the
+next step. Facts come from the picture of the world alone, never from what a call returned.
 
-A slot leaves when its group shrinks or is deleted, or when a person deletes its node; it is made anew by a software
-update. A node takes no job before its scripts ran and its checks passed. While a slot serves, faults of its node are
+A slot leaves when its group shrinks or is deleted, or when a person deletes its node; a software update makes it anew.
+A node takes no job before its scripts ran and its checks passed. While a slot serves, faults of its node are
 repaired by a [case](case.md).
 
 """
@@ -32,11 +35,19 @@ def _name(step: SlotStep | None) -> str:
 
 
 def _table() -> str:
-    rows = [
-        f"| {a.value} | {_limit(a)} | {fact.name.lower()}: {fact.value} | {b.value if b else 'gone'} |"
-        for (a, fact), b in TABLE.items()
-    ]
-    return "\n".join(["| step | deadline (default) | fact | next step |", "|---|---|---|---|", *rows, ""])
+    steps = [f"| {step.value} | {_limit(step)} | {_ways(step)} |" for step in dict.fromkeys(a for a, _ in TABLE)]
+    facts = [f"| {fact.name.lower()} | {fact.value} |" for fact in dict.fromkeys(fact for _, fact in TABLE)]
+    heads = (
+        ["| step | deadline (default) | fact → next step |", "|---|---|---|"],
+        ["| fact | meaning (it: the slot) |", "|---|---|"],
+    )
+    return "\n".join([*heads[0], *steps, "", *heads[1], *facts, ""])
+
+
+def _ways(step: SlotStep) -> str:
+    """Its facts in their order; those that lead to the same step stand together."""
+    ways = [(fact.name.lower(), b.value if b else "gone") for (a, fact), b in TABLE.items() if a is step]
+    return "; ".join(f"{', '.join(fact for fact, _ in some)} → {to}" for to, some in groupby(ways, key=itemgetter(1)))
 
 
 def _limit(step: SlotStep) -> str:
