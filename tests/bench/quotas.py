@@ -22,6 +22,7 @@ from steward.policy.draft import Draft
 from steward.policy.quota.keep import keep_quotas
 from tests.builders.picture import Picture, n
 from tests.builders.quota import G6, a_picture, a_quota, tres, written
+from tests.builders.want import but
 
 GOAL_S = 0.1
 GOAL_EDITS = 5
@@ -83,7 +84,7 @@ def a_site(teams: int, jobs: int) -> Picture:
     again wait in each."""
     quotas = [a_quota(f"t{i + 1}", gpus=8, weight=i % 100 + 1, borrow_absolute=_UNBOUND) for i in range(teams)]
     site = a_picture(*quotas, machines=2 * teams)
-    site = replace(site, want=replace(site.want, quota=replace(site.want.quota, edits_at_once=100)))
+    site = replace(site, want=replace(site.want, quota=but(site.want.quota, edits_at_once=100)))
     running, waiting = jobs // 2, jobs - jobs // 2
     slots = [f"n{1 + i % (2 * teams)}" for i in range(running)]
     found = [a_job(i, f"t{1 + i % teams}", slots[i], teams) for i in range(running)]

@@ -17,6 +17,7 @@ from steward.model.observed import AgentView, Observed
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from tests.builders.picture import T0, n
+from tests.builders.want import a_want
 
 ID = "abcdef012345"
 ARN = f"arn:aws:sagemaker:local-cluster-1:000000000000:cluster/{ID}"
@@ -96,7 +97,7 @@ def an_api_cluster(workers: int = 3) -> ApiPicture:
             groups={group.name: group for group in groups},
             slots={slot.node: slot for slot in slots},
         ),
-        want=Desired(capacity=CapacityPolicy(has_provider=True, has_include=True)),
+        want=a_want(capacity=CapacityPolicy(has_provider=True, has_include=True)),
     )
 
 

@@ -16,6 +16,7 @@ from steward.model.observed import AgentView, Freshness, Observed, Witness, Witn
 from steward.model.plan import Plan
 from steward.model.resume_mode import ResumeMode
 from steward.policy.plan import plan
+from tests.builders.want import a_want
 
 T0 = 1_700_000_000.0
 """When every story begins (Unix s)."""
@@ -186,7 +187,7 @@ def a_cluster(count: int = 6, *, provider: bool = True, **repair: Any) -> Pictur
         provider=Freshness.FRESH,
         instances={InstanceId(f"i-{name}"): an_instance(name) for name in all_names} if provider else {},
     )
-    want = Desired(resume=ResumePolicy(), repair=RepairPolicy(**{"settle_degraded_s": 0.0, **repair}), slots=slots)
+    want = a_want(resume=ResumePolicy(), repair=RepairPolicy(**{"settle_degraded_s": 0.0, **repair}), slots=slots)
     return Picture(seen=seen, want=want)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from steward.model.case import Step
 from steward.model.deep import DeepCause, DeepKind, DeepRun, DeepState
-from steward.model.desired import DeepPolicy, Desired
+from steward.model.desired import DeepPolicy
 from steward.model.group import BatchSize, GroupStatus
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
@@ -13,6 +13,7 @@ from steward.model.instance import Slot
 from steward.model.order import AddNodes, Approve, GroupWish, Order, UpdateCluster, UpdateSoftware
 from steward.model.partition import PartitionState
 from steward.model.slot import SlotStep
+from tests.builders.want import a_want
 from tests.chaos.bench import Bench
 from tests.chaos.flow import Flow, Reached, take_out
 from tests.fakes.deep_world import DeepWorld
@@ -36,7 +37,7 @@ def a_cluster(nodes: int = 7, resumes: int = FEW.max_resumes) -> Bench:
     """
     world = World.of(nodes)
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
-    want = Desired(repair=QUICK, resume=replace(FEW, max_resumes=resumes), slots=slots)
+    want = a_want(repair=QUICK, resume=replace(FEW, max_resumes=resumes), slots=slots)
     law = Law(want)
     bench = Bench(world=world, want=want, law=law)
     take_out(bench, N7)
@@ -296,7 +297,7 @@ FAST = DeepPolicy(
 
 def _deep_cluster() -> Bench:
     world = DeepWorld.deep_of(5)
-    want = Desired(slots={name: Slot(node=name, group="main") for name in world.slurm.nodes}, deep=FAST)
+    want = a_want(slots={name: Slot(node=name, group="main") for name in world.slurm.nodes}, deep=FAST)
     bench = Bench(world=world, want=want, law=DeepLaw(want, 2))
     take_out(bench, NodeName("n5"))
     bench.watch.bystanders.add(world.submit(1, works_s=20.0, mode=None))

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from steward.model.desired import Desired
 from steward.model.elastic import ElasticRun, Phase
 from steward.model.elastic_policy import ElasticPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
+from tests.builders.want import a_want
 from tests.chaos.bench import Bench
 from tests.chaos.flow import Flow, Reached
 from tests.fakes.run_world import BASE, RunWorld
@@ -24,7 +24,7 @@ RULES = ElasticPolicy(
 def _a_site() -> Bench:
     world = RunWorld.run_of(4, spec="6")
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
-    want = Desired(repair=QUICK, resume=FEW, slots=slots, elastic=RULES)
+    want = a_want(repair=QUICK, resume=FEW, slots=slots, elastic=RULES)
     law = Law(want)
     bench = Bench(world=world, want=want, law=law)
     bench.run(2.0)

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from steward.model.accounting import Capabilities
-from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Slot
 from steward.model.quota import QuotaStatus
 from steward.model.quota_policy import QuotaPolicy
 from steward.model.resume_mode import ResumeMode
 from tests.builders.quota import LISTS, TYPES, WEAK, a_quota
+from tests.builders.want import a_want
 from tests.chaos.bench import Bench
 from tests.chaos.flow import Flow, Reached
 from tests.fakes.team_world import GPU, TeamWorld
@@ -32,7 +32,7 @@ def _two_teams(can: Capabilities, mode: ResumeMode | None) -> Callable[[], Bench
     def make() -> Bench:
         world = TeamWorld.teams_of(4, "guest", "owner", can=can)
         slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
-        want = Desired(repair=QUICK, resume=FEW, slots=slots)
+        want = a_want(repair=QUICK, resume=FEW, slots=slots)
         rules = QuotaPolicy(grace_s=GRACE_S, patience_s=4.0)
         want = replace(want, quota=rules, capacity=replace(want.capacity, types={**want.capacity.types, **TYPES}))
         law = Law(want)

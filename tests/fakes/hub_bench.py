@@ -20,7 +20,7 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.job_report import ResumeFacts
 from steward.model.observed import AgentView
 from steward.model.resume_mode import SiteDefault
-from steward.model.settings.types import AddressRule
+from steward.model.setting_types import AddressRule
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunged
 from tests.fakes.wires import sealer

@@ -20,6 +20,7 @@ from steward.model.memory import Memory
 from steward.policy.plan import plan
 from steward.workflows.commands import Commands
 from steward.workflows.snapshot import Snapshot
+from tests.builders.want import a_want
 from tests.fakes.aws_bench import AwsBench
 from tests.fakes.group_world import GroupWorld
 from tests.fakes.head_ports import FakeStore
@@ -103,7 +104,7 @@ def quick(**capacity: Any) -> Desired:
         "capacity_backoff_s": (2.0, 5.0),
         "minimum_timeout_s": 600.0,
     }
-    return Desired(
+    return a_want(
         repair=RepairPolicy(settle_degraded_s=0.0, agents_grace_s=5.0, breaker_min=100, concurrent_min=100),
         capacity=CapacityPolicy(**{**default, **capacity}),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from steward.model.desired import CapacityPolicy, Desired, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.desired import CapacityPolicy, LadderPolicy, RepairPolicy, ResumePolicy
 from steward.model.group import BatchSize, Cluster, ClusterStatus, Goal, GroupStatus, Role
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
@@ -18,6 +18,7 @@ from steward.model.setup import Lifecycle
 from steward.policy.controls import pause, resume_actions
 from steward.policy.orders import carry_out
 from tests.builders.capacity import a_group
+from tests.builders.want import a_want
 from tests.fakes.group_world import GroupWorld
 from tests.fakes.head import Head
 from tests.fakes.world_cluster import START
@@ -216,7 +217,7 @@ def a_group_head(*, scripts: bool = True, target: int = 4, minimum: int = 2, **c
     workers = a_group(target=target, minimum=minimum, lifecycle=SCRIPTS if scripts else Lifecycle(), created=START)
     controller = a_group("controller", 1, 1, role=Role.CONTROLLER, partition="", created=START)
     cluster = Cluster(name="demo", id=CLUSTER, created=START, status=ClusterStatus.CREATING)
-    want = Desired(repair=QUICK, resume=ResumePolicy(), capacity=CapacityPolicy(**{**RULES, **capacity}))
+    want = a_want(repair=QUICK, resume=ResumePolicy(), capacity=CapacityPolicy(**{**RULES, **capacity}))
     head = Head(world=world, want=want, watch=GroupLaw(want))
     groups = MappingProxyType({"workers": workers, "controller": controller})
     head.order(lambda memory: replace(memory, cluster=cluster, groups=groups))

@@ -12,6 +12,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.mark import SPARE
 from steward.model.resume_mode import ResumeMode
+from tests.builders.want import a_want
 from tests.fakes.head import Head
 from tests.fakes.world import World
 from tests.fakes.world_cluster import ON
@@ -247,7 +248,7 @@ def a_head(
     """A head over a healthy cluster with two opted-in jobs, watched by the law."""
     world = World.of(NODES)
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
-    return _started(world, Desired(repair=QUICK, resume=resume, slots=slots, modes=modes), works_s, sweep_s)
+    return _started(world, a_want(repair=QUICK, resume=resume, slots=slots, modes=modes), works_s, sweep_s)
 
 
 def a_site_head(spares: int = 2, works_s: float = 30.0) -> Head:
@@ -255,7 +256,7 @@ def a_site_head(spares: int = 2, works_s: float = 30.0) -> Head:
     world = World.of(NODES, spares)
     names = frozenset(name for name in world.slurm.nodes if name.startswith("s"))
     slots = {node: Slot(node=node, group=SPARES if node in names else "main", fixed=True) for node in world.slurm.nodes}
-    return _started(world, Desired(repair=QUICK, resume=FEW, slots=slots, spares=names), works_s)
+    return _started(world, a_want(repair=QUICK, resume=FEW, slots=slots, spares=names), works_s)
 
 
 def _started(world: World, want: Desired, works_s: float, sweep_s: float | None = None) -> Head:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, ReturnNode, SetFeature
 from steward.model.case import Step
-from steward.model.desired import Desired, HealthPolicy, RepairPolicy
+from steward.model.desired import Desired, RepairPolicy
 from steward.model.health import Advice, Finding, Outcome, Severity
+from steward.model.health_policy import HealthPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.memory import Memory
@@ -18,6 +19,7 @@ from steward.model.node import Reason
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.policy.controls import resume_actions
+from tests.builders.want import a_want
 from tests.fakes.head import Head
 from tests.fakes.world import World
 from tests.property.law import Law
@@ -53,7 +55,7 @@ def a_big_head(nodes: int = NODES, rules: RepairPolicy = RULES, *, law: bool = F
     world = World.of(nodes)
     world.tick_s = 1.0
     slots = {node: Slot(node=node, group=f"rack{i % 4}") for i, node in enumerate(world.slurm.nodes)}
-    want = Desired(repair=rules, slots=slots, health=HealthPolicy(features=health.get("features", False)))
+    want = a_want(repair=rules, slots=slots, health=HealthPolicy(features=health.get("features", False)))
     head = Head(world=world, want=want, watch=Watch(want, law=law))
     run(head, 1.0)
     return head

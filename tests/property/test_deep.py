@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun
-from steward.model.desired import DeepPolicy, Desired
+from steward.model.desired import DeepPolicy
 from steward.model.health import Advice, Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Slot
 from steward.model.job import JobState
 from steward.model.reservation import Reservation
+from tests.builders.want import a_want
 from tests.fakes.deep_world import DeepWorld
 from tests.fakes.head import Head
 from tests.fakes.world_cluster import START
@@ -29,7 +30,7 @@ N1, N2, N3 = (NodeName(f"n{i}") for i in (1, 2, 3))
 def a_head(nodes: int = 4, deep: DeepPolicy = FAST) -> Head:
     world = DeepWorld.deep_of(nodes)
     slots = {name: Slot(node=name, group="main") for name in world.slurm.nodes}
-    want = Desired(slots=slots, deep=deep)
+    want = a_want(slots=slots, deep=deep)
     head = Head(world=world, want=replace(want, repair=replace(want.repair, concurrent_min=2)))
     head.run(3.0)
     return head

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, RequeueJob, TerminateInstance
-from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Slot
 from steward.model.job import JobState
+from tests.builders.want import a_want
 from tests.fakes.head import Head
 from tests.fakes.machines import Machines
 from tests.fakes.sim_slurm import SLURMD_TIMEOUT_S
@@ -39,7 +39,7 @@ def a_head(size: int, *, within_s: float = SOON_S, fixed: bool = False) -> tuple
     world = World.of(size)
     world.tick_s = 0.5
     world.machines.fixed = fixed
-    want = Desired(repair=QUICK, slots={n: Slot(node=n, group="main", fixed=fixed) for n in world.slurm.nodes})
+    want = a_want(repair=QUICK, slots={n: Slot(node=n, group="main", fixed=fixed) for n in world.slurm.nodes})
     live = Liveness(world, within_s)
     law = Law(want, live=live)
     head = Head(world=world, want=want, watch=law if size == min(SIZES) else live)

@@ -8,7 +8,7 @@ from steward.api.shapes import shape
 from steward.model.deep import DeepRun, DeepState, Measure
 from steward.model.ids import NodeName
 from steward.model.order import CheckDeep, Refusal, RefusalKind
-from steward.model.settings.types import expand_nodes
+from steward.model.setting_types import expand_nodes
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]

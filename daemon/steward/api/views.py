@@ -18,7 +18,7 @@ from steward.model.observed import AgentDetail, AgentView
 from steward.model.order import Approve, Refusal, RefusalKind
 from steward.model.plan import Plan
 from steward.model.resume import JobMemory
-from steward.model.settings.types import expand_nodes
+from steward.model.setting_types import expand_nodes
 from steward.policy.draft import Draft
 from steward.policy.groups.count import current_counts
 from steward.views.node_verdict import NodeVerdict, node_verdicts

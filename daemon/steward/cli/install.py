@@ -19,7 +19,7 @@ from steward.cli.context import Context, one_line_errors
 from steward.cli.show import line
 from steward.client import Client, HeadError
 from steward.model.node_names import fold
-from steward.model.settings.types import expand_nodes
+from steward.model.setting_types import expand_nodes
 from steward.model.text import printable
 from steward.model.words import some
 from steward.ports import PortError

@@ -11,7 +11,7 @@ from steward.head.origin import Origin, Origins, plain
 from steward.model.events import Event, Level
 from steward.model.ids import InstanceId, NodeName
 from steward.model.observed import AgentView
-from steward.model.settings.types import AddressRule
+from steward.model.setting_types import AddressRule
 
 _QUIET_S = 600.0
 _MAX_REFUSED = 1000

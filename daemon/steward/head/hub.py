@@ -31,7 +31,7 @@ from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts
 from steward.model.observed import AgentDetail, AgentView, WitnessSeen
 from steward.model.resume_mode import SiteDefault
-from steward.model.settings.types import AddressRule
+from steward.model.setting_types import AddressRule
 from steward.ports import Clock, PortError, Stale
 
 log = logging.getLogger(__name__)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from steward.model.deep import DeepKind
 from steward.model.elastic_policy import ElasticPolicy
+from steward.model.health_policy import HealthPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.quota_policy import QuotaPolicy
@@ -158,19 +159,6 @@ class RepairPolicy:
     agents_grace_s: float = 15.0
     """After the head's start, and after a node that was away on purpose is there again, agents that have not come yet
     are not called lost for this long."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthPolicy:
-    """Trials of checks that may change, and what Slurm's users are told of a node."""
-
-    features: bool = False
-    canary_node_count: int = 5
-    """A check (or version of one) that was never seen only reports until this many nodes (0: no trial) had results of
-    it for `canary_s`."""
-    canary_s: float = 4 * 3600.0
-    canary_failing_fraction: float = 0.05
-    """It is armed when no larger share of its nodes failed than this, above what its earlier version had."""
 
 
 class GateRule(Enum):

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from steward.model.node_names import fold
+from steward.model.setting_types import expand_nodes, split_host_port
 from steward.model.settings import Problem, Settings
-from steward.model.settings.types import expand_nodes, split_host_port
 from steward.model.slurm_site import SlurmSite
 
 Rule = Callable[[Settings, SlurmSite], Iterator[Problem]]

@@ -12,7 +12,7 @@ from steward.head.origin import Origins
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase
-from steward.model.settings.types import AddressRule
+from steward.model.setting_types import AddressRule
 from steward.ports import PortError
 from tests.fakes.hub_bench import HubBench, a_hub, a_machine, hello
 

@@ -6,14 +6,15 @@ from types import MappingProxyType
 import pytest
 
 from steward.model.action import DownNode, DrainNode
-from steward.model.desired import HealthPolicy
 from steward.model.health import Severity
+from steward.model.health_policy import HealthPolicy
 from steward.model.trial import TrialState
 from steward.policy.controls import arm_check
 from tests.builders.picture import Picture, a_cluster
+from tests.builders.want import but
 
 HOUR_S = 3600.0
-RULES = HealthPolicy(canary_node_count=5, canary_s=4 * HOUR_S, canary_failing_fraction=0.1)
+RULES = HealthPolicy(canary_node_count=5, canary_h=4.0, canary_failing_percent=10.0)
 CHECK = "site.fabric"
 
 
@@ -130,7 +131,7 @@ def test_a_small_cluster_needs_no_more_nodes_than_it_has() -> None:
 
 
 def test_without_trials_a_new_check_acts_at_once_and_can_still_be_disarmed() -> None:
-    picture = failing(versions(a_site(rules=replace(RULES, canary_node_count=0)), "v1"), "n1")
+    picture = failing(versions(a_site(rules=but(RULES, canary_node_count=0)), "v1"), "n1")
     assert touched(picture) == ["n1"]
     disarmed = arm_check(picture.then().memory, CHECK, "root", armed=False)
     assert touched(replace(picture, memory=disarmed)) == []

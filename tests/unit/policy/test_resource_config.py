@@ -5,7 +5,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from steward.model.desired import Desired
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Role
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
@@ -16,6 +15,7 @@ from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.resource_config import provisioning_parameters, resource_config
+from tests.builders.want import a_want
 
 NOW = 1000.0
 W1, C1 = NodeName("worker-1"), NodeName("head")
@@ -64,7 +64,7 @@ SEEN = Observed(at=NOW, agents={W1: an_agent(W1, "i-1", "10.0.0.7"), C1: an_agen
 
 
 def told(seen: Observed = SEEN, memory: Memory = MEMORY, node: NodeName = W1) -> Any:
-    return json.loads(resource_config(node, Draft(seen, Desired(), memory, NOW)))
+    return json.loads(resource_config(node, Draft(seen, a_want(), memory, NOW)))
 
 
 def test_it_has_the_format_that_scripts_for_hyperpod_read() -> None:
@@ -113,7 +113,7 @@ def test_a_slot_without_an_instance_is_not_in_it() -> None:
 
 
 def test_an_instance_that_came_in_this_very_plan_is_in_it() -> None:
-    draft = Draft(SEEN, Desired(), MEMORY, NOW)
+    draft = Draft(SEEN, a_want(), MEMORY, NOW)
     first = resource_config(W1, draft)
     assert resource_config(W1, draft) is first, "made once"
     new = NodeName("worker-2")
@@ -122,7 +122,7 @@ def test_an_instance_that_came_in_this_very_plan_is_in_it() -> None:
 
 
 def test_the_parameters_name_each_group_in_its_role() -> None:
-    assert json.loads(provisioning_parameters(Draft(SEEN, Desired(), MEMORY, NOW))) == {
+    assert json.loads(provisioning_parameters(Draft(SEEN, a_want(), MEMORY, NOW))) == {
         "version": "1.0.0",
         "workload_manager": "slurm",
         "controller_group": "controller",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steward.model.deep import DeepCause, DeepResult
-from steward.model.desired import Desired, Pool
+from steward.model.desired import Pool
 from steward.model.group import Role
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
@@ -20,6 +20,7 @@ from steward.policy.groups.slot_table import TABLE, SlotFact, deadline, facts_of
 from tests.builders.capacity import MARK, NODE, a_slot_at, asked, nothing_there, reported, with_slot
 from tests.builders.deep import done, with_run
 from tests.builders.picture import T0, Picture, n
+from tests.builders.want import a_want
 
 PAGE = Path(__file__).parents[3] / "docs" / "slot.md"
 LEAVE = Purpose.LEAVE
@@ -153,7 +154,7 @@ def test_every_row_has_a_scene() -> None:
     assert set(SCENES) == set(TABLE)
 
 
-@pytest.mark.parametrize("step", [step for step in SlotStep if deadline(step, Desired()) is not None])
+@pytest.mark.parametrize("step", [step for step in SlotStep if deadline(step, a_want()) is not None])
 def test_every_step_with_a_deadline_has_a_way_out_by_it(step: SlotStep) -> None:
     assert SlotFact.LATE in facts_of(step)
 

@@ -8,6 +8,7 @@ from steward.model.action import DownNode, DrainNode
 from steward.model.case import Step
 from steward.model.deep import DeepResult
 from steward.model.health import Finding, Outcome, Severity
+from steward.model.health_policy import HealthPolicy
 from steward.model.node import NodeBase
 from steward.model.observed import Witness
 from steward.model.trial import Trial, TrialState
@@ -156,5 +157,5 @@ def test_a_site_check_without_a_version_acts_on_nothing_whatever_its_versions_ma
 
 def test_where_nothing_is_tried_first_a_site_check_without_a_version_acts() -> None:
     picture = a_cluster().failing("n1", check="site.fabric")
-    want = replace(picture.want, health=replace(picture.want.health, canary_node_count=0))
+    want = replace(picture.want, health=HealthPolicy(features=False, canary_node_count=0))
     assert touched(replace(picture, want=want)) == {n("n1")}

@@ -4,7 +4,7 @@ import pytest
 
 from steward.adapters.slurm.choose import choose
 from steward.adapters.slurm.cli import CommandLineSlurm
-from steward.model.settings.types import SlurmAdapter
+from steward.model.setting_types import SlurmAdapter
 
 
 def test_the_site_may_have_the_commands_whatever_is_installed() -> None:

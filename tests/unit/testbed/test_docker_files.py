@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.settings_file import load as load_settings
-from steward.model.settings.types import ProviderKind
+from steward.model.setting_types import ProviderKind
 from steward.testbed.bed import Backend, BedError, BedSpec
 from steward.testbed.docker_files import Plan, write_files
 from steward.testbed.docker_layout import DockerLayout

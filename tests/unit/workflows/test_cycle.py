@@ -24,6 +24,7 @@ from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.snapshot import Snapshot
+from tests.builders.want import a_want
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeNotifier, FakeProvider, FakeSite, FakeStore, FakeWitness
 from tests.fakes.slurm import FakeSlurm
@@ -89,7 +90,7 @@ class Bench:
             bell=self.bell,
             clock=self.clock,
             notifier=self.notifier,
-            want=Desired(),
+            want=a_want(),
             sweeps=Sweeps(quiet_s=5.0, busy_s=1.0),
             told=self.told,
         )
@@ -256,7 +257,7 @@ def test_a_dry_run_shows_what_a_pause_holds_back_and_changes_nothing() -> None:
         return replace(once(down())(seen, want, memory, now), actions=(down(),) if acts else ())
 
     snapshot = replace(bench.snapshots[-1], memory=Memory(paused=True, asked={Key("down:n1"): 1.0}))
-    report_only = Desired(repair=RepairPolicy(act=False))
+    report_only = a_want(repair=RepairPolicy(act=False))
     assert dry_run(careful, snapshot, report_only, NOW).actions == (down(),)
     assert not bench.slurm.node_table[N1].is_down
 

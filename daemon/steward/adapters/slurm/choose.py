@@ -10,7 +10,7 @@ from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.native import PyslurmSlurm
 from steward.adapters.slurm.single import Single
-from steward.model.settings.types import SlurmAdapter
+from steward.model.setting_types import SlurmAdapter
 from steward.ports import PortError, SlurmPort
 
 _PYSLURM = "pyslurm"

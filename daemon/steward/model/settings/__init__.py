@@ -1,9 +1,9 @@
 """The one TOML file (`/etc/steward/steward.toml`): every key with default, unit, range and meaning."""
 
+from steward.model.setting_types import CheckMode, ProviderKind, RepairMode, expand_nodes, split_host_port
 from steward.model.settings.errors import Problem, SettingsError
 from steward.model.settings.parse import parse
 from steward.model.settings.root import Settings
-from steward.model.settings.types import CheckMode, ProviderKind, RepairMode, expand_nodes, split_host_port
 
 __all__ = [
     "CheckMode",

@@ -3,9 +3,9 @@
 import ipaddress
 from collections.abc import Iterator
 
+from steward.model.setting_types import split_host_port
 from steward.model.settings.errors import Problem
 from steward.model.settings.root import Settings
-from steward.model.settings.types import split_host_port
 
 
 def tls_pair(settings: Settings) -> Iterator[Problem]:

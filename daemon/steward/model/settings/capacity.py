@@ -6,7 +6,7 @@ from pydantic import Field
 
 from steward.model.desired import GateRule, MachineType, Victims
 from steward.model.section import Section, Words
-from steward.model.settings.types import Durations, NodeCommand, ProviderKind
+from steward.model.setting_types import Durations, NodeCommand, ProviderKind
 
 _SIGNAL = r"^(?:|[A-Z][A-Z0-9]{1,9})$"
 

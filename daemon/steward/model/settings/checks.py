@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from steward.model.dotted import flat
 from steward.model.section import Section, Words
-from steward.model.settings.types import CheckMode
+from steward.model.setting_types import CheckMode
 
 
 class SlurmdCheck(Section):

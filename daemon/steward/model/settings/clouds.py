@@ -5,7 +5,7 @@ from enum import Enum
 from pydantic import Field
 
 from steward.model.section import Section, Words
-from steward.model.settings.types import Program
+from steward.model.setting_types import Program
 
 
 class CommandProvider(Section):

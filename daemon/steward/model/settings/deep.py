@@ -7,8 +7,8 @@ from pydantic import Field
 from steward.model.deep import DeepKind
 from steward.model.desired import DeepPolicy
 from steward.model.section import Section
+from steward.model.setting_types import Program
 from steward.model.settings.policies import in_policy_units
-from steward.model.settings.types import Program
 
 
 class DeepSettings(Section):

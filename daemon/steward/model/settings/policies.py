@@ -5,16 +5,15 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from steward.model.desired import CapacityPolicy, DeepPolicy, HealthPolicy, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.desired import CapacityPolicy, DeepPolicy, LadderPolicy, RepairPolicy, ResumePolicy
 from steward.model.section import Section
-from steward.model.settings.types import Durations, RepairMode
+from steward.model.setting_types import Durations, RepairMode
 
 _Policy = TypeVar(
     "_Policy",
     ResumePolicy,
     RepairPolicy,
     LadderPolicy,
-    HealthPolicy,
     CapacityPolicy,
     DeepPolicy,
 )

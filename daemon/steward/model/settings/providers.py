@@ -5,8 +5,8 @@ from pathlib import Path
 from pydantic import Field
 
 from steward.model.section import Section, Words
+from steward.model.setting_types import NodeCommand, NodeList, ProviderKind, Recovery, SomeNodes
 from steward.model.settings.clouds import CommandProvider, Ec2Provider, PowerProvider
-from steward.model.settings.types import NodeCommand, NodeList, ProviderKind, Recovery, SomeNodes
 
 
 class GroupSettings(Section):

@@ -5,8 +5,8 @@ from pydantic import Field
 from steward.model.desired import ResumePolicy
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.model.section import Section
+from steward.model.setting_types import AutoResume, ExitCodes, Waits
 from steward.model.settings.policies import in_policy_units
-from steward.model.settings.types import AutoResume, ExitCodes, Waits
 
 
 class ResumeDefaultSettings(Section):

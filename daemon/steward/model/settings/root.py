@@ -6,11 +6,13 @@ from pydantic import Field
 
 from steward.model.desired import CapacityPolicy, Desired, Pool
 from steward.model.elastic_policy import ElasticPolicy
+from steward.model.health_policy import HealthPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN
 from steward.model.quota_policy import QuotaPolicy
 from steward.model.section import Section
+from steward.model.setting_types import ProviderKind, Recovery, expand_nodes
 from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
 from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.deep import DeepSettings
@@ -23,9 +25,7 @@ from steward.model.settings.sections import (
     ApiSettings,
     ClusterSettings,
     HeadSettings,
-    HealthSettings,
 )
-from steward.model.settings.types import ProviderKind, Recovery, expand_nodes
 
 
 class Settings(Section):
@@ -35,7 +35,7 @@ class Settings(Section):
     head: HeadSettings = HeadSettings()
     api: ApiSettings = ApiSettings()
     agent: AgentSettings = AgentSettings()
-    health: HealthSettings = HealthSettings()
+    health: HealthPolicy = HealthPolicy()
     checks: ChecksSettings = ChecksSettings()
     deep: DeepSettings = DeepSettings()
     resume: ResumeSettings = ResumeSettings()
@@ -74,7 +74,7 @@ class Settings(Section):
             deep=self.deep.policy(str(self.agent.socket)),
             elastic=self.elastic,
             quota=self.quota,
-            health=self.health.policy(),
+            health=self.health,
             unrepaired=frozenset(group.name for group in self.groups if group.recovery is Recovery.NONE),
             hot_spares=MappingProxyType({g.name: g.hot_spares for g in self.groups if g.hot_spares is not None}),
             slots=MappingProxyType(self.slots()),

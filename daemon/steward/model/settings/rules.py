@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
+from steward.model.setting_types import ProviderKind, expand_nodes, split_host_port
 from steward.model.settings.api_rules import plain_http, tls_pair
 from steward.model.settings.errors import Problem
 from steward.model.settings.notify_rules import channel_problems
 from steward.model.settings.root import Settings
-from steward.model.settings.types import ProviderKind, expand_nodes, split_host_port
 
 Rule = Callable[[Settings], Iterator[Problem]]
 

@@ -1,14 +1,12 @@
-"""The daemons' own tables: cluster, head, api, agent, health."""
+"""The daemons' own tables: cluster, head, api, agent."""
 
 from pathlib import Path
 
 from pydantic import Field, SecretStr
 
-from steward.model.desired import HealthPolicy
 from steward.model.mend import RESTARTABLE
 from steward.model.section import Section, Words
-from steward.model.settings.policies import in_policy_units
-from steward.model.settings.types import AddressRule, HostPort, SlurmAdapter
+from steward.model.setting_types import AddressRule, HostPort, SlurmAdapter
 
 
 class ClusterSettings(Section):
@@ -196,34 +194,3 @@ class AgentSettings(Section):
         le=3600,
         description="A failed job is held this long while the head is away; keep it below the shim's `hold=` (80).",
     )
-
-
-class HealthSettings(Section):
-    """When a bad state counts. Events (a kernel-log line) count at once."""
-
-    bad_samples: int = Field(default=2, ge=1, le=20, description="This many bad samples ...")
-    last_samples: int = Field(default=3, ge=1, le=20, description="... of the last so many make a state finding bad.")
-    clear_after_s: float = Field(
-        default=600.0, ge=0, le=86400, description="A bad state must have been good again for this long to be over."
-    )
-    features: bool = Field(
-        default=True,
-        description="Nodes bear one of the features `HealthCheck:Passed`, `HealthCheck:Failed` and "
-        "`HealthCheck:Skipped` in Slurm, so that users can choose with `-C HealthCheck:Passed`.",
-    )
-    canary_node_count: int = Field(
-        default=5,
-        ge=0,
-        le=10000,
-        description="A new or changed site check only reports (0: it does not) until this many nodes had results ...",
-    )
-    canary_h: float = Field(default=4.0, ge=0, le=720, description="... for this long, ...")
-    canary_failing_percent: float = Field(
-        default=5.0,
-        ge=0,
-        le=100,
-        description="... of which no larger share failed than this, above that of its earlier version.",
-    )
-
-    def policy(self) -> HealthPolicy:
-        return in_policy_units(self, HealthPolicy)

@@ -1,0 +1,45 @@
+"""`[health]`: when a bad state counts, trials of checks that may change, and what Slurm's users are told of a node."""
+
+from pydantic import Field
+
+from steward.model.section import Section
+
+_HOUR_S = 3600.0
+
+
+class HealthPolicy(Section):
+    """When a bad state counts. Events (a kernel-log line) count at once."""
+
+    bad_samples: int = Field(default=2, ge=1, le=20, description="This many bad samples ...")
+    last_samples: int = Field(default=3, ge=1, le=20, description="... of the last so many make a state finding bad.")
+    clear_after_s: float = Field(
+        default=600.0, ge=0, le=86400, description="A bad state must have been good again for this long to be over."
+    )
+    features: bool = Field(
+        default=True,
+        description="Nodes bear one of the features `HealthCheck:Passed`, `HealthCheck:Failed` and "
+        "`HealthCheck:Skipped` in Slurm, so that users can choose with `-C HealthCheck:Passed`.",
+    )
+    canary_node_count: int = Field(
+        default=5,
+        ge=0,
+        le=10000,
+        description="A new or changed site check only reports (0: it does not) until this many nodes had results ...",
+    )
+    canary_h: float = Field(default=4.0, ge=0, le=720, description="... for this long, ...")
+    canary_failing_percent: float = Field(
+        default=5.0,
+        ge=0,
+        le=100,
+        description="... of which no larger share failed than this, above that of its earlier version.",
+    )
+
+    @property
+    def canary_s(self) -> float:
+        """Such a check is armed at the earliest so long after enough nodes had results of it."""
+        return self.canary_h * _HOUR_S
+
+    @property
+    def canary_failing_fraction(self) -> float:
+        """It is armed when no larger share of its nodes failed than this, above what its earlier version had."""
+        return self.canary_failing_percent / 100.0
