@@ -34,6 +34,7 @@ from steward.model.why import Why
 from steward.policy.plan import Plans
 from tests.builders.capacity import a_group
 from tests.builders.picture import ON, T0, Picture, a_cluster, n
+from tests.builders.want import but
 
 GOAL_S = 0.1
 _TIMES = 5
@@ -261,7 +262,7 @@ def deep_checks(site: Picture, many: int) -> Picture:
         cases[case.id] = case
         reason = Reason(text=f"steward:{case.check}:{case.rung.value}:{case.id}", user="slurm", at=T0 - 60)
         nodes[name] = replace(site.seen.nodes[name], flags=frozenset({"DRAIN"}), reason=reason)
-    want = replace(site.want, deep=replace(site.want.deep, on_start=frozenset(DeepKind)))
+    want = replace(site.want, deep=but(site.want.deep, on_start=tuple(DeepKind)))
     memory = replace(site.memory, cases=cases, next_case=many)
     return replace(site, want=want, memory=memory).see(nodes={**site.seen.nodes, **nodes})
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from steward.model.case import Step
 from steward.model.deep import DeepCause, DeepKind, DeepRun, DeepState
-from steward.model.desired import DeepPolicy
+from steward.model.deep_policy import DeepPolicy
 from steward.model.group import BatchSize, GroupStatus
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
@@ -291,7 +291,7 @@ GROUPS = (
 # Deep checks
 
 FAST = DeepPolicy(
-    budget_s=60.0, start_timeout_s=20.0, busy_wait_s=200.0, gather_s=2.0, at_once_fraction=0.5, command=("/bin/true",)
+    budget_s=60.0, start_timeout_s=20.0, busy_wait_s=200.0, gather_s=2.0, at_once_percent=50.0, command=("/bin/true",)
 )
 
 

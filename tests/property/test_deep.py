@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun
-from steward.model.desired import DeepPolicy
+from steward.model.deep_policy import DeepPolicy
 from steward.model.health import Advice, Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Slot
 from steward.model.job import JobState
 from steward.model.reservation import Reservation
-from tests.builders.want import a_want
+from tests.builders.want import a_want, but
 from tests.fakes.deep_world import DeepWorld
 from tests.fakes.head import Head
 from tests.fakes.world_cluster import START
@@ -22,7 +22,7 @@ from tests.property.deep_law import DeepLaw
 
 ALL = frozenset(DeepKind)
 FAST = DeepPolicy(
-    budget_s=60.0, start_timeout_s=20.0, busy_wait_s=60.0, gather_s=2.0, at_once_fraction=0.5, command=("/bin/true",)
+    budget_s=60.0, start_timeout_s=20.0, busy_wait_s=60.0, gather_s=2.0, at_once_percent=50.0, command=("/bin/true",)
 )
 N1, N2, N3 = (NodeName(f"n{i}") for i in (1, 2, 3))
 
@@ -200,7 +200,7 @@ def test_nodes_in_a_reservation_of_somebody_else_are_left_alone() -> None:
 
 
 def test_a_repaired_machine_serves_only_after_its_deep_check_passed() -> None:
-    head = watched(a_head(4, replace(FAST, on_start=frozenset({DeepKind.STRESS}))))
+    head = watched(a_head(4, but(FAST, on_start=(DeepKind.STRESS,))))
     world = world_of(head)
     world.machines.fail_check(N3, Severity.FATAL, Advice.REPLACE, world.now, "kernel_log")
     served: list[JobId] = []
@@ -223,7 +223,7 @@ def test_a_repaired_machine_serves_only_after_its_deep_check_passed() -> None:
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
 def test_a_repaired_machine_whose_job_is_lost_is_tested_again_and_no_user_sees_it_before(lost: int) -> None:
-    head = watched(a_head(2, replace(FAST, on_start=frozenset({DeepKind.STRESS}))))
+    head = watched(a_head(2, but(FAST, on_start=(DeepKind.STRESS,))))
     world = world_of(head)
     world.lose_jobs = lost
     world.machines.fail_check(N2, Severity.FATAL, Advice.REPLACE, world.now, "kernel_log")
@@ -242,7 +242,7 @@ def test_a_repaired_machine_whose_job_is_lost_is_tested_again_and_no_user_sees_i
 
 
 def test_a_repaired_machine_that_fails_its_deep_check_is_replaced_again() -> None:
-    head = watched(a_head(4, replace(FAST, on_start=frozenset({DeepKind.STRESS}))))
+    head = watched(a_head(4, but(FAST, on_start=(DeepKind.STRESS,))))
     world = world_of(head)
     world.bad = {N3}
     world.machines.fail_check(N3, Severity.FATAL, Advice.REPLACE, world.now, "kernel_log")

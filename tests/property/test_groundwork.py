@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from steward.model.desired import DeepPolicy, Desired
+from steward.model.desired import Desired
 from steward.model.health_policy import HealthPolicy
 from steward.model.memory import Memory
 from steward.model.observed import Observed
@@ -19,6 +19,7 @@ from steward.policy.job.ask import answer_asks
 from steward.policy.kept import Kept
 from steward.policy.plan import STEPS, Plans, plan
 from tests.builders.picture import T0, a_cluster
+from tests.builders.want import but
 from tests.fakes.head import Head
 from tests.property import group_stories
 from tests.property.law import Law
@@ -73,9 +74,7 @@ def thorough(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
 
 
 def watched(head: Head) -> Head:
-    head.want = replace(
-        head.want, health=HealthPolicy(features=True), deep=replace(head.want.deep or DeepPolicy(), enabled=True)
-    )
+    head.want = replace(head.want, health=HealthPolicy(features=True), deep=but(head.want.deep, enabled=True))
     head.watch = SameAnswer(want=head.want, head=head)
     return head
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
-from steward.model.deep import DeepKind
+from steward.model.deep_policy import DeepPolicy
 from steward.model.elastic_policy import ElasticPolicy
 from steward.model.health_policy import HealthPolicy
 from steward.model.ids import NodeName
@@ -247,25 +247,6 @@ class CapacityPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeepPolicy:
-    """Deep checks: what, when, on how many at once; seconds unless the name says otherwise. `socket` is the agent's."""
-
-    enabled: bool = True
-    command: tuple[str, ...] = ("/bin/false",)
-    on_start: frozenset[DeepKind] = frozenset()
-    suspects: bool = True
-    sweep_period_s: float = 0.0
-    budget_s: float = 900.0
-    start_timeout_s: float = 120.0
-    busy_wait_s: float = 600.0
-    gather_s: float = 15.0
-    at_once_fraction: float = 0.10
-    at_once_min: int = 2
-    output: str = "/dev/null"
-    socket: str = "/run/steward/agent.sock"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
     """`slots` are the nodes we may repair, by name; a node without a slot is only watched."""
 
@@ -289,3 +270,5 @@ class Desired:
     """Where people open the status page; empty: messages have no link to it."""
     spares: frozenset[NodeName] = frozenset()
     """Nodes kept out of service until they stand in for a broken one whose machine is fixed."""
+    agent_socket: str = "/run/steward/agent.sock"
+    """Where programs on a node reach its agent."""

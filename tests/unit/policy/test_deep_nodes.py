@@ -7,6 +7,7 @@ import pytest
 from steward.model.deep import DeepState
 from tests.builders.deep import a_run, with_run
 from tests.builders.picture import T0, Picture, a_cluster
+from tests.builders.want import but
 
 FOUR = ("n1", "n2", "n3", "n4")
 GATHER_S = 2.0
@@ -15,7 +16,7 @@ GATHER_S = 2.0
 def a_check(**fields: float) -> Picture:
     """Of four nodes; one cleans up after a user's job, which has just ended."""
     picture = a_cluster(4)
-    deep = replace(picture.want.deep, gather_s=GATHER_S, at_once_fraction=1.0)
+    deep = but(picture.want.deep, gather_s=GATHER_S, at_once_percent=100.0)
     picture = replace(picture, want=replace(picture.want, deep=deep))
     return with_run(picture, a_run(*FOUR, **fields)).node("n1", flags=frozenset({"COMPLETING"}))
 

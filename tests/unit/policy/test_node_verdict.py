@@ -14,6 +14,7 @@ from steward.policy.draft import Draft
 from steward.views.node_verdict import NodeVerdict, Word, node_verdict, node_verdicts
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import T0, Picture, a_cluster, n, names
+from tests.builders.want import but
 
 
 def of(picture: Picture, name: str = "n2") -> NodeVerdict:
@@ -151,7 +152,7 @@ def test_a_doubt_leads_to_a_deep_check() -> None:
     said = of(picture)
     assert (said.word, said.evidence) == (Word.SUSPECT, "check gpu.slow: 70 %")
     assert said.next == "deep check when it is idle next"
-    off = replace(picture, want=replace(picture.want, deep=replace(picture.want.deep, suspects=False)))
+    off = replace(picture, want=replace(picture.want, deep=but(picture.want.deep, suspects=False)))
     assert "deep.suspects" in of(off).next
 
 

@@ -11,6 +11,7 @@ from steward.policy.orders import carry_out
 from tests.builders.capacity import NODE, a_slot_at
 from tests.builders.deep import ALL, a_run, done, with_run
 from tests.builders.picture import Picture, a_cluster, n, names
+from tests.builders.want import but
 
 
 def ordered(picture: Picture, order: CheckDeep | StartHealthCheck) -> list[DeepRun]:
@@ -64,7 +65,7 @@ def test_an_earlier_one_that_is_over_or_was_not_asked_for_is_no_hindrance(other:
 
 def test_nothing_is_begun_where_deep_checks_are_switched_off() -> None:
     picture = a_cluster()
-    off = replace(picture, want=replace(picture.want, deep=replace(picture.want.deep, enabled=False)))
+    off = replace(picture, want=replace(picture.want, deep=but(picture.want.deep, enabled=False)))
     with pytest.raises(Refusal, match=r"deep\.enabled"):
         ordered(off, ask("n1"))
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from steward.model.desired import CapacityPolicy, DeepPolicy, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.desired import CapacityPolicy, LadderPolicy, RepairPolicy, ResumePolicy
 from steward.model.section import Section
 from steward.model.setting_types import Durations, RepairMode
 
@@ -15,7 +15,6 @@ _Policy = TypeVar(
     RepairPolicy,
     LadderPolicy,
     CapacityPolicy,
-    DeepPolicy,
 )
 _HOUR_S = 3600.0
 

@@ -4,6 +4,7 @@ from types import MappingProxyType
 
 from pydantic import Field
 
+from steward.model.deep_policy import DeepPolicy
 from steward.model.desired import CapacityPolicy, Desired, Pool
 from steward.model.elastic_policy import ElasticPolicy
 from steward.model.health_policy import HealthPolicy
@@ -15,7 +16,6 @@ from steward.model.section import Section
 from steward.model.setting_types import ProviderKind, Recovery, expand_nodes
 from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
 from steward.model.settings.checks import ChecksSettings
-from steward.model.settings.deep import DeepSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.policies import RepairSettings, in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
@@ -37,7 +37,7 @@ class Settings(Section):
     agent: AgentSettings = AgentSettings()
     health: HealthPolicy = HealthPolicy()
     checks: ChecksSettings = ChecksSettings()
-    deep: DeepSettings = DeepSettings()
+    deep: DeepPolicy = DeepPolicy()
     resume: ResumeSettings = ResumeSettings()
     repair: RepairSettings = RepairSettings()
     groups: tuple[GroupSettings, ...] = Field(default=(), description="One `[[groups]]` table per group of nodes.")
@@ -71,7 +71,7 @@ class Settings(Section):
             resume=self.resume.policy(),
             repair=self.repair.policy(),
             capacity=self.capacity_policy(),
-            deep=self.deep.policy(str(self.agent.socket)),
+            deep=self.deep,
             elastic=self.elastic,
             quota=self.quota,
             health=self.health,
@@ -81,6 +81,7 @@ class Settings(Section):
             modes=MappingProxyType(self.checks.modes()),
             spares=frozenset(self.spares()),
             slurm_user=self.cluster.slurm_user,
+            agent_socket=str(self.agent.socket),
             page_url=self.head.page_url,
         )
 

@@ -68,7 +68,8 @@ def start_kinds(node: NodeName, draft: Draft) -> frozenset[DeepKind]:
         return frozenset()
     record = draft.records.get(node)
     if record is None:
-        return draft.want.deep.on_start if node in draft.want.slots and node not in draft.want.spares else frozenset()
+        is_ours = node in draft.want.slots and node not in draft.want.spares
+        return frozenset(draft.want.deep.on_start if is_ours else ())
     group = draft.groups.get(record.group)
     words = group.on_start_checks if group is not None and group.role is Role.COMPUTE else ()
     return frozenset(kind for kind in DeepKind if kind.value in words)

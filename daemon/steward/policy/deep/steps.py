@@ -99,7 +99,7 @@ def _submit(scene: DeepScene) -> None:
         why=Why(rule="deep.submit", text=f"deep check {run.id} has its nodes"),
         name=scene.name,
         nodes=scene.nodes,
-        argv=runner_argv(rules.command, run.token, run.kinds, rules.budget_s, rules.socket),
+        argv=runner_argv(rules.runner, run.token, run.kinds, rules.budget_s, draft.want.agent_socket),
         seconds=rules.budget_s + OVERTIME_S,
         output=rules.output,
     )

@@ -5,13 +5,13 @@ import sys
 from pydantic import Field
 
 from steward.model.deep import DeepKind
-from steward.model.desired import DeepPolicy
 from steward.model.section import Section
 from steward.model.setting_types import Program
-from steward.model.settings.policies import in_policy_units
+
+_HOUR_S = 3600.0
 
 
-class DeepSettings(Section):
+class DeepPolicy(Section):
     """Deep checks: what runs on nodes that no job uses, when, and on how many at once."""
 
     enabled: bool = Field(default=True, description="false: no deep check is begun, whoever asks.")
@@ -54,11 +54,17 @@ class DeepSettings(Section):
         description="Where the runner's output goes on the first node of a check; `%j` is the job's number.",
     )
 
-    def policy(self, socket: str) -> DeepPolicy:
-        return in_policy_units(
-            self,
-            DeepPolicy,
-            command=self.command or (sys.executable, "-m", "steward.deep"),
-            on_start=frozenset(self.on_start),
-            socket=socket,
-        )
+    @property
+    def runner(self) -> tuple[str, ...]:
+        """What runs on the nodes: `command`, or else this Python."""
+        return self.command or (sys.executable, "-m", "steward.deep")
+
+    @property
+    def sweep_period_s(self) -> float:
+        """Every idle node is deep-checked once in this time; 0: never."""
+        return self.sweep_period_h * _HOUR_S
+
+    @property
+    def at_once_fraction(self) -> float:
+        """At most this share of the idle nodes is under a deep check at once."""
+        return self.at_once_percent / 100.0
