@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from steward.model.desired import ResumePolicy
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.job_report import Lean, LogSign, TaskExit
 from steward.model.resume_mode import ResumeMode
+from steward.model.resume_policy import ResumePolicy
 from steward.policy.job.evidence import Evidence
 from steward.policy.job.failure import Failure, Kind
 from steward.policy.job.options import options

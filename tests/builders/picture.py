@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from steward.model.ask import Ask, AskKind, OptedIn
-from steward.model.desired import Desired, RepairPolicy, ResumePolicy
+from steward.model.desired import Desired, RepairPolicy
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import AskId, BootId, InstanceId, JobId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
@@ -15,8 +15,9 @@ from steward.model.node import Node, NodeBase, Reason
 from steward.model.observed import AgentView, Freshness, Observed, Witness, WitnessSeen
 from steward.model.plan import Plan
 from steward.model.resume_mode import ResumeMode
+from steward.model.resume_policy import ResumePolicy
 from steward.policy.plan import plan
-from tests.builders.want import a_want
+from tests.builders.want import a_want, but
 
 T0 = 1_700_000_000.0
 """When every story begins (Unix s)."""
@@ -78,7 +79,7 @@ class Picture:
         return replace(self, want=replace(self.want, repair=replace(self.want.repair, **fields)))
 
     def resume(self, **fields: Any) -> "Picture":
-        return replace(self, want=replace(self.want, resume=replace(self.want.resume, **fields)))
+        return replace(self, want=replace(self.want, resume=but(self.want.resume, **fields)))
 
     def agent_lost(self, *given: str, ago_s: float = 1.0) -> "Picture":
         picture = self

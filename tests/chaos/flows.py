@@ -13,7 +13,7 @@ from steward.model.instance import Slot
 from steward.model.order import AddNodes, Approve, GroupWish, Order, UpdateCluster, UpdateSoftware
 from steward.model.partition import PartitionState
 from steward.model.slot import SlotStep
-from tests.builders.want import a_want
+from tests.builders.want import a_want, but
 from tests.chaos.bench import Bench
 from tests.chaos.flow import Flow, Reached, take_out
 from tests.fakes.deep_world import DeepWorld
@@ -37,7 +37,7 @@ def a_cluster(nodes: int = 7, resumes: int = FEW.max_resumes) -> Bench:
     """
     world = World.of(nodes)
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
-    want = a_want(repair=QUICK, resume=replace(FEW, max_resumes=resumes), slots=slots)
+    want = a_want(repair=QUICK, resume=but(FEW, max_resumes=resumes), slots=slots)
     law = Law(want)
     bench = Bench(world=world, want=want, law=law)
     take_out(bench, N7)

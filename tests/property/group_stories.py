@@ -8,12 +8,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from steward.model.desired import CapacityPolicy, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.desired import CapacityPolicy, LadderPolicy, RepairPolicy
 from steward.model.group import BatchSize, Cluster, ClusterStatus, Goal, GroupStatus, Role
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.order import AddNodes, NodeWish, Order, Refusal, TouchNodes, UpdateSoftware
+from steward.model.resume_policy import ResumePolicy
 from steward.model.setup import Lifecycle
 from steward.policy.controls import pause, resume_actions
 from steward.policy.orders import carry_out

@@ -6,13 +6,14 @@ from types import MappingProxyType
 
 from hypothesis import strategies as st
 
-from steward.model.desired import Desired, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.desired import Desired, LadderPolicy, RepairPolicy
 from steward.model.health import Advice, Scope, Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.mark import SPARE
 from steward.model.resume_mode import ResumeMode
-from tests.builders.want import a_want
+from steward.model.resume_policy import ResumePolicy
+from tests.builders.want import a_want, but
 from tests.fakes.head import Head
 from tests.fakes.world import World
 from tests.fakes.world_cluster import ON
@@ -20,7 +21,7 @@ from tests.property.law import Law
 from tests.property.liveness import Liveness
 
 NODES = 6
-FEW = ResumePolicy(max_resumes=2, hang_least_s=6.0, hang_most_s=15.0, hang_quiet_s=12.0, hang_stacks_s=4.0)
+FEW = but(ResumePolicy(), max_resumes=2, hang_least_s=6.0, hang_most_s=15.0, hang_quiet_s=12.0, hang_stacks_s=4.0)
 ANY = ResumeMode.parse("any:1,age=0,hang=1")
 STEP_S = 0.7
 RUNS_AGAIN_S = 600.0

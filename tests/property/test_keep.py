@@ -1,17 +1,16 @@
 """Kept nodes and hot spares, whatever happens and wherever the head dies: always freed, never beyond their bound, never
 those of others, and no job loses its own place in the queue."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
 from steward.model.reservation import Reservation
+from tests.builders.want import but
 from tests.fakes.head import Head
 from tests.property.stories import FEW, Blow, a_head, blow, opted_in, stories, tell
 
 KEEP_S, OTHERS_S, CALM_S = 60.0, 20.0, 600.0
-SHORT = replace(FEW, keep_s=KEEP_S, keep_others_s=OTHERS_S, hot_spares=1)
+SHORT = but(FEW, keep_s=KEEP_S, keep_others_s=OTHERS_S, hot_spares=1)
 COURSE = "course"
 
 

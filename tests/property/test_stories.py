@@ -4,11 +4,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
 from steward.model.case import Step
-from steward.model.desired import ResumePolicy
 from steward.model.health import Advice, Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.resume import Decision
+from steward.model.resume_policy import ResumePolicy
 from steward.policy.controls import resume_actions
 from steward.policy.node.correlate import AGENTS
 from tests.fakes.head import Head

@@ -11,81 +11,10 @@ from steward.model.health_policy import HealthPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.quota_policy import QuotaPolicy
-from steward.model.resume_mode import SiteDefault
+from steward.model.resume_policy import ResumePolicy
 
 FINAL_CODE = 93
 """A job that exits with it is not tried again, whatever else."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumePolicy:
-    """Budgets and times of resuming a job; seconds unless the name says otherwise."""
-
-    enabled: bool = True
-    max_resumes: int = 5
-    evidence_before_s: float = 600.0
-    evidence_after_s: float = 300.0
-    check_budget_s: float = 2.0
-    nudge_first_s: float = 0.3
-    nudge_max_s: float = 5.0
-    nudge_for_s: float = 120.0
-    """How long nudges come quickly; afterwards every `nudge_slow_s`, while the job waits for free nodes."""
-    nudge_slow_s: float = 30.0
-    exclude_culprits_s: float = 86400.0
-    detect_s: float = 6.0
-    """How long a failure waits for a silent node to be found out before it is called the user's own."""
-    retry_proof_s: float = 30.0
-    """A retry that fails sooner had too few nodes or a bad one left: the job is requeued instead."""
-    keep_s: float = 1800.0
-    """The sound nodes of a lost run are kept for its job at most so long; 0: never."""
-    keep_others_s: float = 600.0
-    """Another job that could use them does not wait for them longer than this."""
-    keep_fraction: float = 1.0
-    """Of a partition's nodes may be kept at once."""
-    first: bool = True
-    """A resumed job goes before others when it can start."""
-    hot_spares: int = 0
-    """Idle nodes of each group that are kept for resumed jobs."""
-    hot_spares_while_waiting: bool = False
-    """Whether idle nodes become hot spares also while users' jobs wait."""
-    give_back_time: bool = True
-    """What a retry in place lost of a job's time limit is given back."""
-    ask_deadline_s: float = 60.0
-    """No shim waits longer than this for a decision: then it is told to stop."""
-    recheck_s: float = 10.0
-    """A failure whose log points to the machines waits this much longer, and its nodes are checked once more."""
-    stalls: int = 2
-    """Resumes in a row that may bring no new checkpoint (where checkpoints are known)."""
-    youngest_s: float = 180.0
-    """A run younger than this is not resumed without evidence."""
-    backoff_s: tuple[float, ...] = (0.0, 0.0, 60.0, 300.0, 900.0)
-    """Shortest time from one resume of a job to its next requeue; the last one repeats."""
-    final_codes: frozenset[int] = frozenset()
-    """Exit codes, besides FINAL_CODE, that mean: do not try again."""
-    user_errors_stop: bool = True
-    """A line of the log that shows an error of the job's own denies a resume without evidence."""
-    timeout: bool = False
-    """Whether jobs go on after their time limit, if they do not say it themselves."""
-    preempted: bool = False
-    """Whether jobs that Slurm cancelled to make room come back."""
-    checkpoint_signal: str = ""
-    """Sent to a job that goes on after its time limit; empty: none."""
-    checkpoint_before_s: float = 120.0
-    """So long before its time limit."""
-    hang: bool = True
-    """Whether jobs that stand still are looked for (those that do not say it themselves)."""
-    hang_factor: float = 5.0
-    """A job that tells its steps stands still after this many times its usual longest pause ..."""
-    hang_least_s: float = 300.0
-    """... but not sooner than this, ..."""
-    hang_most_s: float = 3600.0
-    """... and at the latest after this, also where its pause is not known yet."""
-    hang_quiet_s: float = 1800.0
-    """Without CPU, GPU and network for so long, a job stands still."""
-    hang_stacks_s: float = 20.0
-    """How long its nodes have to tell what its tasks are doing, before anything is done."""
-    defaults: tuple[SiteDefault, ...] = ()
-    """Batch jobs that the site opts in by itself; the first that fits a job counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

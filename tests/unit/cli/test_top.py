@@ -9,6 +9,7 @@ from steward.cli import main
 from steward.model.events import Event
 from steward.model.ids import JobId
 from tests.builders.picture import Picture, a_cluster
+from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench, an_api
 
 
@@ -67,7 +68,7 @@ def test_a_job_that_slurm_forgot_keeps_its_name_and_nodes(api: ApiBench) -> None
 
 def test_where_resuming_is_off_it_is_not_said_that_the_job_did_not_ask() -> None:
     bench = ApiBench()
-    bench.want = replace(bench.want, resume=replace(bench.want.resume, enabled=False))
+    bench.want = replace(bench.want, resume=but(bench.want.resume, enabled=False))
     with an_api(bench) as api:
         api.show(a_cluster().job())
         assert "Resuming is off on this cluster" in steward(api, "explain", "7")

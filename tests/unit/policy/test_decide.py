@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from steward.model.desired import ResumePolicy
 from steward.model.job import JobState
 from steward.model.job_report import Lean
 from steward.model.resume import Decision
+from steward.model.resume_policy import ResumePolicy
 from steward.policy.job.decide import RULES, Ruling, decide
 from steward.policy.job.failure import Kind, ended_by
 from tests.builders.failures import a_failure, a_sign, against, an_exit
@@ -35,7 +35,7 @@ def test_a_task_that_ended_with_a_final_code_counts_though_srun_killed_the_other
 
 
 def test_codes_of_the_site_and_of_the_job_are_final_as_well() -> None:
-    site = ResumePolicy(final_codes=frozenset({3}))
+    site = ResumePolicy(final_codes=(3,))
     assert decide(a_failure("any:3", site, status=3 << 8)).why.rule == "resume.final_code"
     assert decide(a_failure("any:3,codes=4:5", status=5 << 8)).why.rule == "resume.final_code"
     assert decide(a_failure("any:3,codes=4:5", status=3 << 8)).why.rule == "resume.any"

@@ -11,10 +11,12 @@ from steward.model.ids import CaseId, JobId
 from steward.model.job import JobState
 from steward.model.memory import Breaker
 from steward.model.remedy import Remedy
-from steward.model.resume_mode import ResumeMode, SiteDefault
+from steward.model.resume_mode import ResumeMode
+from steward.model.resume_policy import ResumeDefault
 from steward.policy.controls import pause
 from steward.views.explain import explain_job, explain_node, job_warning
 from tests.builders.picture import Picture, a_cluster, n, names
+from tests.builders.want import but
 
 
 def of_node(picture: Picture, name: str) -> str:
@@ -178,8 +180,8 @@ def test_a_job_is_explained_with_its_options_and_what_it_has_left() -> None:
 
 
 def test_a_job_that_the_site_opted_in_is_said_to_be_so() -> None:
-    default = SiteDefault(partition="main", mode=ResumeMode.parse("1"))
-    text = of_job(a_cluster().resume(defaults=(default,)).job().then())
+    default = ResumeDefault(partition="main", mode="1")
+    text = of_job(a_cluster().resume(default=(default,)).job().then())
     assert "The site's default resumes it (--auto-resume=1)" in text
 
 
@@ -194,5 +196,5 @@ def test_a_job_is_warned_of_what_the_sites_settings_keep_steward_from_doing_for_
     assert job_warning(want) == ""
     reports = replace(want, repair=replace(want.repair, act=False))
     assert 'only reports on this cluster (repair.mode = "report")' in job_warning(reports)
-    off = replace(reports, resume=replace(want.resume, enabled=False))
+    off = replace(reports, resume=but(want.resume, enabled=False))
     assert "resuming is off on this cluster (resume.enabled = false)" in job_warning(off)

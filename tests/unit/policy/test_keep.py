@@ -106,7 +106,7 @@ def test_nothing_is_kept_where_steward_only_reports() -> None:
 
 
 def test_nothing_is_kept_beyond_the_share_of_the_partition() -> None:
-    picture = full().resume(keep_fraction=0.25).lost("n2")
+    picture = full().resume(keep_percent=25.0).lost("n2")
     assert of(KeepNodes, picture) == []
     assert "job.keep_refused" in told(picture)
 

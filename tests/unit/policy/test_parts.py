@@ -9,7 +9,7 @@ from steward.model.action import Action, AnswerAsk, CheckNow, DownNode, NudgeJob
 from steward.model.ask import Answer, AskKind
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
-from steward.model.resume_mode import ResumeMode, SiteDefault
+from steward.model.resume_policy import ResumeDefault
 from tests.builders.picture import Picture, a_cluster, names
 
 LEADER, PART = JobId(7), JobId(8)
@@ -102,8 +102,8 @@ def test_what_a_step_of_another_part_tells_is_of_the_whole_job() -> None:
 
 def test_a_site_opts_in_the_whole_job_not_its_parts() -> None:
     picture = a_cluster().job(7, on=("n1", "n2"), het_job_id=LEADER).job(8, on=("n3",), het_job_id=LEADER)
-    default = SiteDefault(partition="main", mode=ResumeMode.parse("1"))
-    assert set(picture.resume(defaults=(default,)).then(20).then().memory.jobs) == {LEADER}
+    default = ResumeDefault(partition="main", mode="1")
+    assert set(picture.resume(default=(default,)).then(20).then().memory.jobs) == {LEADER}
 
 
 def test_a_new_run_has_other_parts() -> None:

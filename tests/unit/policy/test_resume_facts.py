@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from steward.model.desired import ResumePolicy
 from steward.model.ids import JobId, NodeName
 from steward.model.memory import Memory
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.resume_mode import ResumeMode
+from steward.model.resume_policy import ResumePolicy
 from steward.model.why import Why
 from steward.policy.job.resume_facts import resume_facts
 

@@ -11,7 +11,8 @@ from steward.model.ids import AskId, JobId
 from steward.model.job import JobState
 from steward.model.job_report import Lean, Progress
 from steward.model.resume import Decision, JobMemory
-from steward.model.resume_mode import ResumeMode, SiteDefault
+from steward.model.resume_mode import ResumeMode
+from steward.model.resume_policy import ResumeDefault
 from tests.builders.failures import a_sign
 from tests.builders.picture import USER, Picture, a_cluster, n, names
 
@@ -206,11 +207,11 @@ def test_a_job_whose_limit_was_raised_is_told_again_before_the_new_one() -> None
     assert len(wishes(told.after(900.0), SignalJob)) == 1
 
 
-DEFAULT = SiteDefault(partition="main", qos="high", mode=ResumeMode.parse("any:2"))
+DEFAULT = ResumeDefault(partition="main", qos="high", mode="any:2")
 
 
 def by_default(**job: Any) -> Picture:
-    return a_cluster().resume(defaults=(DEFAULT,)).job(**job)
+    return a_cluster().resume(default=(DEFAULT,)).job(**job)
 
 
 def test_the_site_opts_in_jobs_that_say_nothing() -> None:

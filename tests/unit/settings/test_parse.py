@@ -2,9 +2,10 @@
 
 import pytest
 
-from steward.model.desired import Desired, RepairPolicy, ResumePolicy
+from steward.model.desired import Desired, RepairPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES
+from steward.model.resume_policy import ResumePolicy
 from steward.model.settings import Settings, SettingsError, expand_nodes, parse, split_host_port
 
 

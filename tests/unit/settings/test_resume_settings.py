@@ -2,8 +2,8 @@
 
 import pytest
 
-from steward.model.desired import ResumePolicy
 from steward.model.resume_mode import ResumeMode, SiteDefault
+from steward.model.resume_policy import ResumePolicy
 from steward.model.settings.errors import SettingsError
 from steward.model.settings.parse import parse
 
@@ -37,7 +37,7 @@ def test_a_default_without_a_mode_is_refused() -> None:
 
 
 def test_final_codes_are_exit_codes() -> None:
-    assert policy("[resume]\nfinal_codes=[3, 120]").final_codes == {3, 120}
+    assert policy("[resume]\nfinal_codes=[3, 120]").final_codes == (3, 120)
     assert "numbers from 1 to 255" in refusal("[resume]\nfinal_codes=[256]")
     assert "numbers from 1 to 255" in refusal("[resume]\nfinal_codes=[0]")
 

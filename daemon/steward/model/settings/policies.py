@@ -1,17 +1,16 @@
-"""The tables whose numbers the decisions use: `[resume]` and `[repair]`."""
+"""The tables whose numbers the decisions use: `[repair]`."""
 
 from dataclasses import fields
 from typing import Any, TypeVar
 
 from pydantic import Field
 
-from steward.model.desired import CapacityPolicy, LadderPolicy, RepairPolicy, ResumePolicy
+from steward.model.desired import CapacityPolicy, LadderPolicy, RepairPolicy
 from steward.model.section import Section
 from steward.model.setting_types import Durations, RepairMode
 
 _Policy = TypeVar(
     "_Policy",
-    ResumePolicy,
     RepairPolicy,
     LadderPolicy,
     CapacityPolicy,

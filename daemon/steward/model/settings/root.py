@@ -12,6 +12,7 @@ from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN
 from steward.model.quota_policy import QuotaPolicy
+from steward.model.resume_policy import ResumePolicy
 from steward.model.section import Section
 from steward.model.setting_types import ProviderKind, Recovery, expand_nodes
 from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
@@ -19,7 +20,6 @@ from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.policies import RepairSettings, in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
-from steward.model.settings.resume import ResumeSettings
 from steward.model.settings.sections import (
     AgentSettings,
     ApiSettings,
@@ -38,7 +38,7 @@ class Settings(Section):
     health: HealthPolicy = HealthPolicy()
     checks: ChecksSettings = ChecksSettings()
     deep: DeepPolicy = DeepPolicy()
-    resume: ResumeSettings = ResumeSettings()
+    resume: ResumePolicy = ResumePolicy()
     repair: RepairSettings = RepairSettings()
     groups: tuple[GroupSettings, ...] = Field(default=(), description="One `[[groups]]` table per group of nodes.")
     provider: ProviderSettings = ProviderSettings()
@@ -68,7 +68,7 @@ class Settings(Section):
     def desired(self) -> Desired:
         """The numbers that the decisions use."""
         return Desired(
-            resume=self.resume.policy(),
+            resume=self.resume,
             repair=self.repair.policy(),
             capacity=self.capacity_policy(),
             deep=self.deep,

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from steward.model.desired import FINAL_CODE, ResumePolicy
+from steward.model.desired import FINAL_CODE
 from steward.model.resume_mode import ResumeMode
+from steward.model.resume_policy import ResumePolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ def options(mode: ResumeMode, rules: ResumePolicy) -> Options:
         stalls=rules.stalls if mode.stalls is None else mode.stalls,
         youngest_s=rules.youngest_s if mode.age_s is None else mode.age_s,
         backoff_s=() if mode.backoff is False else rules.backoff_s,
-        final_codes=mode.codes | rules.final_codes | {FINAL_CODE},
+        final_codes=mode.codes | {*rules.final_codes, FINAL_CODE},
         timeout=rules.timeout if mode.timeout is None else mode.timeout,
         preempted=rules.preempted,
         user_errors_stop=rules.user_errors_stop,

@@ -31,7 +31,7 @@ def remember_jobs(draft: Draft) -> None:
         job = draft.seen.jobs.get(ask.job)
         if ask.mode.on and job is not None and may_ask(ask, job, draft):
             _remember(ask.job, ask.uid, ask.mode, ask.restart, draft)
-    if draft.want.resume.defaults:
+    if draft.want.resume.default:
         _remember_by_default(draft)
 
 
@@ -46,7 +46,7 @@ def _is_known(word: OptedIn, draft: Draft) -> bool:
 def _respect_refusal(word: OptedIn, draft: Draft) -> None:
     """A job's own `--auto-resume=0` is stronger than the site's default."""
     job, mem = draft.seen.jobs.get(word.job), draft.jobs.get(word.job)
-    if job is None or word.uid != job.user_id or not draft.want.resume.defaults:
+    if job is None or word.uid != job.user_id or not draft.want.resume.default:
         return
     draft.first_seen(_refusal_key(job))
     if mem is not None and mem.by_default:
@@ -59,11 +59,12 @@ def _refusal_key(job: Job) -> str:
 
 def _remember_by_default(draft: Draft) -> None:
     """Only jobs that ran for a while: by then their shim has told whether they have a wish of their own."""
+    defaults = draft.want.resume.defaults
     for job in draft.overview.active:
         is_known = job.id in draft.jobs or job.is_part or _refusal_key(job) in draft.noted
         if job.started is None or is_known:
             continue
-        mode = default_for(job, draft.want.resume.defaults)
+        mode = default_for(job, defaults)
         if mode is None or not mode.on:
             continue
         if draft.now >= job.started + SHIM_SPEAKS_S:

@@ -1,11 +1,11 @@
 """What a resumed job finds in its environment, from what is remembered of it."""
 
-from steward.model.desired import ResumePolicy
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts
 from steward.model.memory import Memory
 from steward.model.node_names import fold
 from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.resume_policy import ResumePolicy
 from steward.model.why import Why
 from steward.policy.job.options import options
 

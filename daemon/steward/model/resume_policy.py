@@ -2,14 +2,14 @@
 
 from pydantic import Field
 
-from steward.model.desired import ResumePolicy
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.model.section import Section
 from steward.model.setting_types import AutoResume, ExitCodes, Waits
-from steward.model.settings.policies import in_policy_units
+
+_HOUR_S = 3600.0
 
 
-class ResumeDefaultSettings(Section):
+class ResumeDefault(Section):
     """Batch jobs that are resumed though they did not ask for it: those for which all keys that are there fit. The
     first table that fits counts; a job's own `--auto-resume=`, also `0`, comes before."""
 
@@ -23,7 +23,7 @@ class ResumeDefaultSettings(Section):
         return SiteDefault(partition=self.partition, account=self.account, qos=self.qos, mode=mode)
 
 
-class ResumeSettings(Section):
+class ResumePolicy(Section):
     """Bringing back jobs that were submitted with `--auto-resume`."""
 
     enabled: bool = Field(
@@ -109,7 +109,7 @@ class ResumeSettings(Section):
     checkpoint_before_s: float = Field(
         default=120.0, ge=10, le=86400, description="So long before the time limit it is sent."
     )
-    default: tuple[ResumeDefaultSettings, ...] = Field(
+    default: tuple[ResumeDefault, ...] = Field(
         default=(), description="One `[[resume.default]]` table per kind of jobs that are opted in by the site."
     )
     nudge_max_s: float = Field(default=5.0, ge=0.1, le=600, description="The time between nudges grows up to this.")
@@ -184,10 +184,17 @@ class ResumeSettings(Section):
         description="How long the nodes of such a job have to tell what its tasks are doing.",
     )
 
-    def policy(self) -> ResumePolicy:
-        return in_policy_units(
-            self,
-            ResumePolicy,
-            final_codes=frozenset(self.final_codes),
-            defaults=tuple(each.value() for each in self.default),
-        )
+    @property
+    def defaults(self) -> tuple[SiteDefault, ...]:
+        """Batch jobs that the site opts in by itself; the first that fits a job counts."""
+        return tuple(each.value() for each in self.default)
+
+    @property
+    def keep_fraction(self) -> float:
+        """No larger share of a partition's nodes is kept at once."""
+        return self.keep_percent / 100.0
+
+    @property
+    def exclude_culprits_s(self) -> float:
+        """A blamed node stays on the job's exclude list this long."""
+        return self.exclude_culprits_h * _HOUR_S
