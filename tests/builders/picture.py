@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from steward.model.ask import Ask, AskKind, OptedIn
-from steward.model.desired import Desired, RepairPolicy
+from steward.model.desired import Desired
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import AskId, BootId, InstanceId, JobId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
@@ -17,7 +17,7 @@ from steward.model.plan import Plan
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumePolicy
 from steward.policy.plan import plan
-from tests.builders.want import a_want, but
+from tests.builders.want import a_want, acts, but
 
 T0 = 1_700_000_000.0
 """When every story begins (Unix s)."""
@@ -76,7 +76,7 @@ class Picture:
         return self.see(agents=changed(self.seen.agents, n(name), lambda view: replace(view, **fields)))
 
     def repair(self, **fields: Any) -> "Picture":
-        return replace(self, want=replace(self.want, repair=replace(self.want.repair, **fields)))
+        return replace(self, want=replace(self.want, repair=but(self.want.repair, **fields)))
 
     def resume(self, **fields: Any) -> "Picture":
         return replace(self, want=replace(self.want, resume=but(self.want.resume, **fields)))
@@ -188,7 +188,7 @@ def a_cluster(count: int = 6, *, provider: bool = True, **repair: Any) -> Pictur
         provider=Freshness.FRESH,
         instances={InstanceId(f"i-{name}"): an_instance(name) for name in all_names} if provider else {},
     )
-    want = a_want(resume=ResumePolicy(), repair=RepairPolicy(**{"settle_degraded_s": 0.0, **repair}), slots=slots)
+    want = a_want(resume=ResumePolicy(), repair=acts(**{"settle_degraded_s": 0.0, **repair}), slots=slots)
     return Picture(seen=seen, want=want)
 
 

@@ -4,15 +4,21 @@ from typing import Any, TypeVar
 
 from steward.model.desired import Desired
 from steward.model.health_policy import HealthPolicy
+from steward.model.repair_policy import RepairPolicy
 from steward.model.section import Section
+from steward.model.setting_types import RepairMode
 
 _Section = TypeVar("_Section", bound=Section)
-_UNSAID = HealthPolicy(features=False)
 
 
 def a_want(**fields: Any) -> Desired:
-    """The defaults, but for these fields and the features that users choose nodes by: most tests are about others."""
-    return Desired(**{"health": _UNSAID, **fields})
+    """Nodes are repaired; without the features that users choose nodes by: most tests are about others."""
+    return Desired(**{"health": HealthPolicy(features=False), "repair": acts(), **fields})
+
+
+def acts(**fields: Any) -> RepairPolicy:
+    """The defaults of `[repair]`, but for these keys, on a site that wrote mode = "act"."""
+    return but(RepairPolicy(mode=RepairMode.ACT), **fields)
 
 
 def but(policy: _Section, **fields: Any) -> _Section:

@@ -12,6 +12,7 @@ from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.order import AddNodes, Approve, GroupWish, Order, UpdateCluster, UpdateSoftware
 from steward.model.partition import PartitionState
+from steward.model.setting_types import RepairMode
 from steward.model.slot import SlotStep
 from tests.builders.want import a_want, but
 from tests.chaos.bench import Bench
@@ -50,7 +51,7 @@ def a_cluster(nodes: int = 7, resumes: int = FEW.max_resumes) -> Bench:
 def an_asking_cluster() -> Bench:
     """Repairs wait for a yes."""
     bench = a_cluster()
-    bench.want = replace(bench.want, repair=replace(bench.want.repair, ask=True))
+    bench.want = replace(bench.want, repair=but(bench.want.repair, mode=RepairMode.ASK))
     bench.start()
     return bench
 
@@ -183,7 +184,7 @@ def _a_group(target: int, minimum: int) -> Callable[[], Bench]:
     def make() -> Bench:
         head = a_group_head(target=target, minimum=minimum, minimum_timeout_s=3 * 3600.0)
         head.run(25.0)
-        want = replace(head.want, repair=replace(head.want.repair, correlated_min=2))
+        want = replace(head.want, repair=but(head.want.repair, correlated_min=2))
         bench = Bench(world=head.world, want=want, law=GroupLaw(want)).remember(head.store.load())
         job = bench.world.submit(1, works_s=30.0, mode=None)
         bench.world.slurm.jobs[job] = replace(bench.world.slurm.jobs[job], partition="workers")

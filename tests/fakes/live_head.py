@@ -15,12 +15,12 @@ from steward.api.news import News
 from steward.api.operations import handlers
 from steward.api.server import build
 from steward.api.source import Source
-from steward.model.desired import CapacityPolicy, Desired, RepairPolicy
+from steward.model.desired import CapacityPolicy, Desired
 from steward.model.memory import Memory
 from steward.policy.plan import plan
 from steward.workflows.commands import Commands
 from steward.workflows.snapshot import Snapshot
-from tests.builders.want import a_want
+from tests.builders.want import a_want, acts
 from tests.fakes.aws_bench import AwsBench
 from tests.fakes.group_world import GroupWorld
 from tests.fakes.head_ports import FakeStore
@@ -105,7 +105,7 @@ def quick(**capacity: Any) -> Desired:
         "minimum_timeout_s": 600.0,
     }
     return a_want(
-        repair=RepairPolicy(settle_degraded_s=0.0, agents_grace_s=5.0, breaker_min=100, concurrent_min=100),
+        repair=acts(settle_degraded_s=0.0, agents_grace_s=5.0, breaker_min=100, concurrent_min=100),
         capacity=CapacityPolicy(**{**default, **capacity}),
     )
 

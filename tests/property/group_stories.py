@@ -8,32 +8,33 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from steward.model.desired import CapacityPolicy, LadderPolicy, RepairPolicy
+from steward.model.desired import CapacityPolicy
 from steward.model.group import BatchSize, Cluster, ClusterStatus, Goal, GroupStatus, Role
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.order import AddNodes, NodeWish, Order, Refusal, TouchNodes, UpdateSoftware
+from steward.model.repair_policy import LadderPolicy
 from steward.model.resume_policy import ResumePolicy
 from steward.model.setup import Lifecycle
 from steward.policy.controls import pause, resume_actions
 from steward.policy.orders import carry_out
 from tests.builders.capacity import a_group
-from tests.builders.want import a_want
+from tests.builders.want import a_want, acts
 from tests.fakes.group_world import GroupWorld
 from tests.fakes.head import Head
 from tests.fakes.world_cluster import START
 from tests.property.group_law import CLUSTER, GroupLaw
 
 MOST = 5
-QUICK = RepairPolicy(
+QUICK = acts(
     settle_degraded_s=0.5,
     drain_deadline_s=20.0,
     launch_timeout_s=60.0,
     provision_timeout_s=30.0,
     verify_timeout_s=30.0,
     return_timeout_s=10.0,
-    release_deadline_s=400.0,
+    release_deadline_h=400.0 / 3600,
     capacity_backoff_s=(2.0, 4.0),
     agents_grace_s=5.0,
     breaker_min=6,

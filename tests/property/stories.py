@@ -6,14 +6,15 @@ from types import MappingProxyType
 
 from hypothesis import strategies as st
 
-from steward.model.desired import Desired, LadderPolicy, RepairPolicy
+from steward.model.desired import Desired
 from steward.model.health import Advice, Scope, Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.mark import SPARE
+from steward.model.repair_policy import LadderPolicy
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumePolicy
-from tests.builders.want import a_want, but
+from tests.builders.want import a_want, acts, but
 from tests.fakes.head import Head
 from tests.fakes.world import World
 from tests.fakes.world_cluster import ON
@@ -26,13 +27,13 @@ ANY = ResumeMode.parse("any:1,age=0,hang=1")
 STEP_S = 0.7
 RUNS_AGAIN_S = 600.0
 """Slurm itself calls a node DOWN after 300 s, and lets a requeued job that nobody hurries on wait for 121 s."""
-QUICK = RepairPolicy(
+QUICK = acts(
     settle_degraded_s=0.5,
     drain_deadline_s=20.0,
     launch_timeout_s=60.0,
     provision_timeout_s=30.0,
     verify_timeout_s=30.0,
-    release_deadline_s=400.0,
+    release_deadline_h=400.0 / 3600,
     capacity_backoff_s=(2.0, 4.0),
     agents_grace_s=5.0,
     breaker_min=3,

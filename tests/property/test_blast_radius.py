@@ -1,7 +1,7 @@
 """The blast radius on a simulated cluster of 200 nodes: storms, many faults of their own, flaps, and breakers."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, ReturnNode, SetFeature
 from steward.model.case import Step
-from steward.model.desired import Desired, RepairPolicy
+from steward.model.desired import Desired
 from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.health_policy import HealthPolicy
 from steward.model.ids import NodeName
@@ -18,14 +18,15 @@ from steward.model.memory import Memory
 from steward.model.node import Reason
 from steward.model.observed import Observed
 from steward.model.plan import Plan
+from steward.model.repair_policy import RepairPolicy
 from steward.policy.controls import resume_actions
-from tests.builders.want import a_want
+from tests.builders.want import a_want, acts, but
 from tests.fakes.head import Head
 from tests.fakes.world import World
 from tests.property.law import Law
 
 NODES = 200
-RULES = RepairPolicy(replacements_per_hour=100, agents_grace_s=5.0)
+RULES = acts(replacements_per_hour=100, agents_grace_s=5.0)
 
 
 @dataclass(slots=True)
@@ -168,7 +169,7 @@ def test_sixty_agents_that_fall_silent_at_once_are_one_incident_and_no_drain() -
 
 def test_a_cause_that_creeps_over_the_cluster_is_stopped_by_the_breaker_of_its_check() -> None:
     """Too slow for an incident: one node in half a minute is ten in five minutes, and twenty in ten."""
-    rules = replace(RULES, correlated_min=1000)
+    rules = but(RULES, correlated_min=1000)
     head = a_big_head(rules=rules)
     for node in names(40):
         fail(head, node, check="driver")
@@ -191,7 +192,7 @@ def test_twenty_faults_of_their_own_in_an_hour_are_all_repaired_within_the_caps(
 
 
 def test_more_faults_than_may_be_repaired_in_an_hour_wait_for_their_hour() -> None:
-    head = a_big_head(20, replace(RULES, replacements_per_hour=3, breaker_min=100), law=True)
+    head = a_big_head(20, but(RULES, replacements_per_hour=3, breaker_min=100), law=True)
     for number, node in enumerate(names(6)):
         fail(head, node, Severity.FATAL, f"check-{number}")
         run(head, 20.0)
@@ -203,7 +204,7 @@ def test_more_faults_than_may_be_repaired_in_an_hour_wait_for_their_hour() -> No
 
 def test_a_node_whose_finding_flaps_is_not_drained_and_given_back_in_turn() -> None:
     """Each good minute would be an end, each bad one a beginning: the node goes once, and comes back repaired."""
-    head = a_big_head(20, replace(RULES, settle_degraded_s=0.0))
+    head = a_big_head(20, but(RULES, settle_degraded_s=0.0))
     node = NodeName("n3")
     for _ in range(20):
         fail(head, node, check="ib.flap")
@@ -256,7 +257,7 @@ def test_nodes_that_others_took_out_are_left_alone_over_every_path() -> None:
 
 
 def test_a_tripped_breaker_outlives_the_head_and_lets_one_repair_through_after_its_patience() -> None:
-    head = a_big_head(20, replace(RULES, correlated_min=1000, breaker_min=100), law=True)
+    head = a_big_head(20, but(RULES, correlated_min=1000, breaker_min=100), law=True)
     for node in names(4):
         fail(head, node, check="driver")
         run(head, 30.0)
@@ -274,7 +275,7 @@ def test_a_tripped_breaker_outlives_the_head_and_lets_one_repair_through_after_i
 
 
 def test_a_breaker_whose_trial_ends_badly_stays_tripped_for_longer() -> None:
-    head = a_big_head(20, replace(RULES, correlated_min=1000, breaker_min=100, max_launches=1), law=True)
+    head = a_big_head(20, but(RULES, correlated_min=1000, breaker_min=100, max_launches=1), law=True)
     for node in names(4):
         fail(head, node, check="driver")
         run(head, 30.0)

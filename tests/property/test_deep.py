@@ -31,7 +31,7 @@ def a_head(nodes: int = 4, deep: DeepPolicy = FAST) -> Head:
     world = DeepWorld.deep_of(nodes)
     slots = {name: Slot(node=name, group="main") for name in world.slurm.nodes}
     want = a_want(slots=slots, deep=deep)
-    head = Head(world=world, want=replace(want, repair=replace(want.repair, concurrent_min=2)))
+    head = Head(world=world, want=replace(want, repair=but(want.repair, concurrent_min=2)))
     head.run(3.0)
     return head
 

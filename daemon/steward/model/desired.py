@@ -11,83 +11,11 @@ from steward.model.health_policy import HealthPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.quota_policy import QuotaPolicy
+from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
 
 FINAL_CODE = 93
 """A job that exits with it is not tried again, whatever else."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LadderPolicy:
-    """How often each rung is tried for one machine, and for how long; seconds unless the name says otherwise."""
-
-    restarts_per_hour: int = 2
-    resets_per_day: int = 1
-    reboots_per_day: int = 2
-    restart_timeout_s: float = 120.0
-    reset_timeout_s: float = 300.0
-    reboot_timeout_s: float = 1500.0
-    hardware_repairs: int = 3
-    """Cases in which one piece of hardware was reset, rebooted or replaced within `hardware_window_s`; the next one is
-    left to a person."""
-    hardware_window_s: float = 7 * 86400.0
-    replacements_per_day: int = 2
-    """Of one node's machine; the next one is left to a person."""
-    probation_s: float = 86400.0
-    """A fault within this time of a repair skips a rung."""
-    cooldown_s: float = 300.0
-    """From a return to the next repair of the node that a check asks for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairPolicy:
-    """Deadlines and blast radius of repairs; seconds unless the name says otherwise."""
-
-    act: bool = True
-    """False: report only, no node is touched."""
-    ask: bool = False
-    """Nodes are drained, and nothing more is done to them before a person approves."""
-    settle_s: float = 0.2
-    witness_fresh_s: float = 3.0
-    settle_degraded_s: float = 10.0
-    """How long a check's degraded finding must stand before its node is drained; 0: not at all."""
-    suspect_deadline_s: float = 30.0
-    drain_deadline_s: float = 60.0
-    release_deadline_s: float = 86400.0
-    launch_timeout_s: float = 2700.0
-    provision_timeout_s: float = 2700.0
-    verify_timeout_s: float = 300.0
-    return_timeout_s: float = 60.0
-    retry_s: float = 5.0
-    max_launches: int = 5
-    """Instances, and refused calls for one, before a person is needed (want of capacity is waited out)."""
-    capacity_backoff_s: tuple[float, ...] = (60.0, 120.0, 300.0, 600.0)
-    concurrent_fraction: float = 0.05
-    concurrent_min: int = 1
-    concurrent_all_count: int = 20
-    """In the whole cluster."""
-    breaker_fraction: float = 0.20
-    breaker_min: int = 2
-    check_breaker_fraction: float = 0.10
-    check_breaker_min: int = 2
-    check_breaker_window_s: float = 600.0
-    """Nodes that one check takes out within this time count against its breaker."""
-    breaker_patience_s: float = 1800.0
-    """From a breaker's trip to the one repair that is let through; doubled, up to a day, when that ends badly."""
-    correlated_fraction: float = 0.05
-    correlated_min: int = 3
-    correlated_window_s: float = 300.0
-    """Nodes that fail the same check within this time have a cause in common."""
-    correlated_span_s: float = 30.0
-    """Agents that fall silent within this time of each other have a cause in common."""
-    replacements_per_hour: int = 10
-    node_repairs: int = 3
-    """Repairs of one node within `node_repairs_window_s`; the next one is left to a person."""
-    node_repairs_window_s: float = 7 * 86400.0
-    budgets: LadderPolicy = field(default_factory=LadderPolicy)
-    agents_grace_s: float = 15.0
-    """After the head's start, and after a node that was away on purpose is there again, agents that have not come yet
-    are not called lost for this long."""
 
 
 class GateRule(Enum):

@@ -18,6 +18,7 @@ from steward.model.events import Event
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
+from steward.model.setting_types import RepairMode
 from steward.ports import AgentPort, Clock, Notifier, PortError
 from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
@@ -292,4 +293,5 @@ def _phases(marks: list[float], rung: float | None) -> Phases:
 def dry_run(plan: Planner, snapshot: Snapshot, want: Desired, now: float) -> Plan:
     """What would be done now if nothing were paused, reported only or already asked for. Changes nothing."""
     memory = replace(snapshot.memory, paused=False, asked={})
-    return plan(snapshot.seen, replace(want, repair=replace(want.repair, act=True)), memory, now)
+    acting = want.repair.model_copy(update={"mode": RepairMode.ACT})
+    return plan(snapshot.seen, replace(want, repair=acting), memory, now)

@@ -9,8 +9,10 @@ import requests
 from steward.api.page.words import age, ago
 from steward.model.events import Event
 from steward.model.health import Severity
+from steward.model.setting_types import RepairMode
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import Picture, a_cluster, changed, n
+from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench, an_api
 
 HOSTILE = "<script>alert(1)</script>\"'&"
@@ -52,7 +54,7 @@ def test_groups_are_shown(api: ApiBench) -> None:
 
 def test_a_head_that_only_reports_says_so_first() -> None:
     bench = ApiBench()
-    bench.want = replace(bench.want, repair=replace(bench.want.repair, act=False))
+    bench.want = replace(bench.want, repair=but(bench.want.repair, mode=RepairMode.REPORT))
     with an_api(bench) as api:
         html = page(api)
     assert html.index('class="alert warning"') < html.index("<h2")

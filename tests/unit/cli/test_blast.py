@@ -7,8 +7,9 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from steward.cli import main
-from steward.model.desired import RepairPolicy
 from steward.model.memory import Breaker
+from steward.model.repair_policy import RepairPolicy
+from steward.model.setting_types import RepairMode
 from steward.model.trial import Trial
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench, an_api
@@ -44,7 +45,7 @@ def test_a_check_on_trial_is_listed_with_the_arithmetic(api: ApiBench) -> None:
 
 
 def test_the_status_names_how_to_leave_report_only() -> None:
-    want = replace(a_cluster().want, repair=RepairPolicy(act=False))
+    want = replace(a_cluster().want, repair=RepairPolicy(mode=RepairMode.REPORT))
     with an_api(ApiBench(want=want)) as api:
         remembering(api)
         assert 'set repair.mode = "act"' in steward(api, "status").output

@@ -11,6 +11,7 @@ from steward.model.events import Level
 from steward.model.health import Advice, Severity
 from steward.model.node import NodeBase
 from steward.model.order import Approve, Refusal
+from steward.model.setting_types import RepairMode
 from steward.policy.orders import carry_out
 from steward.views.explain import explain_node
 from tests.builders.picture import Picture, a_cluster, n
@@ -30,7 +31,7 @@ def repairs(picture: Picture) -> list[str]:
 
 def asking() -> Picture:
     """n2 died under an asking head, and is out of service by our mark."""
-    return a_cluster(ask=True).lost("n2").then().marked("n2").then(1)
+    return a_cluster(mode=RepairMode.ASK).lost("n2").then().marked("n2").then(1)
 
 
 def approved(picture: Picture, *words: str) -> Picture:
@@ -46,7 +47,7 @@ def refused(picture: Picture, *words: str) -> str:
 
 
 def test_a_lost_node_is_taken_out_at_once_and_its_machine_is_left_alone_for_days() -> None:
-    dead = a_cluster(ask=True).lost("n2")
+    dead = a_cluster(mode=RepairMode.ASK).lost("n2")
     assert [type(action) for action in dead.plan().actions if isinstance(action, DownNode | DrainNode)] == [DownNode]
     picture = asking()
     for _ in range(4):
@@ -56,7 +57,7 @@ def test_a_lost_node_is_taken_out_at_once_and_its_machine_is_left_alone_for_days
 
 
 def test_a_degraded_node_is_drained_and_asked_for() -> None:
-    ill = a_cluster(ask=True).failing("n2", Severity.DEGRADED)
+    ill = a_cluster(mode=RepairMode.ASK).failing("n2", Severity.DEGRADED)
     assert [type(action) for action in ill.plan().actions if isinstance(action, DownNode | DrainNode)] == [DrainNode]
     picture = ill.then().marked("n2")
     [event] = [event for event in picture.plan().events if event.kind == "case.asked"]
@@ -66,7 +67,7 @@ def test_a_degraded_node_is_drained_and_asked_for() -> None:
 
 
 def test_people_are_asked_once_a_remedy_with_a_link_where_the_page_is_known() -> None:
-    picture = a_cluster(ask=True).lost("n2").then().marked("n2")
+    picture = a_cluster(mode=RepairMode.ASK).lost("n2").then().marked("n2")
     picture = replace(picture, want=replace(picture.want, page_url="https://steward.example.org/"))
     [event] = [event for event in picture.plan().events if event.kind == "case.asked"]
     assert event.text.endswith("https://steward.example.org/node/n2")
@@ -81,7 +82,7 @@ def test_a_yes_begins_the_repair_in_the_same_turn_and_stays_with_the_case() -> N
 
 
 def test_a_yes_before_the_node_is_drained_counts() -> None:
-    picture = approved(a_cluster(ask=True).lost("n2").then())
+    picture = approved(a_cluster(mode=RepairMode.ASK).lost("n2").then())
     assert repairs(picture.marked("n2")) == ["TerminateInstance"]
 
 
@@ -93,7 +94,7 @@ def test_a_case_is_named_by_its_id_its_number_or_its_node() -> None:
 
 def test_the_time_to_begin_counts_from_the_yes() -> None:
     """A job still runs on the degraded node."""
-    busy = a_cluster(ask=True).failing("n2", Severity.DEGRADED).then().marked("n2").job(9, on=("n2",))
+    busy = a_cluster(mode=RepairMode.ASK).failing("n2", Severity.DEGRADED).then().marked("n2").job(9, on=("n2",))
     busy = busy.node("n2", base=NodeBase.ALLOCATED).then(3 * DAY_S)
     assert case_of(approved(busy).then(1)).step is Step.RELEASE
 
@@ -103,7 +104,7 @@ def test_what_waits_for_no_yes_is_refused_and_what_does_is_named() -> None:
     assert refused(approved(asking()), "n2").endswith("does not wait for a yes (step release, approved by ann).")
     assert "does not wait for a yes" in refused(a_cluster().lost("n2").then().marked("n2").then(1), "n2")
     assert refused(asking(), "n2", "n9").startswith("n9 is neither a case")
-    assert "No repair waits for a yes." in refused(a_cluster(ask=True), "n1")
+    assert "No repair waits for a yes." in refused(a_cluster(mode=RepairMode.ASK), "n1")
 
 
 def test_an_admins_own_command_is_a_yes() -> None:
@@ -126,7 +127,7 @@ def test_a_person_who_says_no_gives_the_node_back() -> None:
 
 
 def test_a_site_that_acts_again_repairs_what_waited() -> None:
-    assert repairs(asking().repair(ask=False)) == ["TerminateInstance"]
+    assert repairs(asking().repair(mode=RepairMode.ACT)) == ["TerminateInstance"]
 
 
 def test_a_case_that_waits_takes_no_turn_from_one_that_may_go_on() -> None:
@@ -137,7 +138,7 @@ def test_a_case_that_waits_takes_no_turn_from_one_that_may_go_on() -> None:
 
 def test_nothing_is_kept_for_a_job_whose_lost_node_waits_for_a_yes() -> None:
     """It runs elsewhere, or waits; nobody knows when a yes comes."""
-    picture = a_cluster(4, ask=True).job().opted_in().then().lost("n2").then().marked("n2")
+    picture = a_cluster(4, mode=RepairMode.ASK).job().opted_in().then().lost("n2").then().marked("n2")
     picture = picture.requeued(node_count=3).then(1.2)
     assert case_of(picture).waits_for_yes
     assert any(isinstance(action, NudgeJob) for action in picture.plan().actions)

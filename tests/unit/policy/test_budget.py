@@ -6,6 +6,7 @@ from steward.model.action import DownNode, DrainNode, LaunchInstance
 from steward.model.case import Step
 from steward.model.health import Severity
 from steward.model.observed import Witness
+from steward.model.setting_types import RepairMode
 from steward.policy.controls import pause, resume_actions
 from tests.builders.picture import T0, Picture, a_cluster, n
 
@@ -56,7 +57,7 @@ def test_a_paused_head_touches_no_node_and_says_once_what_it_would_do() -> None:
 
 
 def test_report_only_touches_no_node() -> None:
-    picture = a_cluster(act=False).lost("n2")
+    picture = a_cluster(mode=RepairMode.REPORT).lost("n2")
     assert touched(picture) == []
     assert "report only" in picture.plan().events[0].text
 

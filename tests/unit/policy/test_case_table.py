@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from steward.model.case import Case, Step, Trigger
-from steward.model.desired import LadderPolicy, RepairPolicy
 from steward.model.health import Advice
 from steward.model.ids import CaseId
 from steward.model.node import NodeBase
+from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.why import Why
 from steward.policy.case.diagram import page
 from steward.policy.case.facts import QUESTIONS
@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "case.md"
 SHORT = {
     "suspect_deadline_s": 30.0,
     "drain_deadline_s": 30.0,
-    "release_deadline_s": 30.0,
+    "release_deadline_h": 30.0 / 3600,
     "launch_timeout_s": 30.0,
     "provision_timeout_s": 30.0,
     "verify_timeout_s": 30.0,

@@ -13,6 +13,7 @@ from steward.model.memory import Breaker
 from steward.model.remedy import Remedy
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumeDefault
+from steward.model.setting_types import RepairMode
 from steward.policy.controls import pause
 from steward.views.explain import explain_job, explain_node, job_warning
 from tests.builders.picture import Picture, a_cluster, n, names
@@ -48,7 +49,7 @@ def test_an_admins_drain_is_called_somebody_elses() -> None:
 
 @pytest.mark.parametrize("kind", ["paused", "report"])
 def test_what_is_withheld_is_explained(kind: str) -> None:
-    picture = a_cluster(act=kind != "report").lost("n2")
+    picture = a_cluster(mode=RepairMode.ACT if kind != "report" else RepairMode.REPORT).lost("n2")
     picture = replace(picture, memory=pause(picture.memory)) if kind == "paused" else picture
     assert f"Nothing is done about it: {'actions are paused' if kind == 'paused' else 'repairs are set'}" in of_node(
         picture, "n2"
@@ -101,7 +102,9 @@ def test_explaining_changes_nothing() -> None:
 
 
 def test_the_verdict_and_what_comes_next_are_the_first_lines() -> None:
-    picture = a_cluster(act=False).failing("n2", Severity.DEGRADED, check="disk", text="/ is full", event=False)
+    picture = a_cluster(mode=RepairMode.REPORT).failing(
+        "n2", Severity.DEGRADED, check="disk", text="/ is full", event=False
+    )
     first, second, *_ = of_node(picture.after(180), "n2").splitlines()
     assert first == "n2 is REPORT-ONLY, since 3 min ago: disk: / is full."
     assert second == "Next: nothing: reported only (repair.mode)."
@@ -194,7 +197,7 @@ def test_a_job_that_waits_for_its_replacement_says_so() -> None:
 def test_a_job_is_warned_of_what_the_sites_settings_keep_steward_from_doing_for_it() -> None:
     want = a_cluster().want
     assert job_warning(want) == ""
-    reports = replace(want, repair=replace(want.repair, act=False))
+    reports = replace(want, repair=but(want.repair, mode=RepairMode.REPORT))
     assert 'only reports on this cluster (repair.mode = "report")' in job_warning(reports)
     off = replace(reports, resume=but(want.resume, enabled=False))
     assert "resuming is off on this cluster (resume.enabled = false)" in job_warning(off)

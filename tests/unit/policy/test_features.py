@@ -10,6 +10,7 @@ from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepSta
 from steward.model.health import Severity
 from steward.model.health_policy import HealthPolicy
 from steward.model.node import NodeBase
+from steward.model.setting_types import RepairMode
 from steward.policy.controls import pause
 from tests.builders.picture import T0, Picture, a_cluster, names
 
@@ -121,5 +122,5 @@ def test_nothing_is_written_where_no_node_may_be_touched(why: str) -> None:
     elif why == "paused":
         picture = replace(picture, memory=pause(picture.memory))
     else:
-        picture = picture.repair(act=False)
+        picture = picture.repair(mode=RepairMode.REPORT)
     assert words(picture) == {}

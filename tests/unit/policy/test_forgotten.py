@@ -16,7 +16,7 @@ from tests.builders.picture import Picture, a_cluster
 
 def waiting() -> Picture:
     """n2 has a degraded GPU and is drained for it; its repair has no turn yet."""
-    picture = a_cluster(concurrent_min=0, concurrent_fraction=0.0).failing("n2", check="gpu")
+    picture = a_cluster(concurrent_min=0, concurrent_percent=0.0).failing("n2", check="gpu")
     return read(picture.then().marked("n2").then(1), began=0.0).then(1)
 
 
@@ -89,7 +89,7 @@ def test_a_person_is_believed_under_a_controller_that_has_shown_the_mark() -> No
 
 def long_marked(*, jobs: tuple[int, ...] = (), others: tuple[str, ...] = ()) -> Picture:
     """n2, and others like it, have borne their marks for a minute of looks; jobs that opted in run on n6."""
-    picture = a_cluster(concurrent_min=0, concurrent_fraction=0.0, breaker_min=9)
+    picture = a_cluster(concurrent_min=0, concurrent_percent=0.0, breaker_min=9)
     for id in jobs:
         picture = picture.job(id, on=("n6",)).opted_in(id)
     for name in ("n2", *others):

@@ -8,6 +8,7 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation, hot_name
+from steward.model.setting_types import RepairMode
 from steward.policy.groups.hot_spares import LEASE_S, LENT_FOR_S, RENEW_S
 from tests.builders.picture import T0, Picture, a_cluster, names
 
@@ -87,8 +88,8 @@ def test_nodes_of_somebodys_reservation_are_not_taken() -> None:
 
 
 def test_where_steward_only_reports_none_are_kept_and_old_ones_are_freed() -> None:
-    assert hot_nodes(a_site().repair(act=False)) == []
-    old = kept(a_site().repair(act=False), "n4")
+    assert hot_nodes(a_site().repair(mode=RepairMode.REPORT)) == []
+    old = kept(a_site().repair(mode=RepairMode.REPORT), "n4")
     assert [a.name for a in wishes(old) if isinstance(a, FreeNodes)] == [HOT]
 
 

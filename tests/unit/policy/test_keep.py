@@ -11,6 +11,7 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation, keep_name
+from steward.model.setting_types import RepairMode
 from steward.policy.job.keep import GOES_ON_S, LEASE_S, RENEW_S
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 
@@ -102,7 +103,7 @@ def test_nothing_is_kept_for_a_job_that_did_not_opt_in() -> None:
 
 
 def test_nothing_is_kept_where_steward_only_reports() -> None:
-    assert of(KeepNodes, full().repair(act=False).lost("n2")) == []
+    assert of(KeepNodes, full().repair(mode=RepairMode.REPORT).lost("n2")) == []
 
 
 def test_nothing_is_kept_beyond_the_share_of_the_partition() -> None:

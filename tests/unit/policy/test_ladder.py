@@ -6,11 +6,11 @@ import pytest
 
 from steward.model.action import Action, DrainNode, LaunchInstance, MendNode, RebootInstance, ReturnNode
 from steward.model.case import Case, Step
-from steward.model.desired import LadderPolicy
 from steward.model.health import Advice, Severity
 from steward.model.ids import CaseId, InstanceId
 from steward.model.mend import MendReport
 from steward.model.remedy import Remedy
+from steward.model.repair_policy import LadderPolicy
 from tests.builders.picture import Picture, a_cluster, n
 
 GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"
@@ -73,7 +73,7 @@ def the_instance(picture: Picture) -> InstanceId:
 
 
 def without_probation(picture: Picture, **budgets: float) -> Picture:
-    return picture.repair(budgets=LadderPolicy(probation_s=0.0, **budgets))  # type: ignore[arg-type]
+    return picture.repair(budgets=LadderPolicy(probation_h=0.0, **budgets))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

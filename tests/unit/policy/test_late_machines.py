@@ -10,6 +10,7 @@ from steward.model.case import Case, Step
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId
 from steward.model.instance import Instance, InstanceState
+from steward.model.setting_types import RepairMode
 from steward.policy.groups.orphans import SEEN_FOR_S
 from tests.builders.picture import Picture, a_cluster, an_agent, n
 
@@ -122,4 +123,4 @@ def test_the_one_that_speaks_for_the_node_stays() -> None:
 def test_a_single_machine_is_never_ended_as_late_nor_is_any_while_repairs_are_only_reported() -> None:
     both, _ = two_machines()
     assert ended(listed(both, without=SECOND).after(SEEN_FOR_S).plan().actions) == []
-    assert ended(both.repair(act=False).after(SEEN_FOR_S).plan().actions) == []
+    assert ended(both.repair(mode=RepairMode.REPORT).after(SEEN_FOR_S).plan().actions) == []

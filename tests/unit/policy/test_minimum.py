@@ -9,11 +9,12 @@ from steward.model.plan import Plan
 from steward.policy.plan import plan
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.picture import T0, a_cluster
+from tests.builders.want import but
 
 
 def decided(picture: ApiPicture) -> Plan:
     want = replace(
-        picture.want, repair=replace(picture.want.repair, breaker_min=10, check_breaker_min=10, settle_degraded_s=0.0)
+        picture.want, repair=but(picture.want.repair, breaker_min=10, check_breaker_min=10, settle_degraded_s=0.0)
     )
     return plan(picture.seen, want, picture.memory, T0 + 100)
 

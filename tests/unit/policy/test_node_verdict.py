@@ -9,6 +9,7 @@ from steward.model.case import Step
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
 from steward.model.health import Scope, Severity
 from steward.model.node import NodeBase
+from steward.model.setting_types import RepairMode
 from steward.policy.controls import pause
 from steward.policy.draft import Draft
 from steward.views.node_verdict import NodeVerdict, Word, node_verdict, node_verdicts
@@ -89,12 +90,12 @@ def test_an_overdue_heartbeat_is_a_suspicion() -> None:
 
 
 def test_in_report_mode_a_fault_is_told_and_nothing_follows() -> None:
-    said = of(degraded(a_cluster(act=False)).then(1))
+    said = of(degraded(a_cluster(mode=RepairMode.REPORT)).then(1))
     assert (said.word, said.next) == (Word.REPORT_ONLY, "nothing: reported only (repair.mode)")
 
 
 def test_a_lost_node_stays_lost_in_report_mode() -> None:
-    said = of(a_cluster(act=False).lost("n2"))
+    said = of(a_cluster(mode=RepairMode.REPORT).lost("n2"))
     assert (said.word, said.next) == (Word.LOST, "nothing: reported only (repair.mode)")
 
 

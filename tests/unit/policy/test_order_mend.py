@@ -14,11 +14,13 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.order import NodeOutcome, NodeRefusal, NodeWish, RefusalKind
 from steward.model.plan import Plan
+from steward.model.setting_types import RepairMode
 from steward.model.slot import Purpose, SlotStep
 from steward.policy.plan import plan
 from tests.builders.api_cluster import ApiPicture, a_group, a_slot, an_api_cluster
 from tests.builders.orders import after, carried, refused, touching, with_pool
 from tests.builders.picture import T0, n
+from tests.builders.want import but
 
 NODE = n("workers-2")
 
@@ -189,7 +191,7 @@ def test_more_than_25_ids_are_refused() -> None:
 
 def test_a_site_that_wants_reports_only_and_a_cluster_that_goes_refuse() -> None:
     picture = an_api_cluster()
-    report = replace(picture, want=replace(picture.want, repair=replace(picture.want.repair, act=False)))
+    report = replace(picture, want=replace(picture.want, repair=but(picture.want.repair, mode=RepairMode.REPORT)))
     assert refused(touching(NodeWish.REBOOT, NODE), report)[0] is RefusalKind.CONFLICT
     going = picture.cluster(status=ClusterStatus.DELETING)
     assert refused(touching(NodeWish.REBOOT, NODE), going)[0] is RefusalKind.CONFLICT

@@ -194,7 +194,7 @@ def test_no_breaker_holds_or_counts_what_is_surely_gone() -> None:
 
 def test_a_lost_node_that_a_breaker_holds_is_taken_out_for_its_job_all_the_same() -> None:
     """Lost one after the other, too far apart for an incident."""
-    picture = a_cluster(8, breaker_min=1, breaker_fraction=0.0).lost("n8").then().marked("n8").then(100.0)
+    picture = a_cluster(8, breaker_min=1, breaker_percent=0.0).lost("n8").then().marked("n8").then(100.0)
     held = with_job(picture.lost("n1"), "n1", "n2").then(1.0)
     assert touched(looked_at(held, "n1")) == []
     assert touched(looked_at(held.then(GRACE_S), "n1")) == ["n1"]

@@ -12,6 +12,7 @@ from steward.model.group import Role
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
+from steward.model.setting_types import RepairMode
 from steward.model.setup import Lifecycle, SetupState
 from steward.model.slot import Purpose, SlotStep
 from steward.policy.groups.slot_diagram import page
@@ -20,7 +21,7 @@ from steward.policy.groups.slot_table import TABLE, SlotFact, deadline, facts_of
 from tests.builders.capacity import MARK, NODE, a_slot_at, asked, nothing_there, reported, with_slot
 from tests.builders.deep import done, with_run
 from tests.builders.picture import T0, Picture, n
-from tests.builders.want import a_want
+from tests.builders.want import a_want, but
 
 PAGE = Path(__file__).parents[3] / "docs" / "slot.md"
 LEAVE = Purpose.LEAVE
@@ -192,5 +193,5 @@ def test_the_mark_of_a_slot_is_one_that_we_can_read_back() -> None:
 
 def test_groups_are_made_and_ended_where_repairs_are_only_reported() -> None:
     picture = unwanted(late(a_slot_at(SlotStep.SERVING)))
-    want = replace(picture.want, repair=replace(picture.want.repair, act=False))
+    want = replace(picture.want, repair=but(picture.want.repair, mode=RepairMode.REPORT))
     assert replace(picture, want=want).plan().actions == picture.plan().actions != ()

@@ -8,6 +8,7 @@ from steward.model.action import DownNode, DrainNode, LaunchInstance, MendNode, 
 from steward.model.case import Case, Step
 from steward.model.health import Advice, Severity
 from steward.model.node import NodeBase, Reason
+from steward.model.setting_types import RepairMode
 from steward.views.explain import explain_node
 from tests.builders.picture import Picture, a_cluster, n
 
@@ -154,7 +155,7 @@ def test_a_failed_bring_up_is_replaced_unless_its_agent_came_after_all() -> None
 
 def test_report_only_and_pause_withhold_it() -> None:
     picture = slurm_drains(a_cluster(), KILL)
-    assert picture.repair(act=False).wait(60.0).memory.cases == {}
+    assert picture.repair(mode=RepairMode.REPORT).wait(60.0).memory.cases == {}
     paused = replace(picture, memory=replace(picture.memory, paused=True))
     assert paused.wait(60.0).memory.cases == {}
 

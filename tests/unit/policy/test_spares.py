@@ -9,6 +9,7 @@ from steward.model.mark import SPARE
 from steward.model.node import NodeBase
 from steward.model.observed import Freshness
 from steward.model.resume import JobMemory
+from steward.model.setting_types import RepairMode
 from steward.policy.draft import Draft
 from steward.policy.job.exclude import LATE_KILL_S, told_again_until
 from tests.builders.picture import ON, T0, USER, names
@@ -50,7 +51,7 @@ def test_a_spare_that_somebody_else_took_out_is_not_touched(reason: str) -> None
 
 @pytest.mark.parametrize("blind", ["report", "old list"])
 def test_nothing_is_held_when_nodes_may_not_be_touched_or_loans_are_unknown(blind: str) -> None:
-    picture = a_site("s1", held=False, act=blind != "report")
+    picture = a_site("s1", held=False, mode=RepairMode.ACT if blind != "report" else RepairMode.REPORT)
     if blind == "old list":
         picture = picture.see(provider=Freshness.OLD)
     assert picture.plan().actions == ()

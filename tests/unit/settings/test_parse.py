@@ -2,10 +2,12 @@
 
 import pytest
 
-from steward.model.desired import Desired, RepairPolicy
+from steward.model.desired import Desired
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES
+from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
+from steward.model.setting_types import RepairMode
 from steward.model.settings import Settings, SettingsError, expand_nodes, parse, split_host_port
 
 
@@ -22,7 +24,7 @@ def refusal(text: str) -> str:
 def test_an_empty_file_means_the_defaults_of_the_decisions() -> None:
     wanted = settings().desired()
     assert wanted.resume == ResumePolicy()
-    assert wanted.repair == RepairPolicy(act=False)
+    assert wanted.repair == RepairPolicy(mode=RepairMode.REPORT)
     assert wanted.slots == {}
 
 

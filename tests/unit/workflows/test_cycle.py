@@ -9,12 +9,14 @@ import pytest
 
 from steward.model.action import Action, AnswerAsk
 from steward.model.ask import Answer
-from steward.model.desired import Desired, RepairPolicy
+from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.ids import Key
 from steward.model.memory import Breaker, Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
+from steward.model.repair_policy import RepairPolicy
+from steward.model.setting_types import RepairMode
 from steward.ports import Retryable
 from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
@@ -257,7 +259,7 @@ def test_a_dry_run_shows_what_a_pause_holds_back_and_changes_nothing() -> None:
         return replace(once(down())(seen, want, memory, now), actions=(down(),) if acts else ())
 
     snapshot = replace(bench.snapshots[-1], memory=Memory(paused=True, asked={Key("down:n1"): 1.0}))
-    report_only = a_want(repair=RepairPolicy(act=False))
+    report_only = a_want(repair=RepairPolicy(mode=RepairMode.REPORT))
     assert dry_run(careful, snapshot, report_only, NOW).actions == (down(),)
     assert not bench.slurm.node_table[N1].is_down
 

@@ -1,24 +1,15 @@
-"""The tables whose numbers the decisions use: `[repair]`."""
+"""From `[capacity]` to what the decisions about groups use."""
 
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import Field
-
-from steward.model.desired import CapacityPolicy, LadderPolicy, RepairPolicy
+from steward.model.desired import CapacityPolicy
 from steward.model.section import Section
-from steward.model.setting_types import Durations, RepairMode
 
-_Policy = TypeVar(
-    "_Policy",
-    RepairPolicy,
-    LadderPolicy,
-    CapacityPolicy,
-)
 _HOUR_S = 3600.0
 
 
-def in_policy_units(table: Section, policy: type[_Policy], **given: Any) -> _Policy:
+def in_policy_units(table: Section, policy: type[CapacityPolicy], **given: Any) -> CapacityPolicy:
     """The policy's fields from the keys of the same name; `x_s` may come from `x_h`, `x_fraction` from `x_percent`."""
     return policy(
         **{field.name: _value(table, field.name) for field in fields(policy) if field.name not in given}, **given
@@ -33,154 +24,3 @@ def _value(table: Section, name: str) -> Any:
     if unit == "fraction":
         return getattr(table, f"{stem}_percent") / 100.0
     return getattr(table, name)
-
-
-class BudgetSettings(Section):
-    """The ladder of repairs: how often each rung is tried for one machine before the next one, and for how long."""
-
-    restarts_per_hour: int = Field(default=2, ge=0, le=1000, description="Restarts of services on one machine.")
-    resets_per_day: int = Field(default=1, ge=0, le=1000, description="Resets of GPUs on one machine.")
-    reboots_per_day: int = Field(default=2, ge=0, le=1000, description="Reboots of one machine.")
-    restart_timeout_s: float = Field(
-        default=120.0, ge=1, le=86400, description="A restarted service must pass its checks by then."
-    )
-    reset_timeout_s: float = Field(
-        default=300.0, ge=1, le=86400, description="A GPU that was reset must pass its checks by then."
-    )
-    reboot_timeout_s: float = Field(
-        default=1500.0, ge=1, le=86400, description="A rebooted node's agent must be back by then."
-    )
-    hardware_repairs: int = Field(
-        default=3, ge=1, le=100, description="Repairs (resets, reboots, replacements) of one piece of hardware ..."
-    )
-    hardware_window_h: float = Field(
-        default=168.0, ge=0.01, le=672, description="... within this time; the next one is left to a person."
-    )
-    replacements_per_day: int = Field(
-        default=2, ge=1, le=1000, description="Replacements of one node's machine; the next one is left to a person."
-    )
-    probation_h: float = Field(
-        default=24.0, ge=0, le=672, description="A fault within this time of a repair skips a rung."
-    )
-    cooldown_s: float = Field(
-        default=300.0, ge=0, le=86400, description="From a node's return to its next repair that a check asks for."
-    )
-
-    def policy(self) -> LadderPolicy:
-        return in_policy_units(self, LadderPolicy)
-
-
-class RepairSettings(Section):
-    """Repair of nodes: deadlines of each step and how much may be broken at once."""
-
-    mode: RepairMode = Field(
-        default=RepairMode.REPORT,
-        description='"report": decide and tell what would be done, but touch no node (jobs are resumed all the same); '
-        '"ask": drain broken nodes, and repair each only after `steward approve CASE`; "act": do it. Write "ask" or '
-        '"act" when the reports look right.',
-    )
-    settle_s: float = Field(
-        default=0.2, ge=0, le=60, description="How long a lost agent must stay lost before it counts."
-    )
-    settle_degraded_s: float = Field(
-        default=10.0,
-        ge=0,
-        le=300,
-        description="How long a degraded finding must stand before its node is drained, so that one cause on several "
-        "nodes is an incident before any of them is; 0 drains at once. Fatal findings and events never wait.",
-    )
-    witness_fresh_s: float = Field(
-        default=3.0, ge=0.5, le=60, description="A second witness's word is good for this long."
-    )
-    suspect_deadline_s: float = Field(
-        default=30.0, ge=1, le=3600, description="A suspicion that is not confirmed ends after this."
-    )
-    drain_deadline_s: float = Field(
-        default=60.0, ge=1, le=3600, description="Slurm must show our drain within this time."
-    )
-    release_deadline_h: float = Field(
-        default=24.0, ge=0.01, le=720, description="Jobs on a degraded node may run this long."
-    )
-    launch_timeout_s: float = Field(
-        default=2700.0, ge=1, le=86400, description="The provider must have begun an instance by then."
-    )
-    provision_timeout_s: float = Field(
-        default=2700.0, ge=1, le=86400, description="The new instance's agent must be there by then."
-    )
-    verify_timeout_s: float = Field(default=300.0, ge=1, le=86400, description="All checks must have passed by then.")
-    return_timeout_s: float = Field(
-        default=60.0, ge=1, le=3600, description="Slurm must show the node in service by then."
-    )
-    retry_s: float = Field(default=5.0, ge=0.1, le=3600, description="Time between tries of an action that failed.")
-    max_launches: int = Field(
-        default=5, ge=1, le=100, description="After so many failed instances the case is held for a person."
-    )
-    capacity_backoff_s: Durations = Field(
-        default=(60.0, 120.0, 300.0, 600.0), description='Waits after "no capacity"; the last one repeats.'
-    )
-    concurrent_percent: float = Field(
-        default=5.0, ge=0, le=100, description="Repairs at once, as a share of a group ..."
-    )
-    concurrent_min: int = Field(default=1, ge=1, le=10000, description="... but at least this many.")
-    concurrent_all_count: int = Field(default=20, ge=1, le=10000, description="Repairs at once in the whole cluster.")
-    breaker_percent: float = Field(
-        default=20.0, ge=0, le=100, description="More nodes out by us than this share of a group ..."
-    )
-    breaker_min: int = Field(
-        default=2, ge=1, le=10000, description="... and than this number: report only until a person looked."
-    )
-    check_breaker_percent: float = Field(
-        default=10.0, ge=0, le=100, description="More nodes taken out for one check than this share of all ..."
-    )
-    check_breaker_min: int = Field(default=2, ge=1, le=10000, description="... and than this number ...")
-    check_breaker_window_s: float = Field(
-        default=600.0, ge=1, le=86400, description="... within this time: that check is report only until then."
-    )
-    breaker_patience_s: float = Field(
-        default=1800.0,
-        ge=60,
-        le=86400,
-        description="So long after a breaker tripped one repair is let through: it ends well, or the time is doubled.",
-    )
-    correlated_percent: float = Field(
-        default=5.0, ge=0, le=100, description="The same fault on this share of all nodes ..."
-    )
-    correlated_min: int = Field(
-        default=3,
-        ge=2,
-        le=10000,
-        description="... and at least this many: one incident, no node touched but lost ones that are surely gone.",
-    )
-    correlated_window_s: float = Field(
-        default=300.0, ge=1, le=86400, description="Faults this close together count as the same."
-    )
-    correlated_span_s: float = Field(
-        default=30.0, ge=0, le=3600, description="Agents that fall silent this close together have a common cause."
-    )
-    node_repairs: int = Field(default=3, ge=1, le=100, description="Repairs of one node ...")
-    node_repairs_window_h: float = Field(
-        default=168.0, ge=0.01, le=8760, description="... within this time; the next one is left to a person."
-    )
-    replacements_per_hour: int = Field(
-        default=10,
-        ge=0,
-        le=10000,
-        description="Repairs, but light ones, that begin in an hour in the whole cluster at most; the next one waits.",
-    )
-    budgets: BudgetSettings = BudgetSettings()
-    agents_grace_s: float = Field(
-        default=15.0,
-        ge=0,
-        le=600,
-        description="An agent has so long to come after the head's start, a power-up or a reboot, or when others that"
-        " fell silent with it are heard again.",
-    )
-
-    def policy(self) -> RepairPolicy:
-        return in_policy_units(
-            self,
-            RepairPolicy,
-            act=self.mode is not RepairMode.REPORT,
-            ask=self.mode is RepairMode.ASK,
-            budgets=self.budgets.policy(),
-        )

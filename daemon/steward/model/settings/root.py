@@ -12,13 +12,14 @@ from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN
 from steward.model.quota_policy import QuotaPolicy
+from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
 from steward.model.section import Section
 from steward.model.setting_types import ProviderKind, Recovery, expand_nodes
 from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
 from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.notify import NotifySettings
-from steward.model.settings.policies import RepairSettings, in_policy_units
+from steward.model.settings.policies import in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (
     AgentSettings,
@@ -39,7 +40,7 @@ class Settings(Section):
     checks: ChecksSettings = ChecksSettings()
     deep: DeepPolicy = DeepPolicy()
     resume: ResumePolicy = ResumePolicy()
-    repair: RepairSettings = RepairSettings()
+    repair: RepairPolicy = RepairPolicy()
     groups: tuple[GroupSettings, ...] = Field(default=(), description="One `[[groups]]` table per group of nodes.")
     provider: ProviderSettings = ProviderSettings()
     capacity: CapacitySettings = CapacitySettings()
@@ -69,7 +70,7 @@ class Settings(Section):
         """The numbers that the decisions use."""
         return Desired(
             resume=self.resume,
-            repair=self.repair.policy(),
+            repair=self.repair,
             capacity=self.capacity_policy(),
             deep=self.deep,
             elastic=self.elastic,

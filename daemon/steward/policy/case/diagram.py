@@ -4,7 +4,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from steward.model.case import Step
-from steward.model.desired import RepairPolicy
+from steward.model.repair_policy import RepairPolicy
 from steward.policy.case.table import TABLE, deadline
 
 _HEAD = """# A case: one node's repair

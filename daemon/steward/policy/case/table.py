@@ -5,7 +5,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from steward.model.case import Step
-from steward.model.desired import RepairPolicy
+from steward.model.repair_policy import RepairPolicy
 from steward.policy.fact_table import in_order
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from steward.model.case import Case, Trigger
-from steward.model.desired import LadderPolicy, RepairPolicy
 from steward.model.health import Advice, Finding, Severity
 from steward.model.ids import InstanceId, NodeName
 from steward.model.mend import fits, is_gpu_uuid
 from steward.model.remedy import Remedy
+from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 from steward.policy.node.verdict import incarnation_of
