@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.case import Case, Step, Trigger
-from steward.model.desired import CapacityPolicy, Desired
+from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Operation, Role
 from steward.model.health import Incarnation
@@ -14,10 +16,11 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.memory import Memory
 from steward.model.node import Node, NodeBase
 from steward.model.observed import AgentView, Observed
+from steward.model.setting_types import ProviderKind
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from tests.builders.picture import T0, n
-from tests.builders.want import a_want
+from tests.builders.want import a_want, but
 
 ID = "abcdef012345"
 ARN = f"arn:aws:sagemaker:local-cluster-1:000000000000:cluster/{ID}"
@@ -97,7 +100,9 @@ def an_api_cluster(workers: int = 3) -> ApiPicture:
             groups={group.name: group for group in groups},
             slots={slot.node: slot for slot in slots},
         ),
-        want=a_want(capacity=CapacityPolicy(has_provider=True, has_include=True)),
+        want=a_want(
+            capacity=but(CapacityPolicy(), provider=ProviderKind.LOCAL, slurm_include=Path("/etc/slurm/steward.conf"))
+        ),
     )
 
 

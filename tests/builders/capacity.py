@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from steward.model.desired import CapacityPolicy
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Role
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, Key
@@ -15,7 +15,7 @@ from steward.model.setup import SetupReport, SetupState
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from tests.builders.picture import T0, Picture, n
-from tests.builders.want import a_want, acts
+from tests.builders.want import a_want, acts, but
 
 
 def a_group(name: str = "workers", target: int = 4, minimum: int = 0, **fields: Any) -> Group:
@@ -34,7 +34,7 @@ def an_empty_head(*groups: Group, cluster: dict[str, Any] | None = None, **capac
     """No machine, no node; the cluster and its groups were just asked for."""
     fields: dict[str, Any] = {"name": "demo", "id": "abcdef012345", "created": T0, "status": ClusterStatus.CREATING}
     seen = Observed(at=T0, agents_since=T0 - 10_000, provider=Freshness.FRESH)
-    want = a_want(repair=acts(settle_degraded_s=0.0), capacity=CapacityPolicy(**capacity))
+    want = a_want(repair=acts(settle_degraded_s=0.0), capacity=but(CapacityPolicy(), **capacity))
     memory = Memory(
         cluster=Cluster(**{**fields, **(cluster or {})}), groups={g.name: g for g in groups or (a_group(),)}
     )

@@ -1,6 +1,7 @@
 """A head with groups in the partition `dev`, and what Slurm shows of it."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from steward.model.action import SetGate, WritePartitions
@@ -25,7 +26,7 @@ def decide(picture: Picture) -> Plan:
 def head(*groups: Group, state: PartitionState | None = UP, owned: bool = True, **capacity: Any) -> Picture:
     """Slurm shows the partition `dev` with node n1, if at all; it is lent to us, or in our file."""
     lent = frozenset({"dev"}) if owned else frozenset()
-    picture = an_empty_head(*groups, owned_partitions=lent, has_include=True, **capacity)
+    picture = an_empty_head(*groups, owned_partitions=lent, slurm_include=Path("/etc/slurm/steward.conf"), **capacity)
     return shown(picture, state)
 
 

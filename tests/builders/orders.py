@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from steward.model.capacity_policy import Pool
 from steward.model.carried import Carried
-from steward.model.desired import Pool
 from steward.model.group import Role
 from steward.model.order import (
     AddNodes,
@@ -22,6 +22,7 @@ from steward.model.order import (
 from steward.policy.orders import carry_out
 from tests.builders.api_cluster import ApiPicture
 from tests.builders.picture import n
+from tests.builders.want import but
 
 ANN = "ann"
 TYPE = "ml.c5.large"
@@ -87,7 +88,7 @@ def refused(order: Order, picture: ApiPicture) -> tuple[RefusalKind, str]:
 
 
 def with_rules(picture: ApiPicture, **fields: Any) -> ApiPicture:
-    return replace(picture, want=replace(picture.want, capacity=replace(picture.want.capacity, **fields)))
+    return replace(picture, want=replace(picture.want, capacity=but(picture.want.capacity, **fields)))
 
 
 def with_pool(picture: ApiPicture, name: str, *nodes: str, fixed: bool = False) -> ApiPicture:

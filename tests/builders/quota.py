@@ -8,7 +8,7 @@ from steward.model.accounting import Account as AccountRecord
 from steward.model.accounting import Accounting, Association, Capabilities, Qos
 from steward.model.action import Action, DropQos, DropTeam, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.action.quota import Caps
-from steward.model.desired import MachineType
+from steward.model.capacity_policy import MachineType
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, Share, Strategy, resource
@@ -18,6 +18,7 @@ from steward.policy.quota.ledger import Account, Ledger
 from steward.policy.quota.pick import Room
 from steward.policy.quota.requests import Unit
 from tests.builders.picture import T0, Picture, a_cluster
+from tests.builders.want import but
 
 G6 = MachineType(name="ml.g6.12xlarge", cpus=48, memory_mb=192 * 1024, gpus=4, gres="gpu:l4:4")
 P5 = MachineType(name="ml.p5.48xlarge", cpus=192, memory_mb=2048 * 1024, gpus=8, gres="gpu:h100:8")
@@ -105,7 +106,7 @@ def a_picture(*quotas: ComputeQuota, machines: int = 2, can: Capabilities = LIST
         "features": frozenset({G6.name}),
     }
     nodes = {name: replace(node, **fields) for name, node in site.seen.nodes.items()}
-    want = replace(site.want, capacity=replace(site.want.capacity, types={**site.want.capacity.types, **TYPES}))
+    want = replace(site.want, capacity=but(site.want.capacity, types={**site.want.capacity.types, **TYPES}))
     memory = replace(site.memory, quotas={quota.id: quota for quota in quotas})
     seen = replace(site.seen, nodes=nodes, accounting=an_accounting(*(quota.team for quota in quotas), can=can))
     return replace(site, seen=seen, want=want, memory=memory)

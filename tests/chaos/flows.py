@@ -182,7 +182,7 @@ def _a_group(target: int, minimum: int) -> Callable[[], Bench]:
     """In service, with somebody's job on its first node."""
 
     def make() -> Bench:
-        head = a_group_head(target=target, minimum=minimum, minimum_timeout_s=3 * 3600.0)
+        head = a_group_head(target=target, minimum=minimum, minimum_timeout_h=3.0)
         head.run(25.0)
         want = replace(head.want, repair=but(head.want.repair, correlated_min=2))
         bench = Bench(world=head.world, want=want, law=GroupLaw(want)).remember(head.store.load())

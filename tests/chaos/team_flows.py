@@ -10,7 +10,7 @@ from steward.model.quota import QuotaStatus
 from steward.model.quota_policy import QuotaPolicy
 from steward.model.resume_mode import ResumeMode
 from tests.builders.quota import LISTS, TYPES, WEAK, a_quota
-from tests.builders.want import a_want
+from tests.builders.want import a_want, but
 from tests.chaos.bench import Bench
 from tests.chaos.flow import Flow, Reached
 from tests.fakes.team_world import GPU, TeamWorld
@@ -34,7 +34,7 @@ def _two_teams(can: Capabilities, mode: ResumeMode | None) -> Callable[[], Bench
         slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
         want = a_want(repair=QUICK, resume=FEW, slots=slots)
         rules = QuotaPolicy(grace_s=GRACE_S, patience_s=4.0)
-        want = replace(want, quota=rules, capacity=replace(want.capacity, types={**want.capacity.types, **TYPES}))
+        want = replace(want, quota=rules, capacity=but(want.capacity, types={**want.capacity.types, **TYPES}))
         law = Law(want)
         bench = Bench(world=world, want=want, law=law)
         quotas = [a_quota(team, gpus=8, weight=10, borrow_percent=100) for team in ("guest", "owner")]

@@ -15,12 +15,14 @@ from steward.api.news import News
 from steward.api.operations import handlers
 from steward.api.server import build
 from steward.api.source import Source
-from steward.model.desired import CapacityPolicy, Desired
+from steward.model.capacity_policy import CapacityPolicy
+from steward.model.desired import Desired
 from steward.model.memory import Memory
+from steward.model.setting_types import ProviderKind
 from steward.policy.plan import plan
 from steward.workflows.commands import Commands
 from steward.workflows.snapshot import Snapshot
-from tests.builders.want import a_want, acts
+from tests.builders.want import a_want, acts, but
 from tests.fakes.aws_bench import AwsBench
 from tests.fakes.group_world import GroupWorld
 from tests.fakes.head_ports import FakeStore
@@ -99,14 +101,14 @@ class LiveHead:
 def quick(**capacity: Any) -> Desired:
     """Short waits, so that a story of minutes is over in a second."""
     default: dict[str, Any] = {
-        "has_provider": True,
+        "provider": ProviderKind.LOCAL,
         "owned_partitions": frozenset({"workers", "more"}),
         "capacity_backoff_s": (2.0, 5.0),
-        "minimum_timeout_s": 600.0,
+        "minimum_timeout_h": 600.0 / 3600,
     }
     return a_want(
         repair=acts(settle_degraded_s=0.0, agents_grace_s=5.0, breaker_min=100, concurrent_min=100),
-        capacity=CapacityPolicy(**{**default, **capacity}),
+        capacity=but(CapacityPolicy(), **{**default, **capacity}),
     )
 
 

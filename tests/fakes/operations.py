@@ -13,9 +13,10 @@ from steward.api.json11.render import render
 from steward.api.json11.validate import read
 from steward.api.operations import handlers
 from steward.model.access import Caller
-from steward.model.desired import MachineType
+from steward.model.capacity_policy import MachineType
 from steward.model.memory import Memory
 from tests.builders.api_cluster import ApiPicture
+from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.aws_bench import SERVICE
 
@@ -53,6 +54,6 @@ class Operations:
 def operations_on(picture: ApiPicture, types: Mapping[str, MachineType] = MappingProxyType({})) -> Operations:
     """`types` are the machine types that the head knows."""
     bench = ApiBench()
-    bench.want = replace(bench.want, capacity=replace(bench.want.capacity, types=types))
+    bench.want = replace(bench.want, capacity=but(bench.want.capacity, types=types))
     bench.show_groups(picture)
     return Operations(bench)

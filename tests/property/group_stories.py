@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from steward.model.desired import CapacityPolicy
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.group import BatchSize, Cluster, ClusterStatus, Goal, GroupStatus, Role
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
@@ -16,11 +16,12 @@ from steward.model.memory import Memory
 from steward.model.order import AddNodes, NodeWish, Order, Refusal, TouchNodes, UpdateSoftware
 from steward.model.repair_policy import LadderPolicy
 from steward.model.resume_policy import ResumePolicy
+from steward.model.setting_types import ProviderKind
 from steward.model.setup import Lifecycle
 from steward.policy.controls import pause, resume_actions
 from steward.policy.orders import carry_out
 from tests.builders.capacity import a_group
-from tests.builders.want import a_want, acts
+from tests.builders.want import a_want, acts, but
 from tests.fakes.group_world import GroupWorld
 from tests.fakes.head import Head
 from tests.fakes.world_cluster import START
@@ -45,7 +46,7 @@ QUICK = acts(
 )
 SCRIPTS = Lifecycle(source="file:///scripts", on_create="on_create.sh")
 RULES: dict[str, Any] = {
-    "minimum_timeout_s": 120.0,
+    "minimum_timeout_h": 120.0 / 3600,
     "capacity_backoff_s": (2.0, 5.0),
     "quota_backoff_s": (5.0,),
     "script_backoff_s": (2.0, 5.0),
@@ -53,7 +54,7 @@ RULES: dict[str, Any] = {
     "other_backoff_s": (2.0, 5.0),
     "setup_timeout_s": 20.0,
     "launches_at_once": 3,
-    "has_provider": True,
+    "provider": ProviderKind.LOCAL,
     "owned_partitions": frozenset({"workers"}),
 }
 
@@ -219,7 +220,7 @@ def a_group_head(*, scripts: bool = True, target: int = 4, minimum: int = 2, **c
     workers = a_group(target=target, minimum=minimum, lifecycle=SCRIPTS if scripts else Lifecycle(), created=START)
     controller = a_group("controller", 1, 1, role=Role.CONTROLLER, partition="", created=START)
     cluster = Cluster(name="demo", id=CLUSTER, created=START, status=ClusterStatus.CREATING)
-    want = a_want(repair=QUICK, resume=ResumePolicy(), capacity=CapacityPolicy(**{**RULES, **capacity}))
+    want = a_want(repair=QUICK, resume=ResumePolicy(), capacity=but(CapacityPolicy(), **{**RULES, **capacity}))
     head = Head(world=world, want=want, watch=GroupLaw(want))
     groups = MappingProxyType({"workers": workers, "controller": controller})
     head.order(lambda memory: replace(memory, cluster=cluster, groups=groups))

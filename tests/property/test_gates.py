@@ -1,6 +1,7 @@
 """Gates under whatever people, slurmctld and groups do: ours only, no job, quiet, and in the end as the groups want."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +41,7 @@ class World:
     """Slurm's partitions as files and commands leave them, and the head that keeps gates there."""
 
     def __init__(self) -> None:
-        self.picture = an_empty_head(owned_partitions=frozenset({LENT}), has_include=True)
+        self.picture = an_empty_head(owned_partitions=frozenset({LENT}), slurm_include=Path("/etc/slurm/steward.conf"))
         self.site = {LENT: PartitionState.UP, SITE: PartitionState.UP}
         self.ours: dict[str, PartitionState] = {}
         self.file: dict[str, str] = {}

@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, TerminateInstance
-from steward.model.desired import Pool
+from steward.model.capacity_policy import Pool
 from steward.model.group import Goal
 from steward.model.ids import NodeName
 from steward.model.instance import Slot

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from steward.model.desired import CapacityPolicy
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.group import Cluster
 
 

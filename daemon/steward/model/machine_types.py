@@ -6,7 +6,7 @@ Gres and features are empty: they are the business of the site's gres.conf and s
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from steward.model.desired import MachineType
+from steward.model.capacity_policy import MachineType
 
 _MIB_PER_GIB = 1024
 

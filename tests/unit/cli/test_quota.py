@@ -18,6 +18,7 @@ from steward.model.quota import QuotaStatus
 from tests.builders.picture import Picture
 from tests.builders.quota import TYPES
 from tests.builders.quota_jobs import own, runs, teams, waits
+from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench, an_api
 
 Run = Callable[..., Result]
@@ -42,7 +43,7 @@ ResourceSharingConfig = { Strategy = "LendAndBorrow", BorrowLimit = 10 }
 def api() -> Iterator[ApiBench]:
     """The head knows the machine types of the pictures."""
     bench = ApiBench()
-    bench.want = replace(bench.want, capacity=replace(bench.want.capacity, types=TYPES))
+    bench.want = replace(bench.want, capacity=but(bench.want.capacity, types=TYPES))
     with an_api(bench) as served:
         yield served
 

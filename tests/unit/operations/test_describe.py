@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from steward.model.desired import CapacityPolicy
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.group import BatchSize, ClusterStatus, Goal, GroupStatus, Rollout, RolloutState, Version
 from steward.model.setup import Lifecycle
 from steward.model.slot import SlotStep
 from tests.builders.api_cluster import ARN, ROLE, ApiPicture, a_group, an_api_cluster, nothing
 from tests.builders.picture import T0
+from tests.builders.want import but
 from tests.fakes.operations import operations_on
 
 OLD, NEW = Version(image="ami-00000001", release="1.0.0"), Version(image="ami-00000002", release="1.1.0", serial=1)
@@ -142,6 +143,8 @@ def test_the_one_cluster_is_listed_and_filtered() -> None:
 
 def test_the_arn_has_the_sites_region_and_account() -> None:
     operations = operations_on(an_api_cluster())
-    operations.bench.want = operations.bench.want.__class__(capacity=CapacityPolicy(region="hall-2", account="1" * 12))
+    operations.bench.want = operations.bench.want.__class__(
+        capacity=but(CapacityPolicy(), region="hall-2", account="1" * 12)
+    )
     found = operations.call("DescribeCluster", ClusterName="ml-cluster")
     assert found["ClusterArn"].startswith(f"arn:aws:sagemaker:hall-2:{'1' * 12}:cluster/")

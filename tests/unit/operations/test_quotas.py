@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from steward.model.arn import slurm_cluster_arns
-from steward.model.desired import CapacityPolicy
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.machine_types import BUILT_IN
 from steward.model.quota import QuotaStatus, Share, Strategy
 from tests.builders.api_cluster import ARN, an_api_cluster, nothing

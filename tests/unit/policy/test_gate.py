@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.action import Action, SetGate, WritePartitions
-from steward.model.desired import GateRule
+from steward.model.capacity_policy import GateRule
 from steward.model.group import Goal, GroupStatus
 from steward.model.memory import Memory
 from steward.model.node import Node, NodeBase

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from steward.model.action import LaunchInstance
-from steward.model.desired import Pool
+from steward.model.capacity_policy import Pool
 from steward.model.group import ClusterStatus, Goal, Group, GroupStatus, Role
 from steward.model.ids import InstanceId
 from steward.model.instance import Instance, InstanceState

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.model.desired import MachineType
+from steward.model.capacity_policy import MachineType
 from steward.model.group import ClusterStatus, Goal, GroupStatus, Role
 from steward.model.node import Node, NodeBase
 from steward.model.order import CreateCluster, GroupWish, RefusalKind
@@ -138,14 +138,14 @@ def test_a_pool_gives_only_as_many_nodes_as_it_has() -> None:
 
 
 def test_a_group_whose_machines_nobody_makes_is_refused_with_the_remedy() -> None:
-    kind, text = refused(a_creation(), with_rules(nothing(), has_provider=False))
+    kind, text = refused(a_creation(), with_rules(nothing(), provider=None))
     assert kind is RefusalKind.VALIDATION
     assert "[[groups]]" in text
     assert "capacity.provider" in text
 
 
 def test_a_pool_needs_no_provider_for_other_groups_and_the_controller_none_at_all() -> None:
-    picture = with_rules(with_pool(nothing(), "workers", "n1", "n2", "n3", "n4"), has_provider=False)
+    picture = with_rules(with_pool(nothing(), "workers", "n1", "n2", "n3", "n4"), provider=None)
     assert set(after(a_creation(), picture).memory.groups) == {"controller", "workers"}
 
 
@@ -170,7 +170,7 @@ def test_a_site_that_declares_no_machine_types_takes_any() -> None:
 
 
 def test_a_partition_must_be_one_that_slurm_has_or_that_steward_may_write() -> None:
-    picture = with_rules(nothing(), has_include=False)
+    picture = with_rules(nothing(), slurm_include=None)
     kind, text = refused(a_creation(), picture)
     assert kind is RefusalKind.VALIDATION
     assert "capacity.slurm_include" in text

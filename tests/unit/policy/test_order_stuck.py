@@ -16,7 +16,7 @@ GONE = DeleteCluster(who="ann", cluster="ml-cluster")
 
 
 def stuck(purpose: Purpose = Purpose.LEAVE) -> ApiPicture:
-    picture = with_rules(an_api_cluster(workers=3), has_backup=True).slot(
+    picture = with_rules(an_api_cluster(workers=3), backup=("/sbin/save", "%n")).slot(
         NODE, step=SlotStep.BACKUP, purpose=purpose, hitch=Hitch.OTHER, trouble="backup failed: disk full"
     )
     mark = f"steward:scale:leave:{picture.memory.slots[NODE].logical}"

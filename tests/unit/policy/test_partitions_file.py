@@ -1,7 +1,7 @@
 """Our file of partitions: what is in it, when it is written, and how long a partition stays there."""
 
 from steward.model.action import WritePartitions
-from steward.model.desired import Pool
+from steward.model.capacity_policy import Pool
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.ports import Permanent

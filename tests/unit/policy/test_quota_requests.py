@@ -17,6 +17,7 @@ from steward.policy.quota.turn import Turn, take_turn
 from tests.builders.picture import Picture, n
 from tests.builders.quota import C5, G6, LISTS, P5, POOL, a_picture, a_quota, tres
 from tests.builders.quota_site import a_site, done, own, runs, settled, waits
+from tests.builders.want import but
 
 
 def turn_of(picture: Picture) -> Turn:
@@ -62,7 +63,7 @@ def test_accelerators_that_no_quota_names_are_no_way_around_a_teams_own() -> Non
     bare = replace(G6, gres="")
     picture = a_picture(a_quota("a", Share(machine_type=P5.name, count=1)))
     types = {**picture.want.capacity.types, G6.name: bare}
-    want = replace(picture.want, capacity=replace(picture.want.capacity, types=types))
+    want = replace(picture.want, capacity=but(picture.want.capacity, types=types))
     picture = settled(replace(picture, want=want))
     ruling = turn_of(waits(picture, 1, "a", 2)).rulings[JobId(1)]
     assert (ruling.standing, ruling.unit.options[0][POOL]) == (Standing.NEVER, 2)

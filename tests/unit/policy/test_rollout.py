@@ -31,7 +31,7 @@ IMAGE = "ami-0123456789abcdef0"
 
 def an_update_of(count: int = 4, **fields: Any) -> ApiPicture:
     """Ordered for workers-1.. and not begun."""
-    picture = with_rules(an_api_cluster(workers=count), has_alarm_command=True)
+    picture = with_rules(an_api_cluster(workers=count), alarms=("/sbin/alarms",))
     return after(a_software_update(**{"groups": (("workers", ""),), "image": IMAGE, **fields}), picture)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from steward.model.capacity_policy import Pool
 from steward.model.deep import DeepCause, DeepResult
-from steward.model.desired import Pool
 from steward.model.group import Role
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
@@ -47,7 +47,7 @@ def late(picture: Picture) -> Picture:
 
 def pooled(picture: Picture) -> Picture:
     pools = {"workers": Pool(group="workers", nodes=(n(NODE),))}
-    return replace(picture, want=replace(picture.want, capacity=replace(picture.want.capacity, pools=pools)))
+    return replace(picture, want=replace(picture.want, capacity=but(picture.want.capacity, pools=pools)))
 
 
 def hosted(picture: Picture) -> Picture:
@@ -81,7 +81,7 @@ def busy(picture: Picture) -> Picture:
 
 
 def backed_up(picture: Picture) -> Picture:
-    capacity = replace(picture.want.capacity, has_backup=True)
+    capacity = but(picture.want.capacity, backup=("/sbin/save", "%n"))
     return with_slot(replace(picture, want=replace(picture.want, capacity=capacity)), purpose=LEAVE, has_served=True)
 
 
@@ -113,7 +113,7 @@ SCENES: dict[tuple[SlotStep, SlotFact], Change] = {
     (SlotStep.SETUP, SlotFact.LOST): lost,
     (SlotStep.SETUP, SlotFact.PREPARED): lambda p: reported(scripted(p), "abcdef012345-1-0-0-0", SetupState.SUCCEEDED),
     (SlotStep.SETUP, SlotFact.FAILED): lambda p: replace(
-        failed_script(p), want=replace(p.want, capacity=replace(p.want.capacity, setup_tries=1))
+        failed_script(p), want=replace(p.want, capacity=but(p.want.capacity, setup_tries=1))
     ),
     (SlotStep.SETUP, SlotFact.STUMBLED): failed_script,
     (SlotStep.SETUP, SlotFact.LATE): lambda p: late(scripted(p)),

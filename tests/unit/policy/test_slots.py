@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steward.model.action import Action, CheckNow, DownNode, DrainNode, LaunchInstance, ReturnNode, SetUpNode
-from steward.model.desired import Pool
+from steward.model.capacity_policy import Pool
 from steward.model.group import Role
 from steward.model.health import Severity
 from steward.model.ids import InstanceId
@@ -26,6 +26,7 @@ from tests.builders.capacity import (
     with_slot,
 )
 from tests.builders.picture import T0, Picture, n
+from tests.builders.want import but
 
 SCRIPTS = Lifecycle(source="file:///scripts", on_create="on_create.sh")
 TOKEN = "abcdef012345-1-0"
@@ -47,7 +48,7 @@ def the(kind: type[Action], picture: Picture) -> Any:
 
 def pooled(picture: Picture, *, fixed: bool = False) -> Picture:
     pools = {"workers": Pool(group="workers", nodes=(n(NODE),), fixed=fixed)}
-    return replace(picture, want=replace(picture.want, capacity=replace(picture.want.capacity, pools=pools)))
+    return replace(picture, want=replace(picture.want, capacity=but(picture.want.capacity, pools=pools)))
 
 
 def known_to_slurm(**fields: Any) -> Picture:

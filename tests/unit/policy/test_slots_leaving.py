@@ -15,7 +15,7 @@ from steward.model.action import (
     SignalJob,
     TerminateInstance,
 )
-from steward.model.desired import Pool
+from steward.model.capacity_policy import Pool
 from steward.model.group import Goal
 from steward.model.ids import InstanceId
 from steward.model.instance import Instance, InstanceState
@@ -24,6 +24,7 @@ from steward.model.resume_mode import ResumeMode
 from steward.model.slot import Purpose, SlotStep
 from tests.builders.capacity import NODE, a_slot_at, asked, nothing_there, slot, with_group, with_slot
 from tests.builders.picture import T0, Picture, n
+from tests.builders.want import but
 
 TOKEN = "abcdef012345-1-0"
 LEAVES = "steward:scale:leave:abcdef012345"
@@ -105,7 +106,7 @@ def test_with_a_long_deadline_the_signal_comes_when_the_grace_is_left() -> None:
 
 
 def test_a_backup_runs_before_the_end_and_its_failure_stops_the_end_until_a_person_asks_again() -> None:
-    picture = leaving(SlotStep.BACKUP, has_backup=True)
+    picture = leaving(SlotStep.BACKUP, backup=("/sbin/save", "%n"))
     assert planned(picture) == [BackUpNode]
     failed = asked(picture.then(), BACKUP, "disk full").then(1)
     assert slot(failed, NODE).trouble == "backup failed: disk full"
@@ -115,17 +116,17 @@ def test_a_backup_runs_before_the_end_and_its_failure_stops_the_end_until_a_pers
 
 
 def test_after_the_backup_the_instance_goes() -> None:
-    picture = leaving(SlotStep.BACKUP, has_backup=True).see(done=frozenset({BACKUP}))
+    picture = leaving(SlotStep.BACKUP, backup=("/sbin/save", "%n")).see(done=frozenset({BACKUP}))
     assert slot(picture.then(), NODE).step is SlotStep.END
 
 
 def test_a_slot_that_never_served_is_not_backed_up() -> None:
-    picture = with_slot(leaving(SlotStep.BACKUP, has_backup=True), has_served=False)
+    picture = with_slot(leaving(SlotStep.BACKUP, backup=("/sbin/save", "%n")), has_served=False)
     assert slot(picture.then(), NODE).step is SlotStep.END
 
 
 def test_what_was_saved_is_restored_on_the_next_machine_before_it_serves() -> None:
-    saved = leaving(SlotStep.BACKUP, purpose=Purpose.RENEW, has_backup=True).then()
+    saved = leaving(SlotStep.BACKUP, purpose=Purpose.RENEW, backup=("/sbin/save", "%n")).then()
     came = with_slot(saved, step=SlotStep.VERIFY, purpose=Purpose.STAY, entered=saved.now - 1).checked(NODE)
     assert the(BackUpNode, came).restore
     assert slot(came.then(), NODE).step is SlotStep.VERIFY
@@ -135,7 +136,7 @@ def test_what_was_saved_is_restored_on_the_next_machine_before_it_serves() -> No
 
 def waiting_for_its_restore() -> Picture:
     """It was backed up, and there is no machine for the next one yet."""
-    saved = leaving(SlotStep.BACKUP, purpose=Purpose.RENEW, has_backup=True).then()
+    saved = leaving(SlotStep.BACKUP, purpose=Purpose.RENEW, backup=("/sbin/save", "%n")).then()
     return with_slot(nothing_there(saved), step=SlotStep.WAITING, purpose=Purpose.STAY, instance=None, next_try=T0 * 2)
 
 
@@ -183,7 +184,7 @@ def test_a_node_that_slurm_does_not_forget_holds_its_slot_for_half_a_minute() ->
 def test_a_node_of_a_pool_stays_in_slurm_out_of_service() -> None:
     picture = drained(leaving(SlotStep.END)).node(NODE, base=NodeBase.DOWN).see(instances={}, agents={})
     pools = {"workers": Pool(group="workers", nodes=(n(NODE),))}
-    of_pool = replace(picture, want=replace(picture.want, capacity=replace(picture.want.capacity, pools=pools)))
+    of_pool = replace(picture, want=replace(picture.want, capacity=but(picture.want.capacity, pools=pools)))
     decided = of_pool.plan()
     assert (decided.actions, dict(decided.memory.slots)) == ((), {})
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from steward.model.capacity_policy import Victims
 from steward.model.case import Step
-from steward.model.desired import Victims
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.node import NodeBase, Reason

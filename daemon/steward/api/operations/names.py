@@ -4,7 +4,7 @@ import hashlib
 import re
 
 from steward.model.arn import arn_of
-from steward.model.desired import CapacityPolicy
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.group import Cluster
 from steward.model.ids import InstanceId
 

@@ -7,9 +7,9 @@ from typing import Any
 from steward.api.json11.errors import ApiError, Code, not_found
 from steward.api.operations.names import cluster_arn, is_named, node_id
 from steward.api.source import Source
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.case import Case
 from steward.model.deep import DeepRun
-from steward.model.desired import CapacityPolicy
 from steward.model.group import Cluster, Group
 from steward.model.ids import NodeName
 from steward.model.instance import Instance

@@ -4,8 +4,9 @@ from types import MappingProxyType
 
 from pydantic import Field
 
+from steward.model.capacity_policy import CapacityPolicy, CapacitySettings, MachineTypeSettings, Pool
 from steward.model.deep_policy import DeepPolicy
-from steward.model.desired import CapacityPolicy, Desired, Pool
+from steward.model.desired import Desired
 from steward.model.elastic_policy import ElasticPolicy
 from steward.model.health_policy import HealthPolicy
 from steward.model.ids import NodeName
@@ -16,10 +17,8 @@ from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
 from steward.model.section import Section
 from steward.model.setting_types import ProviderKind, Recovery, expand_nodes
-from steward.model.settings.capacity import CapacitySettings, MachineTypeSettings
 from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.notify import NotifySettings
-from steward.model.settings.policies import in_policy_units
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (
     AgentSettings,
@@ -87,22 +86,15 @@ class Settings(Section):
         )
 
     def capacity_policy(self) -> CapacityPolicy:
-        """What the decisions about API groups use."""
-        table = self.capacity
+        """The table `[capacity]`, with what other tables say of groups."""
         pools = {
             group.name: Pool(
                 group=group.name, nodes=expand_nodes(group.nodes), fixed=group.provider is ProviderKind.STATIC
             )
             for group in self.groups
         }
-        return in_policy_units(
-            table,
-            CapacityPolicy,
-            has_backup=bool(table.backup),
-            has_alarm_command=bool(table.alarms),
-            has_provider=table.provider is not None,
-            owned_partitions=frozenset(table.owned_partitions),
-            has_include=table.slurm_include is not None,
+        return CapacityPolicy.model_construct(
+            **dict(self.capacity),
             pools=MappingProxyType(pools),
             types=MappingProxyType({**BUILT_IN, **{each.name: each.machine_type() for each in self.machine_types}}),
             region=self.api.region,

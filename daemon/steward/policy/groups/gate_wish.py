@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from steward.model.desired import GateRule
+from steward.model.capacity_policy import GateRule
 from steward.model.group import Group, GroupStatus, Role
 from steward.model.ids import NodeName
 from steward.model.why import Why

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator
 from itertools import count
 
-from steward.model.desired import Desired, Pool
+from steward.model.capacity_policy import Pool
+from steward.model.desired import Desired
 from steward.model.group import Group
 from steward.model.ids import NodeName
 from steward.model.instance import Slot

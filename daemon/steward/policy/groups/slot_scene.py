@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from steward.model.desired import Pool
+from steward.model.capacity_policy import Pool
 from steward.model.group import Group, Role
 from steward.model.health import Incarnation
 from steward.model.ids import Key

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
-from steward.model.desired import CapacityPolicy
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep

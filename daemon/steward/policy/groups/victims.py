@@ -5,7 +5,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from steward.model.desired import Victims
+from steward.model.capacity_policy import Victims
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.slot import COMING, SlotRecord

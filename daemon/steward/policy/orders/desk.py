@@ -7,8 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from steward.model.arn import arn_of
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.carried import Carried
-from steward.model.desired import CapacityPolicy, Desired
+from steward.model.desired import Desired
 from steward.model.events import Event, Level
 from steward.model.group import Cluster, Goal, Group, GroupStatus, Operation
 from steward.model.ids import CaseId, NodeName

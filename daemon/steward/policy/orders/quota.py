@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from steward.model.arn import slurm_cluster_arns
-from steward.model.desired import MachineType
+from steward.model.capacity_policy import MachineType
 from steward.model.events import Level
 from steward.model.order import Answer
 from steward.model.quota import ComputeQuota, QuotaStatus, Share

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from steward.model.desired import CapacityPolicy
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.group import Cluster, ClusterStatus, Group, GroupStatus, Role
 from steward.model.order import GroupWish, Refusal, RefusalKind
 from steward.policy.orders.desk import Desk, is_going
@@ -141,7 +141,7 @@ def _check_partition(group: Group, desk: Desk) -> None:
     if group.role is not Role.COMPUTE:
         raise invalid(f"Instance group {group.name}: Partitions can only be assigned to Compute node types.")
     rules = desk.rules
-    if not rules.has_include and group.partition not in rules.owned_partitions | _partitions_of_slurm(desk):
+    if not rules.has_include and group.partition not in {*rules.owned_partitions, *_partitions_of_slurm(desk)}:
         raise invalid(
             f"Instance group {group.name}: Slurm has no partition {group.partition}. Add it to slurm.conf, or set "
             "capacity.slurm_include so that Steward may write it."

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import floor
 from types import MappingProxyType
 
-from steward.model.desired import MachineType
+from steward.model.capacity_policy import MachineType
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, Share, resource
 
 _MIB_PER_GIB = 1024

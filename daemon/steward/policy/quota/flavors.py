@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from steward.model.desired import MachineType
+from steward.model.capacity_policy import MachineType
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, resource

@@ -1,14 +1,55 @@
 """`[capacity]`: groups that are made and changed through the API, and `[[machine_types]]`: what their machines have."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import Field
 
-from steward.model.desired import GateRule, MachineType, Victims
+from steward.model.ids import NodeName
 from steward.model.section import Section, Words
 from steward.model.setting_types import Durations, NodeCommand, ProviderKind
 
 _SIGNAL = r"^(?:|[A-Z][A-Z0-9]{1,9})$"
+_HOUR_S = 3600.0
+
+
+class GateRule(Enum):
+    """FIRST: closed until the minimum was there once (HyperPod). STRICT: closed for new jobs whenever it is not."""
+
+    FIRST = "first"
+    STRICT = "strict"
+
+
+class Victims(Enum):
+    """Whom a smaller count takes."""
+
+    LEAST_HARM = "least_harm"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Where a group's nodes come from: `nodes` are the only names that its slots may have, in order (empty: NAME-1,
+    NAME-2, ... of nodes that Slurm learns of when they register). `fixed` as in Slot."""
+
+    group: str
+    nodes: tuple[NodeName, ...] = ()
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineType:
+    """What a site's machine type has. `memory_mb` as Slurm's RealMemory; `gres` as Slurm writes it (`gpu:h100:8`)."""
+
+    name: str
+    cpus: int = 0
+    memory_mb: int = 0
+    gpus: int = 0
+    gres: str = ""
+    features: frozenset[str] = frozenset()
 
 
 class MachineTypeSettings(Section):
@@ -119,3 +160,42 @@ class CapacitySettings(Section):
         "software updates.",
     )
     setup_logs_days: float = Field(default=30.0, ge=0, le=3650, description="The head keeps logs of setups this long.")
+
+    @property
+    def minimum_timeout_s(self) -> float:
+        """A group whose MinCount is not there by then goes back to its last good size."""
+        return self.minimum_timeout_h * _HOUR_S
+
+    @property
+    def bringup_fraction(self) -> float:
+        """In a large group the limits of failed bring-ups are at least this share of it."""
+        return self.bringup_percent / 100.0
+
+    @property
+    def has_provider(self) -> bool:
+        """Somebody makes the machines of groups that have no pool."""
+        return self.provider is not None
+
+    @property
+    def has_include(self) -> bool:
+        """Partitions that the site's slurm.conf does not know are written into our own include file."""
+        return self.slurm_include is not None
+
+    @property
+    def has_backup(self) -> bool:
+        """A node is saved before its instance goes."""
+        return bool(self.backup)
+
+    @property
+    def has_alarm_command(self) -> bool:
+        """Alarms can be asked for during software updates."""
+        return bool(self.alarms)
+
+
+class CapacityPolicy(CapacitySettings):
+    """What decisions about groups use: the table, and what other tables say of groups."""
+
+    pools: Mapping[str, Pool] = Field(default_factory=lambda: MappingProxyType({}))
+    types: Mapping[str, MachineType] = Field(default_factory=lambda: MappingProxyType({}))
+    region: str = "local-cluster-1"
+    account: str = "000000000000"
