@@ -59,6 +59,8 @@ class SimSlurm:
     """Reservations on whose nodes no new job starts."""
     timed_out: set[JobId] = field(default_factory=set)
     """Jobs that had a node which was silent for longer than Slurm's own SlurmdTimeout."""
+    _last_shown: dict[JobId, tuple[Job, Job]] = field(default_factory=dict, repr=False, compare=False)
+    """What a job is, and as it was shown: made again only when it changed."""
 
     # Commands, as scontrol has them: the error, or empty.
 
@@ -211,11 +213,15 @@ class SimSlurm:
         return now < self.runs[id].completing_until
 
     def shown(self, now: float) -> dict[JobId, Job]:
-        flag = frozenset({"COMPLETING"})
-        return {
-            i: replace(j, flags=flag if self.is_completing(i, now) else frozenset(), priority=TOP_PRIORITY - i - j.nice)
-            for i, j in self.jobs.items()
-        }
+        shown = dict[JobId, Job]()
+        for id, job in self.jobs.items():
+            flags = frozenset({"COMPLETING"} if self.is_completing(id, now) else ())
+            last, record = self._last_shown.get(id, (None, job))
+            if last is not job or record.flags != flags:
+                record = replace(job, flags=flags, priority=TOP_PRIORITY - id - job.nice)
+                self._last_shown[id] = job, record
+            shown[id] = record
+        return shown
 
     def shown_nodes(self, now: float) -> dict[NodeName, Node]:
         busy = {name for job in self.jobs.values() if job.is_active for name in job.nodes}
@@ -223,6 +229,8 @@ class SimSlurm:
 
         def show(node: Node) -> Node:
             is_used = node.name in busy and node.base is NodeBase.IDLE
+            if not is_used and node.name not in lingering:
+                return node
             flags = node.flags | ({"COMPLETING"} if node.name in lingering else set())
             return replace(node, base=NodeBase.ALLOCATED if is_used else node.base, flags=flags)
 

@@ -41,7 +41,8 @@ class TeamSlurm(SimSlurm):
     def shown(self, now: float) -> dict[JobId, Job]:
         """A priority that was set directly stays."""
         shown = SimSlurm.shown(self, now)
-        return {id: replace(job, priority=max(job.priority, self.jobs[id].priority)) for id, job in shown.items()}
+        own = {id: self.jobs[id].priority for id in shown}
+        return {id: job if job.priority >= own[id] else replace(job, priority=own[id]) for id, job in shown.items()}
 
     def schedule(self, now: float, free: Iterable[NodeName]) -> list[JobId]:
         self.now, free = now, set(free)

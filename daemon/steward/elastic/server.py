@@ -54,6 +54,7 @@ class Coordinator:
         _write(self.folder / "address", f"{host} {members.sockets[0].getsockname()[1]}\n")
         async with members, agents:
             await self.turn(stopped)
+            self.send_away()
             for writer in [*self.lines.values(), *self.relays]:
                 writer.close()
 
@@ -71,6 +72,13 @@ class Coordinator:
             self.flush()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stopped.wait(), _TICK_S)
+
+    def send_away(self) -> None:
+        """It ends with its base: replicas do not wait for the next one, which is another run's. Where one of the base's
+        own nodes is here still, the job goes on, and so may the run."""
+        if not any(peer.is_base for peer in self.run.peers.values()):
+            self.run.out += [(node, {"leave": True}) for node in self.run.peers]
+            self.flush()
 
     async def hear_member(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One of torchrun's agents, or somebody without the token, who gets no answer."""

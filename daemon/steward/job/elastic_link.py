@@ -25,6 +25,7 @@ AWAY_S = 45.0
 """A coordinator that ended is there again by then; what ends meanwhile may be another node's fault."""
 _LOOK_S = 0.02
 _MOST_WORDS = 256
+_MOST_FOLDER = 60
 _log = logging.getLogger(__name__)
 
 Line = dict[str, Any]
@@ -56,7 +57,7 @@ class Link:
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.run = env["STEWARD_ELASTIC_RUN"]
-        self.folder = Path(tempfile.mkdtemp(prefix="steward-elastic-", dir=_short_folder()))
+        self.folder = Path(tempfile.mkdtemp(prefix="steward-elastic-", dir=_own_folder(env)))
         self.hello: Line = {
             "agent": secrets.token_hex(8),
             "token": env.get("STEWARD_ELASTIC_TOKEN", ""),
@@ -255,6 +256,10 @@ class Link:
             self._socket = None
 
 
-def _short_folder() -> str | None:
-    """A socket's path holds 107 bytes."""
-    return "/tmp" if len(tempfile.gettempdir()) > 60 else None
+def _own_folder(env: Mapping[str, str]) -> str | None:
+    """The job's own on this node, which is removed after the job however that ended; else the one for temporary files.
+    A socket's path holds 107 bytes."""
+    job = os.path.dirname(env.get("STEWARD_PROGRESS_FILE", ""))
+    if job and len(job) <= _MOST_FOLDER and os.access(job, os.W_OK | os.X_OK):
+        return job
+    return "/tmp" if len(tempfile.gettempdir()) > _MOST_FOLDER else None

@@ -39,7 +39,13 @@ class Agent:
         self.say({"wait": True, "address": node, "port": 7})
 
 
-def coordinated(folder: Path, story: Callable[[int, Coordinator], Awaitable[None]]) -> None:
+def coordinated(
+    folder: Path,
+    story: Callable[[int, Coordinator], Awaitable[None]],
+    after: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """`after`: when the coordinator has ended in order."""
+
     async def whole() -> None:
         stopped = asyncio.Event()
         coordinator = Coordinator("7", Run(base=2, sizes=(), grace_s=30), folder, "word", silent_s=60)
@@ -51,6 +57,8 @@ def coordinated(folder: Path, story: Callable[[int, Coordinator], Awaitable[None
         finally:
             stopped.set()
             await served
+        if after is not None:
+            await after()
 
     asyncio.run(whole())
 
@@ -160,6 +168,30 @@ async def stranger_is_cut_off(stranger: Agent) -> bool:
         return await asyncio.wait_for(stranger.reader.read(100), 30) == b""
     except ConnectionResetError:
         return True
+
+
+@pytest.mark.parametrize("base_is_here", [False, True])
+def test_a_coordinator_that_ends_with_its_base_sends_replicas_away(tmp_path: Path, base_is_here: bool) -> None:
+    """Their processes may hang in a collective with ranks that are gone: Slurm would end them after KillWait."""
+    left: list[Agent] = []
+
+    async def story(port: int, coordinator: Coordinator) -> None:
+        base, other, replica = [await Agent.call(port) for _ in range(3)]
+        await base.join("n1")
+        await other.join("n2")
+        assert await base.hear("form")
+        await replica.join("n3", role="replica")
+        assert await replica.hear("beat")
+        for agent in (other,) if base_is_here else (base, other):
+            agent.writer.close()
+        while len(coordinator.run.peers) > 1 + base_is_here:
+            await asyncio.sleep(0.01)
+        left.append(replica)
+
+    async def after() -> None:
+        assert await left[0].hear("leave") == (None if base_is_here else True)
+
+    coordinated(tmp_path, story, after)
 
 
 def test_a_broken_line_of_an_agent_ends_that_agents_line_only(tmp_path: Path) -> None:

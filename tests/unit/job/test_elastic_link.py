@@ -2,8 +2,10 @@
 
 import json
 import socket
+import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,6 +128,20 @@ def test_a_second_word_to_stop_that_comes_late_does_not_stop_the_next_generation
     assert [form and form["generation"] for form in forms] == [1, 2]
 
     assert not agent.restart, "a loop of restarts, each of which brings about the next"
+
+
+@pytest.mark.parametrize("job", ["7", "long" * 20, "not made"])
+def test_its_folder_is_in_the_jobs_own_where_that_is_there_and_short_enough_for_a_socket(job: str) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as root, socket.create_server(("127.0.0.1", 0)) as server:
+        folder = Path(root) / job
+        if job != "not made":
+            folder.mkdir()
+        place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{server.getsockname()[1]}"}
+        agent = Link(place | {"STEWARD_PROGRESS_FILE": str(folder / "progress")})
+        assert (agent.folder.parent == folder) == (job == "7")
+        assert (agent.folder / "words").exists()
+        agent.close()
+        assert not agent.folder.exists()
 
 
 def stranger(server: socket.socket, called: threading.Event) -> None:

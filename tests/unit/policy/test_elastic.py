@@ -113,6 +113,13 @@ def test_when_its_base_ends_all_replicas_end() -> None:
     assert world.replicas() == []
 
 
+def test_a_replica_that_slurm_ends_already_is_not_ended_again_and_again() -> None:
+    world = grown(cleans_s=30.0)
+    world.end(RUN)
+    world.go(55)
+    assert sorted(world.cancelled) == sorted(id for id in world.jobs() if id >= 100)
+
+
 def test_when_its_training_is_done_its_replicas_end_although_the_script_of_its_base_goes_on() -> None:
     world = ElasticWorld()
     world.go(30)

@@ -153,6 +153,8 @@ def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
         if base is not None and not base.is_over and not is_done:
             continue
         for job in found.values():
+            if job.is_completing:
+                continue
             since = draft.first_seen(f"elastic-orphan:{job.id}")
             if base is not None or draft.now >= since + ORPHAN_S:
                 cancel(job, id, "the training of its run is done" if is_done else "its base job is gone", draft)
