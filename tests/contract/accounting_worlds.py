@@ -29,6 +29,9 @@ class AccountingWorld(Protocol):
     def add_qos(self, name: str, description: str) -> None:
         """By an admin."""
 
+    def set_user(self, account: str, *, qos: str = "", default_qos: str = "") -> None:
+        """By an admin: the account's user has a list of QOS of his own, a default of his own, or both."""
+
     def submit(self, account: str, *, gpus: int = 1, qos: str = "", hold: bool = False, tasks: int = 0) -> JobId:
         """A job of one CPU that runs until it is cancelled; `tasks`: an array of so many, one at a time."""
 
@@ -82,6 +85,10 @@ class FakeWorld(AccountingWorld):
 
     def add_qos(self, name: str, description: str) -> None:
         self.fake.qos[name] = Qos(name=name, description=description)
+
+    def set_user(self, account: str, *, qos: str = "", default_qos: str = "") -> None:
+        names = frozenset(filter(None, qos.split(",")))
+        self.fake.set_user(Association(account=account, user="ann", qos=names, default_qos=default_qos))
 
     def submit(self, account: str, *, gpus: int = 1, qos: str = "", hold: bool = False, tasks: int = 0) -> JobId:
         cluster = self.cluster
@@ -138,6 +145,10 @@ class RealWorld(AccountingWorld):
 
     def add_qos(self, name: str, description: str) -> None:
         self.sacctmgr("add", "qos", name, f"description={description}")
+
+    def set_user(self, account: str, *, qos: str = "", default_qos: str = "") -> None:
+        words = [*([f"qos={qos}"] if qos else []), *([f"defaultqos={default_qos}"] if default_qos else [])]
+        self.sacctmgr("modify", "user", "where", f"name={getpass.getuser()}", f"account={account}", "set", *words)
 
     def submit(self, account: str, *, gpus: int = 1, qos: str = "", hold: bool = False, tasks: int = 0) -> JobId:
         words = ["sbatch", "--parsable", f"--account={account}", f"--gres=gpu:{gpus}", "-n1", "--mem=10", "-o/dev/null"]

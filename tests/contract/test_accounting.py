@@ -12,6 +12,7 @@ from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.model.accounting import QOS_MARK
 from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId, Key
+from steward.model.port_error import PortError
 from steward.model.why import Why
 from steward.ports import Permanent, Retryable, Stale
 from steward.testbed.bed import Backend, Bed, BedSpec
@@ -147,6 +148,41 @@ def test_a_team_keeps_what_it_had_and_gets_ours_beside_it(world: AccountingWorld
     team = world.team("red")
     assert team.qos == {"normal"}
     assert (team.default_qos, dict(team.limits)) == ("", {})
+
+
+def test_a_default_that_some_user_may_not_use_is_refused_and_said_so(world: AccountingWorld) -> None:
+    """sacctmgr refuses it with the exit status of success."""
+    world.add_account("red")
+    world.port.set_qos(set_qos(G))
+    world.set_user("red", qos="normal")
+    with pytest.raises(Stale, match="default"):
+        world.port.set_team(set_team(add=frozenset({G}), default_qos=G, caps=(("cpu", 4),)))
+    team = world.team("red")
+    assert team.qos == {"normal", G}
+    assert (team.default_qos, dict(team.limits)) == ("", {"cpu": 4})
+
+
+def test_a_qos_that_is_some_users_default_stays_and_everything_else_goes(world: AccountingWorld) -> None:
+    with_a_team(world)
+    world.port.set_team(set_team(caps=(("gres/gpu", 3),)))
+    world.set_user("red", default_qos=G)
+    with pytest.raises(Stale, match="default"):
+        world.port.set_team(set_team(drop=frozenset({G, B}), default_qos="", caps=(("gres/gpu", None),)))
+    team = world.team("red")
+    assert team.qos == {"normal", G, B}
+    assert (team.default_qos, dict(team.limits)) == ("", {})
+    assert [each.default_qos for each in world.picture().associations if each.account == "red" and each.user] == [G]
+    world.port.set_team(set_team(drop=frozenset({B})))
+    assert world.team("red").qos == {"normal", G}
+    with pytest.raises(Stale, match="may still use"):
+        world.port.drop_qos(DropQos(key=KEY, why=WHY, qos=G))
+
+
+def test_a_qos_that_may_preempt_one_that_is_not_there_is_refused(world: AccountingWorld) -> None:
+    world.port.set_qos(set_qos(G))
+    with pytest.raises(PortError):
+        world.port.set_qos(set_qos(G, preempts=frozenset({B})))
+    assert world.qos(G).preempts == frozenset()
 
 
 def test_a_team_without_an_account_is_told_of(world: AccountingWorld) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ from tests.e2e.story import Story
 
 TYPE = "ml.g6.12xlarge"
 HARDWARE = f"CPUs=48 RealMemory=196608 Gres=gpu:l4:4 Feature={TYPE}"
-SLURM_CONF = "SchedulerParameters=bf_interval=3,sched_interval=3,batch_sched_delay=0\nKillWait=2"
+ROUND_S, KILL_WAIT_S, GRACE_S, SWEEP_S = 3, 2, 1, 5.0
+SLURM_CONF = (
+    f"SchedulerParameters=bf_interval={ROUND_S},sched_interval={ROUND_S},batch_sched_delay=0\nKillWait={KILL_WAIT_S}"
+)
 SETTINGS: Mapping[str, Mapping[str, object]] = {
-    "quota": {"grace_s": 1.0, "patience_s": 5.0},
+    "quota": {"grace_s": float(GRACE_S), "patience_s": 5.0},
     "checks.memory": {"mode": "off"},
 }
 """Little patience; and the machine under the bed has less memory than its nodes pretend to."""
@@ -47,6 +51,12 @@ class QuotaStory(Story):
         if done.returncode != 0:
             raise BedError(done.stderr.decode().strip())
         return json.loads(done.stdout or b"null")
+
+    @property
+    def looks_s(self) -> float:
+        """How long Steward may take to see a job that it makes room for: in the weaker mode (before 23.02)."""
+        release = self.bed.run(["sinfo", "-V"]).text.split()[-1].split(".")
+        return SWEEP_S if (int(release[0]), int(release[1])) < (23, 2) else 0.0
 
     def account(self, *teams: str) -> None:
         """Accounts that the site has already; root and USER are in them."""
@@ -107,6 +117,12 @@ class QuotaStory(Story):
         """A job of one CPU that sleeps until it is ended."""
         return self.run_job(team, gpus, 1, 1, *options, user=user)
 
+    def ignores_signals(self, team: str, gpus: int, *options: str, user: str = "") -> int:
+        """A job that nothing but SIGKILL ends."""
+        script = self.script("deaf.sh", "trap '' TERM CONT\nwhile :; do sleep 1; done\n")
+        size = (f"--gres=gpu:l4:{gpus}", "--nodes=1", "--ntasks=1", "--mem=1G", "--output=/dev/null")
+        return self.submit(script, f"--account={team}", "--requeue", *size, *options, user=user)
+
     def running_tasks(self, array: int) -> int:
         return len(self.bed.run(["squeue", "-h", "-r", "-j", str(array), "-t", "RUNNING", "-o", "%i"]).text.split())
 
@@ -121,6 +137,17 @@ class QuotaStory(Story):
             if each["Status"] != "Deleting":
                 self.aws("delete-compute-quota", "--compute-quota-id", each["ComputeQuotaId"])
         self.wait("all quotas are gone", lambda: not self.get("/v1/quotas")["teams"], 3 * SOON_S)
+
+    def waited_s(self, job: int) -> float:
+        """From submission to start, by Slurm's own clock in whole seconds."""
+        told = self.job(job).fields
+        submitted, started = (datetime.fromisoformat(told[name]) for name in ("SubmitTime", "StartTime"))
+        return (started - submitted).total_seconds()
+
+    def round_s(self) -> float:
+        """How long a job may wait for a scheduler to look at it: the interval, and the longest look of either."""
+        looks = re.findall(r"Max cycle:\s+([0-9]+)", self.bed.run(["sdiag"]).text)
+        return ROUND_S + max(map(int, looks)) / 1e6
 
     def limits(self, qos: str) -> dict[str, str]:
         """GrpTRES of a QOS, as sacctmgr shows it."""

@@ -4,6 +4,9 @@ import json
 import time
 from typing import Any
 
+import pytest
+
+from steward.adapters.process import Failed
 from steward.testbed.accounting import sacctmgr
 from steward.testbed.faults import FaultKind
 from tests.e2e.quota_bed import SOON_S, TYPE, QuotaStory
@@ -58,6 +61,46 @@ def test_a_user_with_a_list_of_qos_of_his_own_is_named_with_the_commands_that_me
     quotas.wait("that is said, too", lambda: f"sacctmgr {' '.join(user)} qos-={ours}" in reason(), SOON_S)
     sacctmgr(quotas.bed, *user, f"qos-={ours}")
     quotas.wait("the quota is gone", lambda: "apart" not in str(quotas.get("/v1/quotas")["teams"]), SOON_S)
+
+
+def test_a_user_whose_own_default_is_a_qos_of_a_deleted_quota_is_named_and_nothing_limits_him(
+    quotas: QuotaStory,
+) -> None:
+    """Slurm does not let an account lose a QOS that is the default of one of its users."""
+    id = quotas.gpus("kept", 2)
+    quotas.wait_in_force(id)
+    user = ("modify", "user", "where", "name=root", "account=kept", "set")
+    sacctmgr(quotas.bed, *user, "defaultqos=stw-kept-g")
+    runs = quotas.sleeps("kept", 2)
+    quotas.wait_state(runs, "RUNNING", SOON_S)
+    more = quotas.sleeps("kept", 1)
+    quotas.wait_says(more, "short of 1 GPU")
+    quotas.aws("delete-compute-quota", "--compute-quota-id", id)
+    quotas.wait_state(more, "RUNNING", SOON_S)
+
+    def told_of() -> str:
+        return "\n".join(f"{each['status']}: {each['failure']}" for each in quotas.get("/v1/quotas")["teams"])
+
+    remedy = "sacctmgr modify user where name=root account=kept set defaultqos=-1"
+    quotas.wait("the list says so", lambda: remedy in told_of(), SOON_S)
+    assert quotas.job(runs).state == "RUNNING"
+    sacctmgr(quotas.bed, *user, "defaultqos=-1")
+    quotas.end(runs, more)
+    quotas.wait("the quota is gone", lambda: not told_of(), SOON_S)
+
+
+def test_a_qos_of_the_sites_own_is_named_with_the_command_after_which_nobody_passes_limits(quotas: QuotaStory) -> None:
+    """It is not ours to take away."""
+    quotas.wait_in_force(quotas.gpus("tried", 2, percent=100))
+    remedy = "sacctmgr modify account where name=tried set qos-=normal"
+    warned = texts(told(quotas)[1], "warn")
+    assert "QOS normal (--qos)" in warned
+    assert remedy in warned
+    sacctmgr(quotas.bed, *remedy.split()[1:])
+    quotas.wait("doctor has seen it", lambda: remedy not in texts(told(quotas)[1], "warn"), SOON_S)
+    with pytest.raises(Failed, match=r"(?i)qos"):
+        quotas.sleeps("tried", 1, "--qos=normal")
+    quotas.wait_state(quotas.sleeps("tried", 2), "RUNNING", SOON_S)
 
 
 def test_a_qos_with_our_name_that_is_not_ours_and_an_account_that_is_missing_are_told(quotas: QuotaStory) -> None:

@@ -90,9 +90,7 @@ def test_a_waiting_job_that_its_user_gives_to_his_other_team_runs_there(quotas: 
 def test_a_job_that_may_not_be_requeued_and_ignores_signals_gives_way_all_the_same(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
     quotas.wait_state(quotas.sleeps("guest", 4), "RUNNING", SOON_S)
-    script = quotas.script("deaf.sh", "trap '' TERM CONT\nwhile :; do sleep 1; done\n")
-    size = ("--gres=gpu:l4:4", "--nodes=1", "--ntasks=1", "--mem=1G")
-    lent = quotas.submit(script, "--account=guest", "--no-requeue", "--output=/dev/null", *size, user=USER)
+    lent = quotas.ignores_signals("guest", 4, "--no-requeue", user=USER)
     quotas.wait_state(lent, "RUNNING", SOON_S)
     mine = quotas.sleeps("owner", 4)
     quotas.wait_state(mine, "RUNNING", SOON_S)

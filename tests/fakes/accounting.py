@@ -41,14 +41,19 @@ class FakeAccounting:
     )
     accounts: dict[str, Account] = field(default_factory=dict)
     teams: dict[str, Association] = field(default_factory=dict)
-    """The accounts' own associations; their users inherit everything."""
+    """The accounts' own associations."""
     users: list[Association] = field(default_factory=list)
+    """Users; one without a list of QOS, or without a default, has his account's."""
     edits: int = 0
 
     def add_account(self, name: str) -> None:
         """By an admin."""
         self.accounts[name] = Account(name=name, organization=name, description=name)
         self.teams[name] = Association(account=name, parent="root", qos=frozenset({"normal"}))
+
+    def set_user(self, user: Association) -> None:
+        """By an admin."""
+        self.users = [each for each in self.users if (each.account, each.user) != (user.account, user.user)] + [user]
 
     def picture(self) -> Accounting:
         qos = {name: replace(each, used=self._used(name)) for name, each in self.qos.items()}
@@ -60,7 +65,10 @@ class FakeAccounting:
             tracked=TRES,
             can=self.can,
             accounts=MappingProxyType(dict(self.accounts)),
-            associations=tuple(self.teams.values()),
+            associations=(
+                *self.teams.values(),
+                *(self._inherits(user, self.teams[user.account]) for user in self.users),
+            ),
             qos=MappingProxyType(qos),
         )
 
@@ -86,7 +94,7 @@ class FakeAccounting:
         if any(job.qos == name and not job.is_over for job in self.cluster.job_table.values()):
             raise Stale(f"jobs are of QOS {name}: not deleted")
         self._edit()
-        if any(name in team.qos or name == team.default_qos for team in self.teams.values()):
+        if any(name in each.qos or name == each.default_qos for each in (*self.teams.values(), *self.users)):
             raise Stale(f"an account may still use QOS {name}: not deleted")
         if name in self.qos and self.qos[name].description != QOS_MARK:
             raise team_rules.not_ours(name, self.qos[name].description)
@@ -103,9 +111,18 @@ class FakeAccounting:
             raise Stale(f"You gave a bad qos {min(names - self.qos.keys())!r}")
         team = self.teams[account]
         default = team.default_qos if action.default_qos is None else action.default_qos
-        self.teams[account] = replace(
-            team, limits=_changed(team.limits, caps), qos=(team.qos | names) - gone, default_qos=default
-        )
+        self._modify(replace(team, limits=_changed(team.limits, caps), qos=team.qos | names))
+        self._modify(replace(self.teams[account], default_qos=default))
+        self._modify(replace(self.teams[account], qos=self.teams[account].qos - gone))
+
+    def _modify(self, team: Association) -> None:
+        """Slurm takes nothing of a change after which some user may not use what is his default."""
+        users = (self._inherits(user, team) for user in self.users if user.account == team.account)
+        team_rules.may_use_default([team, *users])
+        self.teams[team.account] = team
+
+    def _inherits(self, user: Association, team: Association) -> Association:
+        return replace(user, qos=user.qos or team.qos, default_qos=user.default_qos or team.default_qos)
 
     def make_account(self, name: str) -> None:
         team_rules.team(name)

@@ -1,17 +1,18 @@
 """A quota that ends: marks go, the account that we made goes once it is empty, and nothing else of the site's does."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from steward.model.accounting import ACCOUNT_MARK, Account, Association
-from steward.model.action import DropTeam, MarkJob
+from steward.model.action import DropTeam, MarkJob, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.quota import QuotaStatus
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS
-from tests.builders.quota_site import a_site, done, runs, settled
+from tests.builders.quota_site import a_site, done, runs, settled, waits
 
 
 def deleted(picture: Picture, team: str = "a") -> Picture:
@@ -89,6 +90,48 @@ def test_users_whose_own_lists_name_its_qos_are_told_and_it_goes_when_they_do_no
     assert {"stw-a-g", "stw-a-b"} <= now.qos.keys()
     free = settled(held.see(accounting=replace(now, associations=now.associations[:-1])).after(20))
     assert "q-a" not in free.memory.quotas
+
+
+def with_user(picture: Picture, *, drop: int = 0, **fields: Any) -> Picture:
+    """Ann is in account a, too; `drop`: so many of the last associations are not there any more."""
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    there = accounting.associations[: len(accounting.associations) - drop]
+    return picture.see(
+        accounting=replace(accounting, associations=(*there, Association(account="a", user="ann", **fields)))
+    )
+
+
+def test_a_user_whose_own_default_is_one_of_its_qos_is_told_and_it_goes_when_he_has_another() -> None:
+    """Slurm lets no account lose a QOS that is the default of one of its users. Everything else goes at once."""
+    picture = waits(with_user(deleted(a_site()), default_qos="stw-a-g"), 1, "a", 2)
+    picture, first = done(picture)
+    assert [action.default_qos for action in first if isinstance(action, SetTeam)] == [""]
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    theirs = [each for each in accounting.associations if each.account != "a"]
+    both = frozenset({"stw-a-g", "stw-a-b"})
+    # What Slurm made of it: limits and the default went, the list stayed as it was.
+    refused = (
+        *theirs,
+        Association(account="a", parent="root", qos=both),
+        Association(account="a", user="ann", qos=both, default_qos="stw-a-g"),
+    )
+    picture, _ = done(picture.see(accounting=replace(accounting, associations=refused)))
+    kinds = {event.kind for event in picture.plan().events}
+    picture = settled(picture)
+    assert "quota.trouble" in kinds
+    assert picture.memory.quotas["q-a"].failure.endswith(
+        "sacctmgr modify user where name=ann account=a set defaultqos=-1"
+    )
+    now = picture.seen.accounting
+    assert now is not None
+    account = now.of_account("a")
+    assert account is not None
+    assert account.qos == {"stw-a-g"}
+    assert set(now.qos) & both == {"stw-a-g"}
+    assert picture.seen.jobs[JobId(1)].qos == "normal"
+    assert "q-a" not in settled(with_user(picture, drop=1).after(20)).memory.quotas
 
 
 def test_a_deleted_quota_takes_its_marks_off_running_jobs() -> None:

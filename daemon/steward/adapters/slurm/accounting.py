@@ -10,9 +10,10 @@ Tried on real Slurm 22.05.8 unless said:
   gets (24.11: `Request didn't affect anything`). `add` of one that exists changes nothing and says `Nothing new added`
   (24.11: `Already existing account red on cluster hpc`).
 - `modify account where name=A` without `cluster=` changes A on every cluster of the database. `qos+=`, `qos-=`,
-  `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command. An account's default that
-  some user with a list of QOS of his own may not use is refused with exit status 0, and all of the command with it: so
-  `qos+=` comes first, alone.
+  `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command. A command after which some
+  user may not use what is his default QOS is refused with exit status 0, and all that is in it: an account's default
+  that is not in a user's own list, or `qos-=` of a user's own default. So the three are commands of their own. Users
+  without a default of their own show their account's.
 - `delete account` with `cluster=` takes the account from that cluster and leaves its name; without, from all clusters.
 - A QOS that is some account's default cannot be deleted (`Changes Discarded`); one that jobs have can, and they stay
   behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
@@ -133,14 +134,13 @@ class SlurmAccounting:
 
     def set_team(self, action: SetTeam) -> None:
         account = team_rules.team(action.account)
-        words = _caps(action.caps)
-        for names, sign in ((action.add, "+="), (action.drop, "-=")):
-            if names:
-                words.append(f"qos{sign}{','.join(sorted(map(ours, names)))}")
-        parts = [words]
-        if action.default_qos is not None:
-            default = f"defaultqos={plain(action.default_qos) if action.default_qos else -1}"
-            parts = [words, [default]] if action.add else [[*words, default]]
+        add, drop = (",".join(sorted(map(ours, names))) for names in (action.add, action.drop))
+        default = action.default_qos
+        parts = [
+            [*_caps(action.caps), *([f"qos+={add}"] if add else [])],
+            [] if default is None else [f"defaultqos={plain(default) if default else -1}"],
+            [f"qos-={drop}"] if drop else [],
+        ]
         cluster = self._settings().get("ClusterName", "")
         for part in parts:
             if part and not self._modify("account", [f"name={account}", f"cluster={cluster}"], part):

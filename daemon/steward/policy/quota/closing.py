@@ -1,6 +1,6 @@
 """A quota that ends: its QOS take no new job, those that wait move on, and when nobody has it any more it goes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from steward.model.accounting import ACCOUNT_MARK, Accounting
@@ -11,7 +11,7 @@ from steward.model.quota import ComputeQuota, QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.edits import edit_key, forget
-from steward.policy.quota.limits import remedy_for
+from steward.policy.quota.limits import remedy_for, users_naming, users_with_default
 from steward.policy.quota.marks import release_all
 from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 
@@ -73,32 +73,48 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
     account = f"account {quota.team}"
     default = _default_before(account, draft)
     has = picture.of_account(quota.team)
-    if has is not None and names & (has.qos | {has.default_qos}):
+    fixed = users_with_default(picture, quota.team, names)
+    drop = names & (has.qos - set(fixed.values())) if has is not None else frozenset()
+    if has is not None and (drop or has.default_qos in names):
         ours = {tres for tres in has.limits if _is_ours(f"{account}/cap:{tres}", draft)}
         before = {tres: _before(f"{account}/cap:{tres}", draft) for tres in ours}
         action = SetTeam(
-            key=edit_key(account, f"ends {sorted(names & has.qos)}"),
+            key=edit_key(account, f"ends {sorted(drop)}"),
             why=why,
             account=quota.team,
-            drop=names & has.qos,
+            drop=drop,
             caps=tuple(sorted((tres, int(value) if value else None) for tres, value in before.items())),
             default_qos=default if has.default_qos in names else None,
         )
         draft.wish(action, RETRY_S)
         return
-    if users := sorted({a.user for a in picture.associations if a.account == quota.team and a.user and names & a.qos}):
-        text = f"lists of QOS of users' own still name those of the team: {remedy_for(users, quota.team, '-=')}"
-        if quota.failure != text:
-            draft.quota.quotas[quota.id] = replace(quota, failure=text)
-            draft.tell("quota.trouble", f"quota {quota.name} cannot go: {text}", level=Level.WARNING)
-        return
+    listed = users_naming(picture, quota.team, names - (has.qos if has is not None else frozenset()))
+    _tell_who_keeps_it(quota, listed, fixed, draft)
+    kept = names if listed else frozenset(fixed.values())
     in_it = [job for job in draft.seen.jobs.values() if not job.is_over and names & set(job.qos.split(","))]
     for job in in_it:
         if job.is_pending and not job.is_completing:
             key = Key(f"quota:move:{job.id}:{job.restarts}:ends")
             draft.wish(MoveJob(key=key, why=why, job=job.id, qos=(default or _COMMON_QOS,)), RETRY_S)
-    for name in sorted(names - {name for job in in_it for name in job.qos.split(",")}):
+    for name in sorted(names - kept - {name for job in in_it for name in job.qos.split(",")}):
         draft.wish(DropQos(key=edit_key(name, "ends"), why=why, qos=name), RETRY_S)
+
+
+def _tell_who_keeps_it(quota: ComputeQuota, listed: Sequence[str], fixed: Mapping[str, str], draft: Draft) -> None:
+    """Users whose own settings, which are not ours to change, name its QOS."""
+    texts = []
+    if listed:
+        texts.append(f"lists of QOS of users' own still name those of the team: {remedy_for(listed, quota.team, '-=')}")
+    if fixed:
+        remedy = (
+            f"sacctmgr modify user where name={','.join(sorted(fixed))[:200]} account={quota.team} set defaultqos=-1"
+        )
+        texts.append(f"users have one of its QOS as their own default: {remedy}")
+    text = "; ".join(texts)
+    if quota.failure != text:
+        draft.quota.quotas[quota.id] = replace(quota, failure=text)
+        if text:
+            draft.tell("quota.trouble", f"quota {quota.name} cannot go: {text}", level=Level.WARNING)
 
 
 def _is_ours(key: str, draft: Draft) -> bool:

@@ -15,7 +15,7 @@ from steward.model.ids import Key
 from steward.model.quota import Wrote
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.quota.limits import WantedQos, WantedTeam, users_apart
+from steward.policy.quota.limits import WantedQos, WantedTeam, users_apart, users_with_default
 from steward.policy.quota.names import PREFIX
 
 _VALUES_KEPT = 6
@@ -48,7 +48,7 @@ def edits(qos: Iterable[WantedQos], teams: Iterable[WantedTeam], picture: Accoun
         _of_qos(want, picture.qos.get(want.name), draft, found)
     for team in teams:
         if (has := picture.of_account(team.account)) is not None:
-            _of_team(team, has, draft, found, is_apart=bool(users_apart(picture, team.account)))
+            _of_team(team, has, picture, draft, found)
     return found
 
 
@@ -104,12 +104,15 @@ def _said(value: object) -> str:
     return f"{len(value)} QOS" if isinstance(value, frozenset) else str(value)
 
 
-def _of_team(want: WantedTeam, has: Association, draft: Draft, found: Edits, *, is_apart: bool) -> None:
-    """`is_apart`: Slurm would refuse the default QOS, and with it all that is in the same command."""
+def _of_team(want: WantedTeam, has: Association, picture: Accounting, draft: Draft, found: Edits) -> None:
+    """Without what Slurm would refuse: a default QOS that some user may not use, and the end of one that is some user's
+    own default."""
+    is_apart = bool(users_apart(picture, want.account))
     ours = _Fields(f"account {want.account}", draft, has_limits_of_its_own=True)
     lower, higher = _changed_caps(ours, has.limits, want.caps)
     missing = want.qos - has.qos
     drop = frozenset(name for name in has.qos if name.startswith(PREFIX) and name not in want.qos)
+    drop -= set(users_with_default(picture, want.account, drop).values())
     is_default = not ours.differs("default_qos", has.default_qos, want.default_qos) or is_apart
     if not (lower or higher or missing or drop) and is_default:
         return

@@ -4,7 +4,7 @@
 runs in it and what was granted in this turn.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -103,6 +103,22 @@ def users_apart(picture: Accounting, team: str) -> tuple[str, ...]:
     if has is None or name not in has.qos:
         return ()
     return tuple(sorted({a.user for a in picture.associations if a.account == team and a.user and name not in a.qos}))
+
+
+def users_naming(picture: Accounting, team: str, names: Collection[str]) -> tuple[str, ...]:
+    """Users of the team's account whose lists of QOS have one of these, which the account itself has not."""
+    return tuple(sorted({a.user for a in picture.associations if a.account == team and a.user and a.qos & set(names)}))
+
+
+def users_with_default(picture: Accounting, team: str, names: Collection[str]) -> Mapping[str, str]:
+    """User -> the one of these QOS that is his own default: Slurm lets his account not lose it. As long as the account
+    has one as its default, all users show it, and nobody is known to have his own."""
+    has = picture.of_account(team)
+    if has is None or has.default_qos in names:
+        return {}
+    return {
+        a.user: a.default_qos for a in picture.associations if a.account == team and a.user and a.default_qos in names
+    }
 
 
 def remedy_for(users: Iterable[str], team: str, sign: str = "+=") -> str:
