@@ -335,13 +335,17 @@ def test_machines_that_are_not_lent_stay_free_when_jobs_of_no_team_have_the_othe
     assert not any(isinstance(action, MoveJob) for action in done(picture)[1])
 
 
-def test_a_victim_that_still_cleans_up_is_not_asked_for_again_nor_is_another() -> None:
+@pytest.mark.parametrize("state", [JobState.PENDING, JobState.UNKNOWN], ids=["as PENDING", "as 22.05 shows it"])
+def test_a_victim_that_still_cleans_up_is_not_asked_for_again_nor_is_another(state: JobState) -> None:
     picture, _ = done(borrowed_and_wanted_back(WEAK))
     picture, _ = done(picture.after(61))
-    cleaning = {"flags": frozenset({"COMPLETING"}), "restarts": 1, "state": JobState.PENDING}
-    picture, actions = done(picture.change_job(3, **cleaning))
-    assert not any(isinstance(action, SignalJob | RequeueJob) for action in actions)
-    assert picture.memory.quota_jobs[JobId(3)].count == 1
+    cleaning = {"flags": frozenset({"COMPLETING"}), "restarts": 1, "state": state}
+    picture = picture.change_job(3, **cleaning)
+    for _ in range(3):
+        picture, actions = done(picture.after(1))
+        assert not any(isinstance(action, SignalJob | RequeueJob) for action in actions)
+    memory = picture.memory.quota_jobs[JobId(3)]
+    assert (memory.count, memory.yielding is not None) == (1, True)
     assert JobId(2) not in picture.memory.quota_jobs
 
 

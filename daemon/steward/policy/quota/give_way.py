@@ -46,8 +46,8 @@ def follow(draft: Draft) -> None:
 
 
 def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
-    if job is not None and job.is_pending and job.is_completing:
-        return  # its nodes are not free yet: it counts as one that gives way until they are
+    if job is not None and job.is_completing and (job.is_pending or job.restarts > eviction.restart):
+        return  # its nodes are not free yet: it counts as one that gives way until they are (22.05 hides the state)
     if job is None or job.restarts > eviction.restart or job.is_over or job.is_pending:
         if draft.now < eviction.at + PARTS_S and _parts_hold(id, draft):
             draft.wake(eviction.at + PARTS_S)
