@@ -11,9 +11,9 @@ Tried on real Slurm 22.05.8 unless said:
   (24.11: `Already existing account red on cluster hpc`).
 - `modify account where name=A` without `cluster=` changes A on every cluster of the database. `qos+=`, `qos-=`,
   `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command. A command after which some
-  user may not use what is his default QOS is refused with exit status 0, and all that is in it: an account's default
-  that is not in a user's own list, or `qos-=` of a user's own default. So the three are commands of their own. Users
-  without a default of their own show their account's.
+  user may not use what is his default QOS is refused (22.05: with exit status 0), and all that is in it: an account's
+  default that is not in a user's own list, or `qos-=` of a user's own default. So the three are commands of their own.
+  Users without a default of their own show their account's.
 - `delete account` with `cluster=` takes the account from that cluster and leaves its name; without, from all clusters.
 - A QOS that is some account's default cannot be deleted (`Changes Discarded`); one that jobs have can, and they stay
   behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
@@ -49,7 +49,7 @@ from steward.model.job import Job
 from steward.ports import Retryable, Stale
 
 _APART = re.compile(r"don't have access to their default qos")
-"""With exit status 0, and nothing was changed."""
+"""Nothing was changed. On 22.05 with exit status 0."""
 _NOTHING = re.compile(r"Nothing (modified|deleted|new added)|Request didn't affect anything|[Aa]lready exist")
 """What 22.05 says, and what 24.11 and 26.05 say."""
 _SLURMDBD_S = 5.0
@@ -212,18 +212,19 @@ class SlurmAccounting:
         """False: there was nothing to change. Not more than ten a second."""
         with self._lock:
             self._sleep(max(0.0, min(_EDIT_S, self._last_edit + _EDIT_S - self._now())))
+            done, failed = None, None
             try:
-                answer = self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_SLURMDBD_S)
-                if _APART.search(answer.text + answer.error_text):
-                    raise Stale(f"sacctmgr {words[0]} {words[1]}: some user may not use what would be his default QOS")
-            except Failed as failed:
-                done = failed.completed
-                if done is not None and _NOTHING.search(done.text + done.error_text):
-                    return False
-                raise
+                done = self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_SLURMDBD_S)
+            except Failed as error:
+                done, failed = error.completed, error
             finally:
                 self._last_edit, self._tables = self._now(), None
-        return True
+        said = "" if done is None else done.text + done.error_text
+        if _APART.search(said):
+            raise Stale(f"sacctmgr {words[0]} {words[1]}: some user may not use what would be his default QOS")
+        if failed is not None and not _NOTHING.search(said):
+            raise failed
+        return failed is None
 
     def _sacctmgr(self, *words: str) -> str:
         answer = self._commands.run("sacctmgr", "--parsable2", "--noheader", *words, timeout_s=_SLURMDBD_S)
