@@ -113,7 +113,7 @@ def fake_ec2() -> Iterator[FakeEc2]:
     thread.start()
     fake.url = f"http://127.0.0.1:{server.server_port}"
     try:
-        requests.post(f"{fake.url}/moto-api/reset", timeout=10).raise_for_status()
+        requests.post(f"{fake.url}/moto-api/reset", timeout=60).raise_for_status()
         yield fake
     finally:
         server.shutdown()

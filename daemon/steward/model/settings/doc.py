@@ -16,7 +16,7 @@ from steward.model.settings.root import Settings
 
 _HEAD = """# Settings
 
-Made by `steward config doc` from `daemon/steward/model/settings/`; do not edit (a test compares the two).
+Made by `steward config doc` from `daemon/steward/model/settings/` and `model/*_policy.py`; do not edit (a test looks).
 
 One TOML file for the head, the agents and the `steward` command: `/etc/steward/steward.toml`, or the file that
 `STEWARD_CONFIG` or `--config` names. The same file may lie on every machine. Names end in their unit: `_s` seconds,
