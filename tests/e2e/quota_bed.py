@@ -54,9 +54,14 @@ class QuotaStory(Story):
 
     @property
     def looks_s(self) -> float:
-        """How long Steward may take to see a job that it makes room for: in the weaker mode (before 23.02)."""
+        """How long Steward may take to see a job that it makes room for."""
+        return SWEEP_S if self.makes_room_itself else 0.0
+
+    @property
+    def makes_room_itself(self) -> bool:
+        """Steward ends the jobs that give way, not Slurm: the weaker mode (before 23.02)."""
         release = self.bed.run(["sinfo", "-V"]).text.split()[-1].split(".")
-        return SWEEP_S if (int(release[0]), int(release[1])) < (23, 2) else 0.0
+        return (int(release[0]), int(release[1])) < (23, 2)
 
     def account(self, *teams: str) -> None:
         """Accounts that the site has already; root and USER are in them."""

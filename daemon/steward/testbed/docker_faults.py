@@ -14,7 +14,16 @@ from steward.testbed.bed import BedError
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_files import Plan
 from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.docker_symptoms import AGENT, HEAD, is_active, is_dead, is_on_network, machines, names_of
+from steward.testbed.docker_symptoms import (
+    AGENT,
+    HEAD,
+    SLURMCTLD,
+    is_active,
+    is_dead,
+    is_on_network,
+    machines,
+    names_of,
+)
 from steward.testbed.faults import Fault, FaultKind
 from steward.testbed.file_faults import file_faults
 from steward.testbed.site_check import remove_failing_check, write_failing_check
@@ -54,6 +63,8 @@ class DockerFaults:
             FaultKind.KILL_SLURMDBD: lambda _: self._on_head(lambda each: _kill_unit(each, SLURMDBD)),
             FaultKind.START_SLURMDBD: lambda _: self._on_head(lambda each: _start_unit(each, SLURMDBD)),
             FaultKind.RESTART_SLURMCTLD: lambda _: self._on_head(_restart_slurmctld),
+            FaultKind.KILL_SLURMCTLD: lambda _: self._on_head(lambda each: _kill_unit(each, SLURMCTLD)),
+            FaultKind.START_SLURMCTLD: lambda _: self._on_head(lambda each: _start_unit(each, SLURMCTLD)),
             **file_faults(layout),
         }
 
@@ -151,7 +162,7 @@ def _thaw_unit(container: Container, unit: str) -> None:
 
 
 def _restart_slurmctld(container: Container) -> None:
-    _systemctl(container, "restart", "slurmctld")
+    _systemctl(container, "restart", SLURMCTLD)
 
 
 def _systemctl(container: Container, *words: str) -> None:

@@ -19,6 +19,7 @@ from steward.testbed.site_check import has_failing_check
 
 AGENT = "steward-agent"
 HEAD = "stewardd"
+SLURMCTLD = "slurmctld"
 _POWER = {"running": Power.ON, "paused": Power.FROZEN}
 
 
@@ -94,6 +95,8 @@ def _of_node(layout: DockerLayout, plan: Plan, node: NodeName, container: Contai
 def _of_head(layout: DockerLayout, plan: Plan) -> Iterator[Fault]:
     with engine() as client:
         head = client.containers.get(layout.head)
+        if is_dead(head, SLURMCTLD):
+            yield Fault(kind=FaultKind.KILL_SLURMCTLD)
         if plan.spec.accounting and is_dead(head, SLURMDBD):
             yield Fault(kind=FaultKind.KILL_SLURMDBD)
         if not plan.spec.steward:

@@ -28,6 +28,8 @@ class FaultKind(Enum):
     FAIL_SCONTROL = "fail-scontrol"
     MEND_SCONTROL = "mend-scontrol"
     RESTART_SLURMCTLD = "restart-slurmctld"
+    KILL_SLURMCTLD = "kill-slurmctld"
+    START_SLURMCTLD = "start-slurmctld"
     KILL_SLURMDBD = "kill-slurmdbd"
     START_SLURMDBD = "start-slurmdbd"
     FAIL_CHECK = "fail-check"
@@ -105,6 +107,8 @@ SHAPES: dict[FaultKind, Shape] = {
     FaultKind.FAIL_SCONTROL: Shape(doc="stewardd's scontrol, sinfo and squeue fail", undo=FaultKind.MEND_SCONTROL),
     FaultKind.MEND_SCONTROL: Shape(doc="they are Slurm's again"),
     FaultKind.RESTART_SLURMCTLD: Shape(doc="slurmctld ends well and starts again, from its files"),
+    FaultKind.KILL_SLURMCTLD: Shape(doc="kill -9 slurmctld; it stays dead", undo=FaultKind.START_SLURMCTLD),
+    FaultKind.START_SLURMCTLD: Shape(doc="start slurmctld again, from its files"),
     FaultKind.KILL_SLURMDBD: Shape(doc="kill -9 slurmdbd; it stays dead", undo=FaultKind.START_SLURMDBD),
     FaultKind.START_SLURMDBD: Shape(doc="start slurmdbd again"),
     FaultKind.FAIL_CHECK: Shape(

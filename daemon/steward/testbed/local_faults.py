@@ -54,6 +54,8 @@ class LocalFaults:
             FaultKind.KILL_SLURMDBD: lambda _: controller.kill(SLURMDBD),
             FaultKind.START_SLURMDBD: lambda _: controller.restart(SLURMDBD),
             FaultKind.RESTART_SLURMCTLD: lambda _: controller.renew("slurmctld"),
+            FaultKind.KILL_SLURMCTLD: lambda _: controller.kill("slurmctld"),
+            FaultKind.START_SLURMCTLD: lambda _: controller.restart("slurmctld"),
             **file_faults(layout),
         }
 

@@ -43,6 +43,8 @@ def faults_in_force(
             yield Fault(kind=kind, node=node)
     if manifest.spec.steward and controller.running("stewardd") is None:
         yield Fault(kind=FaultKind.KILL_HEAD)
+    if controller.running("slurmctld") is None:
+        yield Fault(kind=FaultKind.KILL_SLURMCTLD)
     if manifest.spec.accounting and controller.running(SLURMDBD) is None:
         yield Fault(kind=FaultKind.KILL_SLURMDBD)
     if controller.is_stopped("stewardd"):
