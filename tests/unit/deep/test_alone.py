@@ -108,8 +108,11 @@ def test_memory_that_forgets_a_bit_fails_without_telling_where() -> None:
 
 
 def test_good_memory_of_any_pattern_has_no_wrong_block() -> None:
-    answer = keep([bytearray(BLOCK)], Budget.of(0.3))
-    assert answer["wrong"] == 0
+    for seconds in (0.3, 3.0, 30.0):  # on a busy machine all patterns need more than the shortest time
+        answer = keep([bytearray(BLOCK)], Budget.of(seconds))
+        assert answer["wrong"] == 0
+        if answer["passes"] >= len(PATTERNS):
+            break
     assert answer["passes"] >= len(PATTERNS)
 
 
