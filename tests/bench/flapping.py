@@ -33,7 +33,8 @@ say = Console(stderr=True).print
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """`steps` of the run that may grow, within `seconds`; `alone` is what it would have made at the base's pace."""
+    """`steps` of the run that may grow, within `seconds`; `alone` is what it would have made at the base's pace. Its
+    beginning is one of the `changes`."""
 
     seconds: float
     came: int
@@ -43,7 +44,7 @@ class Gain:
 
     @property
     def is_good(self) -> bool:
-        return self.steps > self.alone and self.changes <= 2 * self.came
+        return self.steps > self.alone and self.changes <= 1 + 2 * self.came
 
 
 def main() -> int:
