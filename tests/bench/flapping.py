@@ -9,7 +9,6 @@ its size more often than twice for each time that the node came.
 import argparse
 import json
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,11 +17,10 @@ from pathlib import Path
 from rich.console import Console
 
 from steward.demo.elastic import ElasticScript, ElasticTraining
-from steward.testbed import beds
 from steward.testbed.bed import Bed, BedSpec
-from steward.testbed.ending import stoppable, take_down
 from steward.testbed.ready import ask_head
 from steward.testbed.wait import wait_until
+from tests.bench.recovery import new_dir, with_bed
 
 LIMIT_S = 90.0
 ALONE_S = 40.0
@@ -53,14 +51,8 @@ def main() -> int:
     asked.add_argument("--every", type=float, default=20.0, help="seconds that the node is there, and that it is not")
     asked.add_argument("--json", type=Path, default=None, help="also write the figures here")
     given = asked.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="steward-bench-", dir="/tmp"))
-    bed = beds.make(BedSpec(dir=folder, nodes=3, steward=True))
-    try:
-        with stoppable():
-            bed.up(say)
-            gain = measure(bed, given.seconds, given.every)
-    finally:
-        take_down(bed, say)
+    spec = BedSpec(dir=new_dir(), nodes=3, steward=True)
+    gain = with_bed(spec, lambda bed: measure(bed, given.seconds, given.every))
     ratio = gain.steps / gain.alone
     print(f"{gain.seconds:.0f} s, a node came {gain.came} times for {given.every:g} s: {gain.changes} changes of size")
     print(f"{gain.steps} steps; two nodes alone would have made {gain.alone:.0f}: {ratio:.3f} times as many")

@@ -4,7 +4,6 @@ import contextlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +107,6 @@ class ElasticStory:
 
 def _environ(process: Path) -> list[bytes]:
     return (process / "environ").read_bytes().split(b"\0")
-
-
-def waited_s(story: Story, job: int) -> float:
-    """From its submission to its start, in whole seconds, as Slurm says it."""
-    found = story.job(job).fields
-    submitted, started = (datetime.fromisoformat(found[name]) for name in ("SubmitTime", "StartTime"))
-    return (started - submitted).total_seconds()
 
 
 def a_run(

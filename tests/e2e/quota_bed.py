@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -142,12 +141,6 @@ class QuotaStory(Story):
             if each["Status"] != "Deleting":
                 self.aws("delete-compute-quota", "--compute-quota-id", each["ComputeQuotaId"])
         self.wait("all quotas are gone", lambda: not self.get("/v1/quotas")["teams"], 3 * SOON_S)
-
-    def waited_s(self, job: int) -> float:
-        """From submission to start, by Slurm's own clock in whole seconds."""
-        told = self.job(job).fields
-        submitted, started = (datetime.fromisoformat(told[name]) for name in ("SubmitTime", "StartTime"))
-        return (started - submitted).total_seconds()
 
     def round_s(self) -> float:
         """How long a job may wait for a scheduler to look at it: the interval, and the longest look of either."""

@@ -5,6 +5,7 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,12 @@ class Story:
         wanted = {states} if isinstance(states, str) else set(states)
         self.wait(f"job {job} is {' or '.join(sorted(wanted))}", lambda: self.job(job).state in wanted, deadline_s)
         return self.job(job)
+
+    def waited_s(self, job: int) -> float:
+        """From submission to start, by Slurm's own clock in whole seconds."""
+        told = self.job(job).fields
+        submitted, started = (datetime.fromisoformat(told[name]) for name in ("SubmitTime", "StartTime"))
+        return (started - submitted).total_seconds()
 
     def wait_end(self, job: int, deadline_s: float = 30.0) -> JobSeen:
         return self.wait_state(job, ENDED, deadline_s)

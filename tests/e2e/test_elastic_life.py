@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steward.testbed.faults import FaultKind
-from tests.e2e.elastic_runs import EXAMPLE, GRACE_S, KEEP_EVERY, LIVE, QUICK, ElasticStory, a_run, waited_s
+from tests.e2e.elastic_runs import EXAMPLE, GRACE_S, KEEP_EVERY, LIVE, QUICK, ElasticStory, a_run
 from tests.e2e.story import Story
 
 pytestmark = pytest.mark.timeout(300)
@@ -26,7 +26,7 @@ def test_a_run_grows_gives_way_to_a_job_and_grows_again(story: Story) -> None:
     other = story.submit(story.script("other.sh", "sleep 5"), "-N1", "--exclusive", FEW)
     story.wait_end(other, 60.0)
     assert story.job(other).state == "COMPLETED"
-    assert waited_s(story, other) <= GRACE_S + 5
+    assert story.waited_s(other) <= GRACE_S + 5
     run.trains_at(2, after=2)
 
     run.trains_at(3, after=3)

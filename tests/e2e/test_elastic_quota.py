@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.elastic_runs import LIVE, a_run, waited_s
+from tests.e2e.elastic_runs import LIVE, a_run
 from tests.e2e.quota_bed import SOON_S, QuotaStory
 
 GRACE_S = 8
@@ -26,7 +26,7 @@ def test_a_run_grows_into_what_is_lent_and_its_owner_has_it_back_within_the_grac
     mine = quotas.sleeps("owner", 4)
     quotas.wait_state(mine, "RUNNING", SOON_S)
     run.trains_at(1, after=2)
-    assert waited_s(quotas, mine) <= GRACE_S + 5
+    assert quotas.waited_s(mine) <= GRACE_S + 5
     assert run.replicas(LIVE) == {}
     assert quotas.job(run.job).state == "RUNNING"
     assert run.lost_steps() == 0

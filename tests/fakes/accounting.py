@@ -118,7 +118,9 @@ class FakeAccounting:
     def _modify(self, team: Association) -> None:
         """Slurm takes nothing of a change after which some user may not use what is his default."""
         users = (self._inherits(user, team) for user in self.users if user.account == team.account)
-        team_rules.may_use_default([team, *users])
+        for each in (team, *users):
+            if each.default_qos and each.default_qos not in each.qos:
+                raise Stale(f"{each.user or each.account} may not use what would be its default QOS")
         self.teams[team.account] = team
 
     def _inherits(self, user: Association, team: Association) -> Association:

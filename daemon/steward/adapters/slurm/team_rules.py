@@ -47,14 +47,6 @@ def not_ours(qos: str, description: str) -> Permanent:
     return Permanent(f"QOS {qos} is not ours (its description: {show(description)!r}): rename or delete it")
 
 
-def may_use_default(associations: Iterable[Association]) -> None:
-    """Raises Stale when some account or user may not use the QOS that is its default: Slurm takes no such change."""
-    for each in associations:
-        if each.default_qos and each.default_qos not in each.qos:
-            whose = f"user {show(each.user)} of account {each.account}" if each.user else f"account {each.account}"
-            raise Stale(f"{whose} may not use what would be its default QOS: {each.default_qos}")
-
-
 def may_remove_account(name: str, associations: Iterable[Association]) -> None:
     """Raises Stale for one that has users or accounts of its own."""
     for each in associations:

@@ -1,10 +1,8 @@
 """The slot table as a page with a diagram: `python -m steward.policy.groups.slot_diagram > docs/slot.md`."""
 
-from itertools import groupby
-from operator import itemgetter
-
 from steward.model.desired import Desired
 from steward.model.slot import SlotStep
+from steward.policy.fact_table import page_tables
 from steward.policy.groups.slot_table import TABLE, deadline
 
 _HEAD = """# A slot: one place in a group, from the wish to a node in service and out again
@@ -22,7 +20,7 @@ repaired by a [case](case.md).
 
 def page() -> str:
     """The whole of docs/slot.md."""
-    return _HEAD + _diagram() + "\n" + _table()
+    return _HEAD + _diagram() + "\n" + page_tables(TABLE, _limit, "meaning (it: the slot)")
 
 
 def _diagram() -> str:
@@ -32,22 +30,6 @@ def _diagram() -> str:
 
 def _name(step: SlotStep | None) -> str:
     return step.name if step else "[*]"
-
-
-def _table() -> str:
-    steps = [f"| {step.value} | {_limit(step)} | {_ways(step)} |" for step in dict.fromkeys(a for a, _ in TABLE)]
-    facts = [f"| {fact.name.lower()} | {fact.value} |" for fact in dict.fromkeys(fact for _, fact in TABLE)]
-    heads = (
-        ["| step | deadline (default) | fact → next step |", "|---|---|---|"],
-        ["| fact | meaning (it: the slot) |", "|---|---|"],
-    )
-    return "\n".join([*heads[0], *steps, "", *heads[1], *facts, ""])
-
-
-def _ways(step: SlotStep) -> str:
-    """Its facts in their order; those that lead to the same step stand together."""
-    ways = [(fact.name.lower(), b.value if b else "gone") for (a, fact), b in TABLE.items() if a is step]
-    return "; ".join(f"{', '.join(fact for fact, _ in some)} → {to}" for to, some in groupby(ways, key=itemgetter(1)))
 
 
 def _limit(step: SlotStep) -> str:

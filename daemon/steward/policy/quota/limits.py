@@ -106,7 +106,7 @@ def users_apart(picture: Accounting, team: str) -> tuple[str, ...]:
 
 
 def users_naming(picture: Accounting, team: str, names: Collection[str]) -> tuple[str, ...]:
-    """Users of the team's account whose lists of QOS have one of these, which the account itself has not."""
+    """Users of the team's account whose lists of QOS have one of these."""
     return tuple(sorted({a.user for a in picture.associations if a.account == team and a.user and a.qos & set(names)}))
 
 
