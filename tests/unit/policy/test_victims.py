@@ -55,6 +55,13 @@ def test_a_busy_node_is_taken_only_when_no_other_is_left() -> None:
     assert set(chosen(picture, 3)) >= {"1", "2"}
 
 
+def test_a_node_is_busy_by_slurms_word_though_its_job_is_too_young_to_be_known() -> None:
+    picture = an_api_cluster(workers=4)
+    for name, base in (("workers-4", NodeBase.ALLOCATED), ("workers-3", NodeBase.MIXED)):
+        picture = picture.node(name, base=base)
+    assert chosen(picture, 2) == ["2", "1"]
+
+
 def test_among_busy_nodes_the_least_work_is_lost() -> None:
     picture = with_job(an_api_cluster(workers=4), 7, "1", "2", ran_s=1000)
     picture = with_job(with_job(picture, 8, "3", ran_s=1500), 9, "4", ran_s=3000)

@@ -2,7 +2,6 @@
 
 import hashlib
 import heapq
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from steward.model.capacity_policy import Victims
@@ -60,14 +59,15 @@ def is_failed(node: NodeName, draft: Draft) -> bool:
 
 
 def _jobs_by_node(slots: Collection[SlotRecord], draft: Draft) -> dict[NodeName, list[Job]]:
-    """What runs where; only nodes on which something does. What is on a node that is down is lost already."""
+    """What runs where; only nodes on which something does. What is on a node that is down is lost already. A node is
+    read before it goes, all jobs only now and then: its job may be too young to be known."""
     serving = {slot.node for slot in slots if not slot.is_coming and not _is_down(slot.node, draft)}
-    found: defaultdict[NodeName, list[Job]] = defaultdict(list)
+    found = {name: list[Job]() for name in serving if (node := draft.seen.nodes.get(name)) and node.is_busy}
     for id in sorted(draft.seen.jobs):
         job = draft.seen.jobs[id]
         if job.is_active:
             for node in job.nodes & serving:
-                found[node].append(job)
+                found.setdefault(node, []).append(job)
     return found
 
 
