@@ -101,4 +101,4 @@ class DeepBench:
             "SLURM_LAUNCH_NODE_IPADDR": self.first_address,
             "SLURMD_NODENAME": node,
         }
-        return run(argv, timeout_s=self.budget_s + 10.0, env=env, check=False)
+        return run(argv, timeout_s=3 * self.budget_s + 30.0, env=env, check=False)

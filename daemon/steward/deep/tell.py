@@ -12,6 +12,8 @@ from steward.model.ids import NodeName
 log = logging.getLogger(__name__)
 
 TIMEOUT_S = 2.0
+LAST_TRIES = 5
+"""The node is busy with what was measured on it: an agent that does not answer the last word in time is asked again."""
 MAX_KEPT = 512
 _OK = b"steward/1 ok\n"
 
@@ -19,8 +21,8 @@ _OK = b"steward/1 ok\n"
 class Teller:
     """`socket_path` is the agent's; `said` are all measures in the order in which they were found."""
 
-    def __init__(self, socket_path: Path, run: str, node: NodeName) -> None:
-        self._path = socket_path
+    def __init__(self, socket_path: Path, run: str, node: NodeName, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._path, self._timeout_s = socket_path, timeout_s
         self._run = run
         self._node = node
         self._waiting: deque[bytes] = deque(maxlen=MAX_KEPT)
@@ -34,13 +36,16 @@ class Teller:
 
     def progress(self, text: str, *, is_done: bool = False) -> bool:
         self._waiting.append(progress_line(self._run, self._node, text, is_done=is_done))
-        return self._flush()
+        return self._flush(LAST_TRIES if is_done else 1)
 
-    def _flush(self) -> bool:
+    def _flush(self, tries: int = 1) -> bool:
         while self._waiting:
             try:
-                answer = _ask(self._path, self._waiting[0])
+                answer = _ask(self._path, self._waiting[0], self._timeout_s)
             except OSError as error:
+                tries -= 1
+                if tries and isinstance(error, TimeoutError):
+                    continue
                 log.warning("the agent at %s does not listen: %s", self._path, error)
                 return False
             if answer != _OK:
@@ -50,9 +55,9 @@ class Teller:
         return True
 
 
-def _ask(path: Path, line: bytes) -> bytes:
+def _ask(path: Path, line: bytes, timeout_s: float) -> bytes:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(TIMEOUT_S)
+        sock.settimeout(timeout_s)
         sock.connect(str(path))
         sock.sendall(line)
         return sock.recv(256)

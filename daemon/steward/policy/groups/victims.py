@@ -62,13 +62,18 @@ def _jobs_by_node(slots: Collection[SlotRecord], draft: Draft) -> dict[NodeName,
     """What runs where; only nodes on which something does. What is on a node that is down is lost already. A node is
     read before it goes, all jobs only now and then: its job may be too young to be known."""
     serving = {slot.node for slot in slots if not slot.is_coming and not _is_down(slot.node, draft)}
-    found = {name: list[Job]() for name in serving if (node := draft.seen.nodes.get(name)) and node.is_busy}
+    found = {name: list[Job]() for name in serving if _is_busy(name, draft)}
     for id in sorted(draft.seen.jobs):
         job = draft.seen.jobs[id]
         if job.is_active:
             for node in job.nodes & serving:
                 found.setdefault(node, []).append(job)
     return found
+
+
+def _is_busy(name: NodeName, draft: Draft) -> bool:
+    node = draft.seen.nodes.get(name)
+    return node is not None and node.is_busy
 
 
 def _is_down(name: NodeName, draft: Draft) -> bool:
