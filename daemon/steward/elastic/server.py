@@ -75,10 +75,11 @@ class Coordinator:
 
     def send_away(self) -> None:
         """It ends with its base: replicas do not wait for the next one, which is another run's. Where one of the base's
-        own nodes is here still, the job goes on, and so may the run."""
-        if not any(peer.is_base for peer in self.run.peers.values()):
-            self.run.out += [(node, {"leave": True}) for node in self.run.peers]
-            self.flush()
+        own nodes is here still, its job may go on and the run with it: who has to leave learns that from the next
+        coordinator, or from there being none."""
+        is_over = not any(peer.is_base for peer in self.run.peers.values())
+        self.run.out += [(node, {"leave": True} if is_over else {"ends": True}) for node in self.run.peers]
+        self.flush()
 
     async def hear_member(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One of torchrun's agents, or somebody without the token, who gets no answer."""

@@ -23,6 +23,8 @@ SILENT_S = 10.0
 AGAIN_S = 0.5
 AWAY_S = 45.0
 """A coordinator that ended is there again by then; what ends meanwhile may be another node's fault."""
+ORPHANED_S = 3.0
+"""A coordinator that said its end, and no other one so much later: the base is over, and its run with it."""
 _LOOK_S = 0.02
 _MOST_WORDS = 256
 _MOST_FOLDER = 60
@@ -73,7 +75,7 @@ class Link:
         self.waiting: Line | None = None
         self.restart = self.leave = self.leaves = self.connected = False
         self.over = self.verdict = self.fail = ""
-        self.away_since = float("-inf")
+        self.away_since, self.ends_at = float("-inf"), float("inf")
         self.words = list[Line]()
         self._closed = threading.Event()
         self._socket: socket.socket | None = None
@@ -122,7 +124,7 @@ class Link:
             if self.over != how:
                 self.over = how
                 self._send({"over": how})
-            if self.restart or self.leave:
+            if self.restart or self.is_unwanted:
                 return "restart"
             if self.verdict:
                 return self.verdict
@@ -132,6 +134,12 @@ class Link:
     def is_led(self) -> bool:
         """A coordinator answers, or the one that answered is expected back. Asked by a signal handler: no lock."""
         return self.connected or (not self._closed.is_set() and time.monotonic() < self.away_since + AWAY_S)
+
+    @property
+    def is_unwanted(self) -> bool:
+        """This node goes without a save: the coordinator says so, or ended, and no other one is there to say when. Its
+        processes may hang in a collective with ranks that are gone."""
+        return self.leave or (self._goes_unheard and time.monotonic() >= self.ends_at + ORPHANED_S)
 
     @property
     def _goes_unheard(self) -> bool:
@@ -204,6 +212,7 @@ class Link:
             raise ValueError("a line is no record")
         with self.changed:
             self.connected = True
+            self.ends_at = time.monotonic() if "ends" in line else float("inf")
             if "form" in line:
                 self.form = line["form"]
             elif "asked" in line and line["asked"] == self.generation:

@@ -104,7 +104,7 @@ class StewardRendezvous(RendezvousHandler):
         return dist.TCPStore(address, port, is_master=rank == 0, wait_for_workers=False)
 
     def num_nodes_waiting(self) -> int:
-        return int(self.link.restart or self.link.leave)
+        return int(self.link.restart or self.link.is_unwanted)
 
     def is_closed(self) -> bool:
         return self.is_shut

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steward.job.elastic_link import AWAY_S, Link
+from steward.job.elastic_link import AWAY_S, ORPHANED_S, Link
 from steward.testbed.wait import wait_until
 
 ALONE = {"generation": 1, "rank": 1, "world": 2, "members": [], "address": "127.0.0.1"}
@@ -108,6 +108,31 @@ def test_a_node_that_is_to_leave_and_has_nothing_to_save_waits_for_no_coordinato
     agent.notice()
     assert agent.ended("failed") == "failed"
     assert agent.wait("n1", 7, 30, 60) is None
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_who_has_to_leave_when_the_coordinator_said_its_end_waits_a_moment_for_another_one(
+    link: tuple[Link, Coordinator], another: bool
+) -> None:
+    """Processes of a replica hang in a collective with those of a base that is over: nothing of theirs ends."""
+    agent, coordinator = link
+    coordinator.say(ends=True)
+    wait_until("it is heard", lambda: agent.ends_at < float("inf"), 30)
+    coordinator.close()
+    wait_until("the line is gone", lambda: not agent.connected, 30)
+    agent.notice()
+    assert not agent.is_unwanted
+    if another:
+        Coordinator(coordinator.server).close()  # the line that the agent dialled before it knew
+        again = Coordinator(coordinator.server)
+        again.say(beat=True)
+        wait_until("the next one answers", lambda: agent.connected, 30)
+    agent.ends_at -= ORPHANED_S
+    assert agent.is_unwanted is not another
+    if another:
+        again.close()
+        wait_until("that one is gone, too", lambda: not agent.connected, 30)
+        assert not agent.is_unwanted, "it died, and its successor is expected"
 
 
 def test_a_second_word_to_stop_that_comes_late_does_not_stop_the_next_generation(
