@@ -106,7 +106,7 @@ class CapacitySettings(Section):
     )
     victims: Victims = Field(
         default=Victims.LEAST_HARM,
-        description='Which nodes go with a smaller count: "least_harm" or "random" (as HyperPod).',
+        description='Which nodes leave when a group gets smaller: "least_harm" or "random" (as HyperPod).',
     )
     drain_deadline_s: float = Field(
         default=0.0, ge=0, le=2_592_000, description="A node that leaves waits this long for its jobs; 0: not at all."
@@ -117,7 +117,9 @@ class CapacitySettings(Section):
     checkpoint_signal: str = Field(
         default="", pattern=_SIGNAL, description="Signal for opted-in jobs on a node that leaves, for example USR1."
     )
-    checkpoint_grace_s: float = Field(default=60.0, ge=0, le=3600, description="Time of such jobs after the signal.")
+    checkpoint_grace_s: float = Field(
+        default=60.0, ge=0, le=3600, description="How long such jobs may run after the signal."
+    )
     capacity_backoff_s: Durations = Field(
         default=(30.0, 60.0, 120.0, 300.0), description='Waits after "no capacity"; the last one repeats.'
     )

@@ -11,27 +11,29 @@ class HealthPolicy(Section):
     """When a bad state counts. Events (a kernel-log line) count at once."""
 
     bad_samples: int = Field(default=2, ge=1, le=20, description="This many bad samples ...")
-    last_samples: int = Field(default=3, ge=1, le=20, description="... of the last so many make a state finding bad.")
+    last_samples: int = Field(
+        default=3, ge=1, le=20, description="... among this many of the latest make a state count as bad."
+    )
     clear_after_s: float = Field(
-        default=600.0, ge=0, le=86400, description="A bad state must have been good again for this long to be over."
+        default=600.0, ge=0, le=86400, description="A bad state is over when its check has passed for this long."
     )
     features: bool = Field(
         default=True,
-        description="Nodes bear one of the features `HealthCheck:Passed`, `HealthCheck:Failed` and "
+        description="Nodes get one of the features `HealthCheck:Passed`, `HealthCheck:Failed` and "
         "`HealthCheck:Skipped` in Slurm, so that users can choose with `-C HealthCheck:Passed`.",
     )
     canary_node_count: int = Field(
         default=5,
         ge=0,
         le=10000,
-        description="A new or changed site check only reports (0: it does not) until this many nodes had results ...",
+        description="A new or changed site check only reports until this many nodes had results (0: no trial) ...",
     )
     canary_h: float = Field(default=4.0, ge=0, le=720, description="... for this long, ...")
     canary_failing_percent: float = Field(
         default=5.0,
         ge=0,
         le=100,
-        description="... of which no larger share failed than this, above that of its earlier version.",
+        description="... and the share that failed is at most this much above that of its earlier version.",
     )
 
     @property

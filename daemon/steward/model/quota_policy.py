@@ -8,51 +8,52 @@ from steward.model.section import Section, Words
 class QuotaPolicy(Section):
     """Quotas of teams, which are made through the API or with `steward quota apply`; nothing is done where none is."""
 
-    enabled: bool = Field(
-        default=True, description="false: quotas are kept and shown, but nothing of them is written to Slurm."
-    )
+    enabled: bool = Field(default=True, description="false: quotas are kept and shown, but not written to Slurm.")
     count_filled: bool = Field(
         default=False,
-        description="Whether vCPU and memory limit a team also where its quota did not name them and they were filled "
-        "in (as HyperPod does).",
+        description="true: vCPUs and memory that a quota did not name and that were filled in limit the team, "
+        "too (as on HyperPod).",
     )
     grace_s: float = Field(
         default=60.0,
         ge=0,
         le=65533,
-        description="From the signal to a job that has to give way to its end; the GraceTime of borrowed jobs.",
+        description="How long a job that must give way runs on after its signal; also GraceTime of the QOS of "
+        "borrowed jobs.",
     )
     patience_s: float = Field(
         default=15.0,
         ge=1,
         le=3600,
-        description="How long after the grace Slurm's own preemption may take before Steward requeues the job itself.",
+        description="How long after that Steward waits for Slurm's own preemption before it requeues the job itself.",
     )
     backoff_s: float = Field(
         default=60.0,
         ge=0,
         le=86400,
-        description="A job that gave way twice borrows again only after this long, doubled by each later time ...",
+        description="A job that gave way twice may borrow again only after this long, doubled each further time ...",
     )
     backoff_most_s: float = Field(default=3600.0, ge=0, le=604_800, description="... up to this.")
     rebalance: bool = Field(
         default=False,
-        description="Whether a job gives way to one of a team that borrowed less than its own team did.",
+        description="true: a borrowed job also gives way to a job of a team that has borrowed less than its own team.",
     )
     rebalance_after_s: float = Field(
         default=600.0,
         ge=10,
         le=604_800,
-        description="Only jobs that ran for so long do, and one at a time in this time.",
+        description="With `rebalance`: only jobs that have run this long give way, and at most one within this time.",
     )
     borrow_priority: int | None = Field(
         default=None,
         ge=0,
         le=101,
-        description="A borrowed job whose priority class is below this weight gives way to any job of a higher class; "
-        "none: it does not.",
+        description="A borrowed job whose priority class is below this weight gives way to any job of a higher "
+        "class; none: this rule is off.",
     )
     strict: Words = Field(
-        default=(), description="Teams whose jobs start in order: one that waits holds up those behind it."
+        default=(), description="Teams whose jobs start strictly in order: a job that waits holds up those behind it."
     )
-    edits_at_once: int = Field(default=8, ge=1, le=100, description="Writes to Slurm's accounting in one turn at most.")
+    edits_at_once: int = Field(
+        default=8, ge=1, le=100, description="At most this many changes to Slurm's accounting in one cycle."
+    )

@@ -15,13 +15,13 @@ class LadderPolicy(Section):
     resets_per_day: int = Field(default=1, ge=0, le=1000, description="Resets of GPUs on one machine.")
     reboots_per_day: int = Field(default=2, ge=0, le=1000, description="Reboots of one machine.")
     restart_timeout_s: float = Field(
-        default=120.0, ge=1, le=86400, description="A restarted service must pass its checks by then."
+        default=120.0, ge=1, le=86400, description="Time limit for a restarted service to pass its checks."
     )
     reset_timeout_s: float = Field(
-        default=300.0, ge=1, le=86400, description="A GPU that was reset must pass its checks by then."
+        default=300.0, ge=1, le=86400, description="Time limit for a GPU that was reset to pass its checks."
     )
     reboot_timeout_s: float = Field(
-        default=1500.0, ge=1, le=86400, description="A rebooted node's agent must be back by then."
+        default=1500.0, ge=1, le=86400, description="Time limit for a rebooted node's agent to be back."
     )
     hardware_repairs: int = Field(
         default=3, ge=1, le=100, description="Repairs (resets, reboots, replacements) of one piece of hardware ..."
@@ -55,9 +55,9 @@ class RepairPolicy(Section):
 
     mode: RepairMode = Field(
         default=RepairMode.REPORT,
-        description='"report": decide and tell what would be done, but touch no node (jobs are resumed all the same); '
-        '"ask": drain broken nodes, and repair each only after `steward approve CASE`; "act": do it. Write "ask" or '
-        '"act" when the reports look right.',
+        description='"report": report what would be done, but touch no node (jobs are still resumed); "ask": '
+        'drain broken nodes, and repair each only after `steward approve CASE`; "act": repair. '
+        'Choose "ask" or "act" when the reports look right.',
     )
     settle_s: float = Field(
         default=0.2, ge=0, le=60, description="How long a lost agent must stay lost before it counts."
@@ -70,26 +70,24 @@ class RepairPolicy(Section):
         "nodes is an incident before any of them is; 0 drains at once. Fatal findings and events never wait.",
     )
     witness_fresh_s: float = Field(
-        default=3.0, ge=0.5, le=60, description="A second witness's word is good for this long."
+        default=3.0, ge=0.5, le=60, description="What a second witness says is valid for this long."
     )
     suspect_deadline_s: float = Field(
         default=30.0, ge=1, le=3600, description="A suspicion that is not confirmed ends after this."
     )
-    drain_deadline_s: float = Field(
-        default=60.0, ge=1, le=3600, description="Slurm must show our drain within this time."
-    )
+    drain_deadline_s: float = Field(default=60.0, ge=1, le=3600, description="Time limit for Slurm to show the drain.")
     release_deadline_h: float = Field(
         default=24.0, ge=0.01, le=720, description="Jobs on a degraded node may run this long."
     )
     launch_timeout_s: float = Field(
-        default=2700.0, ge=1, le=86400, description="The provider must have begun an instance by then."
+        default=2700.0, ge=1, le=86400, description="Time limit for the provider to begin an instance."
     )
     provision_timeout_s: float = Field(
-        default=2700.0, ge=1, le=86400, description="The new instance's agent must be there by then."
+        default=2700.0, ge=1, le=86400, description="Time limit for the new instance's agent to connect."
     )
-    verify_timeout_s: float = Field(default=300.0, ge=1, le=86400, description="All checks must have passed by then.")
+    verify_timeout_s: float = Field(default=300.0, ge=1, le=86400, description="Time limit for all checks to pass.")
     return_timeout_s: float = Field(
-        default=60.0, ge=1, le=3600, description="Slurm must show the node in service by then."
+        default=60.0, ge=1, le=3600, description="Time limit for Slurm to show the node in service."
     )
     retry_s: float = Field(default=5.0, ge=0.1, le=3600, description="Time between tries of an action that failed.")
     max_launches: int = Field(
@@ -104,23 +102,30 @@ class RepairPolicy(Section):
     concurrent_min: int = Field(default=1, ge=1, le=10000, description="... but at least this many.")
     concurrent_all_count: int = Field(default=20, ge=1, le=10000, description="Repairs at once in the whole cluster.")
     breaker_percent: float = Field(
-        default=20.0, ge=0, le=100, description="More nodes out by us than this share of a group ..."
+        default=20.0, ge=0, le=100, description="More nodes taken out by Steward than this share of a group ..."
     )
     breaker_min: int = Field(
-        default=2, ge=1, le=10000, description="... and than this number: report only until a person looked."
+        default=2,
+        ge=1,
+        le=10000,
+        description="... and than this number trip the breaker: Steward only reports until it closes.",
     )
     check_breaker_percent: float = Field(
         default=10.0, ge=0, le=100, description="More nodes taken out for one check than this share of all ..."
     )
     check_breaker_min: int = Field(default=2, ge=1, le=10000, description="... and than this number ...")
     check_breaker_window_s: float = Field(
-        default=600.0, ge=1, le=86400, description="... within this time: that check is report only until then."
+        default=600.0,
+        ge=1,
+        le=86400,
+        description="... within this time trip a breaker: that check only reports until it closes.",
     )
     breaker_patience_s: float = Field(
         default=1800.0,
         ge=60,
         le=86400,
-        description="So long after a breaker tripped one repair is let through: it ends well, or the time is doubled.",
+        description="This long after a breaker tripped one repair is let through: if it ends well the breaker "
+        "closes, otherwise the time is doubled.",
     )
     correlated_percent: float = Field(
         default=5.0, ge=0, le=100, description="The same fault on this share of all nodes ..."
@@ -145,15 +150,16 @@ class RepairPolicy(Section):
         default=10,
         ge=0,
         le=10000,
-        description="Repairs, but light ones, that begin in an hour in the whole cluster at most; the next one waits.",
+        description="At most this many repairs begin within an hour in the whole cluster (light ones are not "
+        "counted); the next one waits.",
     )
     budgets: LadderPolicy = LadderPolicy()
     agents_grace_s: float = Field(
         default=15.0,
         ge=0,
         le=600,
-        description="An agent has so long to come after the head's start, a power-up or a reboot, or when others that"
-        " fell silent with it are heard again.",
+        description="How long an agent may take to connect after the head's start, a power-up or a reboot, or "
+        "after others that fell silent with it are heard again.",
     )
 
     @property

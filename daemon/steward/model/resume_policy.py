@@ -31,24 +31,27 @@ class ResumePolicy(Section):
     )
     max_resumes: int = Field(default=5, ge=0, le=1000, description="A job is resumed at most this many times.")
     evidence_before_s: float = Field(
-        default=600.0, ge=0, le=86400, description="Evidence this long before a failure explains it."
+        default=600.0, ge=0, le=86400, description="Evidence from up to this long before a failure explains it ..."
     )
-    evidence_after_s: float = Field(
-        default=300.0, ge=0, le=86400, description="Evidence this long after a failure explains it."
-    )
+    evidence_after_s: float = Field(default=300.0, ge=0, le=86400, description="... and up to this long after it.")
     check_budget_s: float = Field(
         default=2.0,
         ge=0.1,
         le=60,
-        description="How long a job's nodes have to answer the fresh checks after a failure; after a "
-        "step's, a tenth of the time worked since the last one at most, or 0.5 s.",
+        description="How long a job's nodes may take to answer the fresh checks after a failure. For a failed "
+        "step without evidence: at most a tenth of the time since the job's start or its last "
+        "failure, but 0.5 s at least.",
     )
     nudge_first_s: float = Field(
-        default=0.3, ge=0.1, le=60, description="Time between the first nudges of a requeued job that does not run yet."
+        default=0.3,
+        ge=0.1,
+        le=60,
+        description="A requeued job that does not run yet is nudged (its start time is set to now): time between "
+        "the first nudges ...",
     )
-    nudge_for_s: float = Field(default=120.0, ge=1, le=86400, description="Nudges come this quickly for so long ...")
+    nudge_for_s: float = Field(default=120.0, ge=1, le=86400, description="Nudges come this quickly for this long ...")
     nudge_slow_s: float = Field(
-        default=30.0, ge=1, le=3600, description="... and at this distance after, while the job waits for free nodes."
+        default=30.0, ge=1, le=3600, description="... then this far apart, while the job waits for free nodes."
     )
     detect_s: float = Field(
         default=6.0,
@@ -86,7 +89,7 @@ class ResumePolicy(Section):
         "last one repeats.",
     )
     final_codes: ExitCodes = Field(
-        default=(), description="Exit codes that mean, besides 93: this job is not to be tried again."
+        default=(), description="Exit codes, besides 93, after which a job is not tried again."
     )
     user_errors_stop: bool = Field(
         default=True,
@@ -107,12 +110,14 @@ class ResumePolicy(Section):
         "a `--signal` of their own get that one as well.",
     )
     checkpoint_before_s: float = Field(
-        default=120.0, ge=10, le=86400, description="So long before the time limit it is sent."
+        default=120.0, ge=10, le=86400, description="How long before the time limit that signal is sent."
     )
     default: tuple[ResumeDefault, ...] = Field(
         default=(), description="One `[[resume.default]]` table per kind of jobs that are opted in by the site."
     )
-    nudge_max_s: float = Field(default=5.0, ge=0.1, le=600, description="The time between nudges grows up to this.")
+    nudge_max_s: float = Field(
+        default=5.0, ge=0.1, le=600, description="Longest time between nudges, up to which `nudge_first_s` grows."
+    )
     keep_s: float = Field(
         default=1800.0,
         ge=0,
@@ -127,7 +132,7 @@ class ResumePolicy(Section):
         description="Kept nodes are freed when another job that could use them has waited this long.",
     )
     keep_percent: float = Field(
-        default=100.0, ge=0, le=100, description="No more of a partition's nodes than this are kept at once."
+        default=100.0, ge=0, le=100, description="At most this share of a partition's nodes is kept at once."
     )
     first: bool = Field(
         default=True,
@@ -138,15 +143,16 @@ class ResumePolicy(Section):
         default=0,
         ge=0,
         le=1000,
-        description="So many idle, checked nodes of each group are kept for resumed jobs (hot spares). Only with "
-        'repair.mode = "act".',
+        description="This many idle, checked nodes of each group are kept for resumed jobs (hot spares). Only "
+        'with repair.mode = "act".',
     )
     hot_spares_while_waiting: bool = Field(
         default=False, description="true: idle nodes become hot spares also while users' jobs wait for nodes."
     )
     give_back_time: bool = Field(
         default=True,
-        description="What a fault took of a running job's time limit is added to it, as far as its partition allows.",
+        description="The time that a fault cost a running job is added to its time limit, as far as its "
+        "partition allows.",
     )
     exclude_culprits_h: float = Field(
         default=24.0, ge=0, le=720, description="A blamed node stays on the job's exclude list this long."
@@ -154,13 +160,13 @@ class ResumePolicy(Section):
 
     hang: bool = Field(
         default=True,
-        description="Look for jobs that stand still, of those that do not say it with `hang=` (docs/job.md).",
+        description="Look for jobs that stand still, unless the job itself says otherwise with `hang=` (docs/job.md).",
     )
     hang_factor: float = Field(
         default=5.0,
         ge=2,
         le=1000,
-        description="A job that tells its steps stands still after so many times its usual longest pause ...",
+        description="A job that reports its steps stands still after this many times its usual longest pause ...",
     )
     hang_least_s: float = Field(
         default=300.0,
@@ -175,13 +181,13 @@ class ResumePolicy(Section):
         default=1800.0,
         ge=30,
         le=604800,
-        description="A job that once worked and uses next to no CPU, GPU and network for so long stands still.",
+        description="A job that once worked and uses next to no CPU, GPU and network for this long stands still.",
     )
     hang_stacks_s: float = Field(
         default=20.0,
         ge=1,
         le=600,
-        description="How long the nodes of such a job have to tell what its tasks are doing.",
+        description="How long the nodes of such a job may take to report what its tasks are doing.",
     )
 
     @property

@@ -26,8 +26,8 @@ class DiskCheck(Section):
     )
     users: Words = Field(
         default=("/tmp", "/var/tmp", "/dev/shm"),
-        description="Folders that users may fill, local scratch too. A full file system that holds one is told and "
-        "takes no node out.",
+        description="Folders that users may fill, local scratch too. A full file system that holds one is only "
+        "reported.",
     )
     full_percent: float = Field(
         default=90.0, gt=0, le=100, description="Bad from this share of space or inodes in use ..."
@@ -83,7 +83,7 @@ class MemoryCheck(Section):
 
     mode: CheckMode = Field(default=CheckMode.DRAIN, description="What a failure does.")
     tolerance_percent: float = Field(
-        default=5.0, ge=0, le=100, description="Less than RealMemory by more than this is bad."
+        default=5.0, ge=0, le=100, description="Bad when the memory is more than this below RealMemory."
     )
 
 
@@ -106,7 +106,7 @@ class ClockCheck(Section):
     """The node's clock against the head's; munge refuses credentials when they differ by minutes."""
 
     mode: CheckMode = Field(default=CheckMode.REPORT, description="What a failure does.")
-    max_skew_s: float = Field(default=30.0, gt=0, le=300, description="Bad from this difference.")
+    max_skew_s: float = Field(default=30.0, gt=0, le=300, description="Bad from this difference on.")
 
 
 class NetChecks(Section):
@@ -122,7 +122,10 @@ class SiteChecks(Section):
 
     mode: CheckMode = Field(default=CheckMode.REPORT, description="What a failure of one does.")
     timeout_s: float = Field(
-        default=10.0, ge=0.1, le=600, description="Time limit of each; a check that takes longer says unknown."
+        default=10.0,
+        ge=0.1,
+        le=600,
+        description="Time limit of each; the result of a check that takes longer is unknown.",
     )
     modes: Annotated[Mapping[str, CheckMode], BeforeValidator(flat)] = Field(
         default_factory=dict, description="Mode by file name, where it differs."
@@ -161,7 +164,7 @@ class ChecksSettings(Section):
     )
     limit: Annotated[Mapping[str, float], BeforeValidator(flat)] = Field(
         default_factory=dict,
-        description="Thresholds by name, as `steward checks` lists them, where a site has its own.",
+        description="The site's own thresholds, by the names that `steward checks` lists.",
     )
 
     def modes(self) -> dict[str, str]:

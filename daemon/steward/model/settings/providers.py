@@ -39,8 +39,8 @@ class StaticProvider(Section):
     reboot_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="Time limit of that command.")
     status: NodeCommand = Field(
         default=(),
-        description="argv that ends with status 0 when the machine `%n` is on; asked of every machine with each list "
-        "of machines, 16 at a time; empty: a machine counts as on.",
+        description="argv that ends with status 0 when the machine `%n` is on; run for every machine whenever "
+        "machines are listed, 16 at a time; empty: a machine counts as on.",
     )
     status_timeout_s: float = Field(default=5.0, ge=0.1, le=60, description="Time limit of that command.")
 

@@ -46,15 +46,15 @@ class HeadSettings(Section):
     page_url: str = Field(
         default="",
         pattern=r"^(https?://[^\s<>\"]{1,200})?$",
-        description="Where people open the status page (`https://steward.example.org`): messages that ask for a yes "
-        "link to it.",
+        description="URL under which people open the status page (`https://steward.example.org`); requests for "
+        "approval link to it.",
     )
     users_http: HostPort | None = Field(
         default=None,
-        description="Where login hosts ask for jobs (`0.0.0.0:6862`; none: nowhere): `steward explain JOB`, `jobs` and "
-        "`report` of users whom MUNGE proves. With TLS where `api.tls_certificate` is set.",
+        description="Address for login hosts (`0.0.0.0:6862`; none: not served): `steward explain JOB`, `jobs` "
+        "and `report`, for users whom MUNGE identifies. With TLS where `api.tls_certificate` is set.",
     )
-    state_dir: Path = Field(default=Path("/var/lib/steward"), description="Where the store's file `steward.db` lies.")
+    state_dir: Path = Field(default=Path("/var/lib/steward"), description="Folder of the store, `steward.db`.")
     database: SecretStr | None = Field(
         default=None,
         min_length=8,
@@ -64,17 +64,20 @@ class HeadSettings(Section):
         default=400.0,
         ge=1,
         le=3660,
-        description="How long `steward report` knows of jobs and repairs.",
+        description="How long jobs and repairs are kept for `steward report`.",
     )
     sweep_s: float = Field(
         default=5.0,
         ge=0.1,
         le=300,
-        description="The cycle runs at least this often, events or not. Where it is cheap, all of Slurm's nodes and "
+        description="Longest time between two cycles of the head. Where it is cheap, all of Slurm's nodes and "
         "jobs are read as often.",
     )
     busy_sweep_s: float = Field(
-        default=1.0, ge=0.1, le=300, description="The same while a case is open, a job is brought back or an ask waits."
+        default=1.0,
+        ge=0.1,
+        le=300,
+        description="The same while a case is open, a job is being resumed or a failed job waits for a decision.",
     )
     longest_sweep_s: float = Field(
         default=60.0,
@@ -87,7 +90,7 @@ class HeadSettings(Section):
         default=0.5,
         ge=0.2,
         le=60,
-        description="Shortest time between an agent's beats; grows by one second per 250 nodes.",
+        description="Shortest time between an agent's heartbeats; grows by one second per 250 nodes.",
     )
     agent_addresses: AddressRule = Field(
         default=AddressRule.AUTO,
@@ -102,8 +105,8 @@ class ApiSettings(Section):
 
     host_names: Words = Field(
         default=(),
-        description="Further names that clients may call the head by. Always taken: addresses, `localhost`, the "
-        "machine's name, the hosts of `head.http` and `agent.head`.",
+        description="Further host names by which clients may address the head. Always accepted: addresses, "
+        "`localhost`, the machine's name, the hosts of `head.http` and `agent.head`.",
     )
     admins: Words = Field(default=(), description="Further login names that may pause, resume actions and the like.")
     keys_file: Path | None = Field(
@@ -124,17 +127,21 @@ class ApiSettings(Section):
         le=900,
         description="A signed request may be this much older or newer than the head's time.",
     )
-    reads_per_s: float = Field(default=20.0, gt=0, le=10000, description="Describe and List calls of one caller ...")
-    read_burst_count: int = Field(default=40, ge=1, le=10000, description="... after so many at once.")
-    writes_per_s: float = Field(default=5.0, gt=0, le=10000, description="All other calls of one caller ...")
-    write_burst_count: int = Field(default=10, ge=1, le=10000, description="... after so many at once.")
+    reads_per_s: float = Field(
+        default=20.0, gt=0, le=10000, description="Describe and List calls of one caller per second ..."
+    )
+    read_burst_count: int = Field(default=40, ge=1, le=10000, description="... after this many at once.")
+    writes_per_s: float = Field(default=5.0, gt=0, le=10000, description="All other calls of one caller per second ...")
+    write_burst_count: int = Field(default=10, ge=1, le=10000, description="... after this many at once.")
     max_body_kib: int = Field(default=1024, ge=16, le=16384, description="Longest request of an AWS client, in KiB.")
     tls_certificate: Path | None = Field(
         default=None, description="PEM file with the certificate chain of `head.http`; none: plain HTTP."
     )
     tls_key: Path | None = Field(default=None, description="PEM file with its private key.")
     tls_ca: Path | None = Field(
-        default=None, description="PEM file by which `steward` knows that certificate; none: well-known authorities."
+        default=None,
+        description="PEM file of the authority that signed that certificate, for `steward`; none: the system's "
+        "authorities.",
     )
     allow_plain_http: bool = Field(
         default=False, description="Serve other machines (`head.http` beyond loopback) without TLS."
@@ -149,7 +156,9 @@ class AgentSettings(Section):
     )
     node_name: str = Field(default="", max_length=253, description="Slurm's name of this node; empty: `hostname -s`.")
     socket: Path = Field(default=Path("/run/steward/agent.sock"), description="Socket for the shim.")
-    state_dir: Path = Field(default=Path("/run/steward"), description="What the agent keeps while the machine is up.")
+    state_dir: Path = Field(
+        default=Path("/run/steward"), description="Folder of what the agent keeps until the next boot."
+    )
     instance_id_file: Path | None = Field(
         default=None,
         description="File with the machine's instance id; none: the cloud's or firmware's id, or machine-id.",
@@ -165,16 +174,18 @@ class AgentSettings(Section):
     sys_dir: Path = Field(default=Path("/sys"), description="Where checks find the files of /sys.")
     board_serial_file: Path = Field(
         default=Path("/sys/class/dmi/id/board_serial"),
-        description="Holds the serial number of the node's board, by which its repairs are counted over replacements.",
+        description="File with the serial number of the node's board; repairs are counted by it, also after a "
+        "replacement.",
     )
     job_dir: Path = Field(
         default=Path("/run/steward/jobs"),
-        description="Each opted-in job that runs here has a folder in it, its user's own: its tasks tell in it how far "
-        "they are. Jobs must see it under this name (containers: mount it).",
+        description="Each job with `--auto-resume` that runs here has a folder of its user's in it, where its "
+        "tasks report progress. Jobs must see it under this name (containers: mount it).",
     )
     setup_dir: Path = Field(
         default=Path("/var/lib/steward-agent"),
-        description="Lifecycle scripts are fetched to and run from here; not on a file system mounted noexec.",
+        description="Lifecycle scripts are fetched to this folder and run there; its file system must not be "
+        "mounted noexec.",
     )
     setup_log: Path = Field(
         default=Path("/var/log/provision/provisioning.log"), description="What lifecycle scripts print, in full."
