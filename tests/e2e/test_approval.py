@@ -43,15 +43,18 @@ def test_the_job_runs_on_and_the_dead_node_is_replaced_only_after_a_yes(story: S
     story.hurt(FaultKind.KILL_HEAD)
     story.hurt(FaultKind.START_HEAD)
     case = story.wait_case(victim, "release", since=hurt_at)
-    said = f"{victim} waits for your yes to replace its machine: `steward approve {case['number']}`."
+    said = f"{victim} waits for your approval to replace its machine: `steward approve {case['number']}`."
     story.wait("the head says what it waits for, also after its death", lambda: said in story.explain(victim))
     assert story.instance(victim) == before
-    assert f"{victim} waits for your yes: steward approve {case['number']}" in story.bed.run(["steward", "status"]).text
+    assert (
+        f"{victim} waits for your approval: steward approve {case['number']}"
+        in story.bed.run(["steward", "status"]).text
+    )
     assert f"steward approve {case['number']}" in requests.get(story.bed.env["STEWARD_URL"], timeout=10).text
 
     wrong = story.bed.run(["steward", "approve", "c999"], check=False)
     assert (
-        f"c999 is neither a case nor a node with a case. These wait for a yes: {case['number']} ({victim})."
+        f"c999 is neither a case nor a node with a case. These wait for approval: {case['number']} ({victim})."
         in wrong.stderr.decode()
     )
     story.bed.run(["steward", "approve", case["number"]])

@@ -22,7 +22,7 @@ _DEFAULT = "default"
 @click.pass_obj
 @one_line_errors
 def checks(context: Context, node: str, failing: bool, as_json: bool) -> None:
-    """Every health check, its mode, limits and results. Also what it detects, where mode and limits were set, and its
+    """Every health check, its mode, limits and results. Also what each detects, where mode and limits were set, and its
     cost; results over the cluster, or on NODE."""
     found = context.client().checks(node)
     if failing:

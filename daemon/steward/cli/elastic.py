@@ -15,7 +15,7 @@ _COLUMNS = ("RUN", "SIZE", "BASE", "SPEC", "PHASE", "REPLICAS", "CHANGES", "NODE
 
 @click.group()
 def elastic() -> None:
-    """Elastic runs: their sizes, and what is asked of them."""
+    """Elastic runs: their sizes; limit or pause their growth."""
 
 
 @elastic.command("list")
@@ -64,18 +64,18 @@ def size_table(events: Sequence[Json]) -> None:
 @click.pass_obj
 @one_line_errors
 def resize(context: Context, run: int, nodes: int) -> None:
-    """Have RUN use NODES nodes at most; 0: as many as it may."""
+    """Limit RUN to NODES nodes; 0: any of its sizes."""
     context.client().change_run(run, {"size": str(nodes)})
     line(f"Run {run}: {f'at most {nodes} nodes' if nodes else 'any of its sizes'}; see `steward elastic show {run}`.")
 
 
 @elastic.command()
 @click.argument("run", type=click.IntRange(min=1))
-@click.option("--off", is_flag=True, help="Let it grow again.")
+@click.option("--off", is_flag=True, help="Let the run grow again.")
 @click.pass_obj
 @one_line_errors
 def pause(context: Context, run: int, off: bool) -> None:
-    """Keep RUN from growing. Nodes that others need are given back all the same."""
+    """Keep RUN from growing. Nodes that others need are still given back."""
     context.client().change_run(run, {"paused": "false" if off else "true"})
     line(f"Run {run} {'may grow again' if off else 'does not grow until `--off`'}.")
 

@@ -25,7 +25,7 @@ def group() -> None:
 @click.pass_obj
 @one_line_errors
 def list_groups(context: Context, as_json: bool) -> None:
-    """Every group with how many of its nodes are there."""
+    """Every group: wanted size, nodes in service, state."""
     cluster = find_cluster(context.client())
     groups = cluster["InstanceGroups"] if cluster else []
     if wants_json(context, as_json):
@@ -40,13 +40,19 @@ def list_groups(context: Context, as_json: bool) -> None:
 @group.command()
 @click.argument("name")
 @click.argument("count", type=click.IntRange(0))
-@click.option("--min", "minimum", type=click.IntRange(0), default=None, help="Closed until so many are there.")
+@click.option(
+    "--min",
+    "minimum",
+    type=click.IntRange(0),
+    default=None,
+    help="Keep the partition closed until this many are in service.",
+)
 @NO_WAIT
 @JSON
 @click.pass_obj
 @one_line_errors
 def scale(context: Context, name: str, count: int, minimum: int | None, no_wait: bool, as_json: bool) -> None:
-    """Change the size of a group. A smaller one loses the nodes whose end does the least harm."""
+    """Change the size of a group. A smaller group gives up the nodes whose loss does the least harm."""
     client = context.client()
     cluster = need_cluster(client)
     changes = {"InstanceCount": count} | ({} if minimum is None else {"MinInstanceCount": minimum})
@@ -63,7 +69,7 @@ def scale(context: Context, name: str, count: int, minimum: int | None, no_wait:
 @click.pass_obj
 @one_line_errors
 def delete(context: Context, name: str, yes: bool, no_wait: bool, as_json: bool) -> None:
-    """End all machines of a group, and the group."""
+    """Delete a group and end all of its machines."""
     client = context.client()
     cluster = need_cluster(client)
     count = need_group(cluster, name)["CurrentCount"]

@@ -16,7 +16,7 @@ _SHOWN = 20
 @click.pass_obj
 @one_line_errors
 def lemons(context: Context, everything: bool, as_json: bool) -> None:
-    """Hardware that fails again and again. With the arithmetic of its score (28 days, halved every 14)."""
+    """Hardware that fails again and again. Also how each score comes about (28 days, halved every 14)."""
     found = context.client().lemons()
     if wants_json(context, as_json):
         print_json(found)

@@ -32,7 +32,7 @@ _ASK_S = 10.0
 @click.option("--print", "only_print", is_flag=True, help="Print the file instead of writing it.")
 @one_line_errors
 def init(file: Path | None, provider: str | None, act: bool, login_hosts: bool, force: bool, only_print: bool) -> None:
-    """Read Slurm and write a first settings file. It is commented; what was guessed and why is printed."""
+    """Read Slurm and write a first settings file, with comments. Each guess is printed with its reason."""
     where = settings_path(file, os.environ)
     if where.exists() and not (force or only_print):
         raise click.ClickException(f"{where} is there already: keep it, or replace it with --force")

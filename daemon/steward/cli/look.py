@@ -86,7 +86,7 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     if not found["resumes"]:
         lines.append(("resume    off (resume.enabled = false): no job is brought back", "yellow"))
     for one in found["cases_waiting"]:
-        lines.append((f"approve   {one['node']} waits for your yes: steward approve {one['case']}", "yellow"))
+        lines.append((f"approve   {one['node']} waits for your approval: steward approve {one['case']}", "yellow"))
     lines += [(f"incident  {one['text']}", "bold red") for one in found["incidents"]]
     lines += [(f"breaker   {one['scope']}: {one['text']}", "bold red") for one in found["breakers"]]
     return lines

@@ -55,6 +55,6 @@ class _Steward(LateGroup):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def main(context: click.Context, url: str | None, file: Path | None, as_json: bool) -> None:
-    """Faulty Slurm nodes found, taken out and replaced; jobs that resume by themselves."""
+    """Find, take out and replace faulty Slurm nodes; bring jobs back after a fault."""
     if context.invoked_subcommand not in _NO_HEAD:
         context.obj = context_for(url, file, as_json)

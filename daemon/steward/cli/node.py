@@ -60,7 +60,7 @@ def reboot(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, a
 @node.command()
 @_on_nodes
 def delete(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
-    """End the machines of nodes; their groups shrink by as many."""
+    """End the machines of nodes; their groups get smaller by that many."""
     _touch(context, "BatchDeleteClusterNodes", nodes, _is_gone, yes=yes, no_wait=no_wait, as_json=as_json)
 
 

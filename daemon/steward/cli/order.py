@@ -31,7 +31,7 @@ def resume_actions(context: Context, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def approve(context: Context, cases: tuple[str, ...], as_json: bool) -> None:
-    """Approve repairs that wait for a yes. By case or node: `steward approve c17`, `steward approve n[2-4]`."""
+    """Approve repairs that wait for a person. By case or node: `steward approve c17`, `steward approve n[2-4]`."""
     named = ",".join(cases)
     text = f"Approved: {named}. Each repair begins in its turn; `steward cases` shows them."
     _done(context, as_json, context.client().approve(named), text)

@@ -38,7 +38,7 @@ def quota() -> None:
 
 
 @quota.command("list")
-@click.option("--all", "show_all", is_flag=True, help="Also what was only filled in and limits nobody.")
+@click.option("--all", "show_all", is_flag=True, help="Also resources that were filled in and limit nobody.")
 @JSON
 @click.pass_obj
 @one_line_errors

@@ -39,7 +39,7 @@ _TEAMS = click.argument("teams", nargs=-1)
 @click.pass_obj
 @one_line_errors
 def setup(context: Context, teams: tuple[str, ...], apply_it: bool, as_json: bool) -> None:
-    """What Slurm needs before teams can share it. Lines of slurm.conf and sacctmgr commands.
+    """Show what Slurm needs before teams share it. Lines of slurm.conf and sacctmgr commands.
 
     Only accounts and QOS of Steward's own are made; accounts that are there keep their users, QOS and limits.
     """
@@ -67,7 +67,7 @@ def setup(context: Context, teams: tuple[str, ...], apply_it: bool, as_json: boo
 @click.pass_obj
 @one_line_errors
 def doctor(context: Context, teams: tuple[str, ...], try_it: bool, as_json: bool) -> None:
-    """Whether quotas can work with this Slurm. Exit status 1 when something is bad."""
+    """Check whether quotas can work with this Slurm. Exit status 1 when something is bad."""
     site, port, nodes = _look(_teams(context, teams))
     found = lines(site)
     if try_it and all(each.health is not Health.BAD for each in found):

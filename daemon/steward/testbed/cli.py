@@ -120,7 +120,7 @@ def up(
 @_dir
 @_one_line_errors
 def down(directory: Path | None) -> None:
-    """Leave nothing behind; doing it again is fine."""
+    """Take the bed down and leave nothing behind; may be repeated."""
     where = _told(directory)
     if where.exists():
         beds.find(where).down()

@@ -100,11 +100,11 @@ def test_the_time_to_begin_counts_from_the_yes() -> None:
 
 
 def test_what_waits_for_no_yes_is_refused_and_what_does_is_named() -> None:
-    assert refused(asking(), "n9") == "n9 is neither a case nor a node with a case. These wait for a yes: c1 (n2)."
-    assert refused(approved(asking()), "n2").endswith("does not wait for a yes (step release, approved by ann).")
-    assert "does not wait for a yes" in refused(a_cluster().lost("n2").then().marked("n2").then(1), "n2")
+    assert refused(asking(), "n9") == "n9 is neither a case nor a node with a case. These wait for approval: c1 (n2)."
+    assert refused(approved(asking()), "n2").endswith("does not wait for approval (step release, approved by ann).")
+    assert "does not wait for approval" in refused(a_cluster().lost("n2").then().marked("n2").then(1), "n2")
     assert refused(asking(), "n2", "n9").startswith("n9 is neither a case")
-    assert "No repair waits for a yes." in refused(a_cluster(mode=RepairMode.ASK), "n1")
+    assert "No repair waits for approval." in refused(a_cluster(mode=RepairMode.ASK), "n1")
 
 
 def test_an_admins_own_command_is_a_yes() -> None:
@@ -147,8 +147,8 @@ def test_nothing_is_kept_for_a_job_whose_lost_node_waits_for_a_yes() -> None:
 def test_explain_and_the_verdict_say_whose_turn_it_is() -> None:
     picture = asking()
     lines = explain_node(n("n2"), picture.seen, picture.want, picture.memory, picture.now)
-    assert "n2 waits for your yes to replace its machine: `steward approve c1`." in lines
-    assert "Next: waits for your yes to replace its machine: `steward approve c1`." in lines
+    assert "n2 waits for your approval to replace its machine: `steward approve c1`." in lines
+    assert "Next: waits for your approval to replace its machine: `steward approve c1`." in lines
     said = approved(picture).then(1)
     lines = explain_node(n("n2"), said.seen, said.want, said.memory, said.now)
     assert any(line.startswith("ann approved the repair ") for line in lines)

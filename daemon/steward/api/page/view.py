@@ -60,7 +60,7 @@ def _alerts(status: Json) -> list[Json]:
     if not status["resumes"]:
         found.append({"level": "warning", "text": "Resuming is off (resume.enabled = false): no job is brought back."})
     for one in status["cases_waiting"]:
-        text = f"The repair of {one['node']} waits for your yes: `steward approve {one['case']}`."
+        text = f"The repair of {one['node']} waits for your approval: `steward approve {one['case']}`."
         found.append({"level": "warning", "text": text})
     return found
 

@@ -23,11 +23,11 @@ def awaits_yes(case: Case, draft: Draft) -> bool:
 
 
 def why_awaits(case: Case, draft: Draft) -> str:
-    """`waits for your yes: ...`; empty when the repair needs none, or has it."""
+    """`waits for your approval: ...`; empty when the repair needs none, or has it."""
     is_needed = case.trigger is not Trigger.ADMIN and case.rung in _DOES
     if not draft.want.repair.ask or not is_needed or case.approved is not None:
         return ""
-    return f"waits for your yes to {_DOES[case.rung]}: `steward approve {case.number}`"
+    return f"waits for your approval to {_DOES[case.rung]}: `steward approve {case.number}`"
 
 
 def ask_for_yes(case: Case, draft: Draft) -> Case:

@@ -29,11 +29,11 @@ def _case(word: str, draft: Draft, desk: Desk) -> Case:
     case = next((case for case in named if case.is_open), named[-1])
     if not awaits_yes(case, draft):
         yes = f", approved by {case.approved_by}" if case.approved is not None else ""
-        raise conflict(f"Case {case.number} of {case.node} does not wait for a yes (step {case.step.value}{yes}).")
+        raise conflict(f"Case {case.number} of {case.node} does not wait for approval (step {case.step.value}{yes}).")
     return case
 
 
 def _waiting(desk: Desk) -> str:
     asked = [case for case in desk.cases.values() if case.waits_for_yes]
     names = ", ".join(f"{case.number} ({case.node})" for case in sorted(asked, key=lambda each: each.opened)[:10])
-    return f"These wait for a yes: {names}." if names else "No repair waits for a yes."
+    return f"These wait for approval: {names}." if names else "No repair waits for approval."
