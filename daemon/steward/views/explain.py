@@ -34,7 +34,6 @@ from steward.views.explain_health import (
     verdict_lines,
 )
 from steward.views.explain_job import hurry, resume_lines, silence_lines
-from steward.views.explain_place import place_lines
 from steward.views.explain_quota import has_quota, quota_lines
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
@@ -225,3 +224,20 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
 
 def _sentence(text: str, evidence: tuple[str, ...]) -> str:
     return text + (f" ({'; '.join(evidence)})." if evidence else ".")
+
+
+def place_lines(mem: JobMemory, now: float) -> list[str]:
+    """Nodes that are kept for it or were in this resume, and its turn in the queue."""
+    lines = []
+    kept, raised = mem.kept, mem.raised
+    if kept is not None:
+        nodes = fold(kept.nodes)
+        if kept.freed is None:
+            lines.append(f"{nodes}: kept for it since {ago(kept.since, now)}, {until(kept.until, now)} at the latest.")
+        else:
+            lines.append(f"{nodes}: kept for it until {ago(kept.freed, now)}; {kept.why}.")
+    if mem.lent is not None:
+        lines.append(f"Hot spares released for it {ago(mem.lent.at, now)}: {fold(mem.lent.nodes)}.")
+    if raised is not None and not raised.restored:
+        lines.append(f"First in the queue since {ago(raised.at, now)} (nice {raised.before} -> {raised.nice}).")
+    return lines

@@ -1,5 +1,6 @@
 """Remember the jobs that opted in, each by its own word or by the site's default."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from steward.model.ask import OptedIn
@@ -7,9 +8,8 @@ from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.model.resume import JobMemory
-from steward.model.resume_mode import ResumeMode
+from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.draft import Draft
-from steward.policy.job.resume_default import default_for
 from steward.policy.job.whereabouts import may_ask, words_that_count
 
 SHIM_SPEAKS_S = 15.0
@@ -109,3 +109,19 @@ def _leader(id: JobId, draft: Draft) -> JobId:
 def is_another(job: Job, mem: JobMemory) -> bool:
     """The number was given to a new job (Slurm starts over at MaxJobId)."""
     return mem.ended is not None and job.submitted is not None and job.submitted > mem.ended
+
+
+def default_for(job: Job, defaults: Iterable[SiteDefault]) -> ResumeMode | None:
+    """The mode that the first of the site's defaults that fits gives to a batch job; None where none fits."""
+    if not job.is_batch:
+        return None
+    return next((each.mode for each in defaults if _fits(each, job)), None)
+
+
+def _fits(default: SiteDefault, job: Job) -> bool:
+    asked = (
+        (default.partition, job.partition.split(",")),
+        (default.account, (job.account,)),
+        (default.qos, (job.qos,)),
+    )
+    return all(not wanted or wanted in has for wanted, has in asked)

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from steward.model.action import AllowRequeue
+from steward.model.action import AllowRequeue, SignalJob
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.job import Job, JobState
+from steward.model.job import Job, JobState, other_parts
 from steward.model.node_names import fold
 from steward.model.outcome import is_refusal
 from steward.model.resume import Decision, JobMemory
@@ -16,11 +16,11 @@ from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, nodes_of_parts, taken_out_key
 from steward.policy.job.failure import BY_MACHINE, Kind, told
 from steward.policy.job.nudge import cleaning_key, nudge, slurms_requeue
-from steward.policy.job.parts import waits_for_parts
+from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved
 from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
-from steward.policy.job.time_limit import signal_before_limit
+from steward.policy.job.suspension import suspended_s
 
 COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
 """A run that cleans up fast is looked at often: its job may start in the very next pass of Slurm's scheduler, or only
@@ -219,3 +219,41 @@ def _end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
     if mem.ended is None:
         draft.jobs[id] = replace(mem, ended=draft.now, end_text=text, pending_from=None)
         draft.tell("job.ended", f"job {id}: {text}", level=level, job=id)
+
+
+def waits_for_parts(job: Job, draft: Draft) -> bool:
+    """Whether a job that is back in the queue must not begin yet, because parts of it still run. Slurm requeues only
+    the parts of a heterogeneous job that lost a node; a next run beside what is left of the last one would fail."""
+    parts = other_parts(job, draft.seen.jobs)
+    if any(part.is_completing for part in parts):
+        draft.wake(draft.now + COMPLETING_LOOK_S)
+    elif left := [part for part in parts if part.is_left_over]:
+        ids = ", ".join(str(part.id) for part in left)
+        why = Why(rule="resume.parts", text="its parts begin together", evidence=(f"left over of the last run: {ids}",))
+        text = f"job {job.id}: {why}: all go back into the queue"
+        draft.tell("job.parts", text, once=f"parts:{job.id}:{job.restarts}", job=job.id)
+        requeue(job, why, draft)
+    else:
+        return False
+    return True
+
+
+def signal_before_limit(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """A job that goes on after its time limit may save its state before; it gets one signal for each limit. A job whose
+    limit was raised meanwhile gets another one before the new limit. The clock stands still while a job is
+    suspended."""
+    rules = draft.want.resume
+    if not rules.checkpoint_signal or job.started is None or job.time_limit_s is None:
+        return
+    if not job.is_batch or not options(mem.mode, rules).timeout:
+        return
+    at = job.started + job.time_limit_s + suspended_s(mem, draft.now) - rules.checkpoint_before_s
+    if draft.now < at:
+        draft.wake(at)
+        return
+    text = (
+        f"its time limit is over in {rules.checkpoint_before_s:g} s or less: it may save its state, and goes on after"
+    )
+    why = Why(rule="resume.checkpoint", text=text, evidence=(f"time limit {job.time_limit_s:g} s",))
+    key = Key(f"limit:{job.id}:{job.restarts}:{job.time_limit_s:g}")
+    draft.wish(SignalJob(key=key, why=why, job=job.id, signal=rules.checkpoint_signal))

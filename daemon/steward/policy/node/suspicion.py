@@ -18,7 +18,6 @@ from steward.policy.node.breaker import admit, holding
 from steward.policy.node.correlate import in_incident
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import first_rung, identity, on_probation
-from steward.policy.node.settling import Settling
 from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import is_hands_off, reason_fault, with_reason
 from steward.policy.node.verdict import Fault, Standing, incarnation_of, missable, standing, worst
@@ -220,3 +219,43 @@ def mark_word(check: str) -> str:
     """A check's id as our mark can carry it (Slurm's reason is read by people and by our own parser)."""
     kept = "".join(c if c.isascii() and (c.islower() or c.isdigit() or c in "_.-") else "_" for c in check.lower())
     return kept[:40] or "check"
+
+
+_NOTE = "settling:"
+
+
+class Settling:
+    """How long findings of degraded nodes have stood on the head's clock. A degraded node is drained after a while
+    only: the third node that tells of the same fault makes an incident of it, and by then the first two should not have
+    been drained. One object serves one look at all nodes; a finding that was not asked for by its end begins anew."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._stands: set[str] = set()
+        self._waited_for = frozenset(
+            node for ask in draft.seen.asks if (job := draft.seen.jobs.get(ask.job)) for node in job.nodes
+        )
+
+    def is_over(self, node: NodeName, fault: Fault) -> bool:
+        """Whether this fault may be acted on. Fatal ones, events, and those of a node whose job asks why it failed need
+        no time to settle."""
+        settle_s = self._draft.want.repair.settle_degraded_s
+        if settle_s <= 0 or not self._is_state(node, fault):
+            return True
+        key = f"{_NOTE}{node}:{fault.check}"
+        self._stands.add(key)
+        since = self._draft.first_seen(key)
+        self._draft.wake(since + settle_s)
+        return self._draft.now >= since + settle_s or node in self._waited_for
+
+    def _is_state(self, node: NodeName, fault: Fault) -> bool:
+        """Whether a check of the node's agent says so, and may say otherwise with its next look."""
+        view = self._draft.seen.agents.get(node)
+        if view is None or fault.trigger is not Trigger.DEGRADED or fault.is_event or fault.command:
+            return False
+        return any(one.check == fault.check for one in view.findings)
+
+    def end(self) -> None:
+        noted = self._draft.noted
+        for key in [key for key in noted if key.startswith(_NOTE) and key not in self._stands]:
+            del noted[key]

@@ -1,4 +1,4 @@
-"""What callers of the API ask for, carried out or refused: one file an order."""
+"""What callers of the API ask for, carried out or refused: one file for each kind of order."""
 
 from steward.model.carried import Carried
 from steward.model.desired import Desired
@@ -20,15 +20,24 @@ from steward.model.order import (
     UpdateCluster,
     UpdateSoftware,
 )
+from steward.model.quota_order import (
+    CreateQuota,
+    CreateScheduler,
+    DeleteQuota,
+    DeleteScheduler,
+    QuotaOrder,
+    UpdateQuota,
+    UpdateScheduler,
+)
 from steward.policy.orders.add import add
 from steward.policy.orders.approve import approve
-from steward.policy.orders.create import create
-from steward.policy.orders.deep import check_deep
-from steward.policy.orders.delete import delete
+from steward.policy.orders.cluster import create, delete
+from steward.policy.orders.deep import check_deep, start_health_check
 from steward.policy.orders.desk import Desk
 from steward.policy.orders.elastic import change_run
-from steward.policy.orders.health import start_health_check
-from steward.policy.orders.quotas import change_quotas
+from steward.policy.orders.quota import create_quota, delete_quota, update_quota
+from steward.policy.orders.quota_document import apply_quotas
+from steward.policy.orders.scheduler import create_scheduler, delete_scheduler, update_scheduler
 from steward.policy.orders.software import update_software
 from steward.policy.orders.tags import change_tags
 from steward.policy.orders.touch import touch
@@ -69,3 +78,22 @@ def _answer(order: ClusterOrder, desk: Desk) -> Answer:
             return change_tags(order, desk)
         case _:
             return change_quotas(order, desk)
+
+
+def change_quotas(order: QuotaOrder, desk: Desk) -> Answer:
+    """Raises Refusal: nothing has changed."""
+    match order:
+        case CreateQuota():
+            return create_quota(order, desk)
+        case UpdateQuota():
+            return update_quota(order, desk)
+        case DeleteQuota():
+            return delete_quota(order, desk)
+        case CreateScheduler():
+            return create_scheduler(order, desk)
+        case UpdateScheduler():
+            return update_scheduler(order, desk)
+        case DeleteScheduler():
+            return delete_scheduler(order, desk)
+        case _:
+            return apply_quotas(order, desk)

@@ -1,10 +1,11 @@
-"""CreateCluster: the one cluster of this head."""
+"""CreateCluster and DeleteCluster: the one cluster of this head."""
 
 from dataclasses import replace
 from types import MappingProxyType
 
-from steward.model.group import Cluster, ClusterStatus
-from steward.model.order import Answer, CreateCluster, Refusal, RefusalKind
+from steward.model.events import Level
+from steward.model.group import Cluster, ClusterStatus, Goal, GroupStatus
+from steward.model.order import Answer, CreateCluster, DeleteCluster, Refusal, RefusalKind
 from steward.policy.orders.desk import Desk, new_cluster_id
 from steward.policy.orders.groups import new_group
 from steward.policy.orders.refuse import (
@@ -13,10 +14,12 @@ from steward.policy.orders.refuse import (
     check_limits,
     check_repeated,
     check_roles,
+    conflict,
     has_slurm_config,
     invalid,
     limit,
 )
+from steward.policy.orders.stuck import is_stuck, try_again
 from steward.policy.orders.tags import check_tags
 
 
@@ -59,3 +62,26 @@ def _check_new(order: CreateCluster, desk: Desk) -> None:
     check_repeated((wish.name for wish in order.groups), "InstanceGroups")
     check_classic(order.groups)
     check_tags(order.tags)
+
+
+def delete(order: DeleteCluster, desk: Desk) -> Answer:
+    """Allowed in every state; while it is being deleted already, only to try again what failed. Instances end with the
+    next cycles."""
+    cluster = desk.the(order.cluster)
+    if cluster.status is ClusterStatus.DELETING:
+        return _again(cluster, desk)
+    desk.cluster = replace(cluster, status=ClusterStatus.DELETING)
+    for group in list(desk.groups.values()):
+        desk.keep(replace(group, status=GroupStatus.DELETING))
+    operation = desk.set_goals({name: Goal(target=0) for name in desk.groups})
+    text = f"{desk.who} deleted cluster {cluster.name}: {len(desk.groups)} groups go"
+    desk.tell("cluster.deleting", text, level=Level.WARNING, operation=operation.id if operation else "")
+    return Answer(cluster_id=cluster.id)
+
+
+def _again(cluster: Cluster, desk: Desk) -> Answer:
+    stuck = [desk.slots[node] for node in sorted(desk.slots) if is_stuck(desk.slots[node])]
+    if not stuck:
+        raise conflict(f"Cluster {cluster.name} is being deleted already.")
+    try_again(stuck, desk)
+    return Answer(cluster_id=cluster.id)
