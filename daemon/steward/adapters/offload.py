@@ -1,11 +1,85 @@
-"""Blocking calls for asyncio, in daemon threads: a hung one is left behind and never waited for, not even at exit."""
+"""Blocking calls for asyncio, in daemon threads: a hung one is left behind and never waited for, not even at exit.
+
+The threads are used again, because to start one costs more CPU time than most of what it is started for.
+"""
 
 import asyncio
+import contextlib
+import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from steward.adapters.crew import Crew
 from steward.ports import Retryable
+
+PATIENCE_S = 0.01
+"""Work that nobody has taken for so long gets a thread of its own: those there may hang."""
+KEPT = 2
+"""So many wait for more; the others end when there is nothing left to do."""
+
+Work = Callable[[], None]
+
+
+class Crew:
+    """Does what it is given, in turn, with as few threads as go on with it; never waits for one that hangs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Condition()
+        self._waiting: deque[tuple[str, Work]] = deque()
+        self._threads = self._idle = self._taken = 0
+        self._relief_by: asyncio.AbstractEventLoop | None = None
+
+    def submit(self, work: Work, name: str) -> None:
+        """From a running loop. Raises RuntimeError when there is no thread and none can be started."""
+        with self._lock:
+            if not self._threads:
+                self._start()
+            self._waiting.append((name, work))
+            if len(self._waiting) <= self._idle:
+                self._lock.notify()
+            else:
+                self._relieve_later()
+
+    def _relieve_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._relief_by is not loop:
+            self._relief_by = loop
+            loop.call_later(PATIENCE_S, self._relieve, self._taken)
+
+    def _relieve(self, taken: int) -> None:
+        """Start one more where nothing was taken meanwhile."""
+        with self._lock:
+            self._relief_by = None
+            if not self._waiting:
+                return
+            if self._taken == taken:
+                with contextlib.suppress(RuntimeError):  # none to be had now: tried again as long as work waits
+                    self._start()
+            self._relieve_later()
+
+    def _start(self) -> None:
+        threading.Thread(target=self._work, daemon=True).start()
+        self._threads += 1
+
+    def _work(self) -> None:
+        own = threading.current_thread()
+        while (turn := self._next()) is not None:
+            own.name, work = turn
+            work()
+
+    def _next(self) -> tuple[str, Work] | None:
+        """The next piece of work, waited for; None when there are enough that wait."""
+        with self._lock:
+            while not self._waiting:
+                if self._idle >= KEPT:
+                    self._threads -= 1
+                    return None
+                self._idle += 1
+                self._lock.wait()
+                self._idle -= 1
+            self._taken += 1
+            return self._waiting.popleft()
+
 
 T = TypeVar("T")
 _CREW = Crew()

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.node.agentsock import MAX_PER_USER, Serve, ShimSocket
-from steward.adapters.node.allowance import Allowance
+from steward.adapters.node.agentsock import MAX_PER_USER, Allowance, Serve, ShimSocket
 from steward.adapters.wire.shimline import OptedLine, Request
 from steward.ports import Permanent
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from steward.adapters.debounced import Debounced
-from steward.adapters.node.allowance import Allowance
+from steward.adapters.node.agentsock import Allowance
 from tests.fakes.clock import FakeClock
 
 

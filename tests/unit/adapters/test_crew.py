@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from steward.adapters.crew import KEPT, Crew
+from steward.adapters.offload import KEPT, Crew
 
 
 async def done(crew: Crew, work: Callable[[], object], times: int = 1, within_s: float = 5.0) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from steward.adapters import proc
 from steward.adapters.node.mount_looks import HUNG, NOT_MOUNTED, MountLooks
-from steward.adapters.node.mount_table import mounts, of_types
-from steward.adapters.node.probe import LocalProbes
+from steward.adapters.node.probe import LocalProbes, mounts, of_types
 from steward.model.probe import TouchMounts
 from tests.fakes.hung_mount import can_mount, hung_mount
 from tests.fakes.until import until

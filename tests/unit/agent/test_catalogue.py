@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.node.programs import run_program
+from steward.adapters.node.probe import run_program
 from steward.agent.catalogue import SiteCatalogue
 from steward.checks.check import Check, Facts, Verdict
 from steward.checks.limits import Limits, SiteLimits

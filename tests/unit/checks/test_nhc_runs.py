@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.node.programs import run_program
+from steward.adapters.node.probe import run_program
 from steward.checks.check import Facts, Verdict
 from steward.checks.limits import Limits, SiteLimits
 from steward.checks.nhc import nhc_check

@@ -1,11 +1,14 @@
-"""`file://`: a folder or an archive that every node sees under the same path."""
+"""`file://`: a folder or an archive that every node sees under the same path.
+
+What root runs must be root's, or anybody who may write there is root: a folder of others is refused.
+"""
 
 import os
+import stat
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from steward.adapters.fetch.budget import Budget, store
-from steward.adapters.fetch.owner import refuse_others, refuse_others_way
 from steward.adapters.fetch.unpack import unpack
 from steward.ports import Permanent, Retryable
 
@@ -47,3 +50,24 @@ def _copy(place: Path, folder: Path, budget: Budget, *, pinned: bool) -> None:
                 if not pinned:
                     refuse_others(real, os.fstat(file.fileno()))
                 store(folder, path.relative_to(place).as_posix(), file, budget, mode=real.stat().st_mode)
+
+
+_REMEDY = "give it to root (chown -R root, chmod -R go-w), or name the sha256 of the scripts in the group's lifecycle"
+
+
+def refuse_others(path: Path, seen: os.stat_result | None = None) -> None:
+    """Raises Permanent where somebody else than root (or than ourselves) may change `path`; `seen`: of the open file.
+    Raises OSError."""
+    found = seen or path.stat()
+    is_sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+    if found.st_uid not in (0, os.geteuid()):
+        raise Permanent(f"{path} belongs to uid {found.st_uid}, and its scripts would run as root: {_REMEDY}")
+    if not is_sticky and (found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != 0)):
+        raise Permanent(f"{path} can be written by others, and its scripts would run as root: {_REMEDY}")
+
+
+def refuse_others_way(place: Path) -> None:
+    """The same for `place` and every folder on the way to it: who may change one could put another in its place. In a
+    sticky one (/tmp) nobody moves what is root's."""
+    for path in (place, *place.parents):
+        refuse_others(path)

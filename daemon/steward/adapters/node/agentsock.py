@@ -11,10 +11,28 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from steward.adapters.node.allowance import Allowance
 from steward.adapters.socket_path import make_free
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.ports import Permanent
+
+_MAX_USERS = 1024
+
+
+class Allowance:
+    def __init__(self, *, per_s: float, burst: int, now: Callable[[], float]) -> None:
+        self._each_s, self._burst_s, self._now = 1 / per_s, (burst - 1) / per_s, now
+        self._spent: dict[int, float] = {}
+        """Until when what each user said is paid for."""
+
+    def wait_s(self, user: int) -> float:
+        """Counts a line of the user's; how long it has to wait."""
+        now = self._now()
+        if len(self._spent) >= _MAX_USERS:
+            self._spent = {each: until for each, until in self._spent.items() if until > now}
+        paid = max(self._spent.get(user, now), now)
+        self._spent[user] = paid + self._each_s
+        return max(paid - self._burst_s - now, 0.0)
+
 
 log = logging.getLogger(__name__)
 

@@ -1,20 +1,24 @@
 """The agent's senses: each kind of probe, done. Calls block: use them in a thread that may be left behind."""
 
+import ctypes
+import glob
 import os
+import re
+import shutil
 import stat
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters.munge import Munge
-from steward.adapters.node.kernel_clock import is_synchronised
 from steward.adapters.node.mount_looks import NOT_MOUNTED, MountLooks
-from steward.adapters.node.mount_table import mounts, of_types
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.processes import Processes
-from steward.adapters.node.programs import run_on_each, run_program
 from steward.adapters.node.shared_looks import SharedLooks
 from steward.adapters.node.small_files import is_any_there, text_of, texts_of
 from steward.adapters.node.spool import spool_dir
+from steward.adapters.process import Completed, Failed, run
 from steward.model.probe import (
     AskMunge,
     Disk,
@@ -166,3 +170,75 @@ def _disk(path: str) -> Disk:
         device=place.st_dev,
         is_open=bool(place.st_mode & stat.S_IWOTH),
     )
+
+
+_TIMEX_SIZE = 512
+"""More than any struct timex has; all zero it asks for nothing but the state."""
+_UNSYNCHRONISED = 5  # TIME_ERROR
+
+
+def is_synchronised() -> bool:
+    """False when no time daemon has set the clock for so long that it may be seconds off. Raises OSError."""
+    state = int(ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(_TIMEX_SIZE)))
+    if state < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"adjtimex: {os.strerror(number)}")
+    return state != _UNSYNCHRONISED
+
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    point: str
+    type: str
+
+
+def mounts(proc: Path) -> tuple[Mount, ...]:
+    """In the order of mounting. Raises OSError. Nothing but the table is touched: a hung one does not hold us."""
+    lines = (proc / "mounts").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    fields = (line.split(" ") for line in lines)
+    return tuple(Mount(point=_plain(words[1]), type=words[2]) for words in fields if len(words) >= 3)
+
+
+def of_types(table: Iterable[Mount], types: Iterable[str]) -> tuple[str, ...]:
+    """The mount points of these file system types, sorted, each once."""
+    wanted = frozenset(types)
+    return tuple(sorted({mount.point for mount in table if mount.type in wanted}))
+
+
+def _plain(field: str) -> str:
+    r"""The kernel writes white space and backslashes of a path as `\040`."""
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
+
+
+def run_program(probe: RunProgram) -> Raw:
+    """Never raises; as RunProgram promises."""
+    if probe.may_be_absent and shutil.which(probe.argv[0]) is None:
+        return Raw(output=f"{probe.argv[0]} is not installed")
+    try:
+        env = dict(probe.env)
+        if probe.stamp_env:
+            env[probe.stamp_env] = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        done = run(probe.argv, timeout_s=probe.timeout_s, env=env, max_bytes=probe.max_bytes, check=False)
+    except Failed as error:
+        return Raw(error=str(error))
+    return Raw(returncode=done.returncode, output=_output(done), truncated=done.truncated)
+
+
+def run_on_each(probe: RunOnEach) -> Raw:
+    """As RunOnEach promises. Its status says nothing: such programs have many for "works, but". Raises Failed."""
+    if shutil.which(probe.argv[0]) is None:
+        return Raw(output=f"{probe.argv[0]} is not installed")
+    paths = sorted({path for pattern in probe.patterns for path in glob.glob(pattern)})[: probe.max_paths]
+    outputs: dict[str, str | None] = {}
+    for path in paths:
+        argv = (*probe.argv, path)
+        done = run(argv, timeout_s=probe.timeout_s, max_bytes=probe.max_bytes, check=False)
+        outputs[path] = _output(done)
+    return Raw(returncode=0, files=outputs)
+
+
+def _output(done: Completed) -> str:
+    return done.text if done.text.strip() else done.error_text
