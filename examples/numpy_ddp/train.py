@@ -131,7 +131,7 @@ def node() -> str:
 
 def asked(words: list[str]) -> Run:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where checkpoint and progress lie (a shared file system)")
+    parser.add_argument("folder", type=Path, help="for checkpoint and progress, on a shared file system")
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--keep-every", type=int, default=10, help="steps between checkpoints")
     parser.add_argument("--step-s", type=float, default=0.0, help="shortest time of a step, seconds")

@@ -200,10 +200,10 @@ def born() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where checkpoint and progress lie (a shared file system)")
+    parser.add_argument("folder", type=Path, help="for checkpoint and progress, on a shared file system")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--keep-every", type=int, default=20, help="steps between checkpoints")
-    parser.add_argument("--sample-s", type=float, default=0.0, help="what a sample takes on a rank, seconds")
+    parser.add_argument("--sample-s", type=float, default=0.0, help="shortest time of a sample on a rank, seconds")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     Training(asked, Ranks()).run()

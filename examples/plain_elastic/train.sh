@@ -4,7 +4,7 @@
 #SBATCH --ntasks-per-node=1
 #SBATCH --no-kill
 #SBATCH --open-mode=append
-# Submit:  sbatch --elastic=4 train.sh FOLDER [options of train.py]
+# Submit, in this folder:  sbatch --elastic=4 train.sh FOLDER [options of train.py]
 # The same script runs in the job and in its replica jobs; docs/elastic.md says what `trap` and `setsid` are for.
 set -euo pipefail
 

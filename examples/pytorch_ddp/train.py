@@ -114,7 +114,7 @@ def train(asked: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where checkpoints and progress lie (a shared file system)")
+    parser.add_argument("folder", type=Path, help="for checkpoints and progress, on a shared file system")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--keep-every", type=int, default=10, help="steps between checkpoints")
     parser.add_argument("--step-s", type=float, default=0.0, help="pause after each step, seconds")

@@ -123,7 +123,7 @@ def train(asked: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where checkpoints and progress lie (a shared file system)")
+    parser.add_argument("folder", type=Path, help="for checkpoints and progress, on a shared file system")
     parser.add_argument("--fsdp", action="store_true", help="shard the model over all ranks, instead of DDP")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--batch", type=int, default=48, help="samples of one step over all ranks")

@@ -4,7 +4,7 @@
 #SBATCH --ntasks-per-node=1
 #SBATCH --no-kill
 #SBATCH --open-mode=append
-# Submit:  sbatch --elastic=4 train.sh FOLDER [options of train.py]
+# Submit, in this folder:  sbatch --elastic=4 train.sh FOLDER [options of train.py]
 # Two nodes are the job's own; where others are idle, the run grows up to four and gives them back when they are wanted.
 # The same script runs in the job and in its replica jobs.
 set -euo pipefail
