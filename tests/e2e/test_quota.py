@@ -33,11 +33,11 @@ def test_three_teams_share_two_machines_step_by_step(quotas: QuotaStory) -> None
     three_teams(quotas)
     first = quotas.run_job(G, 2, 48, 96)
     quotas.wait_state(first, "RUNNING", SOON_S)
-    quotas.wait_says(first, f"Quota of team {G}: covers it")
+    quotas.wait_says(first, f"The quota of team {G} covers the job")
 
     second = quotas.run_job(G, 1, 12, 48)
     quotas.wait_state(second, "RUNNING", SOON_S)
-    quotas.wait_says(second, "it runs with borrowed resources")
+    quotas.wait_says(second, "the job runs with borrowed resources")
     assert quotas.job(second).fields["QOS"].split(",")[-1] == f"stw-{G}-b"
     quotas.wait("one GPU is borrowed", lambda: quotas.team(G)[GPUS]["borrowed"] == 1)
     assert quotas.team(G)[GPUS]["share"] == pytest.approx(1 / 6 / 10)
@@ -72,7 +72,7 @@ def test_a_quota_is_deleted_while_its_jobs_run_and_wait(quotas: QuotaStory) -> N
     runs = quotas.run_job(team, 1, 1, 1)
     quotas.wait_state(runs, "RUNNING", SOON_S)
     waits = quotas.run_job(team, 1, 1, 1)
-    quotas.wait_says(waits, "it waits, short of 1 GPU")
+    quotas.wait_says(waits, "the job waits, short of 1 GPU")
 
     quotas.aws("delete-compute-quota", "--compute-quota-id", id)
     assert quotas.aws("describe-compute-quota", "--compute-quota-id", id)["Status"] == "Deleting"
@@ -172,7 +172,7 @@ def test_a_job_that_gave_way_twice_backs_off_from_a_third_time(quotas: QuotaStor
         quotas.wait_says(lent, f"gave way to job {mine} of team owner")
         quotas.end(mine)
         assert quotas.job(lent).restarts == times
-    quotas.wait_says(lent, "it gave way before, and may borrow again")
+    quotas.wait_says(lent, "the job gave way before, and may borrow again")
     assert quotas.job(lent).state == "PENDING"
     quotas.end(own)
     quotas.wait_state(lent, "RUNNING", SOON_S)  # its own team's quota covers it now

@@ -54,7 +54,7 @@ def test_a_user_who_chooses_a_qos_himself_gets_no_more_than_his_team_may_have(qu
     for job in more:
         quotas.wait_says(job, "short of 2 GPUs")
         quotas.bed.run(["scontrol", "hold", str(job)], user=USER)
-        quotas.wait_says(job, "not asked yet")
+        quotas.wait_says(job, "the job is not ready to run")
         quotas.bed.run(["scontrol", "release", str(job)], user=USER)
         quotas.wait_says(job, "short of 2 GPUs")
     assert [quotas.job(job).state for job in more] == ["PENDING", "PENDING"]
@@ -102,7 +102,7 @@ def test_a_whole_machine_taken_with_one_gpu_counts_as_all_of_it(quotas: QuotaSto
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 2, percent=50))
     size = ("--gres=gpu:l4:1", "--nodes=1", "--ntasks=1")
     greedy = quotas.asks("guest", *size, "--exclusive", user=USER)
-    quotas.wait_says(greedy, "Slurm counts more for it than it asked for")
+    quotas.wait_says(greedy, "Slurm counts more for the job than it asked for")
     quotas.wait_state(quotas.asks("guest", *size, "--mem=1G", user=USER), "RUNNING", SOON_S)
     assert quotas.job(greedy).state == "PENDING"
 

@@ -212,7 +212,7 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     lines = []
     bad = culprits(mem, draft)
     if bad:
-        lines.append(f"The job is kept off {fold(bad)} until they are repaired.")
+        lines.append(f"The job is kept off {fold(bad)} until the repair is over.")
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
     lines += [*place_lines(mem, draft.now), *silence_lines(job, draft)]

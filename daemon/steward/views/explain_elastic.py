@@ -26,8 +26,8 @@ def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
     """Its sizes over time, why it grew or did not, and what it waits for."""
     rules = rules_of(run.spec, run.base, site)
     sizes = ", ".join(map(str, rules.spec.sizes)) if rules is not None else "none"
-    has = f"has {len(run.members)} of the sizes {sizes}" if run.is_open else "is over"
-    lines = [f"Elastic run {run.id} {has} nodes; {run.changes} changes of size so far."]
+    has = f"has {len(run.members)} nodes (sizes: {sizes})" if run.is_open else "is over"
+    lines = [f"Elastic run {run.id} {has}; {run.changes} changes of size so far."]
     if run.is_open:
         lines.append(_waits_for(run, site, now))
     lines += [f"{ago(change.at, now)}: {change.why}{_took(change.at, change.done)}." for change in run.events[-_LAST:]]
@@ -47,7 +47,10 @@ def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:
     if asked:
         return f"The run has asked for {sum(one.nodes for one in asked)} more nodes."
     wish = f" (a person asked for {run.wish} nodes)" if run.wish is not None else ""
-    return f"The run grows when enough idle, sound nodes are there that no waiting job needs, and the stay pays{wish}."
+    return (
+        "The run grows when enough idle, sound nodes are there that no waiting job needs, and growing gains more than "
+        f"its pause costs{wish}."
+    )
 
 
 def _took(at: float, done: float | None) -> str:

@@ -31,7 +31,7 @@ def quota_lines(job: Job | None, draft: Draft) -> list[str]:
         return []
     turn = take_turn(draft)
     if turn is None:
-        trouble = draft.seen.accounting.trouble if draft.seen.accounting else "nobody has read it yet"
+        trouble = draft.seen.accounting.trouble if draft.seen.accounting else "Slurm's accounting has not been read yet"
         return [f"Quotas are not in force now: {trouble}."] if job.account in quotas else []
     return lines_of(job, turn, draft)
 
@@ -64,16 +64,17 @@ def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
         return [f"The job has to give way to job {chosen.to.id} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
     uses = told(turn.ledger.counted(team, unit.options[0]))
     if unit not in turn.room.excess(team):
-        how = "guaranteed" if is_guaranteed(unit) else "it began as borrowed, and is covered by now"
-        return [f"Quota of team {team}: covers it ({uses}; {how}). No other team can take that back."]
+        how = "guaranteed" if is_guaranteed(unit) else "begun with borrowed resources, covered by now"
+        return [f"The quota of team {team} covers the job ({uses}; {how}). No other team can take that back."]
     return [
-        f"Quota of team {team}: it runs with borrowed resources ({uses}) and gives way when their owner needs them."
+        f"Quota of team {team}: the job runs with borrowed resources ({uses}) and gives way when their owner needs "
+        "them."
     ]
 
 
 def _giving_way(eviction: Eviction, draft: Draft) -> str:
     who = "Slurm ends it" if eviction.due is None else f"its grace ends {until(eviction.due, draft.now)}"
-    return f"It {eviction.text}; {who}."
+    return f"The job {eviction.text}; {who}."
 
 
 def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
@@ -83,13 +84,16 @@ def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
             return []
         when = f", before {_at(job.eligible, draft)}" if (job.eligible or 0.0) > draft.now else ""
         why = f"{job.reason or 'no reason'}{when}"
-        return [f"Quota of team {team}: not asked yet, the job is not ready to run ({why})."]
+        return [f"Quota of team {team}: the job is not ready to run ({why})."]
     match ruling.standing:
         case Standing.NEVER:
             return [_never(ruling.unit, turn)]
         case Standing.BACKS_OFF:
             when = f" {until(ruling.until, draft.now)}" if ruling.until is not None else " later"
-            return [f"Quota of team {team}: it gave way before, and may borrow again{when}; its own quota is used up."]
+            return [
+                f"Quota of team {team}: the job gave way before, and may borrow again{when}; the team's own quota is "
+                "used up."
+            ]
         case Standing.BEHIND:
             return [f"Quota of team {team}: its jobs start in order (quota.strict), and an earlier one waits."]
         case Standing.WAITS:
@@ -106,27 +110,27 @@ def _never(unit: Unit, turn: Turn) -> str:
     """With the largest request that would fit."""
     over = [turn.ledger.over_limit(unit.team, amounts) for amounts in unit.options]
     if not unit.options or not all(over):
-        return "Quota: it never fits: it asks for a kind of machine or accelerator that the cluster does not have."
+        return "Quota: the job never fits: it asks for a kind of machine or accelerator that the cluster does not have."
     amounts, beyond = min(zip(unit.options, over, strict=True), key=lambda pair: len(pair[1]))
     most = {name: amounts[name] - more for name, more in beyond.items()}
     asked = {name: amounts[name] for name in beyond}
     return (
-        f"Quota of team {unit.team}: it never fits: it asks for {told(asked)}, and the team may have {told(most)} at "
-        "most (its quota and its borrow limit). Ask for no more than that."
+        f"Quota of team {unit.team}: the job never fits: it asks for {told(asked)}, and the team may have {told(most)} "
+        "at most (its quota and its borrow limit). Ask for no more than that."
     )
 
 
 def _waits(ruling: Ruling, turn: Turn) -> str:
     unit, short = ruling.unit, ruling.short
     if not short:
-        return f"Quota of team {unit.team}: it waits until its team's other jobs leave room."
+        return f"Quota of team {unit.team}: the job waits until other jobs of its team leave room."
     limited = [name for name in short if _own_limit(unit, name, turn)]
     if limited:
         why = f"the team has reached its limit ({told({name: _limit(unit.team, name, turn) for name in limited})})"
     else:
         holders = _holders(short, unit.team, turn)
         why = f"they are in use: {holders}" if holders else "no node that takes jobs has them free"
-    return f"Quota of team {unit.team}: it waits, short of {told(short)}; {why}."
+    return f"Quota of team {unit.team}: the job waits, short of {told(short)}; {why}."
 
 
 def _own_limit(unit: Unit, name: Resource, turn: Turn) -> bool:
@@ -169,22 +173,23 @@ def share_word(share: float | None) -> str:
 def _admitted(job: Job, ruling: Ruling, turn: Turn, draft: Draft) -> str:
     unit = ruling.unit
     borrows = ruling.standing is Standing.BORROWED
-    how = "may run with what others lend" if borrows else "covers it"
+    team = f"Quota of team {unit.team}: the job may run with what others lend"
+    how = team if borrows else f"The quota of team {unit.team} covers the job"
     if victims := _victims(unit, turn, draft):
-        return f"Quota of team {unit.team}: {how}; it waits for {victims}."
+        return f"{how}; it waits for {victims}."
     reason = f" (Slurm: {job.reason})" if job.reason else ""
     waits = f"it waits for nodes{reason}"
     if job.reason.startswith(_LIMITS):
-        waits = f"its limit in Slurm is about to be raised ({job.reason})"
+        waits = f"the limit in Slurm is about to be raised ({job.reason})"
         if by_hand := _by_hand(job, unit.team, draft):
             waits = f"a limit that somebody set by hand holds it up: {by_hand} ({job.reason})"
         elif _has_room(job, draft):
             waits = (
-                f"there is room for that in its limit; if Slurm goes on to say {job.reason}, Slurm counts more for it "
+                f"there is room for that in the limit; if Slurm still says {job.reason}, Slurm counts more for the job "
                 "than it asked for: with --exclusive all GPUs of the machine"
             )
     uses = told(turn.ledger.counted(unit.team, ruling.amounts))
-    return f"Quota of team {unit.team}: {how} ({uses}); {waits}."
+    return f"{how} ({uses}); {waits}."
 
 
 def _by_hand(job: Job, team: str, draft: Draft) -> str:
@@ -226,11 +231,12 @@ def _past(memory: QuotaJob, draft: Draft) -> list[str]:
     """Every time that it gave way, the newest first, with what that means for it."""
     over = [each for each in memory.evictions if each.over is not None]
     lines = [
-        f"{ago(each.at, draft.now)}: it {each.text.replace('gives way', 'gave way', 1)}." for each in reversed(over)
+        f"{ago(each.at, draft.now)}: the job {each.text.replace('gives way', 'gave way', 1)}."
+        for each in reversed(over)
     ]
     if lines:
         times = f"The job gave way {memory.count} times. " if memory.count > 1 else ""
         lines.append(
-            f"{times}That costs it no resume, and no node is blamed; it keeps its place by its time of submission."
+            f"{times}Giving way costs no resume and blames no node; the job keeps its place by its time of submission."
         )
     return lines

@@ -64,7 +64,7 @@ def test_the_list_has_a_line_a_run(api: ApiBench, run: Run, grown: ElasticWorld)
 def test_one_run_is_shown_with_its_sizes_over_time(api: ApiBench, run: Run, grown: ElasticWorld) -> None:
     api.show(grown.picture)
     text = run("show", "7").output
-    assert "has 5 of the sizes 2, 3, 4, 5 nodes" in text
+    assert "has 5 nodes (sizes: 2, 3, 4, 5)" in text
     assert "2 -> 5" in text
     missing = run("show", "8")
     assert missing.exit_code == 1

@@ -32,7 +32,7 @@ def test_an_account_without_a_quota_uses_what_no_team_owns() -> None:
 
 def test_a_job_that_never_fits_reads_the_largest_that_would() -> None:
     assert said(waits(site(), 1, "a", 7), 1) == (
-        "Quota of team a: it never fits: it asks for 7 GPUs of ml.g6.12xlarge, and the team may have "
+        "Quota of team a: the job never fits: it asks for 7 GPUs of ml.g6.12xlarge, and the team may have "
         "6 GPUs of ml.g6.12xlarge at most (its quota and its borrow limit). Ask for no more than that."
     )
 
@@ -45,7 +45,7 @@ def test_a_job_for_what_the_cluster_does_not_have_reads_that() -> None:
 def test_a_job_that_waits_for_its_teams_limit_reads_the_limit() -> None:
     picture = runs(runs(site(), 1, "a", 4), 2, "a", 2, "b", "n2")
     assert said(waits(picture, 3, "a", 1), 3).splitlines() == [
-        "Quota of team a: it waits, short of 1 GPU of ml.g6.12xlarge; the team has reached its limit "
+        "Quota of team a: the job waits, short of 1 GPU of ml.g6.12xlarge; the team has reached its limit "
         "(6 GPUs of ml.g6.12xlarge).",
         "Shares of what is lent, by weight (the least comes first): a 0.025.",
     ]
@@ -65,38 +65,39 @@ def test_a_job_that_a_limit_set_by_hand_holds_up_reads_which_it_is(owner: str, t
 def test_a_job_that_waits_for_what_others_use_reads_who_has_it() -> None:
     picture = runs(runs(site(100), 1, "a", 4), 2, "b", 3, "g", "n2")
     assert said(waits(picture, 3, "a", 2), 3).splitlines()[0] == (
-        "Quota of team a: it waits, short of 1 GPU of ml.g6.12xlarge; they are in use: b has 3 GPUs of ml.g6.12xlarge."
+        "Quota of team a: the job waits, short of 1 GPU of ml.g6.12xlarge; they are in use: b has 3 GPUs of "
+        "ml.g6.12xlarge."
     )
 
 
 def test_an_owner_reads_which_job_gives_way_for_it() -> None:
     picture = runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2")
     assert said(waits(picture, 3, "b", 4), 3) == (
-        "Quota of team b: covers it; it waits for job 2 of team a to give way."
+        "The quota of team b covers the job; it waits for job 2 of team a to give way."
     )
     assert said(picture, 2) == (
-        "Quota of team a: it runs with borrowed resources (4 GPUs of ml.g6.12xlarge) and gives way when their owner "
-        "needs them."
+        "Quota of team a: the job runs with borrowed resources (4 GPUs of ml.g6.12xlarge) and gives way when their "
+        "owner needs them."
     )
     assert "The job has to give way to job 3 of team b" in said(waits(picture, 3, "b", 4), 2)
     assert said(picture, 1) == (
-        "Quota of team a: covers it (4 GPUs of ml.g6.12xlarge; guaranteed). No other team can take that back."
+        "The quota of team a covers the job (4 GPUs of ml.g6.12xlarge; guaranteed). No other team can take that back."
     )
 
 
 def test_an_admitted_job_waits_for_nodes_only() -> None:
     assert said(waits(site(), 1, "a", 2, reason="Resources"), 1) == (
-        "Quota of team a: covers it (2 GPUs of ml.g6.12xlarge); it waits for nodes (Slurm: Resources)."
+        "The quota of team a covers the job (2 GPUs of ml.g6.12xlarge); it waits for nodes (Slurm: Resources)."
     )
     picture = waits(runs(site(), 1, "a", 4), 2, "a", 2, reason="Resources")
     assert "may run with what others lend (2 GPUs of ml.g6.12xlarge); it waits for nodes" in said(picture, 2)
     picture = waits(runs(site(), 1, "a", 4), 2, "a", 2, qos="stw-a-b", reason="QOSGrpGRES")
-    assert "its limit in Slurm is about to be raised (QOSGrpGRES)" in said(picture, 2)
+    assert "the limit in Slurm is about to be raised (QOSGrpGRES)" in said(picture, 2)
 
 
 def test_a_job_that_slurm_counts_for_more_than_it_asks_for_reads_what_may_be_the_cause() -> None:
     picture = waits(a_site(), 1, "a", 2, reason="QOSGrpGRES")
-    assert "if Slurm goes on to say QOSGrpGRES, Slurm counts more for it than it asked for: with --exclusive" in said(
+    assert "if Slurm still says QOSGrpGRES, Slurm counts more for the job than it asked for: with --exclusive" in said(
         picture, 1
     )
 
@@ -120,7 +121,7 @@ def test_a_job_on_its_way_out_reads_by_whom_and_until_when() -> None:
     picture = runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2")
     picture = waits(picture, 3, "b", 4)
     text = said(evicted(picture, due=picture.now + 30), 2)
-    assert "It gives way to job 3 of team b, whose quota covers it" in text
+    assert "The job gives way to job 3 of team b, whose quota covers it" in text
     assert "its grace ends in 30 s" in text
     assert "job 2 of team a to give way, in 30 s at the latest" in said(evicted(picture, due=picture.now + 30), 3)
     assert "Slurm ends it" in said(evicted(picture), 2)
@@ -129,8 +130,8 @@ def test_a_job_on_its_way_out_reads_by_whom_and_until_when() -> None:
 def test_a_job_that_gave_way_reads_why_and_what_it_costs() -> None:
     picture = waits(runs(site(100), 3, "b", 4), 2, "a", 4)
     text = said(evicted(picture, over=picture.now - 10), 2)
-    assert "30 s ago: it gave way to job 3 of team b, whose quota covers it" in text
-    assert "That costs it no resume, and no node is blamed" in text
+    assert "30 s ago: the job gave way to job 3 of team b, whose quota covers it" in text
+    assert "Giving way costs no resume and blames no node" in text
 
 
 @pytest.mark.parametrize("trouble", ["slurmdbd is down"])

@@ -82,7 +82,7 @@ def _because(cause: Cause, scene: Scene) -> str:
         case Cause.GROW:
             return "nodes are idle, have passed their checks and have settled"
         case Cause.FAULT:
-            return "a member is lost"
+            return "a node of the run is lost"
         case Cause.PREEMPTED:
             return "Slurm preempts a replica job"
         case Cause.RECLAIMED:
@@ -102,7 +102,7 @@ def _reform(scene: Scene) -> ElasticRun:
     if word.generation > run.ordered and word.members != run.members:
         gone = any(scene.is_lost(node) for node in run.members - word.members)
         cause = Cause.FAULT if gone else leaving_cause(scene)
-        why = f"re-formed by itself with {len(word.members)} nodes after {before}"
+        why = f"formed again by itself with {len(word.members)} nodes, before {before}"
         _tell("size", why, scene)
         after, now = len(word.members), scene.draft.now
         change = SizeChange(at=now, before=before, after=after, cause=cause, why=why, consumed=run.consumed)
@@ -149,7 +149,12 @@ def _run(scene: Scene, fact: Fact) -> ElasticRun:
         )
     if fact is Fact.LATE:  # its coordinator does not answer: it stays at its size
         backoff_s = next_backoff(run, scene.rules, now, failed=True)
-        _tell("unanswered", "the change of size was not carried out in time: it stays as it is", scene, Level.WARNING)
+        _tell(
+            "unanswered",
+            "the change of size was not carried out in time: the run stays at its size",
+            scene,
+            Level.WARNING,
+        )
         return replace(run, backoff_s=backoff_s, cool_until=now + backoff_s, to=frozenset())
     return run
 

@@ -73,7 +73,7 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: R
 def _with_pause(run: ElasticRun, rules: RunRules, draft: Draft, what: str) -> ElasticRun:
     """A replica job was of no use: the next one might be the same, over and over."""
     backoff_s = max(next_backoff(run, rules, draft.now, failed=True), 1.0)
-    text = f"elastic run {run.id}: a replica job {what}: a pause of {backoff_s:.0f} s"
+    text = f"elastic run {run.id}: a replica job {what}; no growth for {backoff_s:.0f} s"
     draft.tell("elastic.no_use", text, job=run.id, level=Level.WARNING)
     return replace(run, backoff_s=backoff_s, cool_until=max(run.cool_until, draft.now + backoff_s))
 
@@ -104,9 +104,9 @@ def _useless(one: Replica, job: Job, scene: Scene) -> str:
     if run.phase is Phase.DRAINING or job.nodes & scene.members:
         return ""
     if one.ending is not None:
-        return "the run does without it"
+        return "the run goes on without it"
     if one.token not in scene.staying:
-        return "it gives way, and the run goes on without it"
+        return "the replica gives way, and the run goes on without it"
     if any(scene.is_lost(node) for node in job.nodes):
         return "its node is lost"
     if len(scene.here) - len(job.nodes) >= scene.most:

@@ -42,10 +42,14 @@ def _let_go(job: Job, mem: JobMemory, draft: Draft) -> None:
         draft.wake(over + LINGERS_S)
         return
     facts = tuple(f"{case.node}: case {case.id}, {case.why.text}" for case in cases)
-    why = Why(rule="job.let_go", text="its other nodes still clean up, for they wait for a lost one", evidence=facts)
+    why = Why(
+        rule="job.let_go",
+        text="sound nodes of the run still clean up, because Slurm waits there for the lost one",
+        evidence=facts,
+    )
     key = Key(f"letgo:{job.id}:{mem.restarts}")
     if draft.wish(LetGo(key=key, why=why, job=job.id, nodes=nodes, restart=mem.restarts, before=over), AGAIN_S):
-        text = f"job {job.id}: {fold(nodes)}: what is left of the lost run is ended there"
+        text = f"job {job.id}: the rest of its lost run is ended on {fold(nodes)}"
         draft.tell("job.let_go", f"{text}: {why}", once=f"letgo:{job.id}:{mem.restarts}", job=job.id)
 
 
