@@ -3,7 +3,8 @@
 The first size is the first of --nodes with the first of --jobs, and so on; the last of a shorter list stands for all
 that follow. Each size is a real slurmctld with so many nodes (six of them have a machine) and so many jobs in its
 queue. At each size a node of an opted-in job is killed again and again, and it is measured what the head costs while
-nothing happens and how long people wait. The table has every figure, and how many times the first size's it is.
+nothing happens, how long people wait, and what a step that does nothing takes by Slurm alone. The table has every
+figure, and how many times the first size's it is.
 `--phases` prints the way from the fault to the tasks, phase by phase.
 """
 
@@ -100,6 +101,8 @@ def with_bed(nodes: int, jobs: list[int], asked: argparse.Namespace) -> list[Siz
 
 def one_size(bed: Bed, nodes: int, jobs: int, up_s: float, asked: argparse.Namespace) -> Size:
     say(f"{nodes:,} nodes, {jobs:,} jobs: up after {up_s:.0f} s")
+    rested(bed)
+    step_s = scale_bed.step_s(bed)
     recoveries, ways = list[float | None](), list[Way]()
     for run in range(1, asked.runs + 1):
         took = recovery(bed, run)
@@ -121,6 +124,7 @@ def one_size(bed: Bed, nodes: int, jobs: int, up_s: float, asked: argparse.Names
         status_s=tuple(scale_bed.status_s(bed)),
         pages_s={path: tuple(scale_bed.page_s(bed, path)) for path in _PAGES},
         drain_s=scale_bed.drain_s(bed),
+        step_s=tuple(step_s),
         up_s=up_s,
         ways=tuple(ways),
     )

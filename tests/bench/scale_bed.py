@@ -20,6 +20,7 @@ from steward.model.ids import NodeName
 from steward.model.mark import Mark
 from steward.ports import PortError
 from steward.testbed.bed import Backend, Bed, BedError, BedSpec
+from steward.testbed.wait import wait_until
 
 REAL = 6
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -112,6 +113,19 @@ def memory_mib(bed: Bed) -> float:
 def status_s(bed: Bed) -> list[float]:
     """What `steward status` takes, from the shell and back."""
     return [_timed(lambda: bed.run(["steward", "status"])) for _ in range(_LOOKS)]
+
+
+def step_s(bed: Bed) -> list[float]:
+    """What one step on five nodes takes that does nothing: Slurm's own part of any recovery, without us."""
+    job = bed.run(
+        ["sbatch", "--parsable", "-N5", "--output=/dev/null", "--chdir=/tmp", "--wrap=sleep 600"]
+    ).text.strip()
+    state = ["squeue", "--noheader", f"--jobs={job}", "--format=%T"]
+    try:
+        wait_until("the job runs", lambda: bed.run(state, check=False).text.strip() == "RUNNING", _PATIENCE_S)
+        return [_timed(lambda: bed.run(["srun", f"--jobid={job}", "--overlap", "-N5", "true"])) for _ in range(_LOOKS)]
+    finally:
+        bed.run(["scancel", job], check=False)
 
 
 def page_s(bed: Bed, path: str) -> list[float]:

@@ -26,6 +26,7 @@ class Size:
     status_s: tuple[float, ...]
     pages_s: Mapping[str, tuple[float, ...]]
     drain_s: float | None
+    step_s: tuple[float, ...] = ()
     up_s: float = math.nan
     ways: tuple[Way, ...] = ()
 
@@ -59,6 +60,9 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
         "kill to tasks, p95, s": Figure(of=lambda size: percentile(size.came_back, 95), form=".2f", times=1.3),
         "runs that did not come back": Figure(
             of=lambda size: len(size.recoveries) - len(size.came_back), form=".0f", goal=0, has_ratio=False
+        ),
+        "a step of plain Slurm, s": Figure(
+            of=lambda size: statistics.median(size.step_s) if size.step_s else math.nan, form=".2f"
         ),
         "idle head, % of a core": Figure(of=lambda size: size.idle_percent, form=".1f", goal=3.0),
         "memory of the head, MiB": Figure(of=lambda size: size.rss_mib, form=".0f", goal=150.0),
