@@ -166,7 +166,9 @@ class Elastic(ShimTest):
         assert "is for sbatch only" in output
 
     def test_a_switch_that_keeps_jobs_apart_is_warned_of(self) -> None:
-        assert "SwitchType=switch/nvidia_imex" in self.submitted("--elastic=4", FAKE_SWITCH="switch/nvidia_imex")
+        for switch in ("switch/hpe_slingshot", "switch/nvidia_imex"):
+            with self.subTest(switch=switch):
+                assert f"SwitchType={switch}" in self.submitted("--elastic=4", FAKE_SWITCH=switch)
         assert "SwitchType" not in self.submitted("--elastic=4", FAKE_SWITCH="switch/none")
 
     def test_a_job_submitted_inside_an_elastic_one_inherits_nothing(self) -> None:

@@ -113,6 +113,27 @@ def test_when_its_base_ends_all_replicas_end() -> None:
     assert world.replicas() == []
 
 
+def test_replicas_go_when_their_base_begins_to_end_however_long_its_nodes_clean_up() -> None:
+    world = grown()
+    left = sorted(job.id for job in world.replicas())
+    world.cleans_s = 30.0
+    world.end(RUN)
+    world.go(2)
+    assert sorted(world.cancelled) == left
+    world.go(60)
+    assert world.run.phase is Phase.ENDED
+
+
+def test_replicas_that_wait_go_too_when_their_base_begins_to_end() -> None:
+    world = ElasticWorld(nodes=3, spec="3")
+    world.go(3)
+    world.picture = world.picture.change_job(100, state=JobState.PENDING, nodes=frozenset(), started=None)
+    world.cleans_s = 30.0
+    world.end(RUN)
+    world.go(2)
+    assert world.cancelled == [100]
+
+
 def test_a_replica_that_slurm_ends_already_is_not_ended_again_and_again() -> None:
     world = grown(cleans_s=30.0)
     world.end(RUN)

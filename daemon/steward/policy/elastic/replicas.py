@@ -84,7 +84,7 @@ def end_useless(scene: Scene) -> None:
         job = scene.jobs.get(one.token)
         if job is None or job.is_completing:
             continue
-        if why := _useless(one, job, scene):
+        if why := "its base job ends" if scene.is_ending else _useless(one, job, scene):
             cancel(job, scene.run.id, why, scene.draft)
             if why == NOT_JOINED:
                 scene.run = _with_pause(scene.run, scene.rules, scene.draft, why.removeprefix("it "))

@@ -41,6 +41,12 @@ class Scene:
     def is_queued(self) -> bool:
         return self.base is not None and (self.base.is_pending or self.base.restarts > self.run.restart)
 
+    @property
+    def is_ending(self) -> bool:
+        """Its base has ended, and its nodes still clean up. The run is not over before they have: the job may go back
+        into the queue."""
+        return self.base is not None and self.base.is_completing and not self.base.is_active
+
     @cached_property
     def base_nodes(self) -> frozenset[NodeName]:
         return self.base.nodes if self.base is not None and self.base.is_active else frozenset()
