@@ -1,17 +1,23 @@
 """Prometheus: how long repairs and resumes take, what was done, and what the cluster looks like now."""
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from collections import Counter as Tally
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
-from steward.api.elastic_metrics import ElasticMetrics
-from steward.api.group_metrics import GroupMetrics
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
 from steward.api.health_metrics import HealthMetrics
-from steward.api.ledger_metrics import LedgerMetrics
 from steward.api.site_metrics import SiteMetrics
 from steward.model.action import AnswerAsk
 from steward.model.case import Case
 from steward.model.desired import Desired
+from steward.model.elastic import Cause, SizeChange
+from steward.model.ledger import Run
 from steward.model.memory import Memory
+from steward.model.observed import Observed
 from steward.model.resume import Attempt
+from steward.model.slot import Hitch
+from steward.policy.groups.count import current_counts
 from steward.workflows.snapshot import Snapshot
 
 _QUICK = (0.01, 0.02, 0.03, 0.06, 0.1, 0.2, 0.5, 1, 2, 5, 10)
@@ -23,6 +29,17 @@ _TIMES = (
     ("replaced", "replaced", "From the fault to the new instance.", _REPAIR),
     ("returned", "returned", "From the fault to the node's return to service.", _REPAIR),
 )
+_LOST_S = (0.1, 0.2, 0.5, 1, 2, 3, 5, 7.5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
+_STEPS_LOST = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000)
+_HISTOGRAMS = (
+    ("detect_seconds", "From a fault that hit a job to its detection.", _LOST_S),
+    ("decide_seconds", "From the detection of what hit a job to the decision about it.", _LOST_S),
+    ("mark_seconds", "From a fault that hit a job to our mark on the node.", _LOST_S),
+    ("resume_seconds", "From a fault that hit a job to its next run.", _LOST_S),
+    ("first_step_seconds", "From a fault that hit a job to the first step of its next run.", _LOST_S),
+    ("steps_redone", "Steps that a resumed job made again.", _STEPS_LOST),
+)
+_CHANGE_S = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200)
 
 
 class Metrics:
@@ -109,3 +126,135 @@ def _fault_of(attempt: Attempt, memory: Memory) -> float:
 
 def _explains(case: Case, attempt: Attempt) -> bool:
     return case.node in attempt.culprits and case.fault_at is not None and case.fault_at <= attempt.at
+
+
+class GroupMetrics:
+    """Fed by Metrics; absent groups leave no series behind."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._counts = {
+            word: Gauge(f"steward_group_{word}", f"{text}, by instance group.", ["group"], registry=registry)
+            for word, text in (
+                ("current", "Nodes in service"),
+                ("target", "Nodes wanted"),
+                ("minimum", "Nodes without which the partition stays closed"),
+            )
+        }
+        self._slots = Gauge("steward_slots", "Slots of API groups by step.", ["group", "step"], registry=registry)
+        self._failures = Counter(
+            "steward_slot_failures",
+            "Failed tries to bring a node up, by reason.",
+            ["group", "hitch"],
+            registry=registry,
+        )
+
+    def watch(self, before: Memory, now: Memory, seen: Observed) -> None:
+        """A cycle ended."""
+        self._note_counts(now, seen)
+        self._note_slots(now)
+        self._note_failures(before, now)
+
+    def _note_counts(self, now: Memory, seen: Observed) -> None:
+        current = current_counts(now, seen)
+        for gauge in self._counts.values():
+            gauge.clear()
+        for name, group in now.groups.items():
+            self._counts["current"].labels(name).set(current.get(name, 0))
+            self._counts["target"].labels(name).set(group.goal.target)
+            self._counts["minimum"].labels(name).set(group.goal.minimum)
+
+    def _note_slots(self, now: Memory) -> None:
+        self._slots.clear()
+        for (group, step), count in Tally((slot.group, slot.step.value) for slot in now.slots.values()).items():
+            self._slots.labels(group, step).set(count)
+
+    def _note_failures(self, before: Memory, now: Memory) -> None:
+        """A try more than before, with the reason why the last one failed."""
+        for node, slot in now.slots.items():
+            old = before.slots.get(node)
+            if slot is old or slot.hitch is Hitch.NONE:
+                continue
+            tries = old.tries if old is not None and old.logical == slot.logical else 0
+            if slot.tries > tries:
+                self._failures.labels(slot.group, slot.hitch.value).inc(slot.tries - tries)
+
+
+class LedgerMetrics:
+    """Fed by Metrics. Labels are partitions alone: jobs and users are without number."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._histograms = {
+            name: Histogram(f"steward_job_{name}", text, ["partition"], buckets=buckets, registry=registry)
+            for name, text, buckets in _HISTOGRAMS
+        }
+
+    def watch(self, before: Memory, now: Memory) -> None:
+        """A cycle ended: what became known in it is counted, once."""
+        for job, runs in now.ledger.items() if now.ledger is not before.ledger else ():
+            old = before.ledger.get(job, ())
+            if runs is old or runs == old:
+                continue
+            known = {(key, name) for key, name, _, _ in _figures(old)}
+            for key, name, partition, value in _figures(runs):
+                if (key, name) not in known:
+                    self._histograms[name].labels(partition).observe(max(value, 0.0))
+
+
+def _figures(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, float]]:
+    """Run, histogram, partition and value of all that is known."""
+    for run, follower in [*pairwise(runs), *((run, None) for run in runs[-1:])]:
+        if not run.was_hit:
+            continue
+        spans = {
+            "detect_seconds": (run.fault, run.detected),
+            "decide_seconds": (run.detected, run.decided),
+            "mark_seconds": (run.fault, run.marked),
+            "resume_seconds": (run.fault, follower.started if follower else None),
+            "first_step_seconds": (run.fault, follower.first_step if follower else None),
+        }
+        for name, (begin, end) in spans.items():
+            if begin is not None and end is not None:
+                yield run.key, name, run.partition, end - begin
+        if run.steps_redone is not None:
+            yield run.key, "steps_redone", run.partition, run.steps_redone
+
+
+class ElasticMetrics:
+    """Fed by Metrics. Labels are causes alone: runs are without number."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._runs = Gauge("steward_elastic_runs", "Elastic runs that are not over.", registry=registry)
+        self._beyond = Gauge(
+            "steward_elastic_borrowed_nodes", "Nodes that elastic runs have beyond their bases.", registry=registry
+        )
+        self._changes = Counter("steward_elastic_changes", "Changes of size begun.", ["cause"], registry=registry)
+        self._pause = Histogram(
+            "steward_elastic_pause_seconds",
+            "From the wish for another size to the first step at it.",
+            ["cause"],
+            buckets=_CHANGE_S,
+            registry=registry,
+        )
+
+    def watch(self, before: Memory, now: Memory) -> None:
+        """A cycle ended: what became known in it is counted, once."""
+        if now.elastic is before.elastic:
+            return
+        is_open = [run for run in now.elastic.values() if run.is_open]
+        self._runs.set(len(is_open))
+        self._beyond.set(sum(max(len(run.members) - run.base, 0) for run in is_open))
+        for id, run in now.elastic.items():
+            old = before.elastic.get(id)
+            if run is old:
+                continue
+            known = {change.at: change for change in old.events} if old is not None else {}
+            for change in run.events:
+                self._count(change, known.get(change.at))
+
+    def _count(self, change: SizeChange, old: SizeChange | None) -> None:
+        if change.cause is Cause.START:
+            return
+        if old is None:
+            self._changes.labels(change.cause.value).inc()
+        if change.done is not None and (old is None or old.done is None):
+            self._pause.labels(change.cause.value).observe(max(change.done - change.at, 0.0))

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from steward.api.elastic_metrics import ElasticMetrics
+from steward.api.metrics import ElasticMetrics
 from tests.fakes.elastic_world import ElasticWorld
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from prometheus_client import CollectorRegistry
 
-from steward.api.ledger_metrics import LedgerMetrics
+from steward.api.metrics import LedgerMetrics
 from steward.model.memory import Memory
 from tests.builders.ledger import JOB, LAST, LOST, RETRIED, a_memory
 

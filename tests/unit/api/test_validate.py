@@ -7,8 +7,7 @@ import pytest
 
 from steward.api.json11 import document, validate
 from steward.api.json11.errors import ApiError, Code
-from steward.api.json11.overrides import OVERRIDES
-from steward.api.json11.service import SERVED, load
+from steward.api.json11.service import OVERRIDES, SERVED, load
 
 SERVICE = load()
 ROLE = "arn:aws:iam::000000000000:role/none"

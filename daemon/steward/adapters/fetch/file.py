@@ -12,6 +12,8 @@ from steward.adapters.fetch.budget import Budget, store
 from steward.adapters.fetch.unpack import unpack
 from steward.ports import Permanent, Retryable
 
+_REMEDY = "give it to root (chown -R root, chmod -R go-w), or name the sha256 of the scripts in the group's lifecycle"
+
 
 def fetch_file(source: str, folder: Path, budget: Budget, *, pinned: bool = False) -> None:
     """Raises Retryable while there is nothing at the path (a file system that is mounted late), Permanent where others
@@ -50,9 +52,6 @@ def _copy(place: Path, folder: Path, budget: Budget, *, pinned: bool) -> None:
                 if not pinned:
                     refuse_others(real, os.fstat(file.fileno()))
                 store(folder, path.relative_to(place).as_posix(), file, budget, mode=real.stat().st_mode)
-
-
-_REMEDY = "give it to root (chown -R root, chmod -R go-w), or name the sha256 of the scripts in the group's lifecycle"
 
 
 def refuse_others(path: Path, seen: os.stat_result | None = None) -> None:

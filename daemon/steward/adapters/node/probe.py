@@ -42,6 +42,10 @@ from steward.ports import MungePort, Permanent, PortError
 
 _DRIVER_GPUS = "/proc/driver/nvidia/gpus"
 """Where the NVIDIA driver lists its devices."""
+_TIMEX_SIZE = 512
+"""More than any struct timex has; all zero it asks for nothing but the state."""
+_UNSYNCHRONISED = 5  # TIME_ERROR
+_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 class LocalProbes:
@@ -172,11 +176,6 @@ def _disk(path: str) -> Disk:
     )
 
 
-_TIMEX_SIZE = 512
-"""More than any struct timex has; all zero it asks for nothing but the state."""
-_UNSYNCHRONISED = 5  # TIME_ERROR
-
-
 def is_synchronised() -> bool:
     """False when no time daemon has set the clock for so long that it may be seconds off. Raises OSError."""
     state = int(ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(_TIMEX_SIZE)))
@@ -184,9 +183,6 @@ def is_synchronised() -> bool:
         number = ctypes.get_errno()
         raise OSError(number, f"adjtimex: {os.strerror(number)}")
     return state != _UNSYNCHRONISED
-
-
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,22 @@
 """A request's members against the model: everything that is wrong with them, told at once."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
+import regex
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 
-from steward.api.json11 import constraints
 from steward.api.json11.errors import ApiError, invalid
 from steward.model.text import printable
 
 _SHOWN = 64
 _MAX_TOLD = 20
 _LAST_SECOND = 253402300799  # of the year 9999: what datetime can hold
+_MAX_MATCHED = 8192
+_INT_BITS = {"integer": 31, "long": 63}
 
 
 def read(shape: Shape, members: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +87,7 @@ def _list(shape: ListShape, value: Any, place: str, findings: _Findings) -> Any:
     if not isinstance(value, list):
         findings.add(value, place, ["Member must be a list"])
         return None
-    broken = list(constraints.of_length(shape, len(value)))
+    broken = list(of_length(shape, len(value)))
     findings.add(value, place, broken)
     if broken:
         return None
@@ -94,12 +98,12 @@ def _map(shape: MapShape, value: Any, place: str, findings: _Findings) -> Any:
     if not isinstance(value, dict):
         findings.add(value, place, ["Member must be a map"])
         return None
-    broken = list(constraints.of_length(shape, len(value)))
+    broken = list(of_length(shape, len(value)))
     findings.add(value, place, broken)
     if broken:
         return None
     for key in value:
-        findings.add(key, f"{place}.key", constraints.of_text(shape.key, key))
+        findings.add(key, f"{place}.key", of_text(shape.key, key))
     return {
         key: _value(shape.value, item, f"{place}.{printable(key, _SHOWN)}.value", findings)
         for key, item in value.items()
@@ -108,7 +112,7 @@ def _map(shape: MapShape, value: Any, place: str, findings: _Findings) -> Any:
 
 def _text(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
     if isinstance(value, str):
-        findings.add(value, place, constraints.of_text(shape, value))
+        findings.add(value, place, of_text(shape, value))
     else:
         findings.add(value, place, ["Member must be a string"])
     return value
@@ -116,7 +120,7 @@ def _text(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
 
 def _integer(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
-        findings.add(value, place, constraints.of_number(shape, value))
+        findings.add(value, place, of_number(shape, value))
     else:
         findings.add(value, place, ["Member must be an integer"])
     return value
@@ -124,7 +128,7 @@ def _integer(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
 
 def _number(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        findings.add(value, place, constraints.of_number(shape, value))
+        findings.add(value, place, of_number(shape, value))
     else:
         findings.add(value, place, ["Member must be a number"])
     return value
@@ -161,3 +165,47 @@ _READERS: Mapping[str, Callable[[Any, Any, str, _Findings], Any]] = {
     "timestamp": _timestamp,
     "boolean": _boolean,
 }
+
+
+def of_text(shape: Shape, text: str) -> Iterator[str]:
+    """Length first: a pattern is only tried on a text that the length rule lets pass."""
+    too_long_or_short = list(of_length(shape, len(text)))
+    yield from too_long_or_short
+    words = shape.metadata.get("enum")
+    if words and text not in words:
+        yield f"Member must satisfy enum value set: [{', '.join(words)}]"
+    pattern = shape.metadata.get("pattern")
+    if pattern and not too_long_or_short and not _matches(pattern, text):
+        yield f"Member must satisfy regular expression pattern: {pattern}"
+
+
+def of_number(shape: Shape, number: float) -> Iterator[str]:
+    """Range of the model, and of the number's own type."""
+    bits = _INT_BITS.get(shape.type_name)
+    lowest = shape.metadata.get("min", None if bits is None else -(2**bits))
+    highest = shape.metadata.get("max", None if bits is None else 2**bits - 1)
+    if not math.isfinite(number):
+        yield "Member must be a finite number"
+    elif lowest is not None and number < lowest:
+        yield f"Member must have value greater than or equal to {lowest}"
+    elif highest is not None and number > highest:
+        yield f"Member must have value less than or equal to {highest}"
+
+
+def of_length(shape: Shape, length: int) -> Iterator[str]:
+    """Of a text, a list or a map."""
+    shortest, longest = shape.metadata.get("min"), shape.metadata.get("max")
+    if shortest is not None and length < shortest:
+        yield f"Member must have length greater than or equal to {shortest}"
+    if longest is not None and length > longest:
+        yield f"Member must have length less than or equal to {longest}"
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return len(text) <= _MAX_MATCHED and _compiled(pattern).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> "regex.Pattern[str]":
+    """The model's patterns are Java's, where `\\d` and `\\s` mean ASCII; `\\p{L}` is Unicode's in both."""
+    return regex.compile(pattern, 0 if "\\p{" in pattern else regex.ASCII)

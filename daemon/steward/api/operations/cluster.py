@@ -3,20 +3,51 @@
 import json
 from typing import Any
 
-from steward.api.operations.group_shape import group_details
-from steward.api.operations.group_wish import group_wish
+from steward.api.json11.errors import invalid
+from steward.api.operations.group_shape import REQUIREMENTS, group_details, split_checksum
 from steward.api.operations.orders import carried
 from steward.api.operations.paging import between, page
 from steward.api.operations.sight import Json, Members, Sight, any_sight, sight_of
-from steward.api.operations.unsupported import check_cluster
 from steward.api.source import Source
 from steward.model.access import Caller
 from steward.model.arn import arn_of
-from steward.model.order import CreateCluster, DeleteCluster, UpdateCluster
+from steward.model.group import Role
+from steward.model.order import CreateCluster, DeleteCluster, GroupWish, UpdateCluster
+from steward.model.setup import Lifecycle
 from steward.policy.groups.count import current_counts
 
 _KEPT = ("ClusterRole", "VpcConfig")
 _AUTOMATIC = "Automatic"
+_REFUSED_OF_CLUSTER = {
+    "RestrictedInstanceGroups": "there are no restricted groups",
+    "RestrictedInstanceGroupsConfig": "there are no restricted groups",
+    "AutoScaling": "it is for EKS; groups are scaled with UpdateCluster",
+    "TieredStorageConfig": "it is for EKS",
+}
+_REFUSED_OF_GROUP = {
+    "AutoPatchConfig": "use UpdateClusterSoftware",
+    "KubernetesConfig": "it is for EKS",
+    "ScheduledUpdateConfig": "call UpdateClusterSoftware when it is time",
+    "TrainingPlanArn": "capacity is the provider's",
+}
+_SPOT = "spot instances are chosen in the provider's settings"
+_ACCOUNTING = "accounting is set up in slurm.conf and slurmdbd.conf"
+_STRATEGY = "with NodeProvisioningMode Continuous, Steward only adds to its own include file"
+_READ_OF_GROUP = frozenset(
+    {
+        "ImageId",
+        "ImageReleaseVersion",
+        "InstanceCount",
+        "InstanceGroupName",
+        "InstanceType",
+        "LifeCycleConfig",
+        "MinInstanceCount",
+        "OnStartDeepHealthChecks",
+        "SlurmConfig",
+        "ThreadsPerCore",
+    }
+)
+"""What has a place in GroupWish; everything else is kept as it was given."""
 
 
 class Clusters:
@@ -112,3 +143,102 @@ def _summary(sight: Sight) -> Json:
         "CreationTime": sight.cluster.created,
         "ClusterStatus": sight.cluster.status.value,
     }
+
+
+def check_cluster(members: Members, *, continuous: bool) -> None:
+    """Raises ApiError for a member of CreateCluster or UpdateCluster, or of its groups, that is not supported."""
+    _refuse(members, _REFUSED_OF_CLUSTER, "")
+    _check_orchestrator(members.get("Orchestrator"), continuous=continuous)
+    for number, group in enumerate(members.get("InstanceGroups", ()), 1):
+        place = f"InstanceGroups.{number}.member."
+        _refuse(group, _REFUSED_OF_GROUP, place)
+        if "Spot" in group.get("CapacityRequirements", {}):
+            raise _unsupported(f"{place}CapacityRequirements.Spot", _SPOT)
+
+
+def _refuse(members: Members, refused: dict[str, str], place: str) -> None:
+    for name, why in refused.items():
+        if name in members:
+            raise _unsupported(place + name, why)
+
+
+def _check_orchestrator(orchestrator: Members | None, *, continuous: bool) -> None:
+    """Absent means Slurm: there is nothing else here."""
+    if orchestrator is None:
+        return
+    if "Eks" in orchestrator:
+        raise _unsupported("Orchestrator.Eks", "this is a Slurm cluster")
+    if "Slurm" not in orchestrator:
+        raise invalid("Orchestrator: give Slurm, or leave it out.")
+    slurm = orchestrator["Slurm"]
+    if "AccountingDatabase" in slurm:
+        raise _unsupported("Orchestrator.Slurm.AccountingDatabase", _ACCOUNTING)
+    if "SlurmConfigStrategy" in slurm and continuous:
+        raise _unsupported("Orchestrator.Slurm.SlurmConfigStrategy", _STRATEGY)
+
+
+def _unsupported(member: str, why: str) -> Exception:
+    return invalid(f"{member} is not supported here: {why}.")
+
+
+def group_wish(entry: Members) -> GroupWish:
+    """Raises ApiError for what can be seen to be wrong without looking at the cluster."""
+    slurm = entry.get("SlurmConfig", {})
+    checks = entry.get("OnStartDeepHealthChecks")
+    return GroupWish(
+        name=entry["InstanceGroupName"],
+        count=entry["InstanceCount"],
+        minimum=entry.get("MinInstanceCount"),
+        types=_types(entry),
+        role=Role(slurm["NodeType"]) if slurm else None,
+        partition=_partition(slurm),
+        lifecycle=_lifecycle(entry),
+        on_start_checks=None if checks is None else tuple(checks),
+        threads_per_core=entry.get("ThreadsPerCore"),
+        image=_image(entry),
+        release=entry.get("ImageReleaseVersion"),
+        extras=json.dumps({name: value for name, value in entry.items() if name not in _READ_OF_GROUP}, sort_keys=True),
+    )
+
+
+def _types(entry: Members) -> tuple[str, ...]:
+    if ("InstanceType" in entry) == (REQUIREMENTS in entry):
+        raise invalid(
+            f"Instance group {entry['InstanceGroupName']}: give exactly one of InstanceType and InstanceRequirements."
+        )
+    if "InstanceType" in entry:
+        return (entry["InstanceType"],)
+    return tuple(dict.fromkeys(entry[REQUIREMENTS]["InstanceTypes"]))
+
+
+def _partition(slurm: Members) -> str | None:
+    """Not said is None; an empty list is none."""
+    names = slurm.get("PartitionNames")
+    return None if names is None else "".join(names)
+
+
+def _image(entry: Members) -> str | None:
+    """`default` is the provider's own, as if it were not said; in an update it is what is there."""
+    image = entry.get("ImageId")
+    return None if image == "default" else image
+
+
+def _lifecycle(entry: Members) -> Lifecycle | None:
+    config = entry.get("LifeCycleConfig")
+    if config is None:
+        return None
+    source, digest = split_checksum(config.get("SourceS3Uri", ""))
+    on_create, on_init = config.get("OnCreate", ""), config.get("OnInitComplete", "")
+    _check_scripts(entry["InstanceGroupName"], source, digest, (on_create, on_init))
+    return Lifecycle(source=source, on_create=on_create, on_init_complete=on_init, sha256=digest)
+
+
+def _check_scripts(group: str, source: str, digest: str, names: tuple[str, str]) -> None:
+    if any(names) and not source:
+        raise invalid(f"Instance group {group}: LifeCycleConfig has scripts but no SourceS3Uri.")
+    for name in names:
+        parts = name.split("/")
+        if name.startswith("/") or ".." in parts or not name.isprintable():
+            raise invalid(f"Instance group {group}: {name!r} is not the name of a file under SourceS3Uri.")
+    if digest and (len(digest) != 64 or not set(digest) <= set("0123456789abcdef")):
+        raise invalid(f"Instance group {group}: after #sha256= in SourceS3Uri come 64 hex digits.")

@@ -1,12 +1,13 @@
 """The status page at `/`: server-rendered, read-only, live by server-sent events, and whole without JavaScript."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
@@ -14,14 +15,17 @@ from starlette.routing import Route
 
 from steward.api.explain_pages import job_of, known_node
 from steward.api.news import News
-from steward.api.page.cache import Fragment
+from steward.api.page.view import page_view
 from steward.api.page.words import FILTERS
 from steward.api.shapes import event_shape
 from steward.api.source import Source
 from steward.api.turns import Turns
+from steward.api.views import plan_view
 from steward.model.text import printable
 from steward.ports import Retryable
 from steward.views.explain import explain_job, explain_node
+from steward.workflows.cycle import dry_run
+from steward.workflows.snapshot import Snapshot
 
 _MAX_WATCHERS = 32
 _LEAST_S = 2.0
@@ -39,6 +43,8 @@ _HEADERS = MappingProxyType(
     }
 )
 """Nothing from elsewhere, nothing inline, in nobody's frame."""
+_PLAN_S = 10.0
+"""What would be done is worked out at most so often: for a big cluster that is the dear part."""
 
 
 def page_routes(source: Source, news: News, turns: Turns) -> list[Route]:
@@ -140,3 +146,32 @@ def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Respon
             return Response(f"{error}\n", status_code=503, media_type="text/plain", headers=headers)
 
     return said
+
+
+class Fragment:
+    """Safe to ask from several threads."""
+
+    def __init__(self, source: Source, template: Template, least_s: float) -> None:
+        self._source, self._template, self._least_s = source, template, least_s
+        self._lock = threading.Lock()
+        self._html, self._made = "", 0.0
+        self._of: Snapshot | None = None
+        self._actions: list[dict[str, object]] = []
+        self._planned: Snapshot | None = None
+        self._planned_at = 0.0
+
+    def html(self) -> str:
+        """Raises Retryable before the head's first cycle has ended."""
+        with self._lock:
+            snapshot, now = self._source.snapshot(), self._source.clock.now()
+            if snapshot is not self._of or not 0 <= now - self._made < self._least_s:
+                view = page_view(self._source, snapshot, self._would_do(snapshot, now), now)
+                self._html, self._made, self._of = self._template.render(**view), now, snapshot
+            return self._html
+
+    def _would_do(self, snapshot: Snapshot, now: float) -> list[dict[str, object]]:
+        if self._planned is None or (snapshot is not self._planned and not 0 <= now - self._planned_at < _PLAN_S):
+            plan = dry_run(self._source.plan, snapshot, self._source.want, now)
+            self._actions = plan_view(plan, snapshot, now)["actions"]
+            self._planned, self._planned_at = snapshot, now
+        return self._actions

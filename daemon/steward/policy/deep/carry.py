@@ -26,6 +26,9 @@ RUNS_KEPT = 500
 KEPT_S = 30 * 86400.0
 _UNPROVED = (Start.WAITS, Start.FAILED)
 _FIRST = (DeepCause.ON_START, DeepCause.ASKED, DeepCause.SUSPECT, DeepCause.SWEEP)
+SUBMIT_AGAIN_S = 15.0
+SPARE_S = 300.0
+"""A reservation ends by itself this long after its deep check must be over: no dead head keeps nodes for ever."""
 
 
 def follow_deeps(draft: Draft) -> None:
@@ -113,11 +116,6 @@ def _prune(draft: Draft) -> None:
     old = [run for run in over if draft.now >= (run.ended or 0.0) + KEPT_S]
     for run in {each.id: each for each in (*old, *over[: max(0, len(over) - RUNS_KEPT)])}.values():
         draft.runs.forget(run.id)
-
-
-SUBMIT_AGAIN_S = 15.0
-SPARE_S = 300.0
-"""A reservation ends by itself this long after its deep check must be over: no dead head keeps nodes for ever."""
 
 
 def settled(run: DeepRun, scene: DeepScene) -> DeepRun:

@@ -23,6 +23,8 @@ from steward.policy.node.slurm_faults import is_hands_off, reason_fault, with_re
 from steward.policy.node.verdict import Fault, Standing, incarnation_of, missable, standing, worst
 from steward.policy.traits import Trait
 
+_SETTLING = "settling:"
+
 
 def open_cases(draft: Draft) -> None:
     """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
@@ -221,9 +223,6 @@ def mark_word(check: str) -> str:
     return kept[:40] or "check"
 
 
-_NOTE = "settling:"
-
-
 class Settling:
     """How long findings of degraded nodes have stood on the head's clock. A degraded node is drained after a while
     only: the third node that tells of the same fault makes an incident of it, and by then the first two should not have
@@ -242,7 +241,7 @@ class Settling:
         settle_s = self._draft.want.repair.settle_degraded_s
         if settle_s <= 0 or not self._is_state(node, fault):
             return True
-        key = f"{_NOTE}{node}:{fault.check}"
+        key = f"{_SETTLING}{node}:{fault.check}"
         self._stands.add(key)
         since = self._draft.first_seen(key)
         self._draft.wake(since + settle_s)
@@ -257,5 +256,5 @@ class Settling:
 
     def end(self) -> None:
         noted = self._draft.noted
-        for key in [key for key in noted if key.startswith(_NOTE) and key not in self._stands]:
+        for key in [key for key in noted if key.startswith(_SETTLING) and key not in self._stands]:
             del noted[key]

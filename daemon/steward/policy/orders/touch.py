@@ -28,6 +28,9 @@ MOST_MENDED = 25
 
 No = tuple[NodeRefusal, str]
 """Why not, and the sentence for it."""
+_RUNGS = {NodeWish.REBOOT: Advice.REBOOT, NodeWish.REPLACE: Advice.REPLACE}
+_YIELDING = (Step.SUSPECT, Step.HELD)
+"""A case in these steps, or that waits for a yes, gives way to a person's command; any other repair is under way."""
 
 
 def touch(order: TouchNodes, desk: Desk) -> Answer:
@@ -134,11 +137,6 @@ def _smaller(group: str, chosen: Sequence[SlotRecord], desk: Desk) -> Goal:
     goal = desk.groups[group].goal
     target = max(0, goal.target - sum(slot.group == group for slot in chosen))
     return Goal(target=target, minimum=min(goal.minimum, target))
-
-
-_RUNGS = {NodeWish.REBOOT: Advice.REBOOT, NodeWish.REPLACE: Advice.REPLACE}
-_YIELDING = (Step.SUSPECT, Step.HELD)
-"""A case in these steps, or that waits for a yes, gives way to a person's command; any other repair is under way."""
 
 
 def mend_refusal(wish: NodeWish, slot: SlotRecord, desk: Desk) -> tuple[NodeRefusal, str] | None:
