@@ -15,7 +15,7 @@ from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
 from steward.testbed.bed import Bed
 from steward.testbed.faults import FaultKind
-from steward.testbed.shim import find_shim
+from steward.testbed.local_setup import find_shim
 from tests.e2e.conftest import brought_up
 from tests.e2e.story import XID_79, Story
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from docker.errors import ContainerError
 from docker.models.containers import Container
 from docker.models.networks import Network
 
-from steward.adapters.providers.docker_machine import NODE
+from steward.adapters.providers.docker_machine import BED, NODE
 from steward.model.ids import NodeName
-from steward.testbed import docker_link, fake_gpus
+from steward.testbed import fake_gpus
 from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError
 from steward.testbed.docker_engine import engine
@@ -30,6 +31,13 @@ from steward.testbed.site_check import remove_failing_check, write_failing_check
 from steward.testbed.wait import wait_until
 
 _START_S = 20.0
+USUAL_MBPS = 20.0
+_DEVICE = "eth0"
+_SLOW = (
+    f"tc qdisc replace dev {_DEVICE} root netem rate $1 2>/dev/null || "
+    f"tc qdisc replace dev {_DEVICE} root tbf rate $1 burst 32kb latency 50ms"
+)
+_MEND = f"! tc qdisc show dev {_DEVICE} | grep -Eq 'netem|tbf' || tc qdisc del dev {_DEVICE} root"
 
 
 class DockerFaults:
@@ -99,12 +107,12 @@ class DockerFaults:
             self._network().connect(container, ipv4_address=self._plan.hosts[container.labels[NODE]])
 
     def _slow_link(self, node: NodeName, text: str) -> None:
-        rate = docker_link.rate_of(text)
-        self._on_container(node, lambda each: docker_link.slow_down(each, rate))
+        rate = rate_of(text)
+        self._on_container(node, lambda each: slow_down(each, rate))
         self._layout.slow_link(node).write_text(f"{rate:g} Mbit/s\n")
 
     def _mend_link(self, node: NodeName) -> None:
-        self._on_container(node, docker_link.mend)
+        self._on_container(node, mend_link)
         self._layout.slow_link(node).unlink(missing_ok=True)
 
     def _network(self) -> Network:
@@ -170,3 +178,48 @@ def _systemctl(container: Container, *words: str) -> None:
     if answer.exit_code != 0:
         said = answer.output.decode("utf-8", "replace").strip() if isinstance(answer.output, bytes) else ""
         raise BedError(f"{container.name}: systemctl {' '.join(words)}: {said}; look at its journal")
+
+
+# Not every kernel has netem; tbf alone slows just as well.
+
+
+def rate_of(text: str) -> float:
+    """Mbit/s; no text means the usual. Raises BedError for what is no rate."""
+    try:
+        rate = float(text or USUAL_MBPS)
+    except ValueError:
+        rate = 0.0
+    if not 0.1 <= rate <= 1e5:
+        raise BedError(f"slow-link takes Mbit/s from 0.1 to 100000, for example 20; not {text!r}")
+    return rate
+
+
+def slow_down(container: Container, mbps: float) -> None:
+    """What the node sends leaves it no faster; until its machine is switched off or its cable is pulled."""
+    if container.status != "running":
+        raise BedError(f"{container.name} is {container.status}: only a machine that runs has a link to slow down")
+    _control(container, _SLOW, f"{mbps * 1000:.0f}kbit")
+
+
+def mend_link(container: Container) -> None:
+    """As fast as before. A link that is not slow stays as it is, and a machine that is off has none."""
+    if container.status == "running":
+        _control(container, _MEND)
+
+
+def _control(container: Container, script: str, *words: str) -> None:
+    with engine() as client:
+        try:
+            client.containers.run(
+                container.attrs["Image"],
+                ["-c", script, "sh", *words],
+                entrypoint="sh",
+                network_mode=f"container:{container.id}",
+                cap_add=["NET_ADMIN"],
+                labels={BED: container.labels[BED]},
+                remove=True,
+            )
+        except ContainerError as error:
+            said = error.stderr.decode("utf-8", "replace") if isinstance(error.stderr, bytes) else str(error.stderr)
+            remedy = "the engine's kernel needs sch_netem or sch_tbf, and the engine must grant NET_ADMIN"
+            raise BedError(f"{container.name}: tc: {said.strip()}; {remedy}") from error

@@ -12,10 +12,21 @@ import docker
 from steward.adapters.providers.docker_machine import BED, Machine, create
 from steward.model.settings.providers import DockerProvider as DockerSettings
 from steward.testbed.bed import Backend, BedError, BedSpec, Say
-from steward.testbed.docker_commands import write_commands
 from steward.testbed.docker_engine import DEFAULT_SLURM, engine_url, image_for, make_network, must_have_room, slurm_of
 from steward.testbed.docker_files import ENGINE_SOCKET, MOUNT, Plan, write_files
 from steward.testbed.docker_layout import DockerLayout
+
+_COMMANDS = ["sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag", "sinfo"]
+_COMMAND = """#!/bin/sh
+# Made by `steward testbed up`.
+case $PWD/ in
+    {shared}/*) where=$PWD ;;
+    *) where={shared} ;;
+esac
+tty=
+if [ -t 0 ] && [ -t 1 ]; then tty=-t; fi
+exec docker exec -i $tty -w "$where" {head} {name} "$@"
+"""
 
 
 def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, say: Say) -> Plan:
@@ -95,3 +106,14 @@ def save(layout: DockerLayout, plan: Plan) -> None:
     entry: Mapping[str, Any] = asdict(plan)
     entry["spec"]["backend"] = plan.spec.backend.value
     layout.manifest.write_text(json.dumps(entry, indent=1, default=str))
+
+
+_COMMANDS += ["sprio", "squeue", "sreport", "srun", "sshare", "sstat", "steward", "strigger"]
+
+
+def write_commands(layout: DockerLayout) -> None:
+    layout.commands.mkdir()
+    for name in _COMMANDS:
+        script = layout.commands / name
+        script.write_text(_COMMAND.format(shared=layout.shared, head=layout.head, name=name))
+        script.chmod(0o755)

@@ -1,24 +1,31 @@
 """The local bed: real slurmctld, slurmds and munged as processes of this machine, below one directory."""
 
 import getpass
+import os
+import pwd
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from steward.adapters import proc
 from steward.adapters.process import Completed, Failed, run
 from steward.adapters.providers.local import LocalProvider
+from steward.adapters.providers.local_machine import Machine
+from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.ports import PortError
 from steward.testbed import accounting, local_setup, strays
-from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say
-from steward.testbed.faults import SHAPES, Fault
+from steward.testbed.accounting import SLURMDBD
+from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Power, Say
+from steward.testbed.broken_scontrol import how_broken
+from steward.testbed.fake_gpus import has_fault
+from steward.testbed.faults import SHAPES, Fault, FaultKind
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller, services_of
 from steward.testbed.local_faults import LocalFaults
 from steward.testbed.local_setup import Manifest, slurm_env, steward_env
-from steward.testbed.local_symptoms import faults_in_force, names_of, power
-from steward.testbed.local_user import as_user
 from steward.testbed.ready import await_ready, call_silent_nodes, node_states
+from steward.testbed.site_check import has_failing_check
 from steward.testbed.slurm_conf import LOOPBACK
 
 
@@ -141,3 +148,80 @@ class LocalBed:
             )
             for name in names_of(manifest, self._provider)
         )
+
+
+def as_user(user: str, argv: Sequence[str]) -> list[str]:
+    """argv that runs `argv` as `user`; empty or ourselves: unchanged. Only root may become somebody else."""
+    if user == "":
+        return list(argv)
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError as error:
+        raise BedError(f"no user {user} on this machine; choose one of `getent passwd`") from error
+    if entry.pw_uid == os.geteuid():
+        return list(argv)
+    if os.geteuid() != 0:
+        raise BedError(f"only root can run a command as {user}; bring the bed up as root")
+    who = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
+    return ["setpriv", *who, "env", f"USER={user}", "HOME=/", *argv]
+
+
+def power(provider: LocalProvider, node: NodeName) -> Power:
+    """What the node's machine does."""
+    machine = provider.machine(node)
+    if machine is None:
+        return Power.MISSING
+    if not machine.is_on:
+        return Power.OFF
+    return Power.FROZEN if _is_stopped(machine) else Power.ON
+
+
+def names_of(manifest: Manifest, provider: LocalProvider) -> tuple[NodeName, ...]:
+    """Every node of the bed; where groups come through the API, those that have a machine now."""
+    if not manifest.spec.groups:
+        return (*manifest.spec.node_names, *manifest.spec.spare_names)
+    return tuple(sorted(instance.node for instance in provider.instances().values()))
+
+
+def faults_in_force(
+    layout: Layout, manifest: Manifest, controller: Controller, provider: LocalProvider
+) -> Iterator[Fault]:
+    """Kernel-log lines are not among them: they have happened, and are over."""
+    for node in names_of(manifest, provider):
+        for kind in _of_node(layout, manifest, provider, node):
+            yield Fault(kind=kind, node=node)
+    if manifest.spec.steward and controller.running("stewardd") is None:
+        yield Fault(kind=FaultKind.KILL_HEAD)
+    if controller.running("slurmctld") is None:
+        yield Fault(kind=FaultKind.KILL_SLURMCTLD)
+    if manifest.spec.accounting and controller.running(SLURMDBD) is None:
+        yield Fault(kind=FaultKind.KILL_SLURMDBD)
+    if controller.is_stopped("stewardd"):
+        yield Fault(kind=FaultKind.STOP_HEAD)
+    if (broken := how_broken(layout.wrappers)) is not None:
+        yield Fault(kind=broken)
+    if layout.refuse_launch.exists():
+        yield Fault(kind=FaultKind.REFUSE_LAUNCH)
+    if layout.limit_launch.exists():
+        yield Fault(kind=FaultKind.LIMIT_LAUNCH, text=layout.limit_launch.read_text())
+
+
+def _of_node(layout: Layout, manifest: Manifest, provider: LocalProvider, node: NodeName) -> Iterator[FaultKind]:
+    state = power(provider, node)
+    machine = provider.machine(node)
+    if state is Power.OFF:
+        yield FaultKind.KILL_NODE
+    if state is Power.FROZEN:
+        yield FaultKind.FREEZE_NODE
+    if manifest.spec.steward and machine is not None and machine.is_on and machine.program("agent") is None:
+        yield FaultKind.KILL_AGENT
+    if has_failing_check(layout.node(node) / "checks.d"):
+        yield FaultKind.FAIL_CHECK
+    if has_fault(layout.node(node)):
+        yield FaultKind.GPU_FAULT
+
+
+def _is_stopped(machine: Machine) -> bool:
+    slurmd = machine.program("slurmd")
+    seen = None if slurmd is None else proc.look(slurmd.pid)
+    return seen is not None and seen.stopped

@@ -3,25 +3,34 @@
 import json
 import os
 import secrets
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from steward.adapters.process import run
+from steward.adapters.process import Failed, run
 from steward.testbed import accounting, fake_gpus, slurm_versions
 from steward.testbed.bed import Backend, BedError, BedSpec
 from steward.testbed.free_ports import free_ports
 from steward.testbed.layout import LONGEST_DIR, Layout
-from steward.testbed.node_power import write_node_power
-from steward.testbed.shim import find_shim
 from steward.testbed.slurm_conf import SlurmPlan, write_slurm_conf
 from steward.testbed.slurm_versions import SlurmVersion
 from steward.testbed.steward_toml import local_toml
 
 _SBIN = "/usr/sbin:/sbin:/usr/local/sbin"
 _PACKAGES = "on Debian: apt-get install slurm-wlm munge, and slurmdbd mariadb-server-core for --accounting"
+_NODE_POWER = """#!/bin/sh
+# node-power cycle NODE: cut the power of a node's machine and switch it on again.
+set -eu
+[ "$1" = cycle ]
+inject() {{ {python} -m steward.testbed inject --dir {bed} "$@"; }}
+inject kill-node "$2"
+inject start-node "$2"
+"""
+_SOURCES = Path(__file__).resolve().parents[3] / "spank"
+_BUILD_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,3 +156,33 @@ def _agent_env(layout: Layout, spec: BedSpec) -> Mapping[str, str]:
 
 def _program(name: str, argv: list[str], env: Mapping[str, str], log: Path) -> Mapping[str, object]:
     return {"name": name, "argv": argv, "env": dict(env), "log": str(log)}
+
+
+def write_node_power(path: Path, bed: Path) -> None:
+    """Make the command; it works on the bed in the directory `bed`."""
+    path.write_text(_NODE_POWER.format(python=shlex.quote(sys.executable), bed=shlex.quote(str(bed))))
+    path.chmod(0o755)
+
+
+def _headers() -> list[str]:
+    """Those of the Slurm whose slurmctld is found, where it lies in a folder of its own."""
+    slurmctld = shutil.which("slurmctld")
+    include = Path(slurmctld).parents[1] / "include" if slurmctld else Path()
+    is_own = include != Path("/usr/include") and (include / "slurm/spank.h").is_file()
+    return [f"SLURM_CFLAGS=-I{include}"] if is_own else []
+
+
+def find_shim() -> Path:
+    """The plugin's path: STEWARD_SHIM when set, else `spank/build/steward.so` of this checkout, made up to date."""
+    if told := os.environ.get("STEWARD_SHIM"):
+        path = Path(told)
+        if not path.is_file():
+            raise BedError(f"STEWARD_SHIM={told}: no such file; set it to the path of steward.so")
+        return path
+    if not (_SOURCES / "Makefile").is_file():
+        raise BedError("the shim's sources are not here; set STEWARD_SHIM to the path of steward.so")
+    try:
+        run(["make", "-C", str(_SOURCES), "all", *_headers()], timeout_s=_BUILD_S)
+    except Failed as error:
+        raise BedError(f"cannot build the shim (needs gcc, make and libslurm-dev): {error}") from error
+    return _SOURCES / "build" / "steward.so"

@@ -3,7 +3,7 @@
 import pytest
 
 from steward.testbed.bed import BedError
-from steward.testbed.docker_link import rate_of
+from steward.testbed.docker_faults import rate_of
 from steward.testbed.faults import SHAPES, FaultKind, fault
 
 
