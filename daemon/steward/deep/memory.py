@@ -5,10 +5,10 @@ import mmap
 import os
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from steward.deep.budget import Budget
-from steward.deep.room import available, memory_room, total
 from steward.deep.said import Here
 from steward.deep.workers import Told, on_every_core
 from steward.model.deep import Measure
@@ -22,6 +22,11 @@ _FILL_SHARE = 0.3
 _WRITE_SHARE = 0.4
 """Of the time that is left when a pattern begins; what was written must be read back, too, and that takes longer."""
 PATTERNS = (0x00, 0xFF, 0x55, 0xAA, 0x33)
+_FILES = {
+    "": ("memory.max", "memory.current"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
+_NO_LIMIT = 1 << 60
 
 
 class Block(Protocol):
@@ -127,3 +132,64 @@ def _write(block: Block, piece: bytes) -> None:
 
 def _differs(block: Block, piece: bytes) -> bool:
     return any(block[at : at + _PIECE] != piece for at in range(0, BLOCK, _PIECE))
+
+
+def memory_room(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes that could be taken before the machine, or the tightest of our cgroups, is full; 0 when it is not known."""
+    return max(0, min([available(proc), *_cgroup_rooms(proc, cgroups)]))
+
+
+def available(proc: Path = Path("/proc")) -> int:
+    """MemAvailable in bytes; 0 when it cannot be read."""
+    return _meminfo(proc, "MemAvailable")
+
+
+def total(proc: Path = Path("/proc")) -> int:
+    return _meminfo(proc, "MemTotal")
+
+
+def _meminfo(proc: Path, name: str) -> int:
+    try:
+        lines = (proc / "meminfo").read_text().splitlines()
+    except OSError:
+        return 0
+    for line in lines:
+        key, _, rest = line.partition(":")
+        if key == name and rest.split()[:1] and rest.split()[0].isdigit():
+            return int(rest.split()[0]) * 1024
+    return 0
+
+
+def _cgroup_rooms(proc: Path, cgroups: Path) -> Iterator[int]:
+    """For each level from our own cgroup up to the root that has a limit."""
+    try:
+        lines = (proc / "self" / "cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        name = "memory" if "memory" in controllers.split(",") else controllers
+        if name not in _FILES:
+            continue
+        limit_file, usage_file = _FILES[name]
+        root = cgroups / name
+        for level in _up(root / path.lstrip("/"), root):
+            limit, usage = _number(level / limit_file), _number(level / usage_file)
+            if limit is not None and usage is not None and limit < _NO_LIMIT:
+                yield limit - usage
+
+
+def _up(path: Path, root: Path) -> Iterator[Path]:
+    yield path
+    while path != root and root in path.parents:
+        path = path.parent
+        yield path
+
+
+def _number(path: Path) -> int | None:
+    try:
+        word = path.read_text().strip()
+    except OSError:
+        return None
+    return int(word) if word.isdigit() else None

@@ -11,10 +11,19 @@ from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.report_only import REPORT_ONLY
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
-from steward.workflows.doctor import Line, bad, ok, warn
-from steward.workflows.doctor_capacity import judge_dynamic, judge_include, judge_lent
-from steward.workflows.doctor_head import judge_addresses, judge_agents, judge_shim
-from steward.workflows.doctor_slurm import judge_slurm
+from steward.workflows.doctor import (
+    Line,
+    bad,
+    judge_addresses,
+    judge_agents,
+    judge_dynamic,
+    judge_include,
+    judge_lent,
+    judge_shim,
+    judge_slurm,
+    ok,
+    warn,
+)
 from steward.workflows.snapshot import Snapshot
 
 

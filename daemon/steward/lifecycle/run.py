@@ -1,20 +1,28 @@
 """The whole of one setup, step by step; every step's beginning and the end are told."""
 
+import json
+import os
+import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from steward.adapters.fetch.budget import Budget
+from steward.adapters.fetch.budget import Budget, inside
 from steward.adapters.fetch.digest import digest
+from steward.adapters.jsonfile import read_json
 from steward.adapters.node.setup_dir import SetupDir, SetupJob, load_job
-from steward.adapters.proc import adopt_orphans
-from steward.lifecycle.config import write_config
-from steward.lifecycle.environment import environment, place_of
+from steward.adapters.proc import Process, adopt_orphans, end_all_below, look
+from steward.adapters.process import Failed, run_to_file
+from steward.lifecycle.environment import RESOURCE_CONFIG, controllers, environment, parse, place_of
 from steward.lifecycle.output import Output
-from steward.lifecycle.script import Script, ScriptFailed
 from steward.lifecycle.source import fetch
 from steward.model.setup import SetupReport, SetupState
 from steward.ports import Permanent, PortError
+
+PARAMETERS = "provisioning_parameters.json"
+_SHELL = "/bin/bash"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,3 +102,124 @@ def _compare(run: SetupDir, wanted: str) -> None:
     """Before anything of it is run or added."""
     if wanted and (found := digest(run.scripts)) != wanted.lower():
         raise Permanent(f"the scripts' sha256 is {found}, not {wanted}: nothing of them was run")
+
+
+def write_config(job: SetupJob, scripts: Path) -> None:
+    """The scripts' own parameters are kept and the head's are laid over them: it knows the groups best. A source
+    without such a file gets one, since HyperPod's scripts read it from their own folder. Raises Permanent."""
+    config = parse(job.order.resource_config)
+    _name_controller(config, job.here.head)
+    own = read_json(scripts / PARAMETERS)
+    parameters = {**(own if isinstance(own, dict) else {}), **parse(job.order.provisioning)}
+    folder = job.here.config_dir
+    try:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        _replace(folder / RESOURCE_CONFIG, config)
+        _replace(folder / PARAMETERS, parameters)
+        if not (scripts / PARAMETERS).exists():
+            _replace(scripts / PARAMETERS, parameters)
+    except OSError as error:
+        raise Permanent(f"cannot write {folder}: {error}; correct agent.config_dir") from error
+
+
+def _name_controller(config: dict[str, Any], head: str) -> None:
+    """Where the head cannot say by which address a node reaches the controller: by the one of the head."""
+    address = _address(head)
+    slurm = config.setdefault("SlurmConfig", {})
+    if isinstance(slurm, dict) and not slurm.get("PrimaryControllerIp"):
+        slurm["PrimaryControllerIp"] = address
+    for instance in controllers(config):
+        for member in ("AgentIpAddress", "CustomerIpAddress"):
+            instance[member] = instance.get(member) or address
+
+
+def _address(host: str) -> str:
+    """IPv4 where the host has one, as HyperPod's scripts expect it."""
+    for family in (socket.AF_INET, socket.AF_UNSPEC):
+        try:
+            return str(socket.getaddrinfo(host, None, family)[0][4][0])
+        except OSError:
+            continue
+    return host
+
+
+def _replace(path: Path, value: dict[str, Any]) -> None:
+    """Never half a file: others read it whenever they like."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.write_text(json.dumps(value, indent=1) + "\n")
+    new.chmod(0o644)
+    new.replace(path)
+
+
+class ScriptFailed(Permanent):
+    """`status` is the exit status, negative for a signal."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Script:
+    """`deadline` is on the monotonic clock; `limit_s` is the limit of the whole setup, for words."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        run: SetupDir,
+        env: Mapping[str, str],
+        output: Output,
+        deadline: float,
+        limit_s: float,
+    ) -> None:
+        self._name, self._run, self._env, self._output = name, run, env, output
+        self._deadline, self._limit_s = deadline, limit_s
+        self._noted = False
+
+    def __call__(self) -> None:
+        """Raises ScriptFailed for a status that is not 0, Permanent when it cannot be run or takes too long."""
+        path = inside(self._run.scripts, self._name)
+        if not path.is_file():
+            raise Permanent(f"{self._name} is not among the scripts")
+        self._output.say(f"Running {self._name}")
+        status = self._run_it(_argv(path))
+        self._output.follow()
+        if status != 0:
+            raise ScriptFailed(f"{self._name} ended with status {status}", status)
+
+    def _run_it(self, argv: list[str]) -> int:
+        left_s = self._deadline - time.monotonic()
+        try:
+            return run_to_file(
+                argv,
+                output=self._output.file,
+                cwd=str(self._run.scripts),
+                env=self._env,
+                timeout_s=left_s,
+                watch=self._watch,
+            )
+        except Failed as error:
+            late = time.monotonic() >= self._deadline
+            raise Permanent(f"execution timed out after {self._limit_s:g} s" if late else str(error)) from error
+        finally:
+            if time.monotonic() >= self._deadline:
+                end_all_below(_me())
+
+    def _watch(self, pid: int) -> None:
+        if not self._noted and (seen := look(pid)) is not None:
+            self._run.note_script(seen.process)
+            self._noted = True
+        self._output.follow()
+
+
+def _me() -> Process:
+    seen = look(os.getpid())
+    assert seen is not None
+    return seen.process
+
+
+def _argv(path: Path) -> list[str]:
+    """A script that does not name its interpreter is bash's. Objects in a bucket have no mode: it is given here."""
+    path.chmod(0o755)
+    with path.open("rb") as file:
+        return [str(path)] if file.read(2) in (b"#!", b"\x7fE") else [_SHELL, str(path)]

@@ -1,14 +1,15 @@
 """The gRPC service at a unix socket. Every user of the node may ask, and all that he is told is the node's verdict."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
 
 from steward.adapters.socket_path import make_free
-from steward.adapters.wire.nvhcd_messages import METHOD, SERVICE, packed
+from steward.adapters.wire.nvhcd_messages import METHOD, SERVICE, HealthCheckResponse, packed
 from steward.adapters.wire.verdict_ask import LIMIT_S, ask_verdict
-from steward.nvhcd.response import response_to
+from steward.adapters.wire.verdict_line import Bad, Fine, Unknown, Verdict
 
 THREADS = 8
 MAX_WAITING = 64
@@ -51,3 +52,23 @@ class HealthService:
 
     def _answer(self, _request: bytes, _context: object) -> bytes:
         return packed(response_to(ask_verdict(self._agent)))
+
+
+def response_to(verdict: Verdict) -> HealthCheckResponse:
+    """The answer to ft_launcher: unhealthy only for what takes a node out of service. The client parses `output`:
+    without a `fail_count` in it NVRx 0.6 takes the node for unhealthy, 0.7 for healthy."""
+    match verdict:
+        case Bad(severity=severity, check=check, text=text) if severity.takes_out:
+            said = {"fail_count": 1, "failed_checks": [check], "severity": severity.value, "text": text}
+            return HealthCheckResponse(success=False, exit_code=1, output=json.dumps(said))
+        case Bad(severity=severity, check=check, text=text):
+            return _healthy(f"{severity.value}: {check}: {text}")
+        case Fine():
+            return _healthy("fine")
+        case Unknown(why=why):
+            return _healthy(f"unknown: {why}")
+
+
+def _healthy(text: str) -> HealthCheckResponse:
+    output = json.dumps({"fail_count": 0, "failed_checks": [], "text": text})
+    return HealthCheckResponse(success=True, exit_code=0, output=output)

@@ -1,7 +1,22 @@
 """`steward doctor`: facts gathered elsewhere, judged here. Each line says how it is and, if not well, what to do."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
+
+from steward.model.ids import NodeName
+from steward.model.node_names import fold
+from steward.model.observed import AgentDetail, AgentView
+from steward.model.text import printable
+
+_PLACES = "partitions"
+_TREE_WIDTH = 65533
+_CONF = "slurm.conf"
+_MIN_JOB_AGE_S = 60
+_SKEW_S = 1.0
+_LONGEST = 300
+"""Characters of a list of nodes."""
 
 
 class Health(Enum):
@@ -30,3 +45,220 @@ def warn(topic: str, text: str, remedy: str) -> Line:
 
 def bad(topic: str, text: str, remedy: str) -> Line:
     return Line(topic=topic, health=Health.BAD, text=text, remedy=remedy)
+
+
+def judge_include(line: str, included: bool, why_not_writable: str) -> list[Line]:
+    """`line` is what slurm.conf must say; `why_not_writable` is empty where the file can be replaced."""
+    if why_not_writable:
+        return [bad(_PLACES, f"our file of partitions: {why_not_writable}", "or change capacity.slurm_include")]
+    if not included:
+        return [
+            bad(
+                _PLACES,
+                "slurm.conf does not include our file of partitions",
+                f"add the line `{line}` to slurm.conf",
+            )
+        ]
+    return [ok(_PLACES, f"slurm.conf has the line `{line}`, and the file can be replaced")]
+
+
+def judge_lent(lent: Collection[str], known: Collection[str]) -> list[Line]:
+    """The partitions of capacity.owned_partitions, and all that Slurm knows."""
+    if missing := sorted(set(lent) - set(known)):
+        remedy = "make it in slurm.conf or take it out of capacity.owned_partitions"
+        return [bad(_PLACES, f"Slurm has no partition {', '.join(missing)}, lent to Steward", remedy)]
+    return [ok(_PLACES, f"lent to Steward: {', '.join(sorted(lent))}")] if lent else []
+
+
+def judge_dynamic(config: Mapping[str, str]) -> list[Line]:
+    """For groups whose nodes register by themselves. `config` as `scontrol show config` prints it."""
+    topic = "dynamic nodes"
+    if config.get("MaxNodeCount", "") in ("", "0"):
+        return [bad(topic, "MaxNodeCount is not set: no node can register by itself", "set MaxNodeCount in slurm.conf")]
+    if config.get("SelectType") == "select/linear":
+        return [bad(topic, "SelectType=select/linear takes no dynamic nodes", "set SelectType=select/cons_tres")]
+    if config.get("TreeWidth", "") != str(_TREE_WIDTH):
+        text = f"TreeWidth={config.get('TreeWidth', '?')}: a node may be told to pass messages on to a dynamic one"
+        return [warn(topic, f"{text}, whose address it does not know", f"set TreeWidth={_TREE_WIDTH}")]
+    return [ok(topic, f"MaxNodeCount={config['MaxNodeCount']}")]
+
+
+def judge_slurm(config: Mapping[str, str]) -> list[Line]:
+    """`config` as `scontrol show config` prints it, values without their comments."""
+    judges = (_return_to_service, _slurmd_timeout, _min_job_age, _requeue, _requeue_exit, _batch_requeue, _prolog)
+    return [judge(config) for judge in judges]
+
+
+def _return_to_service(config: Mapping[str, str]) -> Line:
+    value = config.get("ReturnToService", "")
+    if value == "2":
+        return ok(_CONF, "ReturnToService=2: a new instance registers by itself")
+    return warn(
+        _CONF,
+        f"ReturnToService={value or '?'}: a node that Slurm itself marked DOWN stays down after its repair",
+        "set ReturnToService=2 (what Steward takes out is drained first and does not come back by itself)",
+    )
+
+
+def _slurmd_timeout(config: Mapping[str, str]) -> Line:
+    seconds = _seconds(config.get("SlurmdTimeout", ""))
+    if seconds == 0 or (seconds or 0) >= 60:
+        return ok(_CONF, f"SlurmdTimeout={seconds} s: Steward finds a dead node before Slurm does")
+    return warn(
+        _CONF,
+        f"SlurmdTimeout={config.get('SlurmdTimeout', '?')}: Slurm may take out nodes before Steward knows why",
+        "set SlurmdTimeout=300 (Slurm's default) or more; Steward finds a dead node within seconds",
+    )
+
+
+def _min_job_age(config: Mapping[str, str]) -> Line:
+    seconds = _seconds(config.get("MinJobAge", ""))
+    if seconds == 0 or (seconds or 0) >= _MIN_JOB_AGE_S:
+        return ok(_CONF, f"MinJobAge={seconds} s: ended jobs can still be looked at and requeued")
+    return bad(
+        _CONF,
+        f"MinJobAge={config.get('MinJobAge', '?')}: Slurm forgets an ended job before Steward can requeue it",
+        f"set MinJobAge={_MIN_JOB_AGE_S} or more (Slurm's default is 300)",
+    )
+
+
+def _requeue(config: Mapping[str, str]) -> Line:
+    if config.get("JobRequeue", "1") == "1":
+        return ok(_CONF, "JobRequeue=1: jobs may be requeued")
+    return ok(_CONF, "JobRequeue=0: Steward switches requeue on for jobs with --auto-resume and without --no-requeue")
+
+
+def _requeue_exit(config: Mapping[str, str]) -> Line:
+    given = [f"{key}={config[key]}" for key in ("RequeueExit", "RequeueExitHold") if _is_set(config.get(key, ""))]
+    if not given:
+        return ok(_CONF, "RequeueExit is not set: only Steward requeues by exit status")
+    return warn(
+        _CONF,
+        f"{', '.join(given)}: Slurm requeues jobs by their exit status, beside Steward and without its budget",
+        "remove it, or keep it to exit codes that jobs with --auto-resume do not use",
+    )
+
+
+def _batch_requeue(config: Mapping[str, str]) -> Line:
+    value = config.get("MaxBatchRequeue", "")
+    if not value.isdigit() or int(value) >= 5:
+        return ok(_CONF, f"MaxBatchRequeue={value or 'Slurm default'}: a job is not held after few requeues")
+    return warn(
+        _CONF,
+        f"MaxBatchRequeue={value}: Slurm holds a job whose launch failed that often",
+        "set it to 5 or more; Steward lifts a hold that Slurm set on a job with --auto-resume",
+    )
+
+
+def _prolog(config: Mapping[str, str]) -> Line:
+    flags = config.get("PrologFlags", "")
+    if "NoHold" in flags or not _is_set(flags):
+        return ok(_CONF, f"PrologFlags={flags or '(null)'}")
+    return ok(_CONF, f"PrologFlags={flags}: the prolog runs before a job starts; its time counts into every resume")
+
+
+def _is_set(value: str) -> bool:
+    return value not in ("", "(null)", "(none)", "N/A")
+
+
+def _seconds(value: str) -> int | None:
+    """`300 sec` as 300."""
+    first = value.split()[0] if value.split() else ""
+    return int(first) if first.isdigit() else None
+
+
+def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Line]:
+    """`text`: plugstack.conf, None where it cannot be read; `is_new`: the install has not come to the plugin yet."""
+    remedy = f"add `optional steward.so socket=/run/steward/agent.sock` to {path}, on every node"
+    if is_new and "steward" not in (text or ""):
+        early = f"{path} does not name steward.so yet, which is expected before step 4 of the install"
+        return [warn("shim", early, f"{remedy} (docs/operations.md, step 4)")]
+    if text is None:
+        return [bad("shim", f"{path} cannot be read", remedy)]
+    active = [line.split("#")[0] for line in text.splitlines()]
+    ours = [line.split() for line in active if "steward" in line]
+    if not ours:
+        included = any(line.strip().startswith("include") for line in active)
+        if included:
+            return [warn("shim", f"{path} names no steward.so itself, but includes other files", remedy)]
+        return [bad("shim", f"{path} does not name steward.so: --auto-resume is not known to Slurm", remedy)]
+    words = ours[0]
+    plugin = Path(words[1]) if len(words) > 1 else Path()
+    if plugin.is_absolute() and not plugin.exists():
+        return [
+            bad(
+                "shim",
+                f"{path} names {plugin}, which is not there",
+                "put the shim there: `make -C spank`, then docs/operations.md, step 4",
+            )
+        ]
+    if words[0] == "required":
+        return [warn("shim", f"{path}: the shim is `required`", "make it `optional`: it must never hold up a job")]
+    return [ok("shim", f"{path}: {' '.join(words)}")]
+
+
+def judge_agents(
+    nodes: Collection[NodeName],
+    views: Mapping[NodeName, AgentView],
+    details: Mapping[NodeName, AgentDetail],
+    version: str,
+    *,
+    is_new: bool,
+) -> list[Line]:
+    """`nodes`: those of Slurm; `version`: the head's; `is_new`: no agent has ever come, as right after an install."""
+    connected = {name for name, view in views.items() if view.connected}
+    missing = sorted(set(nodes) - connected)
+    strangers = sorted(connected - set(nodes))
+    others = sorted(name for name in connected if name in details and details[name].version != version)
+    skewed = sorted(name for name in connected if name in details and abs(details[name].skew_s or 0.0) > _SKEW_S)
+    return [
+        _missing(missing, len(nodes), has_met=not is_new),
+        *([_strangers(strangers)] if strangers else []),
+        _versions(others, version),
+        _clocks(skewed),
+    ]
+
+
+def judge_addresses(moved: Collection[NodeName]) -> list[Line]:
+    """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them."""
+    if not moved:
+        return [ok("addresses", "agents connect from the known addresses of their nodes, or those are not known")]
+    unknown = "agents connect from addresses that neither Slurm nor the provider knows for their nodes"
+    text = f"{unknown}: {_names(sorted(moved))}"
+    remedy = "a second network or NAT: nothing to do; else look at the nodes, and set head.agent_addresses to strict"
+    return [warn("addresses", text, remedy)]
+
+
+def _missing(missing: list[NodeName], nodes: int, *, has_met: bool) -> Line:
+    if not missing:
+        return ok("agents", f"all {nodes} agents are connected")
+    remedy = "start steward-agent there; `systemctl status steward-agent` on the node says what is wrong"
+    if len(missing) == nodes and not has_met:
+        text = f"no agent has come yet from any of {nodes} nodes, which is expected before step 3 of the install"
+        return warn("agents", text, f"{remedy} (docs/operations.md, step 3)")
+    text = f"{len(missing)} of {nodes} nodes have no agent: {_names(missing)}"
+    return bad("agents", text, remedy) if len(missing) == nodes else warn("agents", text, remedy)
+
+
+def _strangers(strangers: list[NodeName]) -> Line:
+    return warn(
+        "agents",
+        f"agents of nodes that Slurm does not know: {_names(strangers)}",
+        "set agent.node_name to Slurm's NodeName there",
+    )
+
+
+def _versions(others: list[NodeName], version: str) -> Line:
+    if not others:
+        return ok("versions", f"head and agents are {version}")
+    return warn("versions", f"the head is {version}, other agents: {_names(others)}", "install the same release there")
+
+
+def _clocks(skewed: list[NodeName]) -> Line:
+    if not skewed:
+        return ok("clocks", f"all agents' clocks are within {_SKEW_S:g} s of the head's")
+    return warn("clocks", f"clocks off by more than {_SKEW_S:g} s: {_names(skewed)}", "run an NTP client there")
+
+
+def _names(names: list[NodeName]) -> str:
+    return printable(fold(names), _LONGEST)

@@ -11,12 +11,10 @@ import pytest
 
 from steward.deep.budget import Budget
 from steward.deep.cpu import KNOWN, arithmetic, check_cpu, judge_cores
-from steward.deep.dcgm import judge_dcgm
 from steward.deep.disk import BLOCK as DISK_BLOCK
 from steward.deep.disk import check_disk
-from steward.deep.gpu import check_gpus, judge_gpus
-from steward.deep.memory import BLOCK, PATTERNS, check_memory, judge_memory, keep, take
-from steward.deep.room import memory_room
+from steward.deep.gpu import check_gpus, judge_dcgm, judge_gpus
+from steward.deep.memory import BLOCK, PATTERNS, check_memory, judge_memory, keep, memory_room, take
 from steward.deep.said import Here
 from steward.deep.torch_door import TorchDoor
 from steward.deep.workers import Told, on_every_core

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steward.adapters.node.setup_dir import SetupJob
-from steward.lifecycle.config import write_config
+from steward.lifecycle.run import write_config
 from steward.model.setup import SetupState
 from tests.fakes.setups import NodeDisk
 

@@ -6,7 +6,7 @@ import pytest
 
 from steward.adapters.wire.verdict_line import FINE, UNKNOWN, Fine, Unknown, Verdict, bad_line, verdict_of
 from steward.model.health import Severity
-from steward.nvhcd.response import response_to
+from steward.nvhcd.server import response_to
 
 
 def bad(severity: Severity, text: str = "Xid 79 (GPU lost), 100%") -> Verdict:

@@ -6,10 +6,16 @@ import pytest
 
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail
-from steward.workflows.doctor import Health, Line
-from steward.workflows.doctor_capacity import judge_dynamic, judge_include, judge_lent
-from steward.workflows.doctor_head import judge_agents, judge_shim
-from steward.workflows.doctor_slurm import judge_slurm
+from steward.workflows.doctor import (
+    Health,
+    Line,
+    judge_agents,
+    judge_dynamic,
+    judge_include,
+    judge_lent,
+    judge_shim,
+    judge_slurm,
+)
 from tests.builders.picture import a_cluster, an_agent, n
 
 GOOD = {"ReturnToService": "2", "SlurmdTimeout": "300 sec", "MinJobAge": "300 sec", "JobRequeue": "1"}

@@ -1,35 +1,35 @@
 """Actions as values: what should be done, under which key, and why. They have no `apply()`; workflows/apply does it."""
 
-from steward.model.action.elastic import CancelReplica, ResizeRun, SubmitReplica
 from steward.model.action.jobs import (
     AllowRequeue,
     AnswerAsk,
+    CancelReplica,
     CollectStacks,
     CommentJob,
     ExtendLimit,
     LetGo,
     NudgeJob,
     RequeueJob,
+    ResizeRun,
     SetNice,
     SignalJob,
-)
-from steward.model.action.machines import (
-    BackUpNode,
-    LaunchInstance,
-    LookAtAlarms,
-    RebootInstance,
-    TerminateInstance,
+    SubmitReplica,
 )
 from steward.model.action.nodes import (
+    BackUpNode,
     CheckNow,
     DownNode,
     DrainNode,
     ForgetNode,
+    LaunchInstance,
+    LookAtAlarms,
     MendNode,
     ProbeNode,
+    RebootInstance,
     ReturnNode,
     SetFeature,
     SetUpNode,
+    TerminateInstance,
 )
 from steward.model.action.places import (
     FreeNodes,

@@ -1,4 +1,4 @@
-"""What is done to jobs, and told to those who wait for an answer about one."""
+"""What is done to jobs, for elastic runs, and told to those who wait for an answer about one."""
 
 from dataclasses import dataclass
 
@@ -101,3 +101,38 @@ class SignalJob(BaseAction):
 
     job: JobId
     signal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeRun(BaseAction):
+    """Have a run's coordinator, which the agent of `node` speaks for, go to `generation` with exactly these members.
+    All ranks save first, for `grace_s` seconds at most; 0: at once."""
+
+    run: JobId
+    node: NodeName
+    generation: int
+    members: frozenset[NodeName]
+    grace_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitReplica(BaseAction):
+    """Have the agent of `node` submit a replica job of the run as the run's user, once per token. `minutes` 0: as long
+    as the base's script says; `qos` empty: as it says, too."""
+
+    run: JobId
+    node: NodeName
+    token: str
+    nodes: int
+    grace_s: int
+    minutes: int = 0
+    qos: str = ""
+    exclude: frozenset[NodeName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelReplica(BaseAction):
+    """End a replica job of the run `run`. Stale when it is over, Permanent for a job that is none of the run."""
+
+    run: JobId
+    job: JobId

@@ -1,12 +1,39 @@
 """Rules between keys: combinations that are each valid alone but cannot work together."""
 
-from collections.abc import Callable, Iterator
+import ipaddress
+from collections.abc import Callable, Iterable, Iterator
 
+from steward.model.notify import ChannelKind
 from steward.model.setting_types import ProviderKind, expand_nodes, split_host_port
-from steward.model.settings.api_rules import plain_http, tls_pair
 from steward.model.settings.errors import Problem
-from steward.model.settings.notify_rules import channel_problems
+from steward.model.settings.notify import NotifySettings
 from steward.model.settings.root import Settings
+
+_NEEDED = {ChannelKind.MAIL: "to", ChannelKind.COMMAND: "command"}
+
+
+def tls_pair(settings: Settings) -> Iterator[Problem]:
+    api = settings.api
+    if api.tls_certificate is not None and api.tls_key is None:
+        yield Problem.of("api.tls_certificate", str(api.tls_certificate), "it together with api.tls_key")
+    if api.tls_key is not None and api.tls_certificate is None:
+        yield Problem.of("api.tls_key", str(api.tls_key), "it together with api.tls_certificate")
+
+
+def plain_http(settings: Settings) -> Iterator[Problem]:
+    """Nobody's secrets go over a network in the clear by accident."""
+    api, http = settings.api, settings.head.http
+    if api.tls_certificate is None and not api.allow_plain_http and not _is_loopback(split_host_port(http)[0]):
+        remedy = "127.0.0.1 as its host, or set api.tls_certificate and api.tls_key (or api.allow_plain_http = true)"
+        yield Problem.of("head.http", http, remedy)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
 
 Rule = Callable[[Settings], Iterator[Problem]]
 
@@ -198,3 +225,32 @@ _RULES: tuple[Rule, ...] = (
     _spares,
     _channels,
 )
+
+
+def channel_problems(channels: Iterable[NotifySettings]) -> Iterator[Problem]:
+    """Names are unique, and each channel has what its kind needs. No message quotes a URL or a secret."""
+    seen: set[str] = set()
+    for number, one in enumerate(channels):
+        place = f"notify[{number}]"
+        if one.name in seen:
+            yield Problem.of(f"{place}.name", one.name, "a name that no other channel has")
+        seen.add(one.name)
+        yield from _targets(place, one)
+
+
+def _targets(place: str, one: NotifySettings) -> Iterator[Problem]:
+    if one.kind is ChannelKind.WEBHOOK:
+        if (one.url is None) == (one.url_file is None):
+            yield Problem(key=f"{place}.url", text=f"{place} (kind webhook): give one of url and url_file")
+        elif one.url is not None and not one.url.get_secret_value().startswith(("https://", "http://")):
+            yield Problem(
+                key=f"{place}.url", text=f"{place}.url: write http://... or https://... (it is not shown here)"
+            )
+    elif not getattr(one, needed := _NEEDED[one.kind]):
+        yield Problem(key=f"{place}.{needed}", text=f"{place} (kind {one.kind.value}): give {needed}")
+    if one.secret is not None and one.secret_file is not None:
+        yield Problem(key=f"{place}.secret", text=f"{place}: give only one of secret and secret_file")
+    if wrong := [address for address in one.to if address.startswith("-") or not address.isprintable()]:
+        yield Problem.of(f"{place}.to", wrong[0], "a mail address, for example ops@example.org")
+    if not one.levels:
+        yield Problem.of(f"{place}.levels", [], "at least one of info, warning and error")
