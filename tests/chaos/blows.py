@@ -6,6 +6,7 @@ from steward.model.node import Node
 from tests.chaos.bench import Backup, Bench
 from tests.chaos.trouble import Controller
 from tests.fakes.group_world import GroupWorld
+from tests.fakes.run_world import RunWorld
 
 
 def set_clock(bench: Bench, by: float) -> None:
@@ -25,6 +26,9 @@ def set_clock(bench: Bench, by: float) -> None:
         world.slurm.silent_since[name] += by
     if isinstance(world, GroupWorld):
         world.setting_up.update({token: at + by for token, at in world.setting_up.items()})
+    if isinstance(world, RunWorld) and world.one is not None:
+        world.one.due += by
+        world.one.away_until += by
     world.now += by
     bench.trouble.bite()
 

@@ -1,7 +1,7 @@
 """A flow: what is under way when a fault comes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from steward.model.ids import NodeName
 from tests.chaos.bench import Bench
@@ -14,7 +14,8 @@ Reached = Callable[[Bench], bool]
 class Flow:
     """`make` gives the healthy cluster, `begin` starts what is under way; `steps` tell when each has come.
 
-    `node` is the one that it is about. `ends`: what must be true at the end besides calm, each with its name.
+    `node` is the one that it is about. `ends`: what must be true at the end besides calm, each with its name; `exact`
+    is that too, but for the columns of `others`, whose fault rightly leads to another end.
     """
 
     name: str
@@ -23,10 +24,13 @@ class Flow:
     node: str
     steps: Mapping[str, Reached]
     ends: Mapping[str, Reached]
+    exact: Mapping[str, Reached] = field(default_factory=dict)
+    others: frozenset[str] = frozenset()
 
-    def unrest(self, bench: Bench) -> list[str]:
+    def unrest(self, bench: Bench, column: str = "") -> list[str]:
         found = unrest(bench.world, bench.memory, bench.watch.foreign)
-        return found + [f"not yet: {name}" for name, holds in self.ends.items() if not holds(bench)]
+        ends = self.ends if column in self.others else {**self.ends, **self.exact}
+        return found + [f"not yet: {name}" for name, holds in ends.items() if not holds(bench)]
 
 
 def take_out(bench: Bench, node: NodeName) -> None:

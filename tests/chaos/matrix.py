@@ -16,9 +16,10 @@ from tests.chaos.columns import COLUMNS, Column
 from tests.chaos.flow import Flow
 from tests.chaos.flows import DEEP, GROUPS, REPAIRS
 from tests.chaos.hang_flows import HANGS
+from tests.chaos.run_flows import RUNS
 from tests.chaos.table import Row
 
-FLOWS = (*REPAIRS, *HANGS, *GROUPS, DEEP)
+FLOWS = (*REPAIRS, *HANGS, *GROUPS, DEEP, *RUNS)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 
 

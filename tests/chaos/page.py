@@ -41,6 +41,8 @@ TAIL = """
 - Real processes, real time and real Slurm: `tests/e2e/test_crash.py`, `test_safety.py` and `test_docker_chaos.py`.
 - Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property` demand that the
   adapters call that a failed look, as the simulated `scontrol prints garbage` does.
+- Which sizes an elastic run goes through where the clock jumps ahead (its pause is over, so that it grows again) or
+  its base is cut off (the job begins anew). There only the invariants are looked at.
 - A clock that is set back while the head is away: the head notices only what happens while it runs.
 
 ## A known failure of another program
