@@ -10,9 +10,8 @@ from pydantic import Field
 
 from steward.model.ids import NodeName
 from steward.model.section import Section, Words
-from steward.model.setting_types import Durations, NodeCommand, ProviderKind
+from steward.model.setting_types import SIGNAL_OR_NONE, Durations, NodeCommand, ProviderKind
 
-_SIGNAL = r"^(?:|[A-Z][A-Z0-9]{1,9})$"
 _HOUR_S = 3600.0
 
 
@@ -115,7 +114,9 @@ class CapacitySettings(Section):
         default=86400.0, ge=0, le=2_592_000, description="The same for a software update."
     )
     checkpoint_signal: str = Field(
-        default="", pattern=_SIGNAL, description="Signal for opted-in jobs on a node that leaves, for example USR1."
+        default="",
+        pattern=SIGNAL_OR_NONE,
+        description="Signal for opted-in jobs on a node that leaves, for example USR1.",
     )
     checkpoint_grace_s: float = Field(
         default=60.0, ge=0, le=3600, description="How long such jobs may run after the signal."

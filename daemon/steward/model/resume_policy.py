@@ -4,7 +4,7 @@ from pydantic import Field
 
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.model.section import Section
-from steward.model.setting_types import AutoResume, ExitCodes, Waits
+from steward.model.setting_types import SIGNAL_OR_NONE, AutoResume, ExitCodes, Waits
 
 _HOUR_S = 3600.0
 
@@ -105,7 +105,7 @@ class ResumePolicy(Section):
     )
     checkpoint_signal: str = Field(
         default="",
-        pattern=r"^([A-Z][A-Z0-9]{1,9}|)$",
+        pattern=SIGNAL_OR_NONE,
         description='Signal for jobs that go on after their time limit, for example "USR1"; empty: none. Jobs with '
         "a `--signal` of their own get that one as well.",
     )

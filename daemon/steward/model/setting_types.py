@@ -13,6 +13,8 @@ from steward.model.resume_mode import ResumeMode
 _HOST_PORT = re.compile(r"^(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})$")
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$")
 MAX_NODES = 100_000
+SIGNAL_OR_NONE = r"^(?:|[A-Z][A-Z0-9]{1,9})$"
+"""The pattern of a signal's name without SIG, for example USR1; empty: no signal."""
 
 
 class CheckMode(Enum):

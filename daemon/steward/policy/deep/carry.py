@@ -39,7 +39,7 @@ def follow_deeps(draft: Draft) -> None:
 
 
 def carry_deeps(draft: Draft) -> None:
-    """The same without asking for more: for what cases and slots asked for since."""
+    """Carry on the checks that cases and slots asked for since, without asking for more."""
     if draft.paused:
         return
     for _ in range(MOST_PASSES):
@@ -152,7 +152,7 @@ def _waiter(run: DeepRun, draft: Draft) -> str:
 
 
 def _taking(run: DeepRun, nodes: frozenset[NodeName], draft: Draft) -> DeepRun:
-    """It goes on with these nodes; those left over are a check of their own that waits for its turn."""
+    """The check goes on with these nodes; those left over are a check of their own that waits for its turn."""
     rest = run.nodes - run.results.keys() - nodes
     if rest:
         number = 1 + sum(other.startswith(f"{run.id.split('-')[0]}-") for other in draft.deeps)

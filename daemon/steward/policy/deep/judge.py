@@ -1,4 +1,4 @@
-"""What a deep check's measures say of each node: passed, failed, or not to be told. Pure; no data, no blame."""
+"""The verdict of a deep check's measures on each node: passed, failed, or not to be told. Pure; no data, no blame."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
-    """What was found for or against a node so far."""
+    """The findings for or against a node so far."""
 
     bad: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def _of_node(
 
 
 def _of_measure(measure: Measure, usual: Usual, shared: frozenset[str]) -> _Said:
-    """Of a measure that one node took alone."""
+    """The judgement of a measure that one node took alone."""
     if measure.outcome is Outcome.FAILED:
         return _Said(bad=(f"{measure.check}: {measure.text or 'failed'}",))
     if measure.outcome is Outcome.UNKNOWN:

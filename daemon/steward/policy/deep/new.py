@@ -16,7 +16,7 @@ def new_run(
     *,
     waiter: str = "",
 ) -> DeepRun:
-    """It waits for its nodes; plans carry it on."""
+    """The new check waits for its nodes; plans carry it on."""
     run = DeepRun(
         id=f"d{draft.next_case}",
         cause=cause,

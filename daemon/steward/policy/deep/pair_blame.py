@@ -48,7 +48,7 @@ class _Check:
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """What the pairs of one run say of a node: texts, empty where they say nothing."""
+    """The blame that the pairs of one run lay on a node, as texts; empty where they say nothing."""
 
     checks: dict[str, _Check]
 

@@ -48,7 +48,7 @@ class DeepScene:
 
     @property
     def reports(self) -> dict[NodeName, DeepReport]:
-        """What its nodes told in this try."""
+        """The words of its nodes in this try."""
         views = ((name, self.draft.seen.agents.get(name)) for name in sorted(self.nodes))
         told = ((name, report) for name, view in views if view for report in view.deep if report.run == self.run.token)
         return dict(told)

@@ -51,7 +51,7 @@ def ask_start(node: NodeName, waiter: str, draft: Draft) -> None:
 
 
 def why_failed(waiter: str, draft: Draft) -> str:
-    """What the last deep check of this waiter rests on."""
+    """The grounds of this waiter's last deep check."""
     last = max(draft.runs.of(waiter), key=lambda run: (run.asked, run.id), default=None)
     return "; ".join(last.why.values()) if last else ""
 
@@ -63,7 +63,7 @@ def start_limit(draft: Draft) -> float:
 
 
 def start_kinds(node: NodeName, draft: Draft) -> frozenset[DeepKind]:
-    """What a new machine of this node must pass: by its API group, else by the settings."""
+    """The checks that a new machine of this node must pass: by its API group, else by the settings."""
     if not draft.want.deep.enabled:
         return frozenset()
     record = draft.records.get(node)

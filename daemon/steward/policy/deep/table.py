@@ -9,7 +9,7 @@ from steward.policy.fact_table import in_order
 
 
 class DeepFact(Enum):
-    """What the picture says about a deep check. The value is the sentence that events show."""
+    """A fact that the picture shows of a deep check. The value is the sentence that events show."""
 
     CALLED_OFF = "no node is left to check"
     READY = "its nodes are free, and it is its turn"

@@ -1,4 +1,4 @@
-"""What a measure of a deep check is compared with, and what is learnt from checks that passed. Pure."""
+"""The values that a deep check's measures are compared with, and what is learnt from checks that passed. Pure."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """What one value must reach; `text` says where that comes from."""
+    """The bound that one value must reach; `text` says where that comes from."""
 
     least: float
     text: str
@@ -42,7 +42,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usual:
-    """What is usual for the nodes of one run."""
+    """The values that are usual for the nodes of one run."""
 
     profiles: Mapping[NodeName, str]
     baselines: Mapping[str, Baseline]

@@ -21,7 +21,8 @@ from steward.policy.job.whereabouts import may_ask
 ANSWER_AGAIN_S = 2.0
 SHORTEST_CHECK_S = 0.5
 CHECK_SHARE = 0.1
-"""Of the time that a run worked since its begin, or since its last failure."""
+"""The time for fresh results of checks, as a share of the time that a run worked since its begin, or since its last
+failure."""
 LEAVE_S = 3.0
 """How long after a node is DOWN Slurm may still show it in a job."""
 

@@ -20,7 +20,7 @@ def restless(draft: Draft) -> list[JobId]:
 
 
 def _restless_so_far(draft: Draft) -> frozenset[JobId]:
-    """What was found at rest is so while its three records are the same objects."""
+    """A job that was found at rest stays at rest while its three records are the same objects."""
     jobs, ledger = draft.seen.jobs, draft.ledger
     known: _AtRest = draft.ground.once("at rest", (draft.want.resume,), dict)
     found = {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}

@@ -1,4 +1,4 @@
-"""What people who use sacct or squeue read of a job that opted in, or that quotas hold up: its admin comment, in 200
+"""The admin comment of a job that opted in, or that quotas hold up: what people read with sacct or squeue, in 200
 characters.
 
 Written only while the job waits or runs: Slurm changes nothing of a job that has ended. So the comment about a stop is
@@ -51,7 +51,7 @@ def _tell(job: Job, text: str, draft: Draft) -> None:
 
 
 def _quota_part(job: Job) -> str:
-    """What its comment says of quotas stays until they have something else to say."""
+    """The part of a job's comment about quotas stays until they have something else to say."""
     parts = ours(job.admin_comment).removeprefix(PREFIX).split(_AND)
     return _AND.join(part for part in parts if part.startswith("quota"))
 

@@ -1,4 +1,4 @@
-"""What is done about a job's failure: one pure function, and a table of rules of which the first that fits counts.
+"""The ruling on a job's failure: one pure function, and a table of rules of which the first that fits counts.
 
 Signs in a job's log only support: users can print anything. They never name a culprit and never are enough to resume.
 """
@@ -64,7 +64,8 @@ def _is_bare(f: Failure) -> bool:
 
 
 def _blames_nobody(f: Failure) -> bool:
-    """What speaks for the job may be of before; a node that is broken now would hit the next run at once."""
+    """Signs in favour of the job may be older than the failure; a node that is broken now would hit the next run at
+    once."""
     return bool(f.evidence) and not f.culprits
 
 
@@ -257,7 +258,7 @@ def decide(failure: Failure) -> Ruling:
 
 
 def _facts(f: Failure) -> tuple[str, ...]:
-    """What the ruling rests on, the strongest first, in an order of its own."""
+    """The evidence that the ruling rests on, the strongest first, in an order of its own."""
     against = sorted(f.evidence, key=lambda item: (item.at, item.node, item.text))
     facts = [item.text for item in against]
     if f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED):
@@ -283,7 +284,7 @@ def _by_slurm(f: Failure) -> str:
 
 
 def _status(f: Failure) -> str:
-    """Of the first task that ended badly, if one is known: the others may be its victims."""
+    """The words for the first task that ended badly, if one is known: the others may be its victims."""
     exits = sorted(f.exits, key=lambda exit: (exit.at, exit.task, exit.node, exit.status))
     status = next((exit.status for exit in exits if exit.status), f.status)
     if not status:

@@ -70,7 +70,7 @@ def note_lost(node: NodeName, since: float, draft: Draft) -> None:
 
 
 def _was_lost(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
-    """It was away during this run and is back, as after an incident of many: the run's end may be due to that."""
+    """The node was away during this run and is back, as after an incident of many: the run's end may be due to that."""
     at = draft.noted.get(_lost_key(node))
     if at is None or (mem.started is not None and at < mem.started):
         return []

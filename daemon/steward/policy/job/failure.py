@@ -26,7 +26,7 @@ NO_LAUNCH = 1
 EXITS_S = 60.0
 """Tasks that ended badly so long before a batch script did may be why it ended."""
 KILLS = frozenset({signal.SIGTERM, signal.SIGKILL})
-"""What scancel sends."""
+"""The signals that scancel sends."""
 OUT_OF_MEMORY = 125
 """Slurm's own signal number for a task that the memory cgroup ended (SIG_OOM, as it fits into a wait status)."""
 
@@ -45,9 +45,9 @@ class Kind(Enum):
     REQUEUED = "requeued"
     """Slurm put it back into the queue by itself."""
     NO_SCRIPT = "no script"
-    """It runs on without its batch host."""
+    """The job runs on without its batch host."""
     HANG = "hang"
-    """It runs and does nothing any more."""
+    """The job runs and does nothing any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def ended_by(status: int) -> int:
 
 
 def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) -> Failure:
-    """What a shim that waits asks about."""
+    """The failure that a waiting shim asks about."""
     kind = Kind.STEP if ask.kind is AskKind.STEP else Kind.BATCH
     found = _not_used_up(_against(job.nodes, mem, failed_at, draft), mem, ask.attempt, failed_at, draft)
     if text := _broken_by_slurm(ask, mem):
@@ -164,7 +164,8 @@ def _broken_by_slurm(ask: Ask, mem: JobMemory) -> str:
 def told(
     kind: Kind, job: Job, mem: JobMemory, failed_at: float, draft: Draft, *, known: tuple[Evidence, ...] = ()
 ) -> Failure:
-    """What Slurm's picture (or a job that hangs) tells of; nobody waits for an answer. `known` is evidence as well."""
+    """The failure that Slurm's picture (or a job that hangs) tells of; nobody waits for an answer. `known` is evidence
+    as well."""
     found = (*known, *_against(job.nodes if kind is Kind.HANG else mem.nodes, mem, failed_at, draft))
     status = job.exit_status if kind is Kind.ENDED else 0
     return _failure(kind, job, mem, failed_at, found, draft, status=status)

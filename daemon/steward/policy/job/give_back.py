@@ -15,7 +15,7 @@ from steward.policy.job.at_rest import restless
 from steward.policy.job.progress import told_of
 
 LEAST_S = 1.0
-"""What is lost in less is not worth a minute, which is the least that Slurm can give."""
+"""A shorter loss is not worth a minute, which is the least that Slurm can give."""
 
 
 def give_back_time(draft: Draft) -> None:

@@ -91,7 +91,7 @@ def _is_same(hang: Standstill, mem: JobMemory, found: _Still | None) -> bool:
 
 
 def _over(mem: JobMemory, job: Job | None, draft: Draft) -> None:
-    """It goes on, or it ended."""
+    """The job goes on, or it ended."""
     if mem.hang is None:
         return
     if job is not None and job.state is JobState.RUNNING and job.restarts == mem.restarts:

@@ -189,8 +189,8 @@ def keep_nodes(draft: Draft) -> None:
 
 
 def _comes_back(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]) -> bool:
-    """It lost its place, or is about to; once a run, and never a job that has a reservation of its own, nor one whose
-    nodes Slurm keeps itself."""
+    """The job lost its place, or is about to; once a run, and never a job that has a reservation of its own, nor one
+    whose nodes Slurm keeps itself."""
     was_kept = mem.kept is not None and mem.kept.restart == mem.restarts
     if was_kept or job.reservation or job.het_job_id is not None or not mem.nodes or mem.ended is not None:
         return False

@@ -151,7 +151,7 @@ def _first_step(run: Run, told: Progress) -> float | None:
 
 
 def _first_number(run: Run, told: Progress) -> int | None:
-    """What an earlier go of the allocation told is not this one's."""
+    """Words about an earlier try within the allocation do not count for this one."""
     is_mine = told.stepped is not None and told.stepped >= run.started
     return told.first if run.first is None and is_mine else run.first
 
@@ -199,7 +199,7 @@ def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
 
 
 def _going(run: Run, mem: JobMemory, job: Job) -> Run:
-    """It runs. One that is told to stop ends soon, and what was decided is known before that."""
+    """The run goes on. One that is told to stop ends soon, and what was decided is known before that."""
     stop = _last(mem, run, (Decision.STOP,))
     if stop is not None and stop.final and run.decided != stop.at:
         run = replace(run, decision=stop.decision, why=stop.why, culprits=stop.culprits, decided=stop.at)

@@ -1,4 +1,5 @@
-"""What of the ledger a commit must write down: the lines that differ from the last one's. Each has a key for ever."""
+"""The lines of the ledger that a commit must write down: those that differ from the last commit's. Each has a key for
+ever."""
 
 from collections.abc import Iterator
 

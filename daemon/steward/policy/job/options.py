@@ -1,4 +1,4 @@
-"""What is in force for a job that asked to be resumed: its own words, and the site's where it says nothing."""
+"""The options in force for a job that asked to be resumed: its own, and the site's where it says nothing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from steward.policy.traits import Trait
 
 
 def told_of(id: JobId, nodes: Collection[NodeName], draft: Draft, *, restart: int | None = None) -> list[Progress]:
-    """What the agents of `nodes` tell of a job, of any of its runs where `restart` is None."""
+    """The progress that the agents of `nodes` tell of a job, of any of its runs where `restart` is None."""
     if draft.ground.agents.having(Trait.TELLING).isdisjoint(nodes):
         return []
     views = [draft.seen.agents[node] for node in sorted(nodes) if node in draft.seen.agents]

@@ -152,7 +152,7 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 
 def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """What Slurm requeues for a fault counts as a resume; what a person requeues costs the job nothing."""
+    """A requeue that Slurm does for a fault counts as a resume; one that a person does costs the job nothing."""
     failure = told(Kind.REQUEUED, job, mem, draft.now, draft)
     if not has_cause(failure):
         return

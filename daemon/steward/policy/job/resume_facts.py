@@ -1,4 +1,4 @@
-"""What a resumed job finds in its environment, from what is remembered of it."""
+"""The facts that a resumed job finds in its environment, made from what is remembered of it."""
 
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts
@@ -49,5 +49,5 @@ def _left_out(last: Attempt | None) -> frozenset[NodeName]:
 
 
 def _reason(why: Why) -> str:
-    """What was seen says more than what was done about it."""
+    """The evidence says more than what was done about it."""
     return why.evidence[0] if why.evidence else why.text

@@ -14,7 +14,7 @@ from steward.model.memory import Breaker
 from steward.policy.draft import Draft
 
 LOST_AGENT = "agent"
-"""What a case of a lost node has as its check: no check took it out."""
+"""The check of a lost node's case: no check took the node out."""
 DAY_S = 86400.0
 
 
@@ -45,8 +45,8 @@ def limit(scope: str, draft: Draft) -> int:
 
 
 def taken_out(scope: str, draft: Draft) -> int:
-    """What counts against the limit: our own decisions (not an admin's command, not a machine that is surely gone)
-    since the breaker was last reset."""
+    """The cases that count against the limit: our own decisions (not an admin's command, not a machine that is surely
+    gone) since the breaker was last reset."""
     since = max(draft.breakers_reset, draft.breaker_resets.get(scope, 0.0))
     cases = (c for c in draft.cases.values() if c.step is not Step.SUSPECT)
     ours = [c for c in cases if c.trigger is not Trigger.ADMIN and not c.gone]

@@ -1,4 +1,5 @@
-"""What users may choose nodes by: one feature of ours on each node says how its checks stand (`HealthCheck:Passed`).
+"""A feature that users may choose nodes by: one feature of ours on each node says how its checks stand
+(`HealthCheck:Passed`).
 
 Slurm goes back to the features of slurm.conf whenever it reads that file, so what is shown is compared with every
 picture, and written only where it differs.

@@ -27,7 +27,7 @@ def is_light(case: Case) -> bool:
 
 
 def next_rung(rung: Advice) -> Advice:
-    """What is tried when this one did not help, or too often."""
+    """The next rung when this one did not help, or was tried too often."""
     return _NEXT.get(rung, Advice.REBOOT)
 
 
@@ -59,8 +59,8 @@ def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
 
 
 def identity(about: str, node: NodeName, draft: Draft) -> str:
-    """What outlives the node's name: the GPU's UUID where the finding is `about` one, else the board's serial, else
-    the instance id."""
+    """The name of the hardware, which outlives the node's name: the GPU's UUID where the finding is `about` one, else
+    the board's serial, else the instance id."""
     if is_gpu_uuid(about):
         return about
     view = draft.seen.agents.get(node)
@@ -106,7 +106,7 @@ def _machine(case: Case) -> InstanceId | None:
 
 
 def _of_machine(case: Case, draft: Draft) -> Iterator[Remedy]:
-    """What other cases did to the same piece of hardware or to the machine that it is in."""
+    """The repairs that other cases did to the same piece of hardware or to the machine that it is in."""
     machine = _machine(case)
     for key, kept in draft.remedies.items():
         for remedy in kept:

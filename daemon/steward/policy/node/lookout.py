@@ -91,7 +91,7 @@ def _probe(node: Node, draft: Draft) -> None:
 
 
 def _needs_peers(node: NodeName, draft: Draft) -> bool:
-    """It fell silent with many, and what is known of it decides on a job."""
+    """The node fell silent with many, and what is known of it decides on a job."""
     incident = open_silence(draft)
     return incident is not None and node in incident.nodes and has_jobs(node, draft)
 

@@ -1,4 +1,4 @@
-"""What befalls a machine without any repair of it: it fails under a job, or users keep away from it by name."""
+"""Mishaps of a machine that are no repair: it fails under a job, or users keep away from it by name."""
 
 from steward.model.case import Case, Trigger
 from steward.model.ids import NodeName

@@ -1,4 +1,4 @@
-"""What an admin's words in a node's reason ask for: `Action:Replace` and `Action:Reboot`, to the letter."""
+"""Commands that an admin writes into a node's reason: `Action:Replace` and `Action:Reboot`, to the letter."""
 
 from functools import lru_cache
 
@@ -17,7 +17,7 @@ def ordered(node: Node) -> str:
 
 
 def near_miss(node: Node) -> str:
-    """What the admin may have meant when the reason nearly is a command, else empty."""
+    """The command that the admin may have meant when the reason is nearly one, else empty."""
     if node.reason is None or ordered(node) or node.mark is not None:
         return ""
     if not (node.is_drain or node.is_down):

@@ -14,7 +14,7 @@ from steward.model.node import Node, Reason
 
 
 class Kind(Enum):
-    """What a reason speaks of."""
+    """The thing that a reason speaks of."""
 
     INFRA = "infra"
     """The node is likely bad."""
@@ -29,7 +29,7 @@ class Kind(Enum):
 
 
 class Response(Enum):
-    """What is done about a node with this reason."""
+    """The answer to a node with this reason."""
 
     LEAVE = "left alone, it passes"
     WATCH = "judged by its agent and the second witness"

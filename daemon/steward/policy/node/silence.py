@@ -77,7 +77,7 @@ def _begin(nodes: frozenset[NodeName], draft: Draft) -> None:
 
 
 def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
-    """It is over when nothing is waited for; where few are still away, each is judged on its own after a while."""
+    """The incident is over when nothing is waited for; where few are still away, each is judged by itself in time."""
     few = len(waits) < limit(draft)
     easing = (incident.easing if incident.easing is not None else draft.now) if few else None
     until = easing + draft.want.repair.agents_grace_s if easing is not None and waits else draft.now

@@ -27,7 +27,7 @@ def suspects(draft: Draft) -> dict[NodeName, str]:
 
 
 def doubt(node: NodeName, again: Mapping[NodeName, str], draft: Draft) -> str:
-    """What speaks against a node without proof; empty when nothing does. `again` is of `rebooted_again`."""
+    """The suspicion against a node without proof; empty when nothing does. `again` is of `rebooted_again`."""
     return _doubt(node, draft) or again.get(node, "")
 
 

@@ -111,7 +111,7 @@ def fault_of(node: Node, draft: Draft) -> Fault | None:
 
 
 def _own_fault(node: Node, draft: Draft) -> Fault | None:
-    """What its agent's silence or findings say."""
+    """The fault that the silence or the findings of the node's agent tell of."""
     verdict = standing(node, draft)
     if verdict.standing in (Standing.LOST, Standing.SILENT):
         at = verdict.since if verdict.since is not None else draft.now

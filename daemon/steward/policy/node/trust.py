@@ -9,7 +9,7 @@ from steward.model.observed import AgentView, Observed
 from steward.model.trial import Trial, TrialState
 
 SITE = "site."
-"""What the checks that may change are called like."""
+"""The prefix of checks that may change."""
 
 
 def trial_key(check: str, version: str) -> str:

@@ -1,4 +1,4 @@
-"""What is known of one node right now: is it there, is it sound, does an admin want it repaired."""
+"""The verdict on one node right now: is it there, is it sound, does an admin want it repaired."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Fault:
     """When the fault was first known (Unix s)."""
     command: str = ""
     target: str = ""
-    """Of a light rung: the unit, or the GPU."""
+    """The target of a light rung: the unit, or the GPU."""
     hardware: str = ""
     """The piece that the finding is about, where one is known."""
     is_event: bool = False
@@ -129,7 +129,7 @@ def missed_since(node: Node, draft: Draft) -> float | None:
 
 
 def is_awaited(node: NodeName, draft: Draft) -> bool:
-    """It was known before, and still has a while to come: nobody knows how its node is."""
+    """The agent was known before, and still has a while to come: nobody knows how its node is."""
     due = _due(node, draft) if _is_known_and_gone(node, draft) else None
     return due is not None and draft.now < due
 
