@@ -17,7 +17,8 @@ from steward.testbed.docker_engine import containers, engine, remove_all
 from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_setup import load, provider_settings
 from steward.testbed.docker_symptoms import machines
-from steward.testbed.faults import FaultKind
+from steward.testbed.faults import FaultKind, fault
+from steward.testbed.reset import reset
 from steward.testbed.wait import wait_until
 from tests.contract.provider import SLOT, ProviderContract
 from tests.e2e.conftest import brought_up
@@ -41,6 +42,12 @@ def contained_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
     yield from brought_up(request, nodes=3, steward=True, contain=True)
 
 
+@pytest.fixture
+def new_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
+    """One whose controller started a moment ago."""
+    yield from brought_up(request, nodes=1, steward=False)
+
+
 def inside(bed: Bed, node: str, *argv: str) -> str:
     """What a command says on the node's machine."""
     with engine() as client:
@@ -48,6 +55,13 @@ def inside(bed: Bed, node: str, *argv: str) -> str:
         answer = client.containers.get(str(container.id)).exec_run(list(argv))
     assert answer.exit_code == 0, answer.output
     return str(answer.output.decode()) if isinstance(answer.output, bytes) else ""
+
+
+def test_a_controller_that_is_killed_as_soon_as_it_is_there_starts_again(new_bed: Bed) -> None:
+    new_bed.inject(fault(FaultKind.KILL_SLURMCTLD))
+    new_bed.inject(fault(FaultKind.START_SLURMCTLD))
+    reset(new_bed)
+    assert new_bed.run(["srun", "-N1", "id", "-un"]).text.strip() == "root"
 
 
 class TestDockerProvider(ProviderContract):

@@ -11,21 +11,22 @@ from steward.adapters.providers.docker import DockerProvider, instance_id
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.ports import PortError
-from steward.testbed import accounting, docker_setup
+from steward.testbed import accounting, docker_setup, slurm_versions
 from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say
 from steward.testbed.docker_engine import engine, remove_all
 from steward.testbed.docker_faults import DockerFaults
 from steward.testbed.docker_files import HTTP_PORT, MOUNT, Plan
 from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_symptoms import faults_in_force, is_active, machines, names_of, power
-from steward.testbed.faults import SHAPES, Fault
+from steward.testbed.faults import SHAPES, Fault, FaultKind
 from steward.testbed.ready import await_ready, call_silent_nodes, node_states
-from steward.testbed.wait import NotInTime
+from steward.testbed.wait import NotInTime, wait_until
 
 _TIMED_OUT = 124
 _GRACE_S = 10.0
 _AT_ONCE = 4
 _CLEAN_S = 60.0
+_ANSWER_S = 30.0
 _USERS = ("root", "alice", "bob")
 
 
@@ -63,6 +64,8 @@ class DockerBed:
                 docker_setup.start_head(client, self._layout, plan)
             if plan.spec.accounting:
                 accounting.let_in(self, _USERS)
+            if slurm_versions.parse(f"slurm {plan.slurm}").wants_all_files:
+                self._have_files_written()
             if not plan.spec.groups:
                 self._launch_nodes(plan)
                 say(f"{len(self._names)} nodes started")
@@ -128,6 +131,16 @@ class DockerBed:
     @property
     def _names(self) -> tuple[NodeName, ...]:
         return names_of(self._plan)
+
+    def _have_files_written(self) -> None:
+        """So that a controller that is killed starts again, as one does that has run for longer than minutes."""
+
+        def answers() -> bool:
+            return "is UP" in self.run(["scontrol", "ping"], check=False).text
+
+        wait_until("slurmctld answers", answers, _ANSWER_S)
+        self.inject(Fault(kind=FaultKind.RESTART_SLURMCTLD))
+        wait_until("slurmctld answers again", answers, _ANSWER_S)
 
     def _launch_nodes(self, plan: Plan) -> None:
         provider = DockerProvider(docker_setup.provider_settings(plan))

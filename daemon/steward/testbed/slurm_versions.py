@@ -21,6 +21,13 @@ class SlurmVersion:
     def release(self) -> tuple[int, int]:
         return self.major, self.minor
 
+    @property
+    def wants_all_files(self) -> bool:
+        """A slurmctld that was killed before it wrote all its files does not start again ("fatal: No Assoc usage file
+        (...) to recover", 26.05.5). It writes that one after five minutes, and when it ends well. 24.11 starts without.
+        """
+        return self.release > (24, 11)
+
 
 def parse(text: str) -> SlurmVersion:
     """The answer of `slurmd -V`, for example "slurm-wlm 22.05.8"."""
