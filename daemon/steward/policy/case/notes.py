@@ -1,4 +1,5 @@
-"""What a case learns from the picture about its machines and refused calls, before it is moved by the facts."""
+"""The notes that a case takes from the picture about its machines and refused calls, before it is moved by the
+facts."""
 
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ def old_instance(case: Case, draft: Draft) -> InstanceId | None:
 
 
 def stale_instances(case: Case, draft: Draft) -> list[Instance]:
-    """What must be gone before a new instance is launched: the old one and earlier tries of this case."""
+    """The instances that must be gone before a new instance is launched: the old one and earlier tries of this case."""
     ours = [i for i in _alive(case, draft) if i.token.startswith(f"{case.id}-") and i.token != case.token]
     old = [i for i in _alive(case, draft) if i.id == case.old_instance]
     return sorted((*ours, *old), key=lambda i: i.id)

@@ -106,7 +106,7 @@ def loan_of(case: Case, draft: Draft) -> Instance | None:
 
 
 def is_spoilt(spare: NodeName, draft: Draft) -> bool:
-    """It fell ill itself, or somebody else took it, since it was chosen."""
+    """The spare fell ill itself, or somebody else took it, since it was chosen."""
     node = draft.seen.nodes.get(spare)
     return node is None or node.is_foreign or draft.case_in_work(spare) is not None
 

@@ -1,4 +1,4 @@
-"""What a case asks for in each step, and what it remembers when it enters one."""
+"""The wishes of a case in each step, and what it remembers when it enters one."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -141,7 +141,8 @@ def _take_out(scene: Scene) -> None:
 
 
 def _sign_again(scene: Scene, text: str) -> None:
-    """Else its machine would take jobs before it is verified, or could not be given back."""
+    """Write our mark again. Without it the machine would take jobs before it is verified, or could not be given
+    back."""
     case, draft = scene.case, scene.draft
     why = Why(rule="case.sign", text=f"{case.node}: {text}", evidence=(str(case.why),))
     key = Key(f"sign:{case.id}:{case.launches}:{case.step.value}")

@@ -20,7 +20,7 @@ class ElasticBook:
         self.runs = Kept(memory.elastic)
 
     def keep(self, run: ElasticRun) -> ElasticRun:
-        """The same again changes nothing."""
+        """Remember the run; one that is as before changes nothing."""
         if self.runs.get(run.id) != run:
             self.runs[run.id] = run
         return run

@@ -1,4 +1,4 @@
-"""What entering a phase changes in what is remembered of a run, and what is told of it."""
+"""The changes to a run's memory when it enters a phase, and the events that tell of it."""
 
 from dataclasses import replace
 

@@ -17,7 +17,7 @@ def _over(scene: Scene) -> bool:
 
 
 def _lost(scene: Scene) -> bool:
-    """Of the generation that is to come, where one was ordered without those that are lost."""
+    """Whether nodes of the run are lost; in DRAINING only those of the generation that is to come count."""
     if scene.run.phase is Phase.DRAINING:
         return any(scene.is_lost(node) for node in scene.run.to)
     return bool(scene.lost)

@@ -1,4 +1,4 @@
-"""What counts for one run: its own words first, then the site's."""
+"""The rules that count for one run: its own words first, then the site's."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -50,7 +50,7 @@ def rules_of(spec: str, base: int, site: ElasticPolicy) -> RunRules | None:
 
 
 def pause_s(run: ElasticRun, site: ElasticPolicy) -> float:
-    """What a change of size costs this run: the mean of its last ones."""
+    """The seconds that a change of size costs this run: the mean of its last ones."""
     took = [change.done - change.at for change in run.events if change.done is not None and change.before][-_LATELY:]
     return sum(took) / len(took) if took else site.pause_s
 

@@ -67,7 +67,7 @@ _TABLE: dict[tuple[Phase, Fact], Phase] = {
 }
 TABLE: Mapping[tuple[Phase, Fact], Phase] = MappingProxyType(_TABLE)
 facts_of = in_order(_TABLE)
-"""What is asked in each phase, in order."""
+"""The facts that are asked for in each phase, in order."""
 ANSWER_S = 15.0
 """Beyond the grace a coordinator takes no longer."""
 

@@ -12,7 +12,7 @@ def serves(record: SlotRecord, group: Group, draft: Draft) -> bool:
 
 
 def current(group: Group, draft: Draft) -> int:
-    """What the API shows as CurrentCount, and what MinCount is compared with."""
+    """The number that the API shows as CurrentCount, and that MinCount is compared with."""
     return sum(serves(record, group, draft) for record in draft.members(group.name))
 
 

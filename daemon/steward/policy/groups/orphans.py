@@ -47,7 +47,7 @@ def _strays(ours: str, draft: Draft) -> list[Instance]:
 
 
 def _is_of(record: SlotRecord | None, instance: Instance) -> bool:
-    """It is, or becomes, the slot's machine; a slot that ends sees to all that it ever launched."""
+    """The instance is, or becomes, the slot's machine; a slot that ends sees to all that it ever launched."""
     if record is None or record.step is SlotStep.END:
         return record is not None
     return instance.token == record.token or instance.id == record.instance

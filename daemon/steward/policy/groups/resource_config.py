@@ -1,4 +1,4 @@
-"""What a node's lifecycle scripts learn of the cluster, as JSON texts in HyperPod's format."""
+"""The facts of the cluster that a node's lifecycle scripts learn, as JSON texts in HyperPod's format."""
 
 import json
 from functools import lru_cache

@@ -28,7 +28,8 @@ class Setup:
 
 
 def setup_of_case(case: Case, draft: Draft) -> Setup | None:
-    """What the instance of this repair needs before its checks say anything; None where no scripts are to run."""
+    """The setup that the instance of this repair needs before its checks say anything; None where no scripts are to
+    run."""
     record = draft.records.get(case.node)
     group = draft.groups.get(record.group) if record else None
     if record is None or group is None or case.rung is not Advice.REPLACE or not group.lifecycle.has_scripts:
@@ -37,7 +38,7 @@ def setup_of_case(case: Case, draft: Draft) -> Setup | None:
 
 
 def report_of(setup: Setup, view: AgentView | None) -> SetupReport | None:
-    """What the agent says of this very run."""
+    """The agent's report of this very run."""
     report = view.setup if view and view.connected else None
     return report if report is not None and report.token == setup.token else None
 

@@ -1,4 +1,4 @@
-"""What the picture says about a slot: one small question for each fact of the table."""
+"""The facts that the picture shows of a slot: one small question for each fact of the table."""
 
 from collections.abc import Callable
 

@@ -22,7 +22,7 @@ def features_of(group: Group) -> frozenset[str]:
 
 
 def slot_of(record: SlotRecord, group: Group, want: Desired) -> Slot:
-    """What to ask a provider for."""
+    """The slot that a provider is asked for."""
     pool = pool_of(group.name, want)
     return Slot(
         node=record.node,

@@ -65,7 +65,7 @@ class SlotScene:
 
     @property
     def launched(self) -> Instance | None:
-        """What the present try made."""
+        """The instance that the present try made."""
         listed = self.draft.instances_of(self.record.node)
         return next((i for i in listed if i.token == self.record.token), None)
 

@@ -1,4 +1,4 @@
-"""What a slot remembers when a fact moves it to another step."""
+"""The memory that a slot keeps when a fact moves it to another step."""
 
 import hashlib
 from collections.abc import Callable
@@ -150,7 +150,7 @@ _LATE = {
 
 
 def why_unsound(scene: SlotScene) -> str:
-    """What a slot in VERIFY still lacks, in one line."""
+    """The reason why a slot in VERIFY is not ready yet, in one line."""
     view = scene.view
     if scene.incarnation is None or view is None:
         return "its agent is not connected"

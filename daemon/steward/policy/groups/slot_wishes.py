@@ -1,4 +1,4 @@
-"""What a slot asks for in each step. Nothing is ended that is not the slot's own."""
+"""The wishes of a slot in each step. Nothing is ended that is not the slot's own."""
 
 from collections.abc import Callable
 

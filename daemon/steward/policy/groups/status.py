@@ -26,7 +26,8 @@ def keep_status(group: Group, draft: Draft) -> None:
 
 
 def needed(group: Group, draft: Draft) -> int:
-    """What must be there before the group is in service: without continuous provisioning all of it."""
+    """The number of nodes that must be there before the group is in service: without continuous provisioning all of
+    it."""
     is_continuous = draft.cluster is None or draft.cluster.continuous
     return group.goal.minimum if is_continuous else max(group.goal.minimum, group.goal.target)
 

@@ -1,4 +1,4 @@
-"""What callers of the API ask for, carried out or refused: one file for each kind of order."""
+"""Orders of the API's callers, carried out or refused: one file for each kind of order."""
 
 from steward.model.carried import Carried
 from steward.model.desired import Desired

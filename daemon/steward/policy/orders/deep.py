@@ -46,7 +46,7 @@ def ask(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], desk: Desk) -> D
 
 
 def add(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], desk: Desk) -> DeepRun:
-    """The same without asking whether another request goes on."""
+    """Begin a run without asking whether another request goes on."""
     run = DeepRun(
         id=f"d{desk.next_case}",
         cause=DeepCause.ASKED,

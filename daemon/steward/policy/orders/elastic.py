@@ -11,7 +11,7 @@ from steward.policy.orders.refuse import invalid
 
 
 def change_run(order: ChangeRun, desk: Desk) -> Answer:
-    """It is carried out by the plan of this very turn. Raises Refusal for a run or a size that there is not."""
+    """The change is carried out by the plan of this very turn. Raises Refusal for a run or a size that there is not."""
     run = desk.elastic.get(JobId(order.run))
     if run is None or not run.is_open:
         raise Refusal(RefusalKind.NOT_FOUND, f"There is no elastic run {order.run}: `steward elastic list` shows them.")

@@ -31,7 +31,7 @@ def create_quota(order: CreateQuota, desk: Desk) -> Answer:
 
 
 def update_quota(order: UpdateQuota, desk: Desk) -> Answer:
-    """What is not said stays. The answer has the new version."""
+    """Members that the call does not give stay as they are. The answer has the new version."""
     quota = quota_of(order.id, desk)
     check_version(quota, order.version, f"Quota {quota.name}")
     return Answer(made=quota.id, version=change(quota, order.wish, desk).version)
@@ -122,7 +122,7 @@ def new_id(kind: str, name: str, created: float) -> str:
 
 
 def said(wish: QuotaWish | SchedulerWish) -> dict[str, Any]:
-    """What a wish says, by the field."""
+    """The members of a wish, by the field."""
     given = {each.name: getattr(wish, each.name) for each in fields(wish)}
     return {name: value for name, value in given.items() if value is not None}
 

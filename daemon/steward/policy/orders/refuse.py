@@ -1,4 +1,4 @@
-"""What several orders refuse: names, limits, roles, partitions and machine types that this site cannot give."""
+"""Refusals that several orders share: names, limits, roles, partitions and machine types that this site cannot give."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

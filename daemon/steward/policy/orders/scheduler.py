@@ -21,7 +21,7 @@ def create_scheduler(order: CreateScheduler, desk: Desk) -> Answer:
 
 
 def update_scheduler(order: UpdateScheduler, desk: Desk) -> Answer:
-    """What is not said stays. The answer has the new version."""
+    """Members that the call does not give stay as they are. The answer has the new version."""
     present = scheduler_of(order.id, desk)
     check_version(present, order.version, f"Scheduler configuration {present.name}")
     return Answer(made=present.id, version=change(present, order.wish, desk).version)

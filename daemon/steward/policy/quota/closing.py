@@ -129,7 +129,7 @@ def _default_before(account: str, draft: Draft) -> str:
 
 
 def _before(key: str, draft: Draft) -> str:
-    """What stood there when we began; of a limit that we alone ever wrote: none."""
+    """The value that stood there when we began; empty for a limit that we alone ever wrote."""
     values = draft.quota.writes[key].values
     return values[-1] if len(values) > 1 and not values[-1] else ""
 

@@ -18,11 +18,11 @@ class Standing(Enum):
     OWN = "own"
     """Its team's quota covers it: it runs when nodes are free."""
     BORROWED = "borrowed"
-    """It may run with what others lend."""
+    """The job may run with what others lend."""
     WAITS = "waits"
     """For quota: of its team, or of those who lend."""
     NEVER = "never"
-    """It asks for more than its team may ever have, or for nothing that the cluster has."""
+    """The job asks for more than its team may ever have, or for nothing that the cluster has."""
     BACKS_OFF = "backs off"
     """The job gave way before, and may borrow again only later."""
     BEHIND = "behind"
@@ -67,7 +67,7 @@ class Yielding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What of the site's wishes the order depends on. `not_before` is until when a job may not borrow again."""
+    """The wishes of the site that the order depends on. `not_before` is until when a job may not borrow again."""
 
     fair_share: bool = True
     in_team: Mapping[str, PreemptTeamTasks] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class Decider:
         self._rule(unit, standing, amounts=amounts, granted=1, borrowed=int(not is_own))
 
     def _ruled_out(self, unit: Unit) -> bool:
-        """It can never run; of sizes and machine types the smallest request counts."""
+        """The unit can never run; of sizes and machine types the smallest request counts."""
         key = unit.team, id(unit.options)
         if key not in self._beyond:
             self._beyond[key] = [self._ledger.over_limit(unit.team, each) for each in unit.options]

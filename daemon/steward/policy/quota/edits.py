@@ -42,7 +42,7 @@ class Edits:
 
 
 def edits(qos: Iterable[WantedQos], teams: Iterable[WantedTeam], picture: Accounting, draft: Draft) -> Edits:
-    """What has to be written; who wrote what is remembered with it."""
+    """The edits that have to be made; who wrote what is remembered with it."""
     found = Edits()
     for want in qos:
         _of_qos(want, picture.qos.get(want.name), draft, found)
@@ -87,7 +87,7 @@ def _made(want: WantedQos) -> SetQos:
 
 
 def _rest(want: WantedQos, has: Qos, ours: "_Fields") -> dict[str, Any]:
-    """What differs besides its limits, by the field of the action."""
+    """The differences of a QOS besides its limits, by the field of the action."""
     found: dict[str, Any] = {}
     if ours.differs("priority", str(has.priority), str(want.priority)):
         found["priority"] = want.priority
@@ -149,7 +149,7 @@ def _changed_caps(
 
 
 class _Fields:
-    """Of one QOS or account: which of them differ from what is wanted, and whose they are."""
+    """The fields of one QOS or account: which of them differ from what is wanted, and whose they are."""
 
     def __init__(self, owner: str, draft: Draft, *, has_limits_of_its_own: bool = False) -> None:
         """`has_limits_of_its_own`: what stood there before us is a person's, too."""
@@ -160,7 +160,7 @@ class _Fields:
         return {tres for tres in has if f"{self._owner}/cap:{tres}" in self._draft.quota.writes}
 
     def differs(self, name: str, has: str, want: str) -> bool:
-        """It has to be written. Remembers the value that is written."""
+        """The field has to be written. Remembers the value that is written."""
         key, writes = f"{self._owner}/{name}", self._draft.quota.writes
         known = writes.get(key)
         if known is None and has and self._has_limits_of_its_own and name.startswith("cap:"):
@@ -206,7 +206,7 @@ def _remember_made(want: WantedQos, draft: Draft) -> None:
 
 
 def forget(owner: str, draft: Draft) -> None:
-    """What was written there."""
+    """Drop the memory of what was written there."""
     for key in [key for key in draft.quota.writes if key.startswith(f"{owner}/")]:
         del draft.quota.writes[key]
 

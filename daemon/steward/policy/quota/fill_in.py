@@ -32,7 +32,7 @@ class Owned:
     warnings: tuple[str, ...] = ()
 
     def private(self, name: Resource) -> int:
-        """What of it never leaves the team."""
+        """The part of a resource that never leaves the team."""
         return self.nominal.get(name, 0) - self.lends.get(name, 0)
 
 
@@ -90,7 +90,7 @@ def _said(share: Share) -> dict[str, int | None]:
 
 
 def _ratios(share: Share, machine: MachineType) -> Iterable[Fraction]:
-    """Of each that was asked for to what one machine has."""
+    """The ratio of each resource that was asked for to what one machine has."""
     if share.accelerators is not None and machine.gpus:
         yield Fraction(share.accelerators, machine.gpus)
     if share.vcpu is not None and machine.cpus:

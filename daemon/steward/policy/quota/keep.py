@@ -180,7 +180,7 @@ def _fail(trouble: str, draft: Draft) -> None:
 
 
 def _settle_scheduler(draft: Draft) -> None:
-    """It counts from the next turn on; nothing in Slurm has to be made for it."""
+    """A change of the scheduler counts from the next turn on; nothing in Slurm has to be made for it."""
     scheduler = draft.quota.scheduler
     if scheduler is None:
         return

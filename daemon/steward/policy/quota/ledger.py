@@ -51,7 +51,7 @@ class Ledger:
         self.pool = {name: self.lendable[name] + spare[name] for name in names}
         self.pool_use = dict.fromkeys(names, 0)
         self._kept_idle = {name: sum(each.private(name) for each in owned if name in each.counted) for name in names}
-        """What teams own, do not lend and do not use: free, but for nobody else."""
+        """The idle part that teams own and do not lend: free, but for nobody else."""
         self._counted: dict[tuple[str, int], tuple[Amounts, Amounts]] = {}
         self._limits: dict[str, frozenset[Resource]] = {}
 
@@ -64,7 +64,7 @@ class Ledger:
         return self._limits[team]
 
     def counted(self, team: str, amounts: Amounts) -> Amounts:
-        """What of a request limits this team."""
+        """The part of a request that counts towards this team's limits."""
         key = team, id(amounts)
         if key not in self._counted:
             limits = self.limits(team)

@@ -16,7 +16,7 @@ from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from steward.policy.quota.turn import Turn, is_borrowed, is_guaranteed
 
 GUARANTEED_PRIORITY = 1000
-"""Of `g`; those of `b` are below."""
+"""The priority of `g`; those of `b` are below."""
 _BUILT_IN = frozenset({"cpu", "mem", "node", "billing"})
 
 Caps = Mapping[str, int]
@@ -182,13 +182,13 @@ class _Use:
         return self._b.get(name, 0) - self._leaving.get(name, 0)
 
     def open_to_own(self, name: Resource) -> int:
-        """What of the quota is not used otherwise, and never less than what runs."""
+        """The part of the quota that is not used otherwise, and never less than what runs."""
         rest = self._nominal.get(name, 0) - self._b.get(name, 0) - self._other.get(name, 0)
         return max(self._g.get(name, 0), rest)
 
 
 def _leaving(turn: Turn, team: str) -> dict[Resource, int]:
-    """What runs of the team and has to give way."""
+    """The amounts of the team's jobs that run and have to give way."""
     chosen = {each.unit.id for each in turn.yielding} | turn.going
     found: dict[Resource, int] = {}
     for unit in turn.running.get(team, ()) if chosen else ():

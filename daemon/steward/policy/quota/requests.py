@@ -65,7 +65,8 @@ class Requests:
         self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
 
     def units(self, jobs: Iterable[Job], teams: Mapping[str, str]) -> Iterator[Unit]:
-        """Of these; the parts of a heterogeneous job are one. In the order of their ids. `teams` are by account."""
+        """The units of these jobs, in the order of their ids; the parts of a heterogeneous job are one. `teams` are by
+        account."""
         parts: dict[JobId, list[Job]] = {}
         for job in sorted(jobs, key=lambda each: each.id):
             parts.setdefault(job.het_job_id or job.id, []).append(job)
@@ -90,12 +91,12 @@ class Requests:
         )
 
     def weight(self, job: Job) -> int:
-        """Of its priority class; -1: none that the cluster knows."""
+        """The weight of the job's priority class; -1: none that the cluster knows."""
         match = _CLASS.search(job.comment) if CLASS_WORD in job.comment else None
         return self._weights.get(match[1], -1) if match else -1
 
     def used(self, jobs: Iterable[Job]) -> Amounts:
-        """What running jobs have, by the machine types of their nodes. Equal ones are the same object."""
+        """The resources that running jobs have, by the machine types of their nodes. Equal ones are the same object."""
         found: list[Amounts] = []
         for job in jobs:
             count = len(job.nodes)
@@ -107,7 +108,7 @@ class Requests:
         return _sum(found)
 
     def _away(self, jobs: Iterable[Job]) -> Amounts | None:
-        """What they have on nodes that take no jobs."""
+        """The resources that the jobs have on nodes that take no jobs."""
         found: list[Amounts] = []
         for job in jobs:
             if not job.nodes <= self.flavors.usable:
@@ -179,12 +180,12 @@ def _range(word: str) -> Iterable[int]:
 
 
 def holds_nodes(job: Job) -> bool:
-    """It runs, or cleans up."""
+    """The job runs, or cleans up."""
     return job.is_active or job.is_completing
 
 
 def is_ready(job: Job, now: float, team: str) -> bool:
-    """It would run if nodes, limits and the QOS that we give it allowed it: no hold, no time, no other job in its
+    """The job would run if nodes, limits and the QOS that we give it allowed it: no hold, no time, no other job in its
     way."""
     return (
         job.is_pending

@@ -73,7 +73,7 @@ def quota_view(draft: Draft) -> QuotaView:
 
 
 def _use(turn: Turn) -> dict[str, dict[Resource, int]]:
-    """What runs now, before anything of this turn is granted; what gives way still has its nodes."""
+    """The use of what runs now, before anything of this turn is granted; what gives way still has its nodes."""
     found: dict[str, dict[Resource, int]] = {}
     for team, units in turn.running.items():
         sums = found.setdefault(team, {})
@@ -106,7 +106,7 @@ def _lent(turn: Turn, use: Mapping[str, Mapping[Resource, int]]) -> dict[tuple[s
 
 
 def _idle(turn: Turn, use: Mapping[str, Mapping[Resource, int]], team: str, name: Resource) -> int:
-    """What of a team's lendable part it does not use itself."""
+    """The lendable part of a team that it does not use itself."""
     account = turn.ledger.accounts[team].owned
     nominal, lends = account.nominal.get(name, 0), account.lends.get(name, 0)
     return max(0, min(lends, nominal - use.get(team, {}).get(name, 0)))
