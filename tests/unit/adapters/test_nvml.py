@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.conversation import Conversation
-from steward.adapters.node.nvml import Nvml
+from steward.adapters.node.nvml import Conversation, Nvml
 from steward.adapters.process import Failed, run
 from steward.model.gpu import Gpu, GpuProcess
 from tests.fakes.nvml import DEVICES, FakeGpus

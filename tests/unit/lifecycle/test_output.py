@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.lifecycle.node_log import MAX_NODE_LOG
-from steward.lifecycle.output import Output, scripts_log
+from steward.lifecycle.output import MAX_NODE_LOG, Output, scripts_log
 from tests.fakes.until import until
 
 pytestmark = pytest.mark.timeout(60)

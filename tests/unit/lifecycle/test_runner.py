@@ -11,8 +11,7 @@ from steward.adapters.fetch.digest import digest
 from steward.adapters.node.setup_dir import SetupDir
 from steward.adapters.proc import look
 from steward.adapters.wire.setup_messages import MAX_LOG
-from steward.lifecycle.node_log import MAX_NODE_LOG
-from steward.lifecycle.output import scripts_log
+from steward.lifecycle.output import MAX_NODE_LOG, scripts_log
 from steward.model.setup import SetupState
 from tests.fakes.setups import NodeDisk
 from tests.fakes.until import until

@@ -1,6 +1,6 @@
 """A page of records: the sweep and the narrow looks put together, each record as old as its own last read."""
 
-from steward.workflows.page import Page
+from steward.workflows.book import Page
 
 EMPTY: Page[str, str] = Page()
 PAGE = EMPTY.with_sweep({"n1": "idle", "n2": "idle", "n3": "idle"}, 100.0, 100.0)
