@@ -24,6 +24,9 @@ elastic.save_and_wait = lambda *_: time.sleep(600)
 runpy.run_path({str(EXAMPLE / "train.py")!r}, run_name="__main__")
 """
 
+LINGERS = "\n[ $STEWARD_ELASTIC_ROLE != base ] || sleep 600\n"
+"""The base's script goes on when its training was stopped: only KillWait ends it."""
+
 Line = dict[str, Any]
 
 
@@ -109,16 +112,28 @@ def _environ(process: Path) -> list[bytes]:
     return (process / "environ").read_bytes().split(b"\0")
 
 
+def _lingering(script: str) -> str:
+    return script.replace("trap : TERM\n", "set +e; trap : TERM\n") + LINGERS
+
+
 def a_run(
-    story: Story, *options: str, sizes: str = "3", words: str = QUICK, user: str = "", never_saves: bool = False
+    story: Story,
+    *options: str,
+    sizes: str = "3",
+    words: str = QUICK,
+    user: str = "",
+    never_saves: bool = False,
+    lingers: bool = False,
 ) -> ElasticStory:
-    """Submitted with these options of sbatch. `never_saves`: not when it is asked, only from time to time."""
+    """Submitted with these options of sbatch. `never_saves`: not when it is asked, only from time to time. `lingers`:
+    its base cleans up for KillWait."""
     story.dir.chmod(0o1777)
     number = len(story.jobs)
     folder = story.dir / f"run{number}"
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)
-    train = story.script(f"train{number}.sh", (EXAMPLE / "train.sh").read_text())
+    text = (EXAMPLE / "train.sh").read_text()
+    train = story.script(f"train{number}.sh", _lingering(text) if lingers else text)
     place = EXAMPLE
     if never_saves:
         place = story.dir

@@ -73,6 +73,14 @@ def test_scancel_of_the_base_ends_its_replicas_at_once_and_the_run(story: Story)
     assert story.job(run.job).restarts == 0, "who ends a run by hand does not want it back"
 
 
+def test_replicas_end_as_soon_as_their_base_begins_to_end(story: Story) -> None:
+    """Its nodes clean up for KillWait (30 s), and the replicas are not kept for so long."""
+    run = grown(story, lingers=True)
+    story.bed.run(["scancel", str(run.job)])
+    story.wait("no replica is left", lambda: not run.replicas(LIVE), 20.0)
+    assert story.job(run.job).state == "COMPLETING"
+
+
 def test_the_base_requeued_begins_again_from_its_checkpoint_and_grows_again(story: Story) -> None:
     run = grown(story)
     run.goes_on()
