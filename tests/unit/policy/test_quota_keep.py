@@ -373,6 +373,23 @@ def test_a_heterogeneous_job_gives_way_once_however_late_its_parts_let_go(
     assert picture.memory.quota_jobs[JobId(5)].yielding is None
 
 
+@pytest.mark.parametrize("can", [LISTS, MARKS])
+def test_parts_of_a_heterogeneous_job_that_borrow_have_one_qos(can: Capabilities) -> None:
+    """Slurm starts all parts at once, and does not look then which QOS of a list it had found to have room."""
+    picture = runs(a_site(can), 1, "a", 3)
+    listed = "stw-a-g,stw-a-b" if can.qos_lists else "stw-a-g"
+    for id in (5, 6):
+        picture = waits(picture, id, "a", 2, het_job_id=JobId(5), qos=listed)
+    picture, actions = done(picture)
+    assert [(each.job, each.qos) for each in actions if isinstance(each, MoveJob)] == [
+        (5, ("stw-a-b",)),
+        (6, ("stw-a-b",)),
+    ]
+    picture = picture.change_job(1, state=JobState.COMPLETED, nodes=frozenset())
+    picture, actions = done(picture.after(60))
+    assert {each.qos for each in actions if isinstance(each, MoveJob)} == {("stw-a-g",)}
+
+
 def test_a_job_on_a_broken_node_does_not_give_way_for_nothing() -> None:
     """The newest is on a node that takes no jobs: what it would free is nobody's."""
     site = runs(a_site(WEAK, own("a", 2), own("b", 6)), 1, "a", 2, "g", "n1")

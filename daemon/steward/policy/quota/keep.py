@@ -23,6 +23,7 @@ from steward.policy.quota.edits import Edits, edits
 from steward.policy.quota.limits import remedy_for, users_apart, wanted_qos, wanted_teams
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
 from steward.policy.quota.names import PREFIX, borrowed_qos, guaranteed_qos
+from steward.policy.quota.requests import Unit
 from steward.policy.quota.turn import Turn, in_force, is_delayed, take_turn
 
 _SETTLED = {
@@ -100,7 +101,7 @@ def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:
         return 0
     wanted = _qos(ruling, picture)
     for job in unit.jobs:
-        if wanted and tuple(job.qos.split(",")) != wanted and not _starts_with(job, wanted, picture):
+        if wanted and tuple(job.qos.split(",")) != wanted and not _has_all(job, wanted, picture):
             touched += draft.wish(_move(ruling, job, wanted), RETRY_S)
         touched += _hurry(job, draft) if ruling.may_run and is_delayed(job, draft) else 0
     most = unit.sizes[-1] if unit.sizes else 0
@@ -126,14 +127,21 @@ def _hurry(job: Job, draft: Draft) -> int:
 def _qos(ruling: Ruling, picture: Accounting) -> tuple[str, ...]:
     """Empty: as it is. What is covered goes back to `g`; what borrows keeps `g` first where Slurm takes lists."""
     g, b = guaranteed_qos(ruling.unit.team), borrowed_qos(ruling.unit.team)
+    lists = _takes_lists(ruling.unit, picture)
     if ruling.unit.replica:
         return (b,)  # always: what an elastic run has beyond its base is lent to it
     if ruling.standing is Standing.OWN and not ruling.borrowed:
-        return () if g in ruling.unit.qos and picture.can.qos_lists else (g,)
-    return (g, b) if picture.can.qos_lists else (b,)
+        return () if g in ruling.unit.qos and lists else (g,)
+    return (g, b) if lists else (b,)
 
 
-def _starts_with(job: Job, wanted: tuple[str, ...], picture: Accounting) -> bool:
+def _takes_lists(unit: Unit, picture: Accounting) -> bool:
+    """Slurm starts the parts of a heterogeneous job together, and then tests each against the QOS that it tried last
+    and not against the one of the list that has room (backfill.c of 26.05, `_het_job_limit_check`)."""
+    return picture.can.qos_lists and len(unit.jobs) == 1
+
+
+def _has_all(job: Job, wanted: tuple[str, ...], picture: Accounting) -> bool:
     """Slurm sorts a list by priority: the order is its business."""
     return picture.can.qos_lists and set(job.qos.split(",")) == set(wanted)
 
