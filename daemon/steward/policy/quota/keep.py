@@ -101,7 +101,7 @@ def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:
         return 0
     wanted = _qos(ruling, picture)
     for job in unit.jobs:
-        if wanted and tuple(job.qos.split(",")) != wanted and not _has_all(job, wanted, picture):
+        if wanted and set(job.qos.split(",")) != set(wanted):  # Slurm sorts a list by priority: its order is its own
             touched += draft.wish(_move(ruling, job, wanted), RETRY_S)
         touched += _hurry(job, draft) if ruling.may_run and is_delayed(job, draft) else 0
     most = unit.sizes[-1] if unit.sizes else 0
@@ -139,11 +139,6 @@ def _takes_lists(unit: Unit, picture: Accounting) -> bool:
     """Slurm starts the parts of a heterogeneous job together, and then tests each against the QOS that it tried last
     and not against the one of the list that has room (backfill.c of 26.05, `_het_job_limit_check`)."""
     return picture.can.qos_lists and len(unit.jobs) == 1
-
-
-def _has_all(job: Job, wanted: tuple[str, ...], picture: Accounting) -> bool:
-    """Slurm sorts a list by priority: the order is its business."""
-    return picture.can.qos_lists and set(job.qos.split(",")) == set(wanted)
 
 
 def _move(ruling: Ruling, job: Job, qos: tuple[str, ...]) -> MoveJob:
