@@ -9,12 +9,12 @@ from steward.adapters.providers.docker_machine import NODE
 from steward.model.ids import NodeName
 from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import Power
-from steward.testbed.broken_scontrol import how_broken
 from steward.testbed.docker_engine import containers, engine
 from steward.testbed.docker_files import Plan
 from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.fake_gpus import has_fault
 from steward.testbed.faults import Fault, FaultKind
+from steward.testbed.file_faults import file_faults_in_force
 from steward.testbed.site_check import has_failing_check
 
 AGENT = "steward-agent"
@@ -48,12 +48,7 @@ def faults_in_force(layout: DockerLayout, plan: Plan) -> Iterator[Fault]:
         for kind in _of_node(layout, plan, node, container):
             yield Fault(kind=kind, node=node)
     yield from _of_head(layout, plan)
-    if (broken := how_broken(layout.wrappers)) is not None:
-        yield Fault(kind=broken)
-    if layout.refuse_launch.exists():
-        yield Fault(kind=FaultKind.REFUSE_LAUNCH)
-    if layout.limit_launch.exists():
-        yield Fault(kind=FaultKind.LIMIT_LAUNCH, text=layout.limit_launch.read_text())
+    yield from file_faults_in_force(layout)
 
 
 def is_active(container: Container, unit: str) -> bool:

@@ -1,11 +1,11 @@
 """Faults that are files which parts of a bed look at: the same for every kind of bed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from steward.testbed.broken_scontrol import break_scontrol, mend_scontrol
-from steward.testbed.faults import FaultKind
+from steward.testbed.broken_scontrol import break_scontrol, how_broken, mend_scontrol
+from steward.testbed.faults import Fault, FaultKind
 
 
 class Places(Protocol):
@@ -30,6 +30,16 @@ def file_faults(places: Places) -> dict[FaultKind, Callable[[str], object]]:
         FaultKind.LIMIT_LAUNCH: places.limit_launch.write_text,
         FaultKind.ALLOW_LAUNCH: lambda _: _allow_launch(places),
     }
+
+
+def file_faults_in_force(places: Places) -> Iterator[Fault]:
+    """Those that were made to happen and are not undone."""
+    if (broken := how_broken(places.wrappers)) is not None:
+        yield Fault(kind=broken)
+    if places.refuse_launch.exists():
+        yield Fault(kind=FaultKind.REFUSE_LAUNCH)
+    if places.limit_launch.exists():
+        yield Fault(kind=FaultKind.LIMIT_LAUNCH, text=places.limit_launch.read_text())
 
 
 def _allow_launch(places: Places) -> None:

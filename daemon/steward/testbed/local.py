@@ -17,9 +17,9 @@ from steward.ports import PortError
 from steward.testbed import accounting, local_setup, strays
 from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Power, Say
-from steward.testbed.broken_scontrol import how_broken
 from steward.testbed.fake_gpus import has_fault
 from steward.testbed.faults import SHAPES, Fault, FaultKind
+from steward.testbed.file_faults import file_faults_in_force
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller, services_of
 from steward.testbed.local_faults import LocalFaults
@@ -198,12 +198,7 @@ def faults_in_force(
         yield Fault(kind=FaultKind.KILL_SLURMDBD)
     if controller.is_stopped("stewardd"):
         yield Fault(kind=FaultKind.STOP_HEAD)
-    if (broken := how_broken(layout.wrappers)) is not None:
-        yield Fault(kind=broken)
-    if layout.refuse_launch.exists():
-        yield Fault(kind=FaultKind.REFUSE_LAUNCH)
-    if layout.limit_launch.exists():
-        yield Fault(kind=FaultKind.LIMIT_LAUNCH, text=layout.limit_launch.read_text())
+    yield from file_faults_in_force(layout)
 
 
 def _of_node(layout: Layout, manifest: Manifest, provider: LocalProvider, node: NodeName) -> Iterator[FaultKind]:
