@@ -27,6 +27,8 @@ NODES = (NodeName("n1"), NodeName("n2"))
 RESUME = """#!/bin/sh
 [ -e {folder}/fail ] && exit 1
 while [ -e {folder}/slow ]; do sleep 0.02; done
+# Slurm waits for a boot later than its order, and counts both in whole seconds: no machine boots within one.
+sleep 1
 for node in $(scontrol show hostnames "$1"); do
   # Newer Slurm kills what is in our process group when we end: slurmd begins in another one, before we go on.
   setsid sh -c "slurmd -D -N $node -b </dev/null >>{folder}/$node.out 2>&1 & echo \\$! >{folder}/$node.pid"
