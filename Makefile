@@ -7,6 +7,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -q
 SCRIPTS = $(shell git ls-files | grep -v '[.]md$$' | xargs -r grep -lIE '^\#!.*[/ ](ba)?sh$$')
+PYTHON := python3
 RESULTS := $(if $(STEWARD_RESULTS),$(STEWARD_RESULTS),$(CURDIR)/.results)
 JUNIT = --junitxml=$(RESULTS)/$@.xml
 MAIN := --stories main
@@ -14,6 +15,7 @@ TWO := -n 2 --dist loadfile --no-loadscope-reorder
 AGAIN := -p tests.e2e.flaky --reruns 1
 E2E := $(PYTEST) tests/e2e $(AGAIN)
 ELASTIC := test_elastic*.py
+ON_EACH_SLURM := "test_resume.py or test_grow or node_that_dies or scancel_of or (run_grows and size and not agent) or hyperpods"
 UNIT := $(PYTEST) -n 2 --dist worksteal tests/unit tests/property tests/architecture tests/chaos
 SLURM := 22.05
 NEWER_SLURMS := 24.11 26.05
@@ -87,9 +89,11 @@ images:         ## what machines of the docker test bed are made from, for each 
 e2e-docker: shim ## end-to-end tests on the docker test bed
 	docker/engine.sh run $(E2E) --backend docker $(JUNIT) $(ARGS)
 
-e2e-versions: shim ## the main job, quotas and accounting on the newer Slurms, docker test bed
+e2e-versions: shim ## the main job, elastic runs, quotas and accounting on the newer Slurms, docker test bed
+	@tools/setup torch
 	for version in $(NEWER_SLURMS); do \
-	  docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py tests/e2e/test_grow.py $(AGAIN) --backend docker --slurm $$version \
+	  docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py tests/e2e/test_grow.py tests/e2e/test_elastic_life.py \
+	    tests/e2e/test_elastic_programs.py -k $(ON_EACH_SLURM) --everywhere $(AGAIN) --backend docker --slurm $$version \
 	    --junitxml=$(RESULTS)/$@-$$version.xml $(ARGS) || exit 1; \
 	  docker/engine.sh run $(PYTEST) tests/e2e/test_quota.py -k "step_by_step or computes_the_same" --everywhere $(AGAIN) \
 	    --backend docker --slurm $$version --junitxml=$(RESULTS)/$@-quota-$$version.xml || exit 1; \
@@ -114,9 +118,9 @@ chaos:          ## the whole fault matrix, or with N=1000 [SEED=1] that many ope
 	  $(BIN)/python -m tests.chaos.matrix --jobs $$(nproc))
 
 packages:       ## what a site installs, in dist/: deb (rpm where rpmbuild is), wheel, sources; ARGS="--release N"
-	@PYTHONPATH=daemon python3 -m tools.packages $(ARGS)
+	@PYTHONPATH=daemon $(PYTHON) -m tools.packages $(ARGS)
 
-e2e-packages:   ## the quickstart's own commands on fresh machines: install, a node dies, upgrade, purge (minutes)
+e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--suite trixie": on Debian 13
 	docker/engine.sh run python3 -m tests.packages.prove $(ARGS)
 
 docs: setup     ## remake the generated pages

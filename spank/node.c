@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +39,8 @@ static struct wire_ask step;
 static bool has_mode;
 /* NULL: neither opted in nor to be by the site. */
 static struct script *script;
-/* slurmstepd found the script's file where it had put it. */
+/* The script's file was where slurmstepd had put it, or was swept away from
+ * there already. */
 static bool had_script;
 
 /* Slurm tells how often a script was requeued in no other place than the
@@ -104,8 +107,8 @@ static void _show_mode(spank_t spank)
 			    spank_strerror(rc));
 }
 
-/* False where it cannot be known. */
-static bool _script_is(spank_t spank, bool there)
+/* Where slurmstepd put the script; NULL where it does not say. */
+static const char *_script_path(spank_t spank)
 {
 	char **words;
 	int count;
@@ -113,8 +116,44 @@ static bool _script_is(spank_t spank, bool there)
 	if (spank_get_item(spank, S_JOB_ARGV, &count, &words) !=
 		    ESPANK_SUCCESS ||
 	    count < 1)
+		return NULL;
+	return words[0];
+}
+
+/* False where it cannot be known. */
+static bool _script_is(spank_t spank, bool there)
+{
+	const char *path = _script_path(spank);
+
+	if (!path)
 		return false;
-	return access(words[0], F_OK) ? !there && errno == ENOENT : there;
+	return access(path, F_OK) ? !there && errno == ENOENT : there;
+}
+
+/* slurmd takes a script for one of a job that is over when it registers before
+ * it knows of the script's slurmstepd, and sweeps the job's folder away before
+ * we begin (stepd_api.c, _handle_stray_script). The spool above it shows that
+ * we see the place where the script had been. */
+static bool _was_swept_before(spank_t spank)
+{
+	static const char name[] = "/slurm_script";
+	const char *path = _script_path(spank);
+	size_t length = path ? strlen(path) : 0;
+	char folder[PATH_MAX];
+	char *above;
+
+	if (length <= sizeof(name) - 1 || length >= sizeof(folder) ||
+	    strcmp(path + length - (sizeof(name) - 1), name) != 0)
+		return false;
+	memcpy(folder, path, length + 1);
+	folder[length - (sizeof(name) - 1)] = '\0';
+	if (!access(folder, F_OK) || errno != ENOENT)
+		return false;
+	above = strrchr(folder, '/');
+	if (!above || above == folder)
+		return false;
+	*above = '\0';
+	return !access(folder, F_OK);
 }
 
 /* In the script's own process: one line in the job's output. */
@@ -167,7 +206,8 @@ void node_start(spank_t spank, const struct config *config)
 	if (step.kind == WIRE_KIND_BATCH) {
 		if (has_mode || defaults_exist(config))
 			script = _shared_page();
-		had_script = _script_is(spank, true);
+		had_script =
+			_script_is(spank, true) || _was_swept_before(spank);
 	} else if (step.mode.kind != RESUME_OFF) {
 		(void) _tell(spank, config);
 	}

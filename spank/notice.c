@@ -37,11 +37,13 @@ bool notice_opted(const struct config *config, const struct wire_ask *ask,
 		  struct wire_answer *answer)
 {
 	static const char no_facts[] = "steward/1 ok";
-	int64_t deadline_ms = dial_now_ms() + NOTICE_OPTED_MS;
+	int64_t now_ms = dial_now_ms();
+	bool is_first = !ask->restart && ask->attempt == 1;
+	int64_t answer_ms = is_first ? NOTICE_OPTED_MS : NOTICE_PAST_MS;
 	char line[WIRE_LINE_MAX];
 	int fd = dial_say(config, line, wire_format_opted(ask, line),
-			  deadline_ms);
-	ssize_t len = fd < 0 ? -1 : _read_line(fd, line, deadline_ms);
+			  now_ms + NOTICE_OPTED_MS);
+	ssize_t len = fd < 0 ? -1 : _read_line(fd, line, now_ms + answer_ms);
 
 	if (fd >= 0)
 		close(fd);

@@ -13,6 +13,10 @@
 
 /* For an opted-in job's start, the agent's answer included. */
 #define NOTICE_OPTED_MS 300
+/* The same for a run or attempt that is not the first: it must not begin
+ * without its last checkpoint, nor stumble over what the run before has left,
+ * and a busy node or head takes longer. */
+#define NOTICE_PAST_MS 3000
 /* For each other line. */
 #define NOTICE_MS 50
 

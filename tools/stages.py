@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 _GRACE_S = 30.0
 _LOOK_S = 0.1
@@ -128,7 +129,26 @@ def lines_of(words: Iterable[str]) -> list[deque[Stage]]:
     return [line for line in lines if line]
 
 
-def run_lines(lines: list[deque[Stage]], env: dict[str, str]) -> list[Outcome]:
+class EndAsked:
+    """An interrupt or a SIGTERM is noted and heeded between two looks: raised at once, it could come while a stage is
+    started, and nobody would end that stage."""
+
+    def __init__(self) -> None:
+        self._is_asked = False
+        # Started with `&` by a script we ignore interrupts, and so would what we start: no stage could end in order.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._is_asked = True
+
+    def heed(self) -> None:
+        """Raises KeyboardInterrupt when we were asked to end."""
+        if self._is_asked:
+            raise KeyboardInterrupt
+
+
+def run_lines(lines: list[deque[Stage]], env: dict[str, str], end_asked: EndAsked) -> list[Outcome]:
     """All of them to their end. The stage that a line is at is that line's place in `running`."""
     running = {number: Running.start(line.popleft(), env) for number, line in enumerate(lines)}
     outcomes: list[Outcome] = []
@@ -143,6 +163,7 @@ def run_lines(lines: list[deque[Stage]], env: dict[str, str]) -> list[Outcome]:
                 if lines[number]:
                     running[number] = Running.start(lines[number].popleft(), env)
             time.sleep(_LOOK_S)
+            end_asked.heed()
     finally:
         end_sessions([one.process for one in running.values()])
     return outcomes
@@ -232,13 +253,11 @@ def close(outcomes: Iterable[Outcome], counts: Counts, flaky: int) -> int:
 
 
 def main(words: list[str]) -> int:
-    # Started with `&` by a script we ignore interrupts, and so would what we start: no stage could end in order.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_asked = EndAsked()
     LOGS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
         env = {**os.environ, "STEWARD_RESULTS": folder}
-        outcomes = run_lines(lines_of(words), env)
+        outcomes = run_lines(lines_of(words), env, end_asked)
         files = sorted(Path(folder).glob("*.xml"))
         name_failures(files)
         for file in files:

@@ -49,7 +49,8 @@ class AccountingPort(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialJob:
-    """What Slurm says of one: `state` in its words; `reason` why it waits; `restarts` how often it was put back."""
+    """Slurm's record of one trial job: `state` in its words; `reason` why it waits; `restarts` how often it was put
+    back."""
 
     state: str
     reason: str = ""

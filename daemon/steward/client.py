@@ -84,8 +84,8 @@ class Client:
         return self._object(f"/v1/explain/node/{quote(node, safe='')}")
 
     def explain_job(self, job: int | str) -> Json:
-        """Of a job, or of a task of an array (`12_3`). What it printed is in it for its user and admins, where MUNGE
-        says who asks."""
+        """The explanation of a job, or of a task of an array (`12_3`). What the job printed is in it for its user and
+        admins, where MUNGE says who asks."""
         return self._object(f"/v1/explain/job/{job}", is_proved=True)
 
     def explain_group(self, group: str) -> Json:
@@ -128,7 +128,7 @@ class Client:
         return self._object(f"/v1/quotas/{quote(team, safe='')}")
 
     def preview_quotas(self, document: Json, *, prune: bool) -> Json:
-        """What a document of quotas would change, and what is odd about it."""
+        """The changes that a document of quotas would make, and what is odd about it."""
         return self._post("/v1/quotas/preview", {"document": document, "prune": prune})
 
     def apply_quotas(self, document: Json, *, prune: bool, based_on: str) -> Json:
@@ -206,13 +206,13 @@ class Client:
     def _object(self, path: str, read_s: float = _READ_S, *, is_proved: bool = False) -> Json:
         answer = self._ask("GET", path, b"", self._name(path) if is_proved else {}, read_s)
         if not isinstance(answer, dict):
-            raise HeadError(f"{self._url}{path} answered with something else than an object: is it a Steward head?")
+            raise HeadError(f"{self._url}{path} answered with something other than an object: is it a Steward head?")
         return answer
 
     def _list(self, path: str, read_s: float = _READ_S) -> list[Json]:
         answer = self._ask("GET", path, b"", {}, read_s)
         if not isinstance(answer, list):
-            raise HeadError(f"{self._url}{path} answered with something else than a list: is it a Steward head?")
+            raise HeadError(f"{self._url}{path} answered with something other than a list: is it a Steward head?")
         return answer
 
     def _post(self, path: str, document: Json) -> Json:
@@ -264,7 +264,7 @@ class Client:
             trusted = ssl.create_default_context(cafile=self._ca or None)
             return http.client.HTTPSConnection(where.hostname or "", where.port, timeout=_CONNECT_S, context=trusted)
         if where.scheme != "http" or not where.hostname:
-            raise ValueError(f"{self._url} is no URL of HTTP")
+            raise ValueError(f"{self._url} is not a URL of HTTP")
         return http.client.HTTPConnection(where.hostname, where.port, timeout=_CONNECT_S)
 
 

@@ -195,7 +195,7 @@ class StorePort(Protocol):
         """(sequence number, event), oldest first; without `after`, the newest `limit` ones."""
 
     def channel(self, name: str) -> ChannelState | None:
-        """What a channel of notifications remembers; None for a new one. Raises Permanent when it cannot be read."""
+        """The memory of a channel of notifications; None for a new one. Raises Permanent when it cannot be read."""
 
     def keep_channel(self, name: str, state: ChannelState) -> None: ...
 

@@ -12,6 +12,7 @@ import os
 import random
 import socket
 import struct
+import sys
 import time
 from pathlib import Path
 
@@ -206,7 +207,10 @@ def main() -> None:
     parser.add_argument("--sample-s", type=float, default=0.0, help="shortest time of a sample on a rank, seconds")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    Training(asked, Ranks()).run()
+    try:
+        Training(asked, Ranks()).run()
+    except ConnectionError as error:  # its node died, or the job is cancelled
+        sys.exit(f"rank {os.environ.get('RANK', '0')} ends: {error}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,14 @@ def main() -> None:
     asked.folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    train(asked)
+    try:
+        train(asked)
+    except RuntimeError as error:
+        if "by peer" not in str(error):
+            raise
+        sys.exit(
+            f"rank {dist.get_rank()} ends: another one is gone ({error})"
+        )  # its node died, or the job is cancelled
     dist.destroy_process_group()
 
 

@@ -54,6 +54,7 @@ class FakeAgent:
     def __init__(self, path: str, answers: str) -> None:
         self._heard: dict[int, str] = {}
         self.facts = ""
+        self.facts_after_s = 0.0
         self._scripts = in_turn(answers.split(";"))
         self._closing = threading.Event()
         self._server = socket.socket(socket.AF_UNIX)
@@ -103,6 +104,7 @@ class FakeAgent:
             print(f"{time.time():.3f} peer={uid} {line}", flush=True)
             try:
                 if line.startswith("steward/1 opted"):
+                    self._closing.wait(self.facts_after_s)
                     connection.sendall(f"steward/1 ok{self.facts}\n".encode())
                     return
                 script = next(self._scripts) if line.startswith("steward/1 ask") else "ok"

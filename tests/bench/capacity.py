@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
-from steward.head.interpreter import suit_many_nodes
+from steward.head.serve import suit_many_nodes
 from steward.model.slot import SlotStep
 from steward.policy.plan import plan
 from tests.bench.api_load import CLUSTER, Read, reading

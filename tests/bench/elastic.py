@@ -75,7 +75,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10, help="each one shrink and one growth")
-    parser.add_argument("--requeues", type=int, default=1, help="under plain Slurm; two minutes each")
+    parser.add_argument("--requeues", type=int, default=1, help="under plain Slurm; three minutes each")
     parser.add_argument("--json", type=Path, default=None, help="also write the figures here")
     return parser.parse_args()
 
@@ -167,26 +167,24 @@ def _requeues(runs: int) -> list[float]:
 
 def _requeued(bed: Bed, number: int) -> float:
     training = ElasticTraining(bed, f"requeued{number}", _ENDLESS)
-    training.submit("--requeue", sample_s=_ENDLESS.sample_s)
+    training.submit("--requeue", sample_s=_ENDLESS.sample_s, before="unset SLURM_NTASKS SLURM_NPROCS")
     _trains(training, 2, 0.0)
     asked = time.time()
     bed.run(["scontrol", "requeue", str(training.job)])
-    wider = ["scontrol", "update", f"jobid={training.job}", "numnodes=3", "numtasks=3"]
-
-    def is_wider() -> bool:
-        return bed.run(wider, check=False).returncode == 0
-
-    wait_until("it takes another size", is_wider, LIMIT_S)
-    first = wait_until("it makes a step again", lambda: _first(training, asked), 600.0)
+    # `numnodes=3` alone is the least: the most, which sbatch has set to two, would stay
+    bed.run(["scontrol", "update", f"jobid={training.job}", "numnodes=3-3", "numtasks=3"])
+    first = wait_until("it makes a step on three nodes", lambda: _first(training, 3, asked), 600.0)
     bed.run(["scancel", str(training.job)])
     return first.at - asked if first else float("nan")
 
 
-def _first(training: ElasticTraining, at: float) -> Happening | None:
+def _first(training: ElasticTraining, size: int, after: float) -> Happening | None:
+    """The first step at that size."""
     log = training.log()
-    begun = next((each for each in log if each.what == "begun" and each.at > at), None)
-    steps = (each for each in log if each.what == "step" and begun is not None and each.at > begun.at)
-    return next(steps, None)
+    begun = next((each for each in log if each.what == "begun" and each.at > after), None)
+    if begun is None or begun.facts["world"] != size:
+        return None
+    return next((each for each in log if each.what == "step" and each.at > begun.at), None)
 
 
 def table(kind: str, samples: Sequence[Sample]) -> Table:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from steward.head.interpreter import suit_many_nodes
+from steward.head.serve import suit_many_nodes
 from steward.model.ask import AskKind, OptedIn
 from steward.model.case import Case, Step, Trigger
 from steward.model.deep import DeepKind
@@ -24,11 +24,10 @@ from steward.model.group import Cluster, ClusterStatus, Goal, GroupStatus
 from steward.model.health import Advice
 from steward.model.ids import CaseId, InstanceId, JobId, NodeName
 from steward.model.job import Job, JobState
-from steward.model.keep import Kept
 from steward.model.memory import Memory
 from steward.model.node import NodeBase, Reason
 from steward.model.reservation import Reservation, keep_name
-from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.resume import Attempt, Decision, JobMemory, Kept
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.plan import Plans

@@ -13,13 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steward.head.serve import suit_many_nodes
+from steward.model.accounting import Association
 from steward.model.action import SetQos, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.node import NodeBase
 from steward.model.quota import Share
 from steward.policy.draft import Draft
+from steward.policy.groundwork import Groundwork
 from steward.policy.quota.keep import keep_quotas
+from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from tests.builders.picture import Picture, n
 from tests.builders.quota import G6, a_picture, a_quota, tres, written
 from tests.builders.want import but
@@ -28,6 +32,10 @@ GOAL_S = 0.1
 GOAL_EDITS = 5
 _TURNS = 7
 _SET_UP = 600
+_USERS = 20
+"""Of each team."""
+_GROUND = Groundwork()
+"""What the head keeps from plan to plan."""
 
 
 def main() -> int:
@@ -37,6 +45,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
     site = set_up(a_site(asked.teams, asked.jobs))
+    suit_many_nodes()
     rows = [
         row("quiet", site, lambda at, turn: at),
         row("a borrower comes", site, lambda at, turn: comes(at, turn, "t1", 1)),
@@ -62,7 +71,7 @@ def row(name: str, site: Picture, change: Callable[[Picture, int], Picture]) -> 
 
 def a_turn(site: Picture) -> tuple[float, int, Picture]:
     """Seconds of CPU of the quotas' step, limits written, and the site after it."""
-    draft = Draft(replace(site.seen, at=site.now), site.want, site.memory, site.now)
+    draft = Draft(replace(site.seen, at=site.now), site.want, site.memory, site.now, _GROUND)
     began = time.process_time()
     keep_quotas(draft)
     took = time.process_time() - began
@@ -90,7 +99,15 @@ def a_site(teams: int, jobs: int) -> Picture:
     found = [a_job(i, f"t{1 + i % teams}", slots[i], teams) for i in range(running)]
     found += [a_job(running + i, f"t{1 + i % teams}", "", teams) for i in range(waiting)]
     nodes = {name: replace(node, base=NodeBase.MIXED) for name, node in site.seen.nodes.items()}
-    return site.see(jobs={job.id: job for job in found}, nodes=nodes)
+    accounting = site.seen.accounting
+    assert accounting is not None
+    users = [a_user(quota.team, number) for quota in quotas for number in range(_USERS)]
+    accounting = replace(accounting, associations=(*accounting.associations, *users))
+    return site.see(jobs={job.id: job for job in found}, nodes=nodes, accounting=accounting)
+
+
+def a_user(team: str, number: int) -> Association:
+    return Association(account=team, user=f"u{number}", qos=frozenset({guaranteed_qos(team), borrowed_qos(team)}))
 
 
 _UNBOUND = (Share(machine_type=G6.name, accelerators=10_000),)

@@ -28,13 +28,13 @@ from steward.adapters.wire.handshake import Hello, greet_head, until_beat
 from steward.adapters.wire.seal import Sealer
 from steward.agent.link import STEADY_S, backoff_s
 from steward.head.hub import Hub
-from steward.head.interpreter import suit_many_nodes
 from steward.head.origin import Origins
+from steward.head.serve import suit_many_nodes
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.node import Node, NodeBase
 from steward.ports import MungePort, PortError
-from steward.testbed.free_ports import free_ports
+from steward.testbed.local_setup import free_ports
 from tests.bench.heartbeats import OpenMunge
 from tests.contract.munged import a_munged, is_installed
 

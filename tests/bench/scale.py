@@ -135,6 +135,7 @@ def one_size(bed: Bed, nodes: int, jobs: int, up_s: float, asked: argparse.Names
 def rested(bed: Bed) -> None:
     wait_until_empty("repairs are over", lambda: open_cases(bed), _SETTLE_S, every_s=0.2)
     reset(bed)
+    scale_bed.await_calls(bed)
 
 
 def recovery(bed: Bed, run: int) -> Way | None:

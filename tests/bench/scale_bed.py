@@ -32,8 +32,11 @@ _RPC = re.compile(r"^\s+(?P<name>[A-Z_0-9]+)\s+\(\s*\d+\) count:(?P<count>\d+)")
 _NOT_OF_HEAD = ("REQUEST_STATS_INFO", "MESSAGE_", "REQUEST_STEP_COMPLETE", "REQUEST_COMPLETE_")
 _DRAINED = 750
 _LOOKS = 5
+_LOOKS_APART = 3
+_CALLS_S = 120.0
 _SETTLE_S = 10.0
 _PATIENCE_S = 30.0
+_CALLING = re.compile(r"^Agent (?:queue size|count|thread count):\s+(?P<count>\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,20 @@ def fill(bed: Bed, jobs: int) -> None:
     job = bed.run(["sbatch", "--parsable", "-N1", *array, "--wrap=sleep 1"]).text.strip()
     bed.run(["scontrol", "update", f"jobid={job}_[1-{max(1, jobs - 1)}]", "nice=1"], timeout_s=120)
     bed.run(["scancel", f"{job}_[1-{max(1, int(jobs * _ENDED_SHARE))}]"], timeout_s=120)
+
+
+def await_calls(bed: Bed) -> None:
+    """Until slurmctld calls no node any more. When a node returns it calls each that never registered, with a thread
+    for each that does not answer (node_mgr.c `_require_node_reg`, ping_nodes.c): for 10,000 without a machine that is
+    most of a core for 15 s, which a site whose nodes exist does not have. Raises NotInTime."""
+
+    def is_calling() -> bool:
+        told = bed.run(["sdiag"], timeout_s=_PATIENCE_S).text
+        return any(int(found["count"]) for found in _CALLING.finditer(told))
+
+    for _ in range(_LOOKS_APART):
+        time.sleep(1.0)
+        wait_until("slurmctld calls no nodes", lambda: not is_calling(), _CALLS_S, every_s=0.5)
 
 
 def watch_quiet(bed: Bed, seconds: float) -> Quiet:

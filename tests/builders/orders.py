@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from steward.model.capacity_policy import Pool
-from steward.model.carried import Carried
 from steward.model.group import Role
 from steward.model.order import (
     AddNodes,
+    Carried,
     CreateCluster,
     GroupWish,
     NodeWish,

@@ -79,7 +79,7 @@ class Site:
         running = list(running)
         for unit in running:
             of.setdefault(unit.team, []).append(unit)
-        room = Room(self.ledger(running), of, guaranteed=lambda unit: unit.qos == (f"stw-{unit.team}-g",))
+        room = Room(self.ledger(running), of)
         given = {"in_team": {team: quota.preempt for team, quota in self.quotas.items()}, **rules}
         found = Decider(room, Rules(**given))
         found.decide(waiting)

@@ -2,8 +2,7 @@
 
 from typing import Any, TypeVar
 
-from steward.model.desired import Desired
-from steward.model.health_policy import HealthPolicy
+from steward.model.desired import Desired, HealthPolicy
 from steward.model.repair_policy import RepairPolicy
 from steward.model.section import Section
 from steward.model.setting_types import RepairMode

@@ -75,7 +75,7 @@ def _run(bench: Bench, flow: Flow, step: str, column: Column, control: Result | 
     def is_calm() -> bool:
         """Jobs that run are no unrest of ours, but the end is only when they are over, too."""
         nonlocal restless_at
-        unrest = flow.unrest(bench, column.name)
+        unrest = flow.unrest(bench, step, column.name)
         if any(not text.startswith("job ") for text in unrest):
             restless_at = bench.elapsed
         return not unrest
@@ -87,7 +87,7 @@ def _run(bench: Bench, flow: Flow, step: str, column: Column, control: Result | 
         bench.world.tick_s, bench.longest_s = COARSE_S, COARSE_S
         is_well = _wait(bench, is_calm, CALM_AFTER_CLOCK_S, COARSE_S)
     if not is_well:
-        for text in flow.unrest(bench, column.name):
+        for text in flow.unrest(bench, step, column.name):
             bench.watch.tell("stuck", text)
     end = _end(bench)
     _judge(bench, column, end, control)

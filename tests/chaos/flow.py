@@ -15,7 +15,7 @@ class Flow:
     """`make` gives the healthy cluster, `begin` starts what is under way; `steps` tell when each has come.
 
     `node` is the one that it is about. `ends`: what must be true at the end besides calm, each with its name; `exact`
-    is that too, but for the columns of `others`, whose fault rightly leads to another end.
+    is that too, but for each (step, column) of `otherwise`, whose fault rightly leads to another end.
     """
 
     name: str
@@ -25,11 +25,11 @@ class Flow:
     steps: Mapping[str, Reached]
     ends: Mapping[str, Reached]
     exact: Mapping[str, Reached] = field(default_factory=dict)
-    others: frozenset[str] = frozenset()
+    otherwise: Mapping[tuple[str, str], Mapping[str, Reached]] = field(default_factory=dict)
 
-    def unrest(self, bench: Bench, column: str = "") -> list[str]:
+    def unrest(self, bench: Bench, step: str = "", column: str = "") -> list[str]:
         found = unrest(bench.world, bench.memory, bench.watch.foreign)
-        ends = self.ends if column in self.others else {**self.ends, **self.exact}
+        ends = {**self.ends, **self.otherwise.get((step, column), self.exact)}
         return found + [f"not yet: {name}" for name, holds in ends.items() if not holds(bench)]
 
 

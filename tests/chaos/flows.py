@@ -132,7 +132,7 @@ REPAIRS = (
         ends={"repaired": _is_repaired(N6)},
     ),
     Flow(
-        name="case that waits for a yes",
+        name="case that waits for approval",
         make=an_asking_cluster,
         begin=_kill(N6),
         node=N6,

@@ -24,7 +24,7 @@ from steward.model.instance import Instance, Slot
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.model.observed import AgentView, Witness, WitnessSeen
-from steward.policy.job.ledger_rows import Line
+from steward.policy.job.ledger import Line
 from steward.ports import LedgerQuery, Permanent, Retryable, Stale, StorePort
 from tests.chaos.slurm_port import KEY, WHY
 from tests.chaos.trouble import Point, Trouble

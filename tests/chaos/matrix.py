@@ -18,8 +18,9 @@ from tests.chaos.flows import DEEP, GROUPS, REPAIRS
 from tests.chaos.hang_flows import HANGS
 from tests.chaos.run_flows import RUNS
 from tests.chaos.table import Row
+from tests.chaos.team_flows import RECLAIMS
 
-FLOWS = (*REPAIRS, *HANGS, *GROUPS, DEEP, *RUNS)
+FLOWS = (*REPAIRS, *HANGS, *GROUPS, DEEP, *RUNS, *RECLAIMS)
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 
 

@@ -13,7 +13,7 @@ from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
-from steward.policy.job.ledger_rows import Line
+from steward.policy.job.ledger import Line
 from steward.policy.plan import plan
 from steward.ports import LedgerQuery, StorePort
 from tests.chaos.bench import Bench

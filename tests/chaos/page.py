@@ -8,16 +8,14 @@ from tests.chaos.table import Row
 from tests.chaos.trouble import Point
 from tests.chaos.watch import INVARIANTS
 
-HEAD = """# Reliability: what Steward's death, and that of others, can break
+HEAD = """# Reliability: what happens when Steward, or what Steward needs, fails
 
 <!-- Made by `make chaos` (python -m tests.chaos.matrix). Do not edit. -->
 
-For those who ask what happens when Steward itself, or what Steward needs, fails in the middle of a repair, a resume
-or a change of size. In each cell of the matrix, the flow on the left is brought to its step, the fault of the column
-begins, and the run goes on until all is well or a time limit is over. The head is the real one (cycle, applier,
-journal and SQLite store of `daemon/steward`), without threads and on one simulated clock. Slurm, the machines, their
-agents and the shims are simulated. A fault lasts {lasts:g} s unless the column says otherwise; a head is killed three
-times in a row.
+In each cell of the matrix, the flow on the left is brought to its step, the fault of the column begins, and the run
+goes on until all is well or a time limit is over. The head is real, with its store; Slurm, machines, agents, shims and
+the clock are simulated. A fault lasts {lasts:g} s unless the column says otherwise.
+A head is killed three times in a row.
 
 A number is the simulated time in seconds from the fault until all was well again. `-`: the fault had nothing to touch
 at that step ([why](#where-a-fault-was-not-felt)). Empty: not run. **RED**: an invariant did not hold.
@@ -26,9 +24,8 @@ at that step ([why](#where-a-fault-was-not-felt)). Empty: not run. **RED**: an i
 
 {invariants}
 
-`tests/chaos/test_mutations.py` shows that the invariants are really looked at: it breaks one rule of the head at a
-time (the head forgets its memory, launches without a token, takes an old picture for a fresh one, ...) and demands
-that cells turn red.
+`tests/chaos/test_mutations.py` breaks one rule of the head at a time (the head forgets its memory, launches without a
+token, ...) and demands that cells turn red.
 
 """
 TAIL = """
@@ -39,18 +36,10 @@ TAIL = """
 ## What a cell does not show
 
 - Real processes, real time and real Slurm: `tests/e2e/test_crash.py`, `test_safety.py` and `test_docker_chaos.py`.
-- Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property` demand that the
-  adapters call that a failed look, as the simulated `scontrol prints garbage` does.
-- Which sizes an elastic run goes through where the clock jumps ahead (its pause is over, so that it grows again) or
-  its base is cut off (the job begins anew). There only the invariants are looked at.
-- A clock that is set back while the head is away: the head notices only what happens while it runs.
-
-## A known failure of another program
-
-When clustermgtd (AWS ParallelCluster 3.11) is restarted while a node is being replaced, it takes the booting
-replacement for a broken node and ends it. `tests/chaos/test_peers.py` tries the same with Steward: the head is killed
-at every kind of write and act while the replacement boots, and stays away for longer than the boot takes. One machine
-is made, and that one serves."""
+- Slurm's answers cut in half or with other words in them: `tests/contract` and `tests/property`.
+- How an elastic run starts again when only its base is lost: here half of the nodes are cut off at once, an outage for
+  which no node is taken out.
+- A clock that is set back while the head is away: the head does not notice that."""
 
 
 def text(rows: Sequence[Row]) -> str:
@@ -107,14 +96,13 @@ def counted(steps: Sequence[str]) -> str:
 
 def why(column: str) -> str:
     """Why a fault could not be felt at a step."""
-    kills = {f"stewardd killed {point.value}": point for point in Point}
-    if column in kills:
-        return f'nothing of the kind was left to do, so that there is no "{kills[column].value}"'
+    if column in {f"stewardd killed {point.value}" for point in Point}:
+        return "nothing was left to write or to do"
     return {
-        "agent killed": "its node has no machine at this step, and so no agent",
+        "agent killed": "its node has no machine at this step",
         "provider acts, answers too late": "nothing more is asked of the provider",
-        "disk full": "nothing is written any more while it lasts, or what is written is small enough",
-        "store locked": "nothing is written any more while it lasts",
+        "disk full": "nothing is written while it lasts, or little enough",
+        "store locked": "nothing is written while it lasts",
     }.get(column, "it touches nothing that is used at this step")
 
 

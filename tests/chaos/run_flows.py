@@ -20,12 +20,16 @@ RULES = ElasticPolicy(
 )
 """Once it has changed its size it stays: how often it does is not what is looked at here."""
 
-OTHERS = frozenset({"clock +1 h", "half of the nodes cut off"})
-"""By the clock its pause is over, so that it grows again; its base is cut off, so that the job begins anew."""
+OTHERS_WORK_S = WORKS_S + 20.0
+"""A job of somebody else has two of six nodes for longer than the run works."""
+JUMP = "clock +1 h"
+"""By the clock every pause and every deadline is over: it grows again, and a change under way counts as late."""
+CUT = "half of the nodes cut off"
+"""An outage: nobody is taken out for it. An order for a base that is cut off is lost, and given anew afterwards."""
 
 
 def _a_site() -> Bench:
-    world = RunWorld.run_of(4, spec="6")
+    world = RunWorld.run_of(6, spec="6")
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
     want = a_want(repair=QUICK, resume=FEW, slots=slots, elastic=RULES)
     law = Law(want)
@@ -37,6 +41,7 @@ def _a_site() -> Bench:
 
 def _submit(bench: Bench) -> None:
     assert bench.world.submit(2, works_s=WORKS_S) == BASE
+    bench.watch.bystanders.add(bench.world.submit(2, works_s=OTHERS_WORK_S, mode=None))
 
 
 def _grown() -> Bench:
@@ -88,12 +93,14 @@ def _kill_replicas_node(bench: Bench) -> None:
     bench.world.machines.kill(node)
 
 
-def _was(*sizes: int) -> Reached:
-    """Its changes of size, in order: none is missing, none is there twice."""
+def _was(*changes: int) -> Reached:
+    """Its changes of size, in order: none is missing, none is there twice. Below 0: one that was ordered, and of which
+    the head does not know that steps were made."""
 
     def holds(bench: Bench) -> bool:
         run = _run(bench)
-        return run is not None and tuple(change.after for change in run.events if change.before) == sizes
+        found = () if run is None else tuple(each for each in run.events if each.before)
+        return tuple(each.after if each.done is not None else -each.after for each in found) == changes
 
     return holds
 
@@ -103,12 +110,27 @@ def _over(bench: Bench) -> bool:
     return run is not None and not run.is_open and not _world(bench).replicas()
 
 
+Other = dict[tuple[str, str], tuple[int, ...]]
+
+
 def _flow(
-    name: str, make: Callable[[], Bench], begin: Callable[[Bench], None], steps: dict[str, Reached], *was: int
+    name: str,
+    make: Callable[[], Bench],
+    begin: Callable[[Bench], None],
+    steps: dict[str, Reached],
+    *was: int,
+    other: Other,
 ) -> Flow:
-    exact: dict[str, Reached] = {f"its sizes were {was}": _was(*was)}
+    """`other`: its sizes where the fault of a column rightly leads to others."""
+    otherwise = {at: _sizes(*sizes) for at, sizes in other.items()}
     ends: dict[str, Reached] = {"nothing of it is left": _over}
-    return Flow(name=name, make=make, begin=begin, node=N1, steps=steps, ends=ends, exact=exact, others=OTHERS)
+    return Flow(
+        name=name, make=make, begin=begin, node=N1, steps=steps, ends=ends, exact=_sizes(*was), otherwise=otherwise
+    )
+
+
+def _sizes(*was: int) -> dict[str, Reached]:
+    return {f"its sizes were {was}": _was(*was)}
 
 
 RUNS = (
@@ -124,6 +146,11 @@ RUNS = (
             "grown": _has(4),
         },
         4,
+        other={
+            ("replicas asked for", CUT): (-4, 4),
+            ("settles", CUT): (-4, 4),
+            ("forms again", JUMP): (-4,),
+        },
     ),
     _flow(
         "elastic run gives a node back",
@@ -132,6 +159,7 @@ RUNS = (
         {"Slurm preempts": lambda bench: True, "saves": _is_at(Phase.DRAINING, Phase.REFORMING), "smaller": _has(3)},
         4,
         3,
+        other={("saves", JUMP): (4, -3, 3), ("smaller", JUMP): (4, 3, 4)},
     ),
     _flow(
         "elastic run loses a node",
@@ -140,5 +168,6 @@ RUNS = (
         {"node dies": lambda bench: True, "smaller": _has(3)},
         4,
         3,
+        other={("smaller", JUMP): (4, 3, 4)},
     ),
 )

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from steward.model.accounting import Capabilities
+from steward.model.desired import QuotaPolicy
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Slot
 from steward.model.quota import QuotaStatus
-from steward.model.quota_policy import QuotaPolicy
 from steward.model.resume_mode import ResumeMode
 from tests.builders.quota import LISTS, TYPES, WEAK, a_quota
 from tests.builders.want import a_want, but
@@ -22,28 +22,33 @@ COVERED, LENT, OWNERS = JobId(1), JobId(2), JobId(3)
 N3 = NodeName("n3")
 GRACE_S = 12.0
 """Longer than a sweep takes: else Slurm has preempted before a head looks."""
+NODES, OWN = 6, 3
+OWN_GPUS = 4 * OWN
+LENT_WORKS_S = 60.0
+"""It must not end by itself before it has to give way, also where a fault holds up the reclaim."""
 OPEN_S = 20.0
 """Until the quotas are in force, and what was submitted runs."""
 
 
 def _two_teams(can: Capabilities, mode: ResumeMode | None) -> Callable[[], Bench]:
-    """Each owns two of four nodes. The guest has a job on its own, and one on the two that the owner does not use."""
+    """Each owns three of six nodes, half of which are enough for an outage. The guest has a job on its own, and one on
+    those that the owner does not use."""
 
     def make() -> Bench:
-        world = TeamWorld.teams_of(4, "guest", "owner", can=can)
+        world = TeamWorld.teams_of(NODES, "guest", "owner", can=can)
         slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
         want = a_want(repair=QUICK, resume=FEW, slots=slots)
         rules = QuotaPolicy(grace_s=GRACE_S, patience_s=4.0)
         want = replace(want, quota=rules, capacity=but(want.capacity, types={**want.capacity.types, **TYPES}))
         law = Law(want)
         bench = Bench(world=world, want=want, law=law)
-        quotas = [a_quota(team, gpus=8, weight=10, borrow_percent=100) for team in ("guest", "owner")]
+        quotas = [a_quota(team, gpus=OWN_GPUS, weight=10, borrow_percent=100) for team in ("guest", "owner")]
         bench.remember(replace(bench.memory, quotas={quota.id: quota for quota in quotas}))
         bench.run(OPEN_S)
         assert {quota.status for quota in bench.memory.quotas.values()} == {QuotaStatus.CREATED}
-        bench.watch.bystanders.add(world.submit_for("guest", 2, works_s=120.0))
+        bench.watch.bystanders.add(world.submit_for("guest", OWN, works_s=120.0))
         bench.run(2.0)
-        world.submit_for("guest", 2, works_s=40.0, mode=mode)
+        world.submit_for("guest", OWN, works_s=LENT_WORKS_S, mode=mode)
         law.opted.add(LENT)
         bench.run(4.0)
         return bench
@@ -52,7 +57,7 @@ def _two_teams(can: Capabilities, mode: ResumeMode | None) -> Callable[[], Bench
 
 
 def _owner_comes(bench: Bench) -> None:
-    _world(bench).submit_for("owner", 2, works_s=10.0)
+    _world(bench).submit_for("owner", OWN, works_s=10.0)
 
 
 def _world(bench: Bench) -> TeamWorld:
@@ -79,7 +84,13 @@ def _has_run(id: JobId) -> Reached:
 
 def _nothing_is_lent(bench: Bench) -> bool:
     limits = {name: qos.limits.get(GPU) for name, qos in _world(bench).accounting.qos.items()}
-    return limits == {"normal": None, "stw-guest-g": 8, "stw-guest-b": 0, "stw-owner-g": 8, "stw-owner-b": 0}
+    return limits == {
+        "normal": None,
+        "stw-guest-g": OWN_GPUS,
+        "stw-guest-b": 0,
+        "stw-owner-g": OWN_GPUS,
+        "stw-owner-b": 0,
+    }
 
 
 def _counted_once(bench: Bench) -> bool:

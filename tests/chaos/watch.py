@@ -8,7 +8,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.memory import Memory
 from steward.model.node import Node
-from steward.model.observed import Observed
+from steward.model.observed import AgentView, Observed
 from steward.model.plan import Plan
 from tests.fakes.deep_world import DeepSlurm
 from tests.fakes.head import Watcher
@@ -16,13 +16,13 @@ from tests.fakes.world import World
 
 MAINTENANCE = "my own maintenance"
 INVARIANTS = {
-    "law": "every plan keeps P1, P2, P4 to P6, P8 to P12 of the design (quiet, deterministic, budgets, only what is "
-    "ours, nothing destructive on an old picture, each action with its evidence)",
+    "law": "every plan is deterministic, keeps budgets, touches only what is Steward's, does nothing destructive on an "
+    "old picture, and has evidence for each action; a second plan has nothing to do",
     "lost job": "every job that may end well does; one that did not opt in is never touched",
     "doubled launch": "no token makes two machines, no node ever has two, none is left over",
     "foreign drain": "an admin's drain is neither undone nor overwritten, at any moment",
-    "stuck": "no case, slot, deep check, shim, reservation or node is left behind, no broken node in service (P3)",
-    "another end": "a head that was killed ends with the same machines, jobs and restarts as one that was not (P7)",
+    "stuck": "no case, slot, deep check, shim, reservation or node is left behind, no broken node in service",
+    "another end": "a head that was killed ends with the same machines, jobs and restarts as one that was not",
 }
 
 
@@ -78,11 +78,12 @@ def unrest(world: World, memory: Memory, foreign: set[NodeName]) -> list[str]:
     ]
     found += [f"deep check {run.id} is {run.state.value}" for run in memory.deeps.values() if run.is_open]
     found += [f"ask {ask} was never answered" for ask in world.asks]
+    agents = world.seen().agents
     for name, node in world.slurm.shown_nodes(world.now).items():
         is_sound = node.is_schedulable and world.is_alive(name)
         if not is_sound and name not in held | foreign and not _is_admins(node):
             found.append(f"{name} is out of service: {node.base.value} {sorted(node.flags)} {node.reason}")
-        if is_sound and (faults := _faults(world, name)):
+        if is_sound and (faults := _faults(agents.get(name))):
             found.append(f"{name} is in service and broken: {', '.join(faults)}")
     found += [f"{node} is held for a person" for node in sorted(held)]
     others = world.slurm.timed_out - world.opted.keys()  # they wait as long as Slurm itself makes them
@@ -98,6 +99,5 @@ def _is_admins(node: Node) -> bool:
     return node.is_drain and node.reason is not None and node.reason.text == MAINTENANCE
 
 
-def _faults(world: World, name: NodeName) -> list[str]:
-    view = world.seen().agents.get(name)
+def _faults(view: AgentView | None) -> list[str]:
     return [each.check for each in view.findings if each.is_bad and each.severity.takes_out] if view else []

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steward.testbed.free_ports import free_ports
+from steward.testbed.local_setup import free_ports
 from tests.contract.installed import search_path, version
 
 PARTITIONS = "partitions.conf"

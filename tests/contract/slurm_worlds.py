@@ -32,8 +32,8 @@ class SlurmWorld(Protocol):
     ) -> JobId:
         """A job that runs until it is told to end, or for its time limit."""
 
-    def submit_array(self, tasks: int) -> dict[int, JobId]:
-        """Task index -> job id; all of them running."""
+    def submit_array(self, tasks: int, rest: int = 0) -> dict[int, JobId]:
+        """Task index -> job id; all of them running, and `rest` more that wait."""
 
     def finish(self, job: JobId, exit_status: int) -> None:
         """The running job's script ends with this raw wait status."""
@@ -123,9 +123,11 @@ class FakeWorld(SlurmWorld):
             name=name, on=on, requeue=requeue, hold=hold, exclude=exclude, partition=partition, time_limit_s=limit
         )
 
-    def submit_array(self, tasks: int) -> dict[int, JobId]:
-        array = self.fake.next_id + tasks - 1  # Slurm's last task carries the array's own id
+    def submit_array(self, tasks: int, rest: int = 0) -> dict[int, JobId]:
+        array = self.fake.next_id + tasks + rest - 1  # Slurm's last task carries the array's own id
         ids = {index: self.fake.submit(array=(array, index)) for index in range(1, tasks + 1)}
+        for index in range(tasks + 1, tasks + rest + 1):
+            self.fake.submit(array=(array, index), hold=True)
         self.wait("the array runs", lambda: all(self.job(job).is_active for job in ids.values()))
         return ids
 
@@ -212,8 +214,9 @@ class RealWorld(SlurmWorld):
         options += [f"--time={minutes}"] if minutes is not None else []
         return JobId(self.cluster.sbatch(*options, script=self._script()))
 
-    def submit_array(self, tasks: int) -> dict[int, JobId]:
-        array = self.cluster.sbatch("--exclusive", "-N1", f"--array=1-{tasks}", script=self._script())
+    def submit_array(self, tasks: int, rest: int = 0) -> dict[int, JobId]:
+        words = ("--exclusive", "-N1", f"--array=1-{tasks + rest}%{tasks}")
+        array = self.cluster.sbatch(*words, script=self._script())
 
         def found() -> dict[int, JobId]:
             mine = [job for job in self.port.jobs().values() if job.array_job_id == array and job.is_active]

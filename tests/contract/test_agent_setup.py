@@ -17,7 +17,7 @@ from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.wire.seal import Sealer
 from steward.head.hub import Hub
-from steward.head.setup_logs import SetupLogs
+from steward.head.piece_files import SetupLogs
 from steward.model.action import SetUpNode
 from steward.model.ids import Key, NodeName
 from steward.model.observed import AgentView

@@ -21,7 +21,7 @@ import pytest
 from steward.adapters import process
 from steward.adapters.node.agentsock import ShimSocket
 from steward.adapters.wire.shimline import Request as AgentRequest
-from steward.agent.verdict_desk import VerdictDesk
+from steward.agent.reception import VerdictDesk
 from steward.checks.known import mode_of
 from steward.checks.limits import Limits
 from steward.model.health import Finding, Outcome, Severity

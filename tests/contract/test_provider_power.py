@@ -17,7 +17,7 @@ from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.clouds import PowerProvider as Settings
 from steward.ports import Permanent, ProviderPort, Retryable
-from steward.testbed.free_ports import free_ports
+from steward.testbed.local_setup import free_ports
 from tests.contract.cluster import Cluster, running
 from tests.contract.installed import missing
 from tests.contract.provider import OTHER, SLOT, ProviderContract
@@ -244,5 +244,5 @@ def test_a_node_that_comes_up_again_by_itself_is_not_the_instance_it_was(site: S
 
 
 def test_a_node_of_nobody_is_not_powered(site: Site, tmp_path: Path) -> None:
-    with pytest.raises(Permanent, match="none of its nodes"):
+    with pytest.raises(Permanent, match="is not one of its nodes"):
         site.provider(tmp_path / "power.json").launch(Slot(node=NodeName("head"), group="main"), "t1")

@@ -16,7 +16,7 @@ from steward.adapters.munge import Munge
 from steward.client import Client, HeadError
 from steward.model.access import AccessKey
 from steward.model.proof import payload
-from steward.testbed.free_ports import free_ports
+from steward.testbed.local_setup import free_ports
 from tests.contract.munged import a_munged, is_installed
 from tests.fakes.aws_bench import KEY, signed
 from tests.fakes.until import until
@@ -180,7 +180,7 @@ def test_each_channels_failure_is_told(told: dict[str, str]) -> None:
         "cannot take a mail now",
         "/bin/false",
         "/bin/sh ended with status 3",
-        "its URL is none",
+        "its URL is not valid",
     ):
         assert words in told["pages"]
     assert "signature does not match" in told["pages"]

@@ -9,7 +9,7 @@ from steward.adapters.slurm.include import IncludeFile
 from steward.model.ids import JobId, NodeName
 from steward.model.mark import Mark
 from steward.model.reservation import keep_name
-from steward.policy.groups.partitions_file import PartitionShape, partitions_text
+from steward.policy.groups.gate import PartitionShape, partitions_text
 from tests.contract.cluster import PARTITIONS, Cluster
 from tests.contract.conftest import Clusters, wrappers
 

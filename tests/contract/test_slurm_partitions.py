@@ -212,6 +212,15 @@ def test_a_signal_reaches_the_script_of_a_running_job(slurm_world: SlurmWorld) -
     assert slurm_world.job(job).is_active
 
 
+def test_a_signal_reaches_one_task_of_an_array_of_which_others_wait(slurm_world: SlurmWorld) -> None:
+    """slurmctld delivers it, and answers `try again later`."""
+    one, other = slurm_world.submit_array(2, rest=2).values()
+    slurm_world.port.signal(one, "USR1")
+
+    slurm_world.wait("the script got it", lambda: slurm_world.has_got(one, "USR1"))
+    assert not slurm_world.has_got(other, "USR1")
+
+
 def test_a_job_that_does_not_run_is_not_signalled(slurm_world: SlurmWorld) -> None:
     with pytest.raises(Stale):
         slurm_world.port.signal(slurm_world.submit(hold=True), "USR1")

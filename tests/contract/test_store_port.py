@@ -21,7 +21,7 @@ from steward.model.mark import Mark
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState, Message
 from steward.model.why import Why
-from steward.policy.job.ledger_rows import key_of
+from steward.policy.job.ledger import key_of
 from steward.ports import LedgerQuery, Retryable
 from tests.contract.mariadb import MariaDb, a_mariadb, missing
 from tests.contract.store_worlds import StoreWorld, on_fake, on_mariadb, on_sqlite

@@ -1,5 +1,6 @@
 """An elastic run without Slurm: a coordinator and torchrun's agents as processes of this machine."""
 
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from steward.job.elastic_sampler import sample_at
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE = EXAMPLES / "pytorch_elastic" / "train.py"
 PLAIN = EXAMPLES / "plain_elastic" / "train.py"
@@ -20,6 +23,8 @@ TORCHRUN = (
 )
 LAUNCH = ("steward.job.launch", "--alone-s=5", sys.executable)
 LONGEST_S = 240.0
+_BATCH, _LENGTH, _SEED = 48, 4096, 7
+"""The batch, length and seed of the examples."""
 
 Line = dict[str, Any]
 
@@ -84,14 +89,15 @@ class ElasticRun:
             time.sleep(0.05)
 
     def notice(self, node: str) -> None:
-        """Slurm takes a replica's node back."""
-        self.agents[node].send_signal(signal.SIGTERM)
+        """Slurm takes a replica's node back: it signals all processes of the job there."""
+        for pid in _family(self.agents[node].pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
 
     def kill_node(self, node: str) -> None:
         """The node is dead: its agent and its training process together."""
         agent = self.agents[node]
-        children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
-        for pid in [*map(int, children), agent.pid]:
+        for pid in reversed(_family(agent.pid)):
             os.kill(pid, signal.SIGKILL)
         agent.wait()
 
@@ -111,6 +117,15 @@ class ElasticRun:
         self.relay.close()
 
 
+def _family(pid: int) -> list[int]:
+    """A process and all that it started."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return [pid]
+    return [pid, *(each for child in children for each in _family(int(child)))]
+
+
 def told(folder: Path) -> list[Line]:
     """What the training wrote down; a half-written last line left out."""
     path = folder / "progress.jsonl"
@@ -126,6 +141,11 @@ def samples_by_step(lines: list[Line]) -> dict[int, list[int]]:
             taken.setdefault(line["step"], {}).setdefault(line["generation"], {})[line["rank"]] = line["samples"]
     last = {step: generations[max(generations)] for step, generations in taken.items()}
     return {step: [index for rank in sorted(ranks) for index in ranks[rank]] for step, ranks in last.items()}
+
+
+def samples_at_a_fixed_size(steps: int) -> list[int]:
+    """The samples that the examples' trainings take in so many steps, in order, where nothing happens to them."""
+    return [sample_at(number, _LENGTH, _SEED) for number in range(steps * _BATCH)]
 
 
 def losses(lines: list[Line]) -> dict[int, float]:

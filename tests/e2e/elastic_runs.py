@@ -1,33 +1,63 @@
 """An elastic run of plain Python processes on a bed: what its training told, and what Slurm shows of it."""
 
 import contextlib
+import os
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steward.testbed.bed import Bed
 from tests.e2e.elastic_processes import told
+from tests.e2e.on_node import has_own_machines, on_node
 from tests.e2e.story import Story
+from tests.e2e.torch_place import torch_of
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plain_elastic"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLE = EXAMPLES / "plain_elastic"
+TORCH_EXAMPLE = EXAMPLES / "pytorch_elastic"
+HYPERPOD = Path(__file__).with_name("hyperpod_pattern.py")
 GRACE_S = 10
 QUICK = f"grace={GRACE_S},settle=0,faulty=1,snooze=1,backoff=1"
 LIVE = "PENDING,CONFIGURING,RUNNING,COMPLETING"
 KEEP_EVERY = 20
 SAMPLE_S = 0.004
 """About 0.1 s a step."""
-NEVER_SAVES = f"""
+NEVER_SAVES = """
 import runpy, time
 from steward.job import elastic
 elastic.save_and_wait = lambda *_: time.sleep(600)
-runpy.run_path({str(EXAMPLE / "train.py")!r}, run_name="__main__")
+runpy.run_path(__file__.replace("train.py", "saves.py"), run_name="__main__")
 """
 
 LINGERS = "\n[ $STEWARD_ELASTIC_ROLE != base ] || sleep 600\n"
 """The base's script goes on when its training was stopped: only KillWait ends it."""
 
 Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A training: the example whose train.sh starts it, the program, and options of it. `pace` is for a step to take
+    about 0.1 s, and for checkpoints from time to time."""
+
+    example: Path
+    pace: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    program: Path | None = None
+    """Not the example's own."""
+
+
+_KEPT = f"--keep-every={KEEP_EVERY}"
+_PACE_OF_TORCH = (_KEPT, "--step-s=0.1")
+KINDS = {
+    "plain": Kind(EXAMPLE, (_KEPT, f"--sample-s={SAMPLE_S}")),
+    "ddp": Kind(TORCH_EXAMPLE, _PACE_OF_TORCH),
+    "fsdp": Kind(TORCH_EXAMPLE, _PACE_OF_TORCH, ("--fsdp",)),
+    "hyperpod": Kind(TORCH_EXAMPLE, program=HYPERPOD),
+}
 
 
 @dataclass(kw_only=True)
@@ -92,20 +122,34 @@ class ElasticStory:
         events = self.story.events(kind)
         return [f"{one['kind']}: {one['text']}" for one in events if f"elastic run {self.job}" in one["text"]]
 
-    def coordinator(self) -> int:
-        """Its process."""
-        conf = f"SLURM_CONF={self.story.bed.env['SLURM_CONF']}".encode()
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                words = (folder / "cmdline").read_bytes().split(b"\0")
-                if b"coordinate" in words and str(self.job).encode() in words and conf in _environ(folder):
-                    return int(folder.name)
-        raise AssertionError(f"run {self.job} has no coordinator")
+    def kill_coordinator(self) -> None:
+        """It is started again on the node of the base's script."""
+        bed = self.story.bed
+        if has_own_machines(bed):
+            on_node(bed, self.story.job(self.job).batch_host, "pkill", "-KILL", "-f", f"coordinate.* {self.job}( |$)")
+        else:
+            os.kill(_coordinator(bed, self.job), signal.SIGKILL)
 
     def lost_steps(self) -> int:
         """Steps that were made twice."""
         steps = [line["step"] for line in self.lines("step") if line["rank"] == 0]
         return len(steps) - len(set(steps))
+
+
+def python_of(bed: Bed) -> str:
+    """One that its jobs can run, and that has Steward's package for them."""
+    return "/opt/steward/bin/python3" if has_own_machines(bed) else sys.executable
+
+
+def _coordinator(bed: Bed, job: int) -> int:
+    """Its process, where all nodes are this machine."""
+    conf = f"SLURM_CONF={bed.env['SLURM_CONF']}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if b"coordinate" in words and str(job).encode() in words and conf in _environ(folder):
+                return int(folder.name)
+    raise AssertionError(f"run {job} has no coordinator")
 
 
 def _environ(process: Path) -> list[bytes]:
@@ -122,24 +166,29 @@ def a_run(
     sizes: str = "3",
     words: str = QUICK,
     user: str = "",
+    kind: str = "plain",
+    steps: int = 1_000_000,
     never_saves: bool = False,
     lingers: bool = False,
 ) -> ElasticStory:
-    """Submitted with these options of sbatch. `never_saves`: not when it is asked, only from time to time. `lingers`:
-    its base cleans up for KillWait."""
+    """Submitted with these options of sbatch. `kind`: one of `KINDS`. `never_saves`: not when it is asked, only from
+    time to time. `lingers`: its base cleans up for KillWait."""
     story.dir.chmod(0o1777)
     number = len(story.jobs)
     folder = story.dir / f"run{number}"
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)
-    text = (EXAMPLE / "train.sh").read_text()
+    training = KINDS[kind]
+    text = (training.example / "train.sh").read_text()
     train = story.script(f"train{number}.sh", _lingering(text) if lingers else text)
-    place = EXAMPLE
-    if never_saves:
-        place = story.dir
-        (place / "train.py").write_text(NEVER_SAVES)
-    exported = f"--export=ALL,PYTHON={sys.executable},TRAIN_DIR={place}"
-    words_of_it = (str(folder), "--steps=1000000", f"--sample-s={SAMPLE_S}", f"--keep-every={KEEP_EVERY}")
-    given = (f"--elastic={sizes},{words}", exported, *(options or ("-N2",)))
+    place = story.dir / f"program{number}"
+    place.mkdir()
+    trains = (training.program or training.example / "train.py").read_text()
+    (place / "saves.py").write_text(trains)
+    (place / "train.py").write_text(NEVER_SAVES if never_saves else trains)
+    python = {"PYTHON": python_of(story.bed)} if kind == "plain" else torch_of(story.bed)
+    exported = ",".join(("ALL", f"TRAIN_DIR={place}", *(f"{name}={word}" for name, word in python.items())))
+    words_of_it = (str(folder), f"--steps={steps}", *training.pace, *training.options)
+    given = (f"--elastic={sizes},{words}", f"--export={exported}", *(options or ("-N2",)))
     job = story.submit(train, *given, arguments=words_of_it, user=user)
     return ElasticStory(story=story, folder=folder, job=job)

@@ -1,6 +1,6 @@
 """With `-p tests.e2e.flaky --reruns 1` a story that fails is told once more by itself. One that passes then is FLAKY:
 shown at the end with what both tries said, and left as data beside the JUnit file (`NAME.flaky.json`), where
-`tools/stages.py` counts it."""
+`tools/stages.py` counts it. Of one that fails again the first try is shown, too: pytest itself shows the last."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+_SAID = 3000
+"""The most characters of a first try whose second is shown whole."""
 RERUN = "rerun"
 """What pytest-rerunfailures calls the outcome of a try that is not the last."""
 
@@ -20,18 +22,19 @@ class Flaky:
 
 
 class FlakyStories:
-    """Collects what failed once, and drops what fails for good."""
+    """Collects what failed once, and what the first try of those said that failed for good."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self._failed: dict[str, str] = {}
         self._flaky: list[Flaky] = []
+        self._twice: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if str(report.outcome) == RERUN:
             self._failed[report.nodeid] = said_by(report)
-        elif report.failed:
-            self._failed.pop(report.nodeid, None)
+        elif report.failed and report.nodeid in self._failed:
+            self._twice[report.nodeid] = self._failed.pop(report.nodeid)
         elif report.when == "call" and report.passed and report.nodeid in self._failed:
             first = self._failed.pop(report.nodeid)
             self._flaky.append(Flaky(test=report.nodeid, failed=first, passed=said_by(report)))
@@ -44,6 +47,9 @@ class FlakyStories:
         for one in self._flaky:
             terminalreporter.section(f"FLAKY {one.test}", sep="_")
             terminalreporter.line(f"--- the first try failed:\n{one.failed}\n--- the second passed:\n{one.passed}")
+        for test, said in self._twice.items():
+            terminalreporter.section(f"FAILED TWICE {test}", sep="_")
+            terminalreporter.line(f"--- the first try:\n{said[-_SAID:]}")
 
 
 def said_by(report: pytest.TestReport) -> str:

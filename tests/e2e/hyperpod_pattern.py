@@ -1,14 +1,14 @@
 """A training loop as HyperPod's documentation shows it, but for the import: poll, save, return, end with status 0."""
 
+import argparse
 import json
-import sys
 import time
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
-from steward.job.elastic import elastic_event_detected
+from steward.job.elastic import elastic_event_detected, generation
 
 
 def train_loop(folder: Path, first: int, last: int) -> None:
@@ -16,6 +16,7 @@ def train_loop(folder: Path, first: int, last: int) -> None:
         total = torch.ones(1)
         dist.all_reduce(total)
         time.sleep(0.05)
+        tell(folder, "step", step=step + 1)
         if elastic_event_detected():
             save(folder, step + 1)
             return
@@ -29,14 +30,23 @@ def save(folder: Path, step: int) -> None:
     dist.barrier()
 
 
-def main() -> None:
-    folder, last = Path(sys.argv[1]), int(sys.argv[2])
-    dist.init_process_group("gloo")
-    first = int((folder / "step").read_text()) if (folder / "step").exists() else 0
-    if dist.get_rank() == 0:
+def tell(folder: Path, what: str, **facts: object) -> None:
+    """For the tests: one JSON line in `progress.jsonl`, of the first rank."""
+    if (rank := dist.get_rank()) == 0:
+        line = {"at": time.time(), "what": what, "generation": generation(), "rank": rank, **facts}
         with (folder / "progress.jsonl").open("a") as out:
-            out.write(json.dumps({"what": "begun", "step": first, "world": dist.get_world_size()}) + "\n")
-    train_loop(folder, first, last)
+            out.write(json.dumps(line) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--steps", type=int, required=True)
+    asked = parser.parse_args()
+    dist.init_process_group("gloo")
+    first = int((asked.folder / "step").read_text()) if (asked.folder / "step").exists() else 0
+    tell(asked.folder, "begun", step=first, world=dist.get_world_size())
+    train_loop(asked.folder, first, asked.steps)
     dist.destroy_process_group()
 
 

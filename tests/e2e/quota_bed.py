@@ -7,11 +7,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError
+
 from steward.testbed.accounting import sacctmgr
-from steward.testbed.bed import Backend, BedError
+from steward.testbed.bed import BedError
+from tests.e2e.elastic_runs import python_of
 from tests.e2e.groups_bed import CLIENT_S, Access
 from tests.e2e.story import Story
 
@@ -27,11 +31,11 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
 }
 """Little patience; and the machine under the bed has less memory than its nodes pretend to."""
 SOON_S = 40.0
-USER = "nobody"
-"""Who may not do what root may."""
+USER = "daemon"
+"""Who may not do what root may. Not nobody: from 25.11 on Slurm takes that name for no user at all."""
 
 
-@dataclass(slots=True)
+@dataclass
 class QuotaStory(Story):
     """Words about teams, their jobs and their limits."""
 
@@ -40,7 +44,12 @@ class QuotaStory(Story):
     @property
     def python(self) -> str:
         """One that jobs can run."""
-        return "/opt/steward/bin/python3" if self.bed.spec.backend is Backend.DOCKER else sys.executable
+        return python_of(self.bed)
+
+    @cached_property
+    def api(self) -> Any:
+        """An AWS client: a call takes milliseconds, and `aws` a second of processor time."""
+        return self.access.client()
 
     def aws(self, *words: str) -> Any:
         """`aws sagemaker ...`: its answer. Raises BedError with what it said when it fails."""
@@ -81,31 +90,38 @@ class QuotaStory(Story):
         percent: int,
         strategy: str = "LendAndBorrow",
         weight: int = 10,
+        by_command: bool = False,
     ) -> str:
-        """A quota of that team; its id."""
+        """A quota of that team, made by `aws` where that is shown; its id."""
         sharing: dict[str, object] = {"Strategy": strategy}
         if strategy == "LendAndBorrow":
             sharing["BorrowLimit"] = percent
-        config = {"ComputeQuotaResources": list(resources), "ResourceSharingConfig": sharing}
-        made = self.aws(
-            *(
-                "create-compute-quota",
-                "--name",
-                "".join(c if c.isalnum() else "-" for c in team),
-                "--cluster-arn",
-                self.get("/v1/quotas")["cluster_arn"],
-            ),
-            *("--compute-quota-target", json.dumps({"TeamName": team, "FairShareWeight": weight})),
-            *("--compute-quota-config", json.dumps(config)),
-        )
-        return str(made["ComputeQuotaId"])
+        wish = {
+            "Name": "".join(c if c.isalnum() else "-" for c in team),
+            "ClusterArn": self.get("/v1/quotas")["cluster_arn"],
+            "ComputeQuotaTarget": {"TeamName": team, "FairShareWeight": weight},
+            "ComputeQuotaConfig": {"ComputeQuotaResources": list(resources), "ResourceSharingConfig": sharing},
+        }
+        if by_command:
+            return str(self.aws("create-compute-quota", "--cli-input-json", json.dumps(wish))["ComputeQuotaId"])
+        return str(self.api.create_compute_quota(**wish)["ComputeQuotaId"])
+
+    def described(self, id: str) -> Mapping[str, Any]:
+        """A quota as the API has it. Raises BedError when the head does not answer."""
+        try:
+            return dict(self.api.describe_compute_quota(ComputeQuotaId=id))
+        except BotoCoreError as error:
+            raise BedError(f"the head does not answer: {error}") from error
+
+    def delete(self, id: str) -> None:
+        self.api.delete_compute_quota(ComputeQuotaId=id)
 
     def wait_in_force(self, *ids: str) -> None:
-        def settled() -> bool:
-            found = {id: self.aws("describe-compute-quota", "--compute-quota-id", id)["Status"] for id in ids}
-            return set(found.values()) <= {"Created", "Updated"}
-
-        self.wait("the quotas are in force", settled, SOON_S)
+        self.wait(
+            "the quotas are in force",
+            lambda: {self.described(id)["Status"] for id in ids} <= {"Created", "Updated"},
+            SOON_S,
+        )
 
     def run_job(self, team: str, gpus: int, cpus: int, gib: int, *options: str, user: str = "") -> int:
         """A batch job that sleeps until it is ended."""
@@ -135,12 +151,17 @@ class QuotaStory(Story):
 
     def delete_quotas(self) -> None:
         """All that are left, and wait until Slurm has nothing of them."""
+        self.wait("no job is left", self._cancel_all, SOON_S)
+        for each in self.api.list_compute_quotas()["ComputeQuotaSummaries"]:
+            if each["Status"] != "Deleting":
+                self.delete(each["ComputeQuotaId"])
+        self.wait("all quotas are gone", lambda: not self.get("/v1/quotas")["teams"], 3 * SOON_S)
+
+    def _cancel_all(self) -> bool:
+        """Again until none is left: scancel passes over a job that our signal has ended and that is requeued next."""
         for user in ("root", USER):
             self.bed.run(["scancel", f"--user={user}"], check=False)
-        for each in self.aws("list-compute-quotas")["ComputeQuotaSummaries"]:
-            if each["Status"] != "Deleting":
-                self.aws("delete-compute-quota", "--compute-quota-id", each["ComputeQuotaId"])
-        self.wait("all quotas are gone", lambda: not self.get("/v1/quotas")["teams"], 3 * SOON_S)
+        return not self.bed.run(["squeue", "--noheader", "--format=%A"]).text.strip()
 
     def round_s(self) -> float:
         """How long a job may wait for a scheduler to look at it: the interval, and the longest look of either."""

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from steward.job.elastic_sampler import sample_at
-from tests.e2e.elastic_processes import LAUNCH, PLAIN, ElasticRun, samples_by_step, told
+from tests.e2e.elastic_processes import LAUNCH, PLAIN, ElasticRun, samples_at_a_fixed_size, samples_by_step, told
 
-STEPS, BATCH = 400, 48
+STEPS = 400
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def test_it_goes_from_two_nodes_to_four_to_three_to_two_and_its_result_is_the_sa
     assert [line["step"] for line in begun[1:3]] == last, "no step is lost that was asked for"
     taken = samples_by_step(lines)
     order = [index for step in sorted(taken) for index in taken[step]]
-    assert order == [sample_at(number, 4096, 7) for number in range(STEPS * BATCH)]
+    assert order == samples_at_a_fixed_size(STEPS)
     assert lines[-1]["weights"] == alone(tmp_path)
 
 
@@ -67,13 +66,16 @@ def test_a_program_that_cannot_save_begins_again_at_the_new_size_and_the_run_liv
 ) -> None:
     """Any program: torchrun's variables say how many it is; it is stopped when the grace is over."""
     says = f'echo "$RANK $WORLD_SIZE $GROUP_WORLD_SIZE $LOCAL_RANK" >>{tmp_path}/began; exec sleep 600'
-    run = ElasticRun(tmp_path, ["-c", says], grace_s=1, launcher=("steward.job.launch", "--ranks=2", "sh"))
+    run = ElasticRun(
+        tmp_path, ["-c", says], grace_s=1, launcher=("steward.job.launch", "--ranks=2", "--start-s=1", "sh")
+    )
     runs.append(run)
     for node, role in (("n1", "base"), ("n2", "base"), ("n3", "replica")):
         run.agent(node, role)
     began = tmp_path / "began"
     run.wait("its processes run", lambda: began.exists() and len(began.read_text().splitlines()) == 4)
     assert sorted(began.read_text().splitlines()) == ["0 4 2 0", "1 4 2 1", "2 4 2 0", "3 4 2 1"]
+    run.wait_running("n1", "n2")
     began.write_text("")
     run.wait("the third node came", lambda: len(run.word()["joined"]) == 3)
     run.resize("n1", "n2", "n3", grace_s=1)

@@ -1,37 +1,18 @@
-"""What an elastic run goes through on a real Slurm: it grows, gives way, loses nodes and jobs, and goes on."""
+"""What an elastic run goes through on a real Slurm: it loses nodes and jobs in all ways, and goes on (test_grow.py: it
+grows and gives way)."""
 
-import os
-import signal
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steward.testbed.faults import FaultKind
-from tests.e2e.elastic_runs import EXAMPLE, GRACE_S, KEEP_EVERY, LIVE, QUICK, ElasticStory, a_run
+from tests.e2e.elastic_runs import EXAMPLE, KEEP_EVERY, LIVE, QUICK, ElasticStory, a_run, python_of
 from tests.e2e.story import Story
 
 pytestmark = pytest.mark.timeout(300)
 WHO = ("head", "agent", "coordinator", "slurmctld")
 FEW = "--exclude=n4,n5,n6"
 """Three nodes are enough: two of the base's own, one to grow into."""
-
-
-def test_a_run_grows_gives_way_to_a_job_and_grows_again(story: Story) -> None:
-    run = a_run(story, "-N2", FEW)
-    run.trains_at(2)
-    run.trains_at(3, after=1)
-
-    other = story.submit(story.script("other.sh", "sleep 5"), "-N1", "--exclusive", FEW)
-    story.wait_end(other, 60.0)
-    assert story.job(other).state == "COMPLETED"
-    assert story.waited_s(other) <= GRACE_S + 5
-    run.trains_at(2, after=2)
-
-    run.trains_at(3, after=3)
-    assert run.sizes == [2, 3, 2, 3]
-    assert run.lost_steps() == 0
 
 
 def grown(story: Story, *options: str, **more: Any) -> ElasticStory:
@@ -146,7 +127,7 @@ def test_nodes_that_come_and_go_make_few_changes_and_the_run_goes_on(story: Stor
 TWICE = """
 cd {dir}
 srun --ntasks=1 --nodes=1 true
-launch="{python} -m steward.job.launch {python} {place}/train.py"
+launch="{python} -m steward.job.launch {python} {dir}/train.py"
 trap : TERM
 setsid --wait srun --no-kill --ntasks-per-node=1 $launch first --steps=400 --sample-s=0.004
 setsid --wait srun --no-kill --ntasks-per-node=1 $launch second --steps=60 --sample-s=0.004
@@ -158,7 +139,8 @@ def test_a_script_that_trains_twice_on_nodes_of_its_own_grows_in_the_first_and_e
     story.dir.chmod(0o1777)
     for name in ("first", "second"):
         (story.dir / name).mkdir()
-    text = TWICE.format(dir=story.dir, python=sys.executable, place=EXAMPLE)
+    (story.dir / "train.py").write_text((EXAMPLE / "train.py").read_text())
+    text = TWICE.format(dir=story.dir, python=python_of(story.bed))
     options = ("-N2", "--exclusive", "--ntasks-per-node=1", FEW, f"--elastic=3,{QUICK}")
     job = story.submit(story.script("twice.sh", text), *options)
     first, second = (ElasticStory(story=story, folder=story.dir / name, job=job) for name in ("first", "second"))
@@ -172,17 +154,17 @@ def test_a_script_that_trains_twice_on_nodes_of_its_own_grows_in_the_first_and_e
     assert first.lost_steps() == second.lost_steps() == 0
 
 
-NAMES = ("a b;c $(touch /tmp/hurt) `id` ü\"'\\%n %j", "x\ny")
+NAMES = ("a b;c $(touch {dir}/hurt) `id` ü\"'\\%n %j", "x\ny")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_hostile_name_of_a_run_is_a_name_and_nothing_else(story: Story, name: str) -> None:
-    run = grown(story, f"--job-name={name}")
+    run = grown(story, f"--job-name={name.format(dir=story.dir)}")
     _, node = run.replica()
     assert node == "n3"
     story.bed.run(["scancel", str(run.job)])
     story.wait("nothing of it is left", lambda: not run.replicas(LIVE), 20.0)
-    assert not Path("/tmp/hurt").exists()
+    assert not (story.dir / "hurt").exists()
 
 
 def test_another_users_job_that_says_it_is_a_replica_is_none(story: Story) -> None:
@@ -259,6 +241,6 @@ def kill(story: Story, run: ElasticStory, what: str) -> None:
             story.hurt(FaultKind.KILL_AGENT, "n1")
             story.hurt(FaultKind.START_AGENT, "n1")
         case "coordinator":
-            os.kill(run.coordinator(), signal.SIGKILL)
+            run.kill_coordinator()
         case _:
             story.hurt(FaultKind.RESTART_SLURMCTLD)

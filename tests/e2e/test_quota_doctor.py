@@ -49,7 +49,7 @@ def test_a_user_with_a_list_of_qos_of_his_own_is_named_with_the_commands_that_me
     id = quotas.create("apart", {"InstanceType": TYPE, "Accelerators": 2}, percent=0)
 
     def reason() -> str:
-        found = quotas.aws("describe-compute-quota", "--compute-quota-id", id)
+        found = quotas.described(id)
         return f"{found['Status']}: {found.get('FailureReason', '')}"
 
     quotas.wait("the quota says so", lambda: f"sacctmgr {' '.join(user)} qos+={ours}" in reason(), SOON_S)
@@ -57,7 +57,7 @@ def test_a_user_with_a_list_of_qos_of_his_own_is_named_with_the_commands_that_me
     assert "without those of the team: root" in texts(told(quotas)[1], "warn")
     sacctmgr(quotas.bed, *user, f"qos+={ours}")
     quotas.wait_in_force(id)
-    quotas.aws("delete-compute-quota", "--compute-quota-id", id)
+    quotas.delete(id)
     quotas.wait("that is said, too", lambda: f"sacctmgr {' '.join(user)} qos-={ours}" in reason(), SOON_S)
     sacctmgr(quotas.bed, *user, f"qos-={ours}")
     quotas.wait("the quota is gone", lambda: "apart" not in str(quotas.get("/v1/quotas")["teams"]), SOON_S)
@@ -75,7 +75,7 @@ def test_a_user_whose_own_default_is_a_qos_of_a_deleted_quota_is_named_and_nothi
     quotas.wait_state(runs, "RUNNING", SOON_S)
     more = quotas.sleeps("kept", 1)
     quotas.wait_says(more, "short of 1 GPU")
-    quotas.aws("delete-compute-quota", "--compute-quota-id", id)
+    quotas.delete(id)
     quotas.wait_state(more, "RUNNING", SOON_S)
 
     def told_of() -> str:

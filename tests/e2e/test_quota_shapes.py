@@ -1,8 +1,9 @@
 """Jobs of every shape are counted against their team's quota, and give way as a whole."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from steward.testbed.bed import Backend
 from tests.e2e.quota_bed import SOON_S, TYPE, QuotaStory
 
 GPUS = f"{TYPE}/gpu"
@@ -39,25 +40,41 @@ def test_a_job_of_one_to_two_nodes_starts_on_as_many_as_its_team_may_have(quotas
     assert quotas.job(job).fields["NumNodes"] == "1"
 
 
-def test_a_job_that_names_two_partitions_borrows_and_gives_way_as_any(quotas: QuotaStory) -> None:
-    if quotas.bed.spec.backend is Backend.DOCKER and quotas.bed.spec.slurm != "22.05":
-        pytest.skip("slurmctld 24.11.5 and 26.05.5 do not survive this preemption")
+@pytest.fixture
+def second(quotas: QuotaStory) -> Iterator[str]:
+    """Another partition of the same nodes."""
     quotas.bed.run(["scontrol", "create", "partition=second", "nodes=n1,n2", "state=up"])
-    try:
-        quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
-        own = quotas.sleeps("guest", 4, "--partition=main,second")
-        quotas.wait_state(own, "RUNNING", SOON_S)
-        lent = quotas.sleeps("guest", 4, "--partition=second,main")
-        quotas.wait_state(lent, "RUNNING", SOON_S)
-        assert quotas.job(lent).fields["QOS"] == "stw-guest-b"
-        mine = quotas.sleeps("owner", 4, "--partition=main,second")
-        quotas.wait_state(mine, "RUNNING", SOON_S)
-        quotas.wait_says(lent, f"gave way to job {mine} of team owner")
-        assert quotas.job(own).state == "RUNNING"
-    finally:
-        quotas.end(*quotas.jobs)
-        quotas.wait("nothing is left", lambda: not quotas.bed.run(["squeue", "-h"]).text, SOON_S)
-        quotas.bed.run(["scontrol", "delete", "partition=second"])
+    yield "second"
+    quotas.end(*quotas.jobs)
+    quotas.wait("nothing is left", lambda: not quotas.bed.run(["squeue", "-h"]).text, SOON_S)
+    quotas.bed.run(["scontrol", "delete", "partition=second"])
+
+
+def lends(quotas: QuotaStory, second: str) -> tuple[int, int]:
+    """Team guest runs a job of its own and one that borrows; each named both partitions."""
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
+    own = quotas.sleeps("guest", 4, f"--partition=main,{second}")
+    quotas.wait_state(own, "RUNNING", SOON_S)
+    lent = quotas.sleeps("guest", 4, f"--partition={second},main")
+    quotas.wait_state(lent, "RUNNING", SOON_S)
+    assert quotas.job(lent).fields["QOS"] == "stw-guest-b"
+    return own, lent
+
+
+def test_a_job_that_names_two_partitions_borrows_and_gives_way_as_any(quotas: QuotaStory, second: str) -> None:
+    own, lent = lends(quotas, second)
+    mine = quotas.sleeps("owner", 4)
+    quotas.wait_state(mine, "RUNNING", SOON_S)
+    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+    assert quotas.job(own).state == "RUNNING"
+
+
+def test_an_owners_job_that_names_two_partitions_takes_back_what_is_lent(quotas: QuotaStory, second: str) -> None:
+    own, lent = lends(quotas, second)
+    mine = quotas.sleeps("owner", 4, f"--partition=main,{second}")
+    quotas.wait_state(mine, "RUNNING", SOON_S)
+    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+    assert quotas.job(own).state == "RUNNING"
 
 
 def test_all_parts_of_a_heterogeneous_job_borrow_and_give_way_together(quotas: QuotaStory) -> None:
@@ -86,3 +103,19 @@ def test_tasks_of_an_array_give_way_one_by_one(quotas: QuotaStory) -> None:
         quotas.wait_state(mine, "RUNNING", SOON_S)
         assert quotas.running_tasks(array) == left
     quotas.wait("all GPUs are told as used", lambda: in_use(quotas, "guest") == 6, SOON_S)
+
+
+def test_an_allocation_without_a_script_is_cancelled_when_its_owner_comes(quotas: QuotaStory) -> None:
+    """Slurm puts no such job back into the queue."""
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
+    own = quotas.sleeps("guest", 4)
+    quotas.wait_state(own, "RUNNING", SOON_S)
+    asked = ("--account=guest", "--gres=gpu:l4:4", "--nodes=1", "--mem=1G", "--job-name=shell")
+    quotas.bed.run(["salloc", "--no-shell", *asked])
+    (lent,) = map(int, quotas.bed.run(["squeue", "-h", "-n", "shell", "-o", "%A"]).text.split())
+    quotas.jobs.append(lent)
+    quotas.wait_state(lent, "RUNNING", SOON_S)
+    mine = quotas.sleeps("owner", 4)
+    quotas.wait_state(mine, "RUNNING", SOON_S)
+    assert quotas.job(lent).state in ("CANCELLED", "PREEMPTED")
+    quotas.wait_says(lent, f"gave way to job {mine} of team owner")

@@ -12,7 +12,7 @@ from steward.adapters.process import Completed, run
 from steward.adapters.wire.deep_line import DeepLine
 from steward.adapters.wire.deep_messages import deep_of
 from steward.adapters.wire.shimline import Request
-from steward.agent.deep_desk import DeepDesk
+from steward.agent.reception import DeepDesk
 from steward.model.deep import DeepReport, Measure
 from steward.model.ids import BootId, NodeName
 from tests.fakes.agent_parts import FakeHead

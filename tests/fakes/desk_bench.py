@@ -49,7 +49,7 @@ class Scene:
     signs: tuple[LogSign, ...] | OSError | None = ()
     read_for: list[int] = field(default_factory=list)
     """Users for whom output was read."""
-    room_for: list[tuple[JobId, int, int]] = field(default_factory=list)
+    room_for: list[tuple[JobId, int, int, float]] = field(default_factory=list)
     """Steps that were made room for."""
 
     def __post_init__(self) -> None:
@@ -78,8 +78,8 @@ class Scene:
             raise self.signs
         return self.signs or ()
 
-    async def make_room(self, job: JobId, step: int, uid: int) -> None:
-        self.room_for.append((job, step, uid))
+    async def make_room(self, job: JobId, step: int, uid: int, within_s: float) -> None:
+        self.room_for.append((job, step, uid, within_s))
 
     async def asks(self, line: AskLine = ASK, peer: int = 0) -> "asyncio.Task[bytes | None]":
         task = asyncio.ensure_future(self.desk.serve(line, peer))

@@ -12,7 +12,7 @@ from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.subject import Subject
 from steward.ports import Retryable, SlurmPort
-from steward.workflows.attention import Known, attention
+from steward.workflows.attention import Known, attention, jobs_by_node
 from steward.workflows.book import Pace
 from steward.workflows.confirm import Confirmed
 from steward.workflows.records import Patience, Records
@@ -76,7 +76,16 @@ class Eyes:
     def look(self, seen: Observed, memory: Memory) -> Observed:
         """The picture as this head has it; `seen` is the world as it is."""
         page = self._records.jobs.page
-        known = Known(jobs=page.records, job_at=page.times.at, views=seen.agents, asks=seen.asks, opted=seen.opted_in)
+        places = jobs_by_node()
+        places.follow(page.records)
+        known = Known(
+            jobs=page.records,
+            places=places,
+            job_at=page.times.at,
+            views=seen.agents,
+            asks=seen.asks,
+            opted=seen.opted_in,
+        )
         about = attention(memory, known, seen.at)
         asked = max((ask.at for ask in seen.asks), default=0.0)
         slurm = self._records.look(about, asked=asked, anew=0.0, busy=True, alive=lambda: None)

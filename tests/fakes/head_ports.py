@@ -13,7 +13,7 @@ from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.model.observed import AgentView, Witness, WitnessSeen
-from steward.policy.job.ledger_rows import Line, changed_lines, key_of
+from steward.policy.job.ledger import Line, changed_lines, key_of
 from steward.ports import LedgerQuery, PortError, Stale
 
 

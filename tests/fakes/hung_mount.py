@@ -77,10 +77,13 @@ class HungMount:
 
 @contextlib.contextmanager
 def hung_mount(path: Path, subtype: str = "hung") -> Iterator[Path]:
-    """The folder `path`, made and hung. Raises OSError where that cannot be done."""
+    """The folder `path`, made and hung; gone afterwards. Raises OSError where that cannot be done."""
     path.mkdir()
-    with HungMount(path, subtype):
-        yield path
+    try:
+        with HungMount(path, subtype):
+            yield path
+    finally:
+        path.rmdir()
 
 
 def _until_input_ends(told: threading.Event) -> None:

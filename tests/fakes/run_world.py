@@ -6,7 +6,7 @@ from math import inf
 from steward.model.action import Action, CancelReplica, ResizeRun, SubmitReplica
 from steward.model.elastic import Activity, ElasticWord, replica_comment
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.observed import Observed
 from tests.fakes.world import World
 from tests.fakes.world_cluster import USER
@@ -32,7 +32,7 @@ class Coordinator:
 
 @dataclass(slots=True)
 class RunWorld(World):
-    """`begin` submits the base. `going` are replica jobs that Slurm preempts."""
+    """`submit` the base first. `going` are replica jobs that Slurm preempts: each ends when the run goes on without."""
 
     spec: str = "4"
     one: Coordinator | None = None
@@ -50,7 +50,7 @@ class RunWorld(World):
     def kill_coordinator(self) -> None:
         """The agent starts it anew; what was asked of it is forgotten, the generation is not."""
         if (one := self.one) is not None:
-            one.away_until, one.due = self.now + BEGINS_S, inf
+            one.away_until, one.due, one.to_generation = self.now + BEGINS_S, inf, one.generation
             one.state = Activity.RUNNING if one.generation else Activity.WAITING
 
     # The ports
@@ -64,7 +64,6 @@ class RunWorld(World):
         return replace(seen, agents={**seen.agents, host: view})
 
     def _word(self, base: Job, one: Coordinator) -> ElasticWord:
-        going = {node for job in self.replicas() if job.id in self.going for node in job.nodes}
         return ElasticWord(
             run=BASE,
             restart=one.restart,
@@ -75,9 +74,12 @@ class RunWorld(World):
             generation=one.generation,
             members=one.members,
             joined=frozenset(self._here(base)),
-            leaving=frozenset(going & one.members),
+            leaving=frozenset(self._leaving()),
             at=self.now,
         )
+
+    def _leaving(self) -> set[NodeName]:
+        return {node for job in self.replicas() if job.id in self.going for node in job.nodes}
 
     def _here(self, base: Job) -> set[NodeName]:
         jobs = [base, *(job for job in self.replicas() if job.is_active)]
@@ -133,7 +135,7 @@ class RunWorld(World):
 
     def _coordinate(self, base: Job, one: Coordinator) -> None:
         gone = one.members - self._here(base)
-        going = {node for job in self.replicas() if job.id in self.going for node in job.nodes} & one.members
+        going = self._leaving() & one.members
         is_quiet = one.state is Activity.RUNNING
         if is_quiet and (gone or going) and base.nodes <= one.members - gone:
             one.state, one.to, one.to_generation = Activity.SAVING, one.members - gone - going, one.generation + 1
@@ -143,3 +145,10 @@ class RunWorld(World):
         elif self.now >= one.due:
             one.generation, one.members = one.to_generation, frozenset(one.to & self._here(base))
             one.state, one.due = Activity.FORMING, self.now + FORMS_S
+            self._let_go(one)
+
+    def _let_go(self, one: Coordinator) -> None:
+        """The launcher of a replica that was told to go is told to leave, and with it its script is done."""
+        for job in self.replicas():
+            if job.id in self.going and not job.nodes & one.members:
+                self.slurm.finish(job.id, JobState.COMPLETED, self.now)

@@ -61,6 +61,8 @@ class SimSlurm:
     """Jobs that had a node which was silent for longer than Slurm's own SlurmdTimeout."""
     _last_shown: dict[JobId, tuple[Job, Job]] = field(default_factory=dict, repr=False, compare=False)
     """What a job is, and as it was shown: made again only when it changed."""
+    _last_nodes: dict[NodeName, tuple[Node, Node]] = field(default_factory=dict, repr=False, compare=False)
+    """The same of nodes."""
 
     # Commands, as scontrol has them: the error, or empty.
 
@@ -232,7 +234,12 @@ class SimSlurm:
             if not is_used and node.name not in lingering:
                 return node
             flags = node.flags | ({"COMPLETING"} if node.name in lingering else set())
-            return replace(node, base=NodeBase.ALLOCATED if is_used else node.base, flags=flags)
+            base = NodeBase.ALLOCATED if is_used else node.base
+            last, shown = self._last_nodes.get(node.name, (None, node))
+            if last is not node or (shown.base, shown.flags) != (base, flags):
+                shown = replace(node, base=base, flags=flags)
+                self._last_nodes[node.name] = node, shown
+            return shown
 
         return {name: show(node) for name, node in self.nodes.items()}
 

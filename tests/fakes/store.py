@@ -10,7 +10,7 @@ from steward.model.ids import Key
 from steward.model.ledger import Run
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
-from steward.policy.job.ledger_rows import Line, changed_lines, key_of
+from steward.policy.job.ledger import Line, changed_lines, key_of
 from steward.ports import LedgerQuery, Retryable
 
 _FAILURES_S = 3600.0

@@ -120,9 +120,10 @@ class TeamSlurm(SimSlurm):
         return error
 
     def _back_to_queue(self, job: Job, now: float) -> None:
+        """Slurm gives it the time of that as its time of submission."""
         SimSlurm._back_to_queue(self, job, now)
-        qos = self.lists.pop(job.id, job.qos)
-        self.jobs[job.id] = replace(self.jobs[job.id], qos=qos, allocated="", eligible=self.runs[job.id].begin)
+        qos, eligible = self.lists.pop(job.id, job.qos), self.runs[job.id].begin
+        self.jobs[job.id] = replace(self.jobs[job.id], qos=qos, allocated="", submitted=now, eligible=eligible)
 
 
 @dataclass(slots=True)

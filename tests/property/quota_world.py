@@ -10,10 +10,10 @@ from typing import Any
 
 from steward.model.accounting import Accounting, Capabilities
 from steward.model.action import Action, CancelJob, RequeueJob, SetQos, SetTeam
+from steward.model.desired import QuotaPolicy
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.quota import ComputeQuota
-from steward.model.quota_policy import QuotaPolicy
 from steward.policy.quota.flavors import parse_tres
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, written
@@ -111,7 +111,8 @@ class SlurmWorld:
                 del self.asked[id]
             elif self.picture.now >= since + self.accounting.qos[job.qos].grace_s:
                 self._requeue(id)
-        for job in sorted(self.waiting(), key=lambda job: (self._priority(job), job.id)):
+        free = [job for job in self.waiting() if (job.eligible or 0.0) <= self.picture.now and not job.is_held]
+        for job in sorted(free, key=lambda job: (self._priority(job), job.id)):
             self._try(job)
 
     def _priority(self, job: Job) -> int:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steward.api.json11 import document, validate
+from steward.api.json11 import route, validate
 from steward.api.json11.errors import ApiError, Code
 from steward.api.json11.service import SERVED, load
 from tests.builders.aws_shapes import JSON, Broken, broken, valid
@@ -24,7 +24,7 @@ def test_what_the_model_allows_is_taken_as_it_is(operation: str) -> None:
     @A_FEW
     @given(members=valid(shape))
     def check(members: dict[str, Any]) -> None:
-        assert validate.read(shape, document.parse(json.dumps(members).encode())) == members
+        assert validate.read(shape, route.parse(json.dumps(members).encode())) == members
 
     check()
 
@@ -47,7 +47,7 @@ def test_one_thing_wrong_is_refused_with_the_name_of_the_member(operation: str) 
 @given(operation=st.sampled_from(SERVED), members=JSON)
 def test_any_json_at_all_is_taken_or_refused_and_nothing_else(operation: str, members: Any) -> None:
     with contextlib.suppress(ApiError):
-        validate.read(SERVICE.input_shape(operation), document.parse(json.dumps(members).encode()))
+        validate.read(SERVICE.input_shape(operation), route.parse(json.dumps(members).encode()))
 
 
 @given(operation=st.sampled_from(SERVED), data=st.data())
@@ -65,4 +65,4 @@ def test_known_members_with_any_value_are_taken_or_refused_and_nothing_else(
 )
 def test_any_bytes_at_all_are_an_object_or_refused(body: bytes) -> None:
     with contextlib.suppress(ApiError):
-        assert isinstance(document.parse(body), dict)
+        assert isinstance(route.parse(body), dict)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from steward.model.action import DownNode, DrainNode, LaunchInstance, ReturnNode, SetFeature
 from steward.model.case import Step
-from steward.model.desired import Desired
+from steward.model.desired import Desired, HealthPolicy
 from steward.model.health import Advice, Finding, Outcome, Severity
-from steward.model.health_policy import HealthPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.memory import Memory

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from steward.model.desired import Desired
-from steward.model.health_policy import HealthPolicy
+from steward.model.desired import Desired, HealthPolicy
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan

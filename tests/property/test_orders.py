@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steward.model.carried import Carried
 from steward.model.group import BatchSize, ClusterStatus, Goal, GroupStatus, Role
 from steward.model.memory import Memory
 from steward.model.order import (
     AddNodes,
+    Carried,
     ChangeTags,
     CreateCluster,
     DeleteCluster,

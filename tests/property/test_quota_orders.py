@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.model.arn import slurm_cluster_arns
-from steward.model.carried import Carried
 from steward.model.machine_types import BUILT_IN
 from steward.model.memory import Memory
-from steward.model.order import Order, Refusal
+from steward.model.order import Carried, Order, Refusal
 from steward.model.quota import PriorityClass, Share, Strategy
 from steward.model.quota_order import (
     ApplyQuotas,

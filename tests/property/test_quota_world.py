@@ -1,5 +1,6 @@
 """Quotas over whole plans and a Slurm that takes them: limits, marks and preemption, crashes and breakdowns."""
 
+from dataclasses import replace
 from math import log2
 
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from steward.model.accounting import Capabilities
 from steward.model.action import SetQos
 from steward.model.quota import ComputeQuota, Share, Strategy
+from steward.policy.plan import Plans
 from tests.builders.quota import G6, LISTS, MARKS, WEAK, a_quota
 from tests.property.quota_world import SlurmWorld, limits_between_writes, size
 
@@ -31,11 +33,8 @@ def worlds(draw: st.DrawFn) -> SlurmWorld:
     return SlurmWorld.of(quotas, machines=MACHINES, can=draw(st.sampled_from([LISTS, MARKS, WEAK])))
 
 
-EVENTS = st.lists(
-    st.tuples(st.sampled_from(["submit", "submit", "end", "break", "mend"]), st.integers(0, 2), st.integers(1, 4)),
-    min_size=10,
-    max_size=30,
-)
+EVENT = st.tuples(st.sampled_from(["submit", "submit", "end", "break", "mend"]), st.integers(0, 2), st.integers(1, 4))
+EVENTS = st.lists(EVENT, min_size=10, max_size=30)
 BUSY = settings(max_examples=50, deadline=None)
 
 
@@ -67,6 +66,37 @@ def test_no_write_lends_more_than_is_free(world: SlurmWorld, events: list[Event]
         plan = world.picture.plan()
         for limits in limits_between_writes(world, plan.actions):
             assert borrowed_over(world, dict(limits)) <= max(0, world.free)
+        world.turn()
+
+
+ODD_WORDS = ("later", "in parts", "hold", "release", "elsewhere")
+ODD = st.tuples(st.sampled_from(ODD_WORDS), st.integers(0, 2), st.integers(1, 4))
+
+
+def happens_to_jobs(world: SlurmWorld, event: Event) -> None:
+    """What makes a job another one for quotas, besides its start and its end."""
+    what, which, gpus = event
+    waiting = sorted(job.id for job in world.waiting())
+    if what == "later":
+        id = world.submit(TEAMS[which], gpus)
+        world.picture = world.picture.change_job(id, eligible=world.picture.now + gpus, reason="BeginTime")
+    elif what == "in parts":
+        first, second = (world.submit(TEAMS[(which + part) % 3], gpus) for part in (0, gpus % 2))
+        world.picture = world.picture.change_job(first, het_job_id=first).change_job(second, het_job_id=first)
+    elif waiting:
+        job = world.jobs[waiting[(which * 5 + gpus) % len(waiting)]]
+        changes = {"hold": {"reason": "JobHeldUser"}, "release": {"reason": ""}, "elsewhere": {"account": TEAMS[which]}}
+        world.picture = world.picture.change_job(job.id, **changes[what])
+
+
+@BUSY
+@given(worlds(), st.lists(st.one_of(EVENT, ODD), min_size=10, max_size=30))
+def test_what_is_kept_of_jobs_from_turn_to_turn_changes_no_plan(world: SlurmWorld, events: list[Event]) -> None:
+    plans = Plans()
+    for event in events:
+        happens_to_jobs(world, event) if event[0] in ODD_WORDS else happens(world, event)
+        at = world.picture
+        assert plans(replace(at.seen, at=at.now), at.want, at.memory, at.now) == at.plan()
         world.turn()
 
 

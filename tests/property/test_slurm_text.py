@@ -66,6 +66,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
         "eligible_time": draw(st.just(0) | TIMES),
         "start_time": started,
         "end_time": draw(TIMES),
+        "preempt_time": draw(st.just(0) | TIMES),
         "time_limit": draw(st.none() | st.integers(1, 10**6)),
         "resv_name": "",
         "priority": draw(st.integers(0, 2**32 - 1)),
@@ -89,6 +90,7 @@ def as_text(job: dict[str, Any]) -> tuple[str, str]:
         job["nodes"], job["batch_host"] or "n/a", int(job["batch_flag"]), job["restart_cnt"], int(job["requeue"]),
         job["exit_code"], job["het_job_id"] or "N/A", job["node_count"], job["max_nodes"], job["submit_time"],
         job["eligible_time"] or "N/A", job["start_time"] or "N/A", job["end_time"],
+        job["preempt_time"] or "N/A",
         "UNLIMITED" if limit is None else f"{limit // 1440}-{limit // 60 % 24:02}:{limit % 60:02}:00",
         job["priority"], job["nice"], job["tres_req_str"],
     ]  # fmt: skip

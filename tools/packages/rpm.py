@@ -7,6 +7,8 @@ from tools.packages.contents import Package
 from tools.packages.deb import body_of
 from tools.packages.sites import run
 
+_ELSEWHERE = {"/usr/share/zsh/vendor-completions/": "/usr/share/zsh/site-functions/"}
+"""Folders of Debian -> where Rocky and RHEL look."""
 _PHASES = {"post": ("installed", ""), "preun": ("removing", "0"), "postun": ("removed", "0")}
 
 
@@ -28,12 +30,19 @@ def spec(package: Package, tree: Path, *, version: str, release: str) -> str:
         package.summary,
         "%install",
         f"cp -a {tree}/. %{{buildroot}}/",
+        *_moves(tree),
     ]
     for name, (part, last) in _PHASES.items():
         if body := body_of(package, part):
             lines += [f"%{name}", f'if [ "$1" = {last} ]; then\n{body}fi' if last else body.rstrip()]
     lines += ["%files", "%defattr(-,root,root,-)", *_listed(tree)]
     return "\n".join(lines) + "\n"
+
+
+def _moves(tree: Path) -> list[str]:
+    """Lines that put files where these systems look for them."""
+    found = [(old, new) for old, new in _ELSEWHERE.items() if (tree / old.lstrip("/")).is_dir()]
+    return [f"mkdir -p %{{buildroot}}{new}; mv %{{buildroot}}{old}* %{{buildroot}}{new}" for old, new in found]
 
 
 def _listed(tree: Path) -> list[str]:
@@ -43,7 +52,8 @@ def _listed(tree: Path) -> list[str]:
         place = f"/{path.relative_to(tree)}"
         is_folder = path.is_dir() and not path.is_symlink()
         if not is_folder:
-            found.append(f'"{place}"')
+            old = next((folder for folder in _ELSEWHERE if place.startswith(folder)), "")
+            found.append(f'"{_ELSEWHERE.get(old, "")}{place.removeprefix(old)}"')
         elif place.startswith(("/opt/steward", "/etc/steward", "/usr/lib/steward")):
             found.append(f'%dir "{place}"')
     return found

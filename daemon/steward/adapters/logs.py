@@ -12,7 +12,7 @@ _BARE = re.compile(r"^[\w.:/@%+,\[\]-]+$")
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What was given as `extra`, with node, case and job first and without what is None."""
+    """The fields that were given as `extra`: node, case and job come first, and values of None are left out."""
     given = {key: value for key, value in vars(record).items() if key not in _STANDARD and value is not None}
     first = {key: given.pop(key) for key in _FIRST if key in given}
     return {**first, **given}

@@ -83,7 +83,7 @@ class Crew:
 
 T = TypeVar("T")
 _CREW = Crew()
-"""Of this process."""
+"""The threads of this process."""
 
 
 class Threads:

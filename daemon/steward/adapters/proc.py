@@ -39,7 +39,7 @@ class Seen:
 
 
 def look(pid: int) -> Seen | None:
-    """What runs under this pid now; None when nothing does."""
+    """Look at the process that has this pid now; None when there is none."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):

@@ -220,7 +220,7 @@ class _Talk:
         self.truncated = False
 
     def out(self, stream: IO[bytes] | None) -> bytes:
-        """What came; a long output is not copied."""
+        """The output so far; a long one is not copied."""
         kept = self._got.get(id(stream))
         return kept.getvalue() if kept else b""
 
@@ -286,7 +286,7 @@ class _Talk:
         return bool(chunk)
 
     def _drain_rest(self) -> None:
-        """What already lies in the pipes after the child's end."""
+        """Read the rest that lies in the pipes after the child's end."""
         for stream in (self._child.stdout, self._child.stderr):
             if stream is None:
                 continue

@@ -1,10 +1,14 @@
-"""A file that is either the old one or the new one, never half of one."""
+"""Files that are either the old one or the new one, never half of one: as bytes, and as JSON."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
+
+from steward.ports import Retryable
 
 _OURS = 0o600
-"""What we keep tells of every user's jobs, and lies in folders that all can enter."""
+"""The mode of our files: they tell of every user's jobs, and lie in folders that all can enter."""
 
 
 def write_whole(path: Path, text: str, *, mode: int = _OURS, sync: bool = False) -> None:
@@ -25,3 +29,24 @@ def write_whole(path: Path, text: str, *, mode: int = _OURS, sync: bool = False)
 
 def _made(path: str, flags: int) -> int:
     return os.open(path, flags, _OURS)
+
+
+# A small state file that is either the old one or the new one, never half of one.
+
+
+def read_json(path: Path, limit: int = 1 << 20) -> Any:
+    """Return the content of the file; None where there is no file or it is not JSON (the state can be rebuilt)."""
+    try:
+        with path.open("rb") as file:
+            return json.loads(file.read(limit))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def write_json(path: Path, value: object, *, sync: bool = False) -> None:
+    """Replace the file; with `sync` it outlives a power cut from now on. Raises Retryable when that is not possible."""
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        write_whole(path, json.dumps(value, separators=(",", ":")), sync=sync)
+    except OSError as error:
+        raise Retryable(f"cannot write {path}: {error}") from error

@@ -58,10 +58,10 @@ class Setups(Protocol):
 
 
 class DeepReports(Protocol):
-    """What deep checks found on the node, as the agent sees it."""
+    """The results of deep checks on the node, as the agent sees them."""
 
     def frames(self) -> tuple[Frame, ...]:
-        """Of the runs of this boot that are kept."""
+        """The frames of the runs of this boot that are kept."""
 
 
 class Mending(Protocol):
@@ -76,14 +76,14 @@ class Mending(Protocol):
 
 class Past(Protocol):
     def hear(self, job: JobId, facts: ResumeFacts | None) -> None:
-        """What the head knows of a resumed job."""
+        """Take the head's facts about a resumed job."""
 
 
 class Jobs(Protocol):
     """How far the jobs on the node are, as the agent sees it."""
 
     def frames(self) -> tuple[Frame, ...]:
-        """Of all that are here."""
+        """The frames of all elastic runs that are here."""
 
 
 class Stacks(Protocol):

@@ -1,28 +1,85 @@
-"""What a starting script or step of an opted-in job is told: where its files are, and the job's past."""
+"""The briefing of a starting script or step of an opted-in job: where its files are, and the job's past."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Protocol
 
 from steward.adapters.offload import Threads
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.job_messages import facts_wanted_frame
 from steward.adapters.wire.shimline import OptedLine
 from steward.agent.job_folder import JobFolders
-from steward.agent.past import Past
+from steward.model.ids import JobId
 from steward.model.job_report import ResumeFacts
 from steward.ports import PortError
+
+# A resumed job's past, asked of the head when something of the job starts here.
+#
+# The head tells it by itself with the answer that lets a step run again: then nobody need ask.
+
+PATIENCE_S = 1.5
+"""The head may have to look first where the job runs now, which takes longer where it or Slurm is busy."""
+AWAY_S = 0.25
+"""The same while it is away."""
+TOLD_S = 5.0
+"""So long what was told unasked answers a question."""
+MAX_TOLD = 256
+
+
+class Head(Protocol):
+    @property
+    def away_since(self) -> float | None: ...
+
+    def post(self, frame: Frame) -> None: ...
+
+
+class Past:
+    def __init__(self, head: Head) -> None:
+        self._head = head
+        self._wanted: dict[JobId, asyncio.Future[ResumeFacts | None]] = {}
+        self._told: dict[JobId, tuple[ResumeFacts, float]] = {}
+
+    async def of(self, job: JobId) -> ResumeFacts | None:
+        """None: the head does not know the job, or did not answer in time. Many may wait for one answer."""
+        if (told := self._told.get(job)) is not None and _now() < told[1] + TOLD_S:
+            return told[0]
+        wanted = self._wanted.get(job)
+        if wanted is None:
+            wanted = self._wanted[job] = asyncio.get_running_loop().create_future()
+            self._head.post(facts_wanted_frame(job))
+        await asyncio.wait((wanted,), timeout=PATIENCE_S if self._head.away_since is None else AWAY_S)
+        if self._wanted.get(job) is wanted:
+            del self._wanted[job]
+        return wanted.result() if wanted.done() else None
+
+    def hear(self, job: JobId, facts: ResumeFacts | None) -> None:
+        """The head's word; nobody may wait for it any more, or yet."""
+        wanted = self._wanted.get(job)
+        if wanted is not None and not wanted.done():
+            wanted.set_result(facts)
+        elif facts is not None:
+            self._told = {id: told for id, told in self._told.items() if id != job and _now() < told[1] + TOLD_S}
+            if len(self._told) < MAX_TOLD:
+                self._told[job] = facts, _now()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
 
 log = logging.getLogger(__name__)
 
 MAX_FOLDERS = 512
-"""Of one user."""
+"""The most folders of one user."""
 _FOLDER_S = 0.1
 _NODES_ROOM = 250
 """Characters for a list of nodes: the whole answer is one line."""
 
 
 class Briefing:
-    """All within 250 ms: a job's start waits for it."""
+    """A job's start waits for it: a first run 100 ms at most, for its folder, a later one as long as for its past."""
 
     def __init__(
         self,
@@ -50,7 +107,7 @@ class Briefing:
         return {name: value for name, value in (files | told).items() if value}
 
     async def _facts(self, line: OptedLine) -> ResumeFacts | None:
-        return await self._past.of(line.job) if line.restart > 0 or line.attempt > 1 else None
+        return await self._past.of(line.job) if line.has_past else None
 
     async def _files(self, line: OptedLine) -> dict[str, str]:
         try:

@@ -1,11 +1,12 @@
-"""What checks noted for themselves (strikes, ports that were up once): it outlives the agent and goes with the boot."""
+"""Notes that checks made for themselves (strikes, ports that were up once): it outlives the agent and goes with the
+boot."""
 
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.jsonfile import read_json, write_json
+from steward.adapters.whole_file import read_json, write_json
 from steward.checks.past import NO_NOTES, Notes
 from steward.model.health import Incarnation
 from steward.ports import Clock, PortError
@@ -15,7 +16,7 @@ log = logging.getLogger(__name__)
 SAVE_EVERY_S = 10.0
 MAX_NAMES = 512
 MAX_TIMES = 64
-"""Of one check: names, and numbers below each; the newest stay."""
+"""The most notes of one check: names, and numbers below each; the newest stay."""
 
 
 class CheckMemory:
@@ -34,7 +35,7 @@ class CheckMemory:
         self._was_there = self._path.exists()
 
     def of(self, check: str) -> Notes:
-        """What the check noted last, in this boot of this machine."""
+        """The check's last notes, of this boot of this machine."""
         if self._was_there and not self._path.exists():
             log.warning("checks forget path=%s why=%r", self._path, "the file was removed")
             self._notes, self._was_there, self._is_dirty = {}, False, False

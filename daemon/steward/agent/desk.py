@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 OWN_LOOK_EVERY_S = 2.0
 SIGNS_S = 0.5
+ROOM_S, LATER_ROOM_S = 0.1, 1.0
+"""For a first run, and for one that may stumble over what is left of the run before. The shim waits longer."""
 NO_STEP = "unknown"
 _MAX_ID = 120
 """The head refuses longer ones than 128."""
@@ -33,10 +35,10 @@ STOP: Decision = (Answer.STOP, frozenset())
 
 
 class Briefing(Protocol):
-    """What a starting script or step is told, by the names of the shim's protocol."""
+    """The facts for a starting script or step, by the names of the shim's protocol."""
 
     async def words(self, line: OptedLine) -> Mapping[str, str]:
-        """Within 250 ms."""
+        """Within 100 ms for a first run; a later one has to be told of its past, which takes the head longer."""
 
 
 class ElasticRuns(Protocol):
@@ -48,8 +50,9 @@ Signs = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
 """Known lines near the end of the output of a user's job. Given `SIGNS_S`; what fails or lasts longer says nothing."""
 
 
-Room = Callable[[JobId, int, int], Awaitable[None]]
-"""A step (job, number, uid) is about to begin, and waits: what a lost run of it left behind goes out of its way."""
+Room = Callable[[JobId, int, int, float], Awaitable[None]]
+"""A step (job, number, uid) is about to begin, and waits so many seconds: what a lost run of it left behind goes out of
+its way."""
 
 
 async def no_signs(job: JobId, uid: int) -> tuple[LogSign, ...]:
@@ -57,7 +60,7 @@ async def no_signs(job: JobId, uid: int) -> tuple[LogSign, ...]:
     return ()
 
 
-async def no_room(job: JobId, step: int, uid: int) -> None:
+async def no_room(job: JobId, step: int, uid: int, within_s: float) -> None:
     """Where nothing is left behind."""
 
 
@@ -137,7 +140,7 @@ class Desk:
         return OK
 
     def frames(self) -> tuple[Frame, ...]:
-        """What a head that we have just connected to must hear: every ask that still waits, and tasks that failed."""
+        """The frames that a newly connected head must get: every ask that still waits, and tasks that failed."""
         return (*self._exits.frames(), *(ask_frame(ask) for ask, _ in self._waiting.values()))
 
     def decide(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
@@ -169,7 +172,8 @@ class Desk:
             log.info("opted job=%d uid=%d mode=%s restart=%d", line.job, line.uid, line.mode.text, line.restart)
             self._head.post(opted_frame([opted]))
         if sure and line.step is not None and line.mode.on:
-            await self._make_room(line.job, line.step, line.uid)
+            within_s = LATER_ROOM_S if line.has_past else ROOM_S
+            await self._make_room(line.job, line.step, line.uid, within_s)
         await self._owners.settle(line.job)
         counts = self._opted.of(line.job)
         is_his = counts is None or counts.uid == line.uid

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.node.elastic_start import Place
+from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.messages import opted_of, opted_record, record_of
 from steward.model.ask import OptedIn

@@ -31,9 +31,9 @@ _TIMEOUT_S = 10.0
 _EARLIER_S = 1.0
 """Clocks of files are coarse."""
 QUIET_CPU = 0.02
-"""Of one core, by all of the job's processes here: slurmstepd and an idle interpreter take less."""
+"""The share of one core that a quiet job's processes use here at most: slurmstepd and an idle interpreter take less."""
 QUIET_BYTES_PER_S = 100_000.0
-"""Of the whole machine: its own talk takes less."""
+"""The traffic of a quiet machine at most: its own takes less."""
 PACE_HALF_LIFE_S = 4 * 3600.0
 FEWEST_PAUSES = 5
 
@@ -116,7 +116,7 @@ class Eyes(Protocol):
     """All may block for a while; they are called in a thread."""
 
     def told(self, opted: OptedIn, before: Stamp | None) -> Look:
-        """What the job tells in its folder. Never raises."""
+        """Read the job's report in its folder. Never raises."""
 
     def has_room(self) -> bool:
         """Whether jobs can write what they tell. Never raises."""
@@ -137,7 +137,7 @@ class _Watched:
 
     opted: OptedIn
     is_new: bool
-    """It began while we watched: its first step is seen as its first."""
+    """Whether the job began while we watched: its first step is then seen as its first."""
     stamp: Stamp | None = None
     pace: Pace = field(default_factory=Pace)
     found: Progress

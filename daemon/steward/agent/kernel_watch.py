@@ -8,16 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.node.kmsg import Batch, KernelLog, Line, open_log
 from steward.adapters.node.mender import same_gpu
+from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.messages import finding_of, finding_record
-from steward.checks.check import Verdict
+from steward.checks.check import Verdict, said_of
 from steward.checks.kernel_events import Kept, remember
 from steward.checks.kernel_log import FAMILY, judge, with_limits
 from steward.checks.kernel_relations import related
 from steward.checks.limits import Limits
-from steward.checks.modes import said_of
 from steward.model.health import Advice, Finding, Incarnation, Outcome
 from steward.ports import Clock, PortError
 
@@ -153,7 +152,7 @@ class KernelWatch:
         return True
 
     def _restore(self) -> None:
-        """What this very incarnation has saved; a state of another boot or machine is nothing to us."""
+        """Read the saved state of this very incarnation; one of another boot or machine is left alone."""
         state = read_json(self._state)
         if not isinstance(state, dict) or state.get("whose") != self._whose:
             return
@@ -180,7 +179,7 @@ def _is_cured(event: Kept, names: tuple[str, ...]) -> bool:
 
 
 def _told(events: tuple[Kept, ...]) -> frozenset[Finding]:
-    """What others hear of: not every line that only counts."""
+    """The findings that others hear of: not every line that only counts."""
     return frozenset(event.finding for event in events)
 
 

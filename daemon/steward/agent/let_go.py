@@ -5,6 +5,7 @@ What killed ones left behind is put out of the way when a step of that number be
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,6 @@ from steward.ports import PortError
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 10.0
-_ROOM_S = 0.1
 _ROOM_THREADS = 4
 
 
@@ -28,8 +28,9 @@ class Stepds(Protocol):
     def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
         """Kill those of `job` that began before `before` (Unix s, our clock) and have no task; which they were."""
 
-    def set_aside(self, job: JobId, step: int, uid: int) -> tuple[Path, ...]:
-        """Rename what a killed one of this step left behind, and the next one stumbles over; what it was."""
+    def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
+        """Rename what a killed one of this step left behind, and the next one stumbles over; what it was. Nothing after
+        `until` (monotonic s): then the step has begun."""
 
 
 class LettingGo:
@@ -59,11 +60,11 @@ class LettingGo:
             self._tasks[order.job] = asyncio.get_running_loop().create_task(work)
             self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
 
-    async def make_room(self, job: JobId, step: int, uid: int) -> None:
-        """Before this step begins, which waits for it. What fails leaves the step to Slurm."""
-        work = partial(self._stepds.set_aside, job, step, uid)
+    async def make_room(self, job: JobId, step: int, uid: int, within_s: float) -> None:
+        """Before this step begins, which waits for it. What fails or takes longer leaves the step to Slurm."""
+        work = partial(self._stepds.set_aside, job, step, uid, time.monotonic() + within_s)
         try:
-            left = await self._room.call(work, name=f"room {job}.{step}", timeout_s=_ROOM_S)
+            left = await self._room.call(work, name=f"room {job}.{step}", timeout_s=within_s)
         except (PortError, OSError) as error:
             log.warning("no room made job=%d step=%d why=%r", job, step, str(error))
             return

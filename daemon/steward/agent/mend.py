@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.offload import Threads
+from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.mend_messages import MendOrder, mended_frame, mended_of
 from steward.model.health import Advice, Incarnation
@@ -41,8 +41,8 @@ class Head(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterMend:
-    """What a repair that worked changes in what the agent holds of the node: `forget` the events about a GPU or a unit
-    that are older than a time (Unix s), and look again with `start_anew`, for so many seconds at most."""
+    """The consequences of a successful repair for what the agent holds of the node: `forget` the events about a GPU or
+    a unit that are older than a time (Unix s), and look again with `start_anew`, for so many seconds at most."""
 
     forget: Callable[[tuple[str, ...], float], None]
     start_anew: Callable[[float], Awaitable[None]]
@@ -145,7 +145,7 @@ class Mending:
         write_json(self._path, {"whose": self._whose, "report": mended_frame(report)}, sync=True)
 
     def _recall(self) -> MendReport | None:
-        """What this very boot's last order came to."""
+        """The result of the last order of this very boot."""
         state: Any = read_json(self._path)
         if (
             not isinstance(state, dict)

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.offload import Threads
+from steward.adapters.whole_file import read_json, write_json
 from steward.ports import Clock, MungePort, PortError, Retryable
 
 log = logging.getLogger(__name__)

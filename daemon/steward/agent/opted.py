@@ -1,15 +1,15 @@
 """The opted-in jobs that this node's slurmstepds and their users told of; kept in a file, so that an agent's restart
 forgets none."""
 
+import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.debounced import Debounced
-from steward.adapters.jsonfile import read_json, write_json
+from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.messages import MAX_OPTED, opted_of, opted_record
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 CROWDED = 64
 CLAIMS = 32
-"""Of one user, jobs that only he calls his: more go first when the book is full."""
+"""The most jobs that only one user calls his: beyond that they go first when the book is full."""
 YOUNG_S = 600.0
 SAVE_EVERY_S = 0.5
 """A user can change the book as often as he likes. What an agent that is killed did not write yet, the head knows."""
@@ -50,7 +50,7 @@ class _Word:
 
 
 class OptedBook:
-    """What was said of each job, by each user who calls it his: that hides no word of its owner.
+    """The words on each job, by each user who calls it his: that hides no word of its owner.
 
     At most `MAX_OPTED` words. Of the user who has the most the longest known goes first: nobody can fill the book so
     that it forgets another's job.
@@ -168,7 +168,7 @@ def _fair_share(oldest_first: list[_Word]) -> list[_Word]:
 
 
 def _oldest_of_crowd(words: list[_Word], more_than: int) -> _Word | None:
-    """Of the user who has the most, if he has more than that."""
+    """The oldest word of the user who has the most, if he has more than `more_than`."""
     crowd = Counter(one.opted.uid for one in words).most_common(1)
     if not crowd or crowd[0][1] <= more_than:
         return None
@@ -193,6 +193,45 @@ def _read(path: Path) -> list[_Word]:
 
 
 def _output_of(record: dict[str, Any]) -> Output:
-    """What an agent before this version wrote has no start: its output is not known then."""
+    """Read where a job's output is. A record of an older agent has no start: the output is not known then."""
     path, start = record.get("out"), record.get("out_start")
     return Output(path, start) if isinstance(path, str) and isinstance(start, int) else Output()
+
+
+# What is worth doing after each change, but not at the pace of those who make changes.
+
+
+class Debounced:
+    """`what` is done at once, and after that at most every `every_s` seconds: then for all that was wished since.
+    Without a running loop it is always done at once."""
+
+    def __init__(self, what: Callable[[], None], every_s: float) -> None:
+        self._what, self._every_s = what, every_s
+        self._rest: asyncio.TimerHandle | None = None
+        self._is_wished = False
+
+    def wish(self) -> None:
+        """Do it now, or when it is time again."""
+        if self._rest is not None:
+            self._is_wished = True
+            return
+        self._do()
+
+    def now(self) -> None:
+        """Do what is wished and not done yet: the process is about to end."""
+        if self._rest is not None:
+            self._rest.cancel()
+            self._again()
+
+    def _do(self) -> None:
+        self._what()
+        try:
+            self._rest = asyncio.get_running_loop().call_later(self._every_s, self._again)
+        except RuntimeError:
+            self._rest = None
+
+    def _again(self) -> None:
+        self._rest = None
+        if self._is_wished:
+            self._is_wished = False
+            self._do()

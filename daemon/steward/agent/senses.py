@@ -23,7 +23,7 @@ FIRST_REPORT_S = 10.0
 LIST_S = 5.0
 """For a list of the site's checks: their files may lie on a file system that hangs."""
 TRAVEL_S = 0.2
-"""Of a check-now's budget, kept for the way back."""
+"""The part of a check-now's budget that is kept for the way back, in seconds."""
 MAX_BUDGET_S = 60.0
 GATHER_S = 0.05
 """Checks of one rhythm end within milliseconds of each other: what they found is looked through once, not after each.
@@ -78,7 +78,7 @@ class Senses:
         self._reported: object = None
 
     def findings(self) -> tuple[Finding, ...]:
-        """What stands now."""
+        """The findings that stand now."""
         states = tuple(track.finding for track in self._tracks.values())
         return (*states, *self._of_site(), *(one for watch in self._watches for one in watch.findings()))
 
@@ -161,7 +161,7 @@ class Senses:
         self._trouble = trouble
 
     def _of_site(self) -> tuple[Finding, ...]:
-        """What is to be said of site checks beside what they find."""
+        """Findings about the site's checks themselves."""
         if not self._trouble:
             return self._site.refused
         text = f"they cannot be listed ({self._trouble}): the {len(self._site.checks)} of the last list go on"
@@ -216,7 +216,7 @@ class Senses:
         return report_frame(findings, checked, hardware=self._hardware(), versions=self._site.versions)
 
     def _essence(self, findings: tuple[Finding, ...]) -> object:
-        """What makes a report news."""
+        """The part of a report that makes it news."""
         return _essence(findings), self._hardware(), frozenset(self._site.versions.items())
 
     def _is_ready(self) -> bool:
@@ -230,8 +230,8 @@ class Senses:
 
 
 def _essence(findings: Iterable[Finding]) -> object:
-    """What makes a report news: not the wording of a state, which changes with every look. `at` is news: it tells a
-    check that cannot tell from one that did not look yet."""
+    """The part of a report that makes it news: not the wording of a state, which changes with every look. `at` is news:
+    it tells a check that cannot tell from one that did not look yet."""
     return [
         (one.check, one.outcome, one.severity, one.advice, one.at, one.text if one.event else None) for one in findings
     ]

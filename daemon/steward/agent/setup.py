@@ -28,7 +28,7 @@ LOG_EVERY_S = 2.0
 _LOOK_TIMEOUT_S = 90.0
 _CHUNKS_AT_ONCE = 8
 _SENT_AGAIN = 8 * CHUNK
-"""Of the log, on a new connection: what the old one may have lost."""
+"""Bytes of the log that are sent again on a new connection: the old one may have lost them."""
 CUT_OFF = "interrupted: the runner was killed or the machine stopped"
 
 
@@ -137,7 +137,7 @@ class Setups:
     # In a thread of their own: a disk that hangs must not hold up our heartbeats
 
     def _recall(self) -> None:
-        """What became of the last setup of this boot, when an agent before us had begun it."""
+        """Find out what became of the last setup of this boot, when an agent before us had begun it."""
         self._current = last_run(self._root, self._here.incarnation)
         if self._current is not None:
             self._report = self._current.report()

@@ -98,7 +98,7 @@ class Stacks:
         return _clean(head + job_stacks.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
 
     def _own_stacks(self, opted: OptedIn) -> str:
-        """What the tasks wrote themselves, each file's end."""
+        """The stacks that the tasks wrote themselves: the end of each file."""
         folder = self._folders.folder(opted.job)
         names = [name for name in job_look.names(folder, 1024) if name == STACKS or name.startswith(f"{STACKS}.")]
         texts = ((name, job_look.text_of(folder, name, opted.uid, _MAX_FILE)) for name in names[:_MAX_FILES])

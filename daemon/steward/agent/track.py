@@ -61,7 +61,7 @@ class Track:
         self._found, self._found_in = self._no_result, self.standing
         self._thread = Threads(1)  # a look that hangs keeps its place: no second one is started beside it
         self._raws: tuple[Raw, ...] = ()
-        """What was judged last."""
+        """The raw results that were judged last."""
         self._looked = self._anew = self._wanted = -math.inf
         """When the last look that counted began; the last new start; the last wish for a look."""
         self._fresh_from = self._confirms_from = -math.inf
@@ -69,7 +69,8 @@ class Track:
 
     @property
     def finding(self) -> Finding:
-        """What stands; unknown before the first result. Made once a look: all are compared whenever one has ended."""
+        """The finding that stands; unknown before the first result. Made once a look: all are compared whenever one has
+        ended."""
         if self._found_in is not self.standing:
             self._found_in = self.standing
             self._found = self.standing.finding(self.check.id) or self._no_result

@@ -11,8 +11,7 @@ from steward.adapters.dial import dial
 from steward.adapters.munge import Munge, ToldMunge
 from steward.adapters.node.agentsock import ShimSocket
 from steward.adapters.node.elastic_start import ElasticStarter, address_towards
-from steward.adapters.node.hardware import Hardware
-from steward.adapters.node.identity import incarnation, node_name
+from steward.adapters.node.identity import Hardware, incarnation, node_name
 from steward.adapters.node.jobs_here import JobsHere
 from steward.adapters.node.mender import Mender
 from steward.adapters.node.nvml import Nvml
@@ -28,34 +27,28 @@ from steward.adapters.wire.handshake import Hello, Terms, greet_head
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.agent.agent import Agent
-from steward.agent.briefing import Briefing
+from steward.agent.briefing import Briefing, Past
 from steward.agent.catalogue import SiteCatalogue, built_in
 from steward.agent.check_memory import CheckMemory
 from steward.agent.config import AgentConfig
-from steward.agent.deep_desk import DeepDesk
 from steward.agent.desk import Desk, Room
 from steward.agent.elastic import Elastic
 from steward.agent.exits import Exits
-from steward.agent.job_eyes import JobEyes
 from steward.agent.job_folder import JobFolders
-from steward.agent.job_log import JobLogs
 from steward.agent.job_watch import JobWatch
 from steward.agent.kernel_watch import KernelWatch
 from steward.agent.let_go import LettingGo
 from steward.agent.link import Link
+from steward.agent.looks import JobEyes, JobLogs, PeerLook, SlurmLook
 from steward.agent.mend import AfterMend, Mending
 from steward.agent.munge_care import MungeCare
 from steward.agent.opted import OptedBook
-from steward.agent.past import Past
-from steward.agent.peer_look import PeerLook
-from steward.agent.reception import Reception
+from steward.agent.reception import DeepDesk, Reception, VerdictDesk
 from steward.agent.senses import Senses
 from steward.agent.setup import Setups
-from steward.agent.slurm_look import SlurmLook
 from steward.agent.stacks import Stacks
 from steward.agent.tidy import keep_tidy
 from steward.agent.track import Track
-from steward.agent.verdict_desk import VerdictDesk
 from steward.checks.check import Check, Facts
 from steward.checks.known import mode_of
 from steward.checks.samples import Rule

@@ -1,14 +1,19 @@
-"""The page about checks: what each is, how it is set, and what it says now."""
+"""The pages about checks, deep checks, breakers and trials, and lemons: each made of one snapshot."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steward.api.shapes import shape
 from steward.api.source import CheckBook
 from steward.checks.catalogue import ListedCheck, site_check
+from steward.model.deep import DeepRun, DeepState, Measure
 from steward.model.health import Finding
 from steward.model.ids import NodeName
 from steward.model.observed import AgentView
+from steward.model.order import CheckDeep, Refusal, RefusalKind
+from steward.model.setting_types import expand_nodes
+from steward.policy.node.lemons import Lemon, arithmetic, lemons
 from steward.views.check_results import CheckResults, check_results
 from steward.workflows.snapshot import Snapshot
 
@@ -88,3 +93,113 @@ def _quiet_outcome(check: str, view: AgentView | None) -> str | None:
     if view is None:
         return None
     return "passed" if check in view.passed else "skipped" if check in view.skipped else None
+
+
+# What the pages about breakers and trials of checks say, from one snapshot.
+
+
+def breakers_view(snapshot: Snapshot) -> list[Json]:
+    """Tripped ones, the oldest first. `next_try` (Unix s): from when one repair is let through; None: a person
+    must reset it."""
+    found = sorted(snapshot.memory.breakers.values(), key=lambda each: (each.tripped, each.scope))
+    return [{**shape(each), "next_try": each.next_try} for each in found]
+
+
+def trials_view(snapshot: Snapshot) -> list[Json]:
+    """Every known version of each check that may change, the newest first."""
+    found = sorted(snapshot.memory.trials.values(), key=lambda each: (each.check, -each.since, each.version))
+    return [
+        {
+            "check": each.check,
+            "version": each.version,
+            "state": each.state.value,
+            "since": each.since,
+            "tried": len(each.tried),
+            "failed": len(each.failed),
+            "text": each.text,
+        }
+        for each in found
+    ]
+
+
+# The page about hardware that fails again and again, from one snapshot.
+
+
+def lemons_view(snapshot: Snapshot, now: float) -> list[Json]:
+    """The worst first, each with the arithmetic of its score."""
+    return [_lemon_view(lemon) for lemon in lemons(snapshot.memory, len(snapshot.seen.nodes), now)]
+
+
+def _lemon_view(lemon: Lemon) -> Json:
+    return {**shape(lemon), "is_candidate": lemon.is_candidate, "arithmetic": arithmetic(lemon.parts)}
+
+
+# Deep checks as people read them.
+
+
+def deeps_view(snapshot: Snapshot) -> list[Json]:
+    """All remembered deep checks, open ones first, then the newest."""
+    runs = sorted(snapshot.memory.deeps.values(), key=lambda run: (not run.is_open, -run.asked, run.id))
+    return [_run_view(run, snapshot) for run in runs]
+
+
+def deep_view(id: str, snapshot: Snapshot) -> Json | None:
+    """One of them with its measures; None where there is none of this id."""
+    run = snapshot.memory.deeps.get(id)
+    if run is None:
+        return None
+    told = run.measures or tuple(one for name in sorted(run.nodes) for one in _told(run, name, snapshot))
+    return {**_run_view(run, snapshot), "measures": [_measure_view(one) for one in told]}
+
+
+def check_deep(who: str, said: Mapping[str, str]) -> CheckDeep:
+    """The order of a body such as `{"nodes": "n[1-8]", "kinds": "InstanceStress"}`. Raises Refusal for what is no list
+    of nodes."""
+    try:
+        nodes = expand_nodes(said.get("nodes", ""))
+    except ValueError as error:
+        raise Refusal(RefusalKind.VALIDATION, str(error)) from error
+    kinds = tuple(word for word in said.get("kinds", "").split(",") if word)
+    return CheckDeep(who=who, nodes=tuple(sorted(nodes)), kinds=kinds)
+
+
+def _run_view(run: DeepRun, snapshot: Snapshot) -> Json:
+    return {
+        "id": run.id,
+        "cause": run.cause.value,
+        "who": run.who,
+        "kinds": shape(run.kinds),
+        "state": run.state.value,
+        "asked": run.asked,
+        "started": run.started,
+        "ended": run.ended,
+        "job": run.job,
+        "nodes": {name: _node_view(run, name, snapshot) for name in sorted(run.nodes)},
+    }
+
+
+def _node_view(run: DeepRun, name: NodeName, snapshot: Snapshot) -> Json:
+    result = run.results.get(name)
+    return {
+        "result": result.value if result else None,
+        "why": run.why.get(name, ""),
+        "progress": "" if result else _progress(run, name, snapshot),
+    }
+
+
+def _progress(run: DeepRun, name: NodeName, snapshot: Snapshot) -> str:
+    if run.state is not DeepState.RUNNING:
+        return str(run.state.value)
+    view = snapshot.seen.agents.get(name)
+    told = [report.progress for report in view.deep if report.run == run.token] if view else []
+    return told[-1] if told and told[-1] else "running"
+
+
+def _told(run: DeepRun, name: NodeName, snapshot: Snapshot) -> tuple[Measure, ...]:
+    view = snapshot.seen.agents.get(name)
+    return tuple(one for report in view.deep if report.run == run.token for one in report.measures) if view else ()
+
+
+def _measure_view(measure: Measure) -> Json:
+    view: Json = shape(measure)
+    return {**view, "value": None if math.isnan(measure.value) else measure.value}

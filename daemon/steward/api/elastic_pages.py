@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from steward.model.elastic import ElasticRun, SizeChange
-from steward.model.elastic_order import ChangeRun
 from steward.model.elastic_policy import ElasticPolicy
-from steward.model.order import Refusal, RefusalKind
+from steward.model.order import ChangeRun, Refusal, RefusalKind
 from steward.policy.elastic.picture import picture, stretches_of
 from steward.views.explain_elastic import run_lines
 from steward.workflows.snapshot import Snapshot

@@ -1,12 +1,15 @@
-"""Which events a page tells."""
+"""The pages about events and about notifications: which events a page tells, and what each channel is sent."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.exceptions import HTTPException
 
+from steward.api.shapes import shape
 from steward.model.events import Event, Level
 from steward.ports import StorePort
+from steward.workflows.notify import ChannelWorker, NotifyDesk
 
 _PAGE = 1000
 _BACK = 5000
@@ -62,3 +65,33 @@ def choose_events(store: StorePort, after: int, limit: int, choice: EventChoice)
             break
         after = page[-1][0]
     return chosen[:limit]
+
+
+# The pages about notifications. No URL and no secret is in them.
+
+Json = dict[str, Any]
+
+
+def channels_view(desk: NotifyDesk | None) -> list[Json]:
+    """Every channel, what it is sent, and how its last try went."""
+    return [_view(worker) for worker in desk.workers] if desk else []
+
+
+def test_channels(desk: NotifyDesk | None, who: str, name: str) -> Json:
+    """Raises HTTPException when there is no such channel, or none at all."""
+    told = dict(desk.test(who, name)) if desk else {}
+    if not told:
+        what = f"no channel is called {name}" if name else "no channel is configured"
+        raise HTTPException(404, f"{what}: see [[notify]] in the settings")
+    return {"by": who, "channels": told}
+
+
+def _view(worker: ChannelWorker) -> Json:
+    channel = worker.channel
+    return {
+        "kind": channel.kind.value,
+        **shape(channel.rule),
+        "queued": worker.queued,
+        "last_sent": worker.last_sent,
+        "last_error": worker.last_error,
+    }

@@ -1,4 +1,4 @@
-"""What an order would change in the quotas, as lines for people: before it is carried out."""
+"""The changes that an order would make to the quotas, as lines for people: before it is carried out."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,7 +20,8 @@ def changes(before: Memory, after: Memory, want: Desired) -> list[str]:
 
 
 def warnings(memory: Memory, want: Desired, capacity: Mapping[Resource, int]) -> list[str]:
-    """What is allowed but seldom meant: of each quota, and of all together against what the cluster has."""
+    """Warnings about settings that are allowed but seldom meant: in each quota, and in all together against what the
+    cluster has."""
     worth = [_worth(quota, want) for quota in memory.quotas.values() if _counts(quota)]
     found = [text for each in worth for text in each.warnings]
     for name in sorted({name for each in worth for name in each.counted}):
@@ -37,7 +38,7 @@ def warnings(memory: Memory, want: Desired, capacity: Mapping[Resource, int]) ->
 
 
 def capacity_of(memory: Memory, want: Desired, has: Mapping[Resource, int]) -> dict[Resource, int]:
-    """Of every machine type that a quota names; one of which the cluster has none is 0."""
+    """The capacity of every machine type that a quota names; one of which the cluster has none is 0."""
     named = {name for quota in memory.quotas.values() for name in _worth(quota, want).nominal}
     return {name: has.get(name, 0) for name in named}
 

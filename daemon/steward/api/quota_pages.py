@@ -190,18 +190,18 @@ def order_of(document: Any, service: Service, *, who: str, arn: str, prune: bool
 
 def _outline(document: Any) -> Mapping[str, Any]:
     if not isinstance(document, dict):
-        raise _invalid(f"the document is no table with {QUOTAS} and {SCHEDULER}")
+        raise _invalid(f"the document is not a table with {QUOTAS} and {SCHEDULER}")
     if unknown := sorted(set(document) - _KNOWN.keys()):
         raise _invalid(f"{shown(unknown[0])} is not known at the top: there are {QUOTAS} and {SCHEDULER}")
     for name, kind in _KNOWN.items():
         if name in document and not isinstance(document[name], kind):
-            raise _invalid(f"{name} is no {'list' if kind is list else 'table'}")
+            raise _invalid(f"{name} is not a {'list' if kind is list else 'table'}")
     return document
 
 
 def _quota(entry: Any, place: str, service: Service, arn: str) -> tuple[str, QuotaWish]:
     if not isinstance(entry, dict):
-        raise _invalid(f"{place} is no table")
+        raise _invalid(f"{place} is not a table")
     target = entry.get("ComputeQuotaTarget")
     team = target.get("TeamName") if isinstance(target, dict) else None
     members = _read("CreateComputeQuota", {"Name": team, **entry}, place, service, arn)

@@ -1,11 +1,11 @@
 """`GET /v1/report` and a job's attempts, from the store's ledger: also of jobs that Slurm has forgotten."""
 
-import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from steward.api.shapes import shape
+from steward.api.user_names import user_name
 from steward.model.case import Case
 from steward.model.ledger import Run, Sums
 from steward.model.text import printable
@@ -28,8 +28,8 @@ _LONGEST = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportChoice:
-    """What a report is about. Empty, 0 or None: all; `window.until` is the present at most. `only`: the one user whose
-    jobs the asker may see."""
+    """The choice of what a report is about. Empty, 0 or None: all; `window.until` is the present at most. `only`: the
+    one user whose jobs the asker may see."""
 
     window: Window
     job: int = 0
@@ -57,14 +57,6 @@ class ReportChoice:
         run = one.last
         named = self.user in ("", user_name(run.uid), str(run.uid))
         return named and self.partition in ("", run.partition)
-
-
-def user_name(uid: int) -> str:
-    """The number where this machine knows no name."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except (KeyError, OverflowError):
-        return str(uid)
 
 
 def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:

@@ -14,19 +14,24 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from steward.api.auth import Gatekeeper, Refused
-from steward.api.blast import breakers_view, trials_view
 from steward.api.body import read_body, words_of
-from steward.api.checks import checks_view, node_checks_view
-from steward.api.deep import check_deep, deep_view, deeps_view
+from steward.api.checks import (
+    breakers_view,
+    check_deep,
+    checks_view,
+    deep_view,
+    deeps_view,
+    lemons_view,
+    node_checks_view,
+    trials_view,
+)
 from steward.api.elastic_pages import change_run, runs_view
-from steward.api.events import EventChoice, choose_events
+from steward.api.events import EventChoice, channels_view, choose_events, test_channels
 from steward.api.examination import Examination
 from steward.api.explain_pages import explain_routes, job_number
 from steward.api.hosts import OwnHosts, own_names
 from steward.api.json11.route import Json11
-from steward.api.lemons import lemons_view
 from steward.api.news import News
-from steward.api.notify import channels_view, test_channels
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
 from steward.api.report_pages import report_routes
@@ -216,7 +221,7 @@ def build(
 
 
 def _orders(pages: Pages) -> list[Route]:
-    """What changes something."""
+    """The routes that change something."""
     return [
         Route("/v1/cases/approve", pages.approve, methods=["POST"]),
         Route("/v1/pause", pages.pause, methods=["POST"]),
@@ -265,4 +270,4 @@ ERRORS: dict[Any, Callable[[Request, Exception], Response]] = {
     Refusal: _refusal,
     PortError: _port_error,
 }
-"""What went wrong, as our pages say it."""
+"""The answers of our pages to errors."""

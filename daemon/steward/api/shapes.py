@@ -10,9 +10,15 @@ from steward.model.action import Action
 from steward.model.events import Event
 from steward.workflows.subject import kind_of
 
+_SHOWN: dict[type, tuple[str, ...] | None] = {}
+"""What is worked out once for each type, of which there are as many as the program has."""
+
 
 def shape(value: Any) -> Any:
     """Without what is PRIVATE. Raises TypeError for what has no JSON shape."""
+    shown = _shown(type(value))
+    if shown is not None:
+        return {name: shape(getattr(value, name)) for name in shown}
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -24,9 +30,15 @@ def shape(value: Any) -> Any:
             return [shape(item) for item in value]
         case set() | frozenset():
             return sorted((shape(item) for item in value), key=str)
-    if is_dataclass(value):
-        return {one.name: shape(getattr(value, one.name)) for one in fields(value) if one.metadata != PRIVATE}
     raise TypeError(f"{type(value).__name__} has no JSON shape")
+
+
+def _shown(kind: type) -> tuple[str, ...] | None:
+    """The fields of a dataclass that are shown; None for another type."""
+    if kind not in _SHOWN:
+        shown = tuple(one.name for one in fields(kind) if one.metadata != PRIVATE) if is_dataclass(kind) else None
+        _SHOWN[kind] = shown
+    return _SHOWN[kind]
 
 
 def action_shape(action: Action) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class Sigv4:
 
 
 def signature(key: AccessKey, region: str, service: str, received: Received, signed: list[str]) -> str:
-    """What the holder of `key` would have signed this request with, in hex; its X-Amz-Date is needed."""
+    """The signature, in hex, that the holder of `key` would have put under this request; its X-Amz-Date is needed."""
     url = f"http://head{received.path}" + (f"?{received.query}" if received.query else "")
     request = AWSRequest(method=received.method, url=url, data=received.body)
     request.context["timestamp"] = received.header("x-amz-date")
@@ -99,7 +99,7 @@ class _Signer(SigV4Auth):  # type: ignore[misc]  # botocore has no types
 
 
 def _need_signed(received: Received, signed: list[str]) -> None:
-    """What decides about the request must be under the signature, or it could be changed on its way."""
+    """Refuse a request whose deciding parts are not under the signature: they could be changed on their way."""
     sent = [name for name in _SIGNED_WHEN_SENT if received.header(name) is not None]
     if missing := [name for name in (*_ALWAYS_SIGNED, *sent) if name not in signed]:
         raise _bad(f"{missing[0]} must be a signed header.")

@@ -55,7 +55,7 @@ class Source:
     checks: CheckBook = field(default_factory=lambda: CheckBook.of(Limits(), 15.0))
 
     def snapshot(self) -> Snapshot:
-        """Of the last cycle. Raises Retryable before the first has ended."""
+        """The snapshot of the last cycle. Raises Retryable before the first has ended."""
         found = self.latest()
         if found is None:
             raise Retryable("the head has not finished its first look at the cluster; see its log")

@@ -1,6 +1,7 @@
-"""What login hosts are served (`head.users_http`): jobs, for whoever proves by MUNGE who he is; no other page.
+"""The pages for login hosts (`head.users_http`): jobs, for whoever proves by MUNGE who he is; no other page.
 
-A user sees his own jobs whole. Whether he sees those of others is Slurm's rule (PrivateData); admins see all."""
+A user sees his own jobs whole. Whether he sees those of others is Slurm's rule (PrivateData); admins see all.
+"""
 
 from collections.abc import Callable, Collection
 from typing import Any

@@ -1,14 +1,14 @@
-"""What the read-only pages say, from one snapshot."""
+"""The content of the read-only pages, from one snapshot."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from steward.api.report import user_name
 from steward.api.shapes import action_shape, shape
 from steward.api.site_metrics import node_state
 from steward.api.source import Source
+from steward.api.user_names import user_name
 from steward.model.case import Case
 from steward.model.ids import NodeName
 from steward.model.job import Job
@@ -91,7 +91,7 @@ def _groups_view(snapshot: Snapshot) -> list[Json]:
 
 
 def verdicts(source: Source, snapshot: Snapshot) -> Mapping[NodeName, NodeVerdict]:
-    """Of every node of Slurm."""
+    """The verdicts on every node of Slurm."""
     return node_verdicts(Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now()))
 
 
@@ -103,7 +103,7 @@ def nodes_view(source: Source, snapshot: Snapshot) -> list[Json]:
 def views_of(
     names: Iterable[NodeName], said: Mapping[NodeName, NodeVerdict], source: Source, snapshot: Snapshot
 ) -> list[Json]:
-    """Of these nodes, in this order."""
+    """The pages about these nodes, in this order."""
     details, nodes = source.details(), snapshot.seen.nodes
     cases = {case.node: case for case in snapshot.memory.cases.values() if case.is_open}
     agents = snapshot.seen.agents
@@ -183,7 +183,7 @@ def jobs_view(snapshot: Snapshot) -> list[Json]:
 
 
 def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
-    """What Slurm forgot, the ledger still knows: the job's name, and the nodes of its last run."""
+    """Facts that Slurm forgot and the ledger still knows: the job's name, and the nodes of its last run."""
     known = snapshot.seen.jobs.get(job.id)
     if known is None:
         runs = snapshot.memory.ledger.get(job.id, ())
@@ -205,7 +205,7 @@ def nodes_of(job: Job, memory: Memory) -> frozenset[NodeName]:
 
 
 def plan_view(plan: Plan, snapshot: Snapshot, now: float) -> Json:
-    """What would be done at `now`, and what stands in the way of doing it."""
+    """The plan that would be carried out at `now`, and what stands in its way."""
     return {
         "at": now,
         "picture_at": snapshot.at,

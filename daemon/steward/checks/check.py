@@ -1,10 +1,9 @@
-"""What a check is: which probes to look with, and a pure judge of what they brought back."""
+"""A check: the probes to look with, and a pure judge of their results."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from steward.checks.limits import Limits
-from steward.checks.modes import said_of
 from steward.checks.past import Notes, Past
 from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Outcome, Scope, Severity
@@ -14,7 +13,7 @@ from steward.model.probe import Probe, Raw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What probes and judges may know of their node. `slurm_conf` is the path of its slurm.conf."""
+    """Facts about a node for its probes and judges. `slurm_conf` is the path of its slurm.conf."""
 
     node: NodeName
     limits: Limits
@@ -27,7 +26,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What one look says. `text` may hold foreign text. `scope` and `hardware` as in Finding."""
+    """The result of one look. `text` may hold foreign text. `scope` and `hardware` as in Finding."""
 
     outcome: Outcome
     severity: Severity = Severity.INFO
@@ -109,3 +108,18 @@ def skipped(text: str) -> Verdict:
 
 def failed(text: str, severity: Severity, advice: Advice, *, scope: Scope = Scope.NODE, hardware: str = "") -> Verdict:
     return Verdict(outcome=Outcome.FAILED, severity=severity, advice=advice, text=text, scope=scope, hardware=hardware)
+
+
+# Whether a check is run, only reported, or drains: the site's word for it or its family, else its own default.
+
+WORDS = ("off", "report", "drain")
+
+
+def said_of(check: str, said: Mapping[str, str]) -> str | None:
+    """The longest entry that names the check or a family of it (`ib` speaks of `ib.flap`); None: nothing was said."""
+    name = check
+    while name:
+        if name in said:
+            return said[name]
+        name = name.rpartition(".")[0]
+    return None

@@ -44,7 +44,7 @@ def _judge_topology(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         return skipped("slurm.conf says config_overrides: its CPUs need not be there")
     online, wanted = count_cpus(files.files.get(ONLINE)), number(shown, "CPUTot")
     if online is None:
-        return unknown(f"{ONLINE} is no list of CPUs")
+        return unknown(f"{ONLINE} is not a list of CPUs")
     if wanted is None:
         return unknown(no_answer(shown, facts))
     present = count_cpus(files.files.get(_PRESENT)) or online

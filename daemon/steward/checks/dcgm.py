@@ -1,4 +1,4 @@
-"""What NVIDIA's DCGM service says, where it runs and its owner has switched its health watches on.
+"""The words of NVIDIA's DCGM service, where it runs and its owner has switched its health watches on.
 
 DCGM calls a thing failed also when it could not look: what is no incident of a named system says unknown.
 """
@@ -29,7 +29,7 @@ _SYSTEMS = {
     "thermal system": (Severity.SUSPECT, Advice.NONE),
     "power system": (Severity.SUSPECT, Advice.NONE),
 }
-"""What a failure of each of DCGM's systems says of the node; a warning is only told."""
+"""The severity of a failure of each of DCGM's systems; a warning is only told."""
 
 
 def probes(facts: Facts) -> tuple[RunProgram, ...]:

@@ -206,7 +206,7 @@ SMART = Check(
     source="command",
     cost_ms=5.0,
 )
-"""What disks behind SATA and SAS say of themselves, where smartctl is installed."""
+"""The check of disks behind SATA and SAS by their own report, where smartctl is installed."""
 
 CHECKS: tuple[Check, ...] = (
     DISK,

@@ -1,4 +1,4 @@
-"""What the kernel has left for all (load, process numbers, file handles), the modules it loaded, a reboot
+"""Checks of the kernel: what it has left for all (load, process numbers, file handles), the modules it loaded, a reboot
 that it waits for."""
 
 import re

@@ -1,4 +1,4 @@
-"""What the kernel log has told of this boot: events stay until the node is another incarnation."""
+"""Events of this boot from the kernel log: events stay until the node is another incarnation."""
 
 from dataclasses import dataclass, replace
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.checks.check import passed
 from steward.checks.kernel_events import Kept
-from steward.checks.sxid import LINK_LOST
+from steward.checks.xid import LINK_LOST
 from steward.model.health import Severity
 
 BURST_S = 180.0

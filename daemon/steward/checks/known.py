@@ -5,16 +5,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from steward.checks import CHECKS, kernel_log
-from steward.checks.check import Check
+from steward.checks.check import WORDS, Check, said_of
 from steward.checks.limits import Limits
-from steward.checks.modes import WORDS, said_of
 from steward.checks.thresholds import Threshold
 
 OPEN_FAMILIES = ("kernel_log", "site")
 """Their members are no checks of CHECKS: lines of the kernel log, the site's own programs. Each has a table."""
 
 DEEP = ("deep.stress", "deep.connectivity")
-"""What cases are called that a deep check opens."""
+"""The names of cases that a deep check opens."""
 
 THRESHOLDS: Mapping[str, Threshold] = {
     one.name: one for one in (*(one for check in CHECKS for one in check.thresholds), *kernel_log.THRESHOLDS)
@@ -35,7 +34,7 @@ def mode_of(limits: Limits) -> Callable[[str], str]:
 
 
 def problems(limits: Limits) -> tuple[str, ...]:
-    """What is wrong in `[checks.mode]` and `[checks.limit]`, a line each with a remedy; none when all is right."""
+    """The errors in `[checks.mode]` and `[checks.limit]`, a line each with a remedy; none when all is right."""
     return (*_wrong_modes(limits.mode), *_wrong_limits(limits.limit))
 
 

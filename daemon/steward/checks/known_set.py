@@ -36,7 +36,7 @@ def judge_set(
 
 
 def note_of(devices: Devices) -> Callable[[tuple[Raw, ...], Facts, Past], Notes]:
-    """What a check of these devices notes."""
+    """The notes that a check of these devices makes."""
     return lambda raws, facts, past: remember(devices(raws[0]), past)
 
 

@@ -75,7 +75,7 @@ def _of_counts(pattern: re.Pattern[str], judge: Callable[[dict[str, int], Facts,
 
 
 def _ecc(found: dict[str, int], facts: Facts, past: Past) -> Verdict:
-    """What the device can repair, it repairs at its next reset."""
+    """Judge the ECC counters. The device repairs what it can at its next reset."""
     bad = {name: count for name, count in found.items() if count}
     lasting = {name: count for name, count in bad.items() if not name.endswith(_REPAIRABLE)}
     told = ", ".join(f"{name}: {count}" for name, count in list((lasting or bad).items())[:8])

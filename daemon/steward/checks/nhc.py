@@ -26,7 +26,8 @@ _HOST_SETTINGS = '[[ ! -r "$SYSCONFIGDIR/nhc" ]] || . "$SYSCONFIGDIR/nhc"'
 """The host's settings of nhc (/etc/default/nhc, /etc/sysconfig/nhc), read before ours: those that we need win. Under
 another name nhc 1.4.3 would not read them, and under its own after ours."""
 _MUTE = "LOGFILE='>/dev/null 2>&1'"
-"""What checks print is not kept: only the word of a check that failed comes back, however much was printed before."""
+"""The setting that drops the output of checks: only the word of a check that failed comes back, however much was
+printed before."""
 _NO_OFFLINE = (
     f'eval "nhc_$(declare -f die)"; die() {{ MARK_OFFLINE=0; NHC_RM=slurm; SILENT=0; {_MUTE}; nhc_die "$@"; }}'
 )

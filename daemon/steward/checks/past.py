@@ -1,4 +1,4 @@
-"""What a judge may know of earlier looks: whether the check stands as failed, and its counters over time."""
+"""A judge's knowledge of earlier looks: whether the check stands as failed, and its counters over time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 Notes = Mapping[str, tuple[float, ...]]
-"""What a check noted for itself: by name, times (Unix s) or other numbers."""
+"""The notes that a check made for itself: by name, times (Unix s) or other numbers."""
 
 NO_NOTES: Notes = MappingProxyType({})
 

@@ -130,7 +130,7 @@ AGE_S = Threshold(
 )
 _NOBODY = frozenset({65534, 4294967294})
 _SESSION = frozenset({"systemd", "(sd-pam)", "dbus-daemon", "dbus-broker"})
-"""What a login leaves behind on a well-kept machine."""
+"""The processes that a login leaves behind on a well-kept machine."""
 _STEPD = "slurmstepd"
 _DEPTH = 64
 

@@ -20,7 +20,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is held of one check. `told` is what others may know; None before the first look.
+    """The standing of one check. `told` is what others may know; None before the first look.
 
     `is_unsure`: bad looks that are not enough yet; look again soon.
     """

@@ -58,7 +58,8 @@ def _judged(raws: tuple[Raw, ...], facts: Facts) -> Verdict:
 
 
 def _told(results: "list[re.Match[str]]", node: str) -> Verdict:
-    """Of results about several hosts those of this node count. One host alone is this one, under whatever name."""
+    """The verdict of a site's check. Of results about several hosts those of this node count. One host alone is this
+    one, under whatever name."""
     ours = [result for result in results if _short(result["host"]) == _short(node)]
     hosts = {_short(result["host"]) for result in results}
     if not ours and len(hosts) > 1:

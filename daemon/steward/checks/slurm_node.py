@@ -11,7 +11,7 @@ from steward.model.probe import Probe, Raw, ReadFiles, ReadTree, RunProgram, Spo
 
 _OVERRIDES = re.compile(r"^\s*SlurmdParameters\s*=\s*\S*config_overrides", re.IGNORECASE | re.MULTILINE)
 EVERY_S = 3600.0
-"""It asks slurmctld, and what it is compared with does not come and go."""
+"""Seconds between looks: the check asks slurmctld, and the values that it compares rarely change."""
 
 
 def show_node(facts: Facts) -> RunProgram:

@@ -1,7 +1,9 @@
-"""What all commands share: where the head is, and whether the answer is for people or for programs."""
+"""The context of all commands: where the head is, and whether the answer is for people or for programs."""
 
 import json
 import os
+import socket
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -11,7 +13,7 @@ from typing import Any, ParamSpec
 import click
 
 from steward.adapters.munge import Munge
-from steward.cli.head_place import local_place
+from steward.adapters.settings_path import settings_path
 from steward.client import Client, HeadError
 from steward.model.port_error import PortError
 
@@ -27,7 +29,7 @@ class Context:
     munge_socket: str
     ca: str = ""
     cluster: str = ""
-    """Of the head at `url`, where the settings say so."""
+    """The cluster of the head at `url`, where the settings say so."""
 
     def client(self) -> Client:
         return Client(self.url, self._prove, self.ca, cluster=self.cluster)
@@ -51,7 +53,7 @@ def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:
 
 
 def one_line_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """What went wrong as one line on stderr and exit status 1."""
+    """Make a command show its error as one line on stderr, with exit status 1."""
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -73,3 +75,93 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def wants_json(context: Context, as_json: bool) -> bool:
     """`steward --json nodes` and `steward nodes --json` are the same."""
     return as_json or context.as_json
+
+
+# Where the head is, as the settings file says. The types of all settings take longer to import than all else that
+# `steward status` does, so only these keys are read here; `steward config check` judges the whole file.
+
+_DEFAULT = "127.0.0.1:6860"
+_AGENT_DEFAULT = "localhost:6861"
+_ALL_ADDRESSES = ("0.0.0.0", "[::]")
+_REMEDY = "`steward config check` says more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadPlace:
+    """The defaults are those of the settings. Paths are empty where the file names none."""
+
+    http: str = _DEFAULT
+    has_certificate: bool = False
+    ca: str = ""
+    cluster: str = ""
+    munge_socket: str = ""
+    users_http: str = ""
+    """Where login hosts ask; empty: nowhere."""
+    agent_head: str = _AGENT_DEFAULT
+
+    @property
+    def url(self) -> str:
+        """On another machine than the controller: of the pages for login hosts, where there are such."""
+        http = self.http.replace("0.0.0.0:", "127.0.0.1:")
+        controller = self.agent_head.rpartition(":")[0]
+        if self.users_http and not is_here(controller):
+            host, _, port = self.users_http.rpartition(":")
+            http = f"{controller if host in _ALL_ADDRESSES else host}:{port}"
+        return f"{'https' if self.has_certificate else 'http'}://{http}"
+
+
+def is_here(host: str) -> bool:
+    """Whether a name or address is this machine's: only its own addresses can be bound to."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM)
+    except OSError:
+        return False
+    return any(_can_bind(family, (address[0], 0)) for family, _, _, _, address in found)
+
+
+def _can_bind(family: int, address: tuple[str | int, int]) -> bool:
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(address)
+        except OSError:
+            return False
+    return True
+
+
+def local_place(config: Path | None, *, is_needed: bool = True) -> HeadPlace:
+    """The default where there is no file, as on a login node. Raises ClickException for a file that is named and not
+    there, and for one that cannot be read, but where `is_needed` is false: who names the head himself needs no file."""
+    where = settings_path(config, os.environ)
+    if config is None and not where.exists():
+        return HeadPlace()
+    try:
+        return place_in(tomllib.loads(where.read_text(encoding="utf-8")))
+    except PermissionError as error:
+        if config is None and not is_needed:
+            return HeadPlace()
+        raise click.ClickException(
+            f"{where}: only root may read it: name the head with --url or STEWARD_URL"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{where}: cannot be read ({error}): {_REMEDY}") from error
+
+
+def place_in(tables: dict[str, Any]) -> HeadPlace:
+    """Raises ValueError for a key that is no text."""
+    return HeadPlace(
+        http=_text(tables, "head", "http", _DEFAULT),
+        has_certificate=bool(_text(tables, "api", "tls_certificate")),
+        ca=_text(tables, "api", "tls_ca"),
+        cluster=_text(tables, "cluster", "name"),
+        munge_socket=_text(tables, "cluster", "munge_socket"),
+        users_http=_text(tables, "head", "users_http"),
+        agent_head=_text(tables, "agent", "head", _AGENT_DEFAULT),
+    )
+
+
+def _text(tables: dict[str, Any], section: str, key: str, default: str = "") -> str:
+    table = tables.get(section, {})
+    found = table.get(key, default) if isinstance(table, dict) else None
+    if not isinstance(found, str):
+        raise ValueError(f"{section}.{key} is not text")
+    return found

@@ -89,7 +89,7 @@ def _folded(words: tuple[str, ...]) -> str:
 
 
 def _is_of(found: Json, runs: list[str]) -> bool:
-    """It, or a part of it that waits for its turn."""
+    """Whether `found` is one of the runs, or a part of one that waits for its turn."""
     return found["id"].split("-")[0] in runs
 
 

@@ -1,4 +1,4 @@
-"""What is known of the hardware behind the nodes."""
+"""Commands about the hardware behind the nodes."""
 
 from typing import Any
 

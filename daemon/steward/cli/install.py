@@ -121,7 +121,7 @@ def uninstall(
 
 
 def _shell(ssh: str, *, sudo: bool) -> Shell:
-    """What runs a script on a host; ssh asks nobody anything."""
+    """A shell that runs a script on a host; ssh asks nobody anything."""
     program, *words = shlex.split(ssh)
 
     def there(host: str, script: str, given: bytes, limit_s: float) -> str:
@@ -188,7 +188,7 @@ def _end(tally: Tally, done: str) -> None:
 
 
 def _await_agents(client: Client, hosts: Sequence[str]) -> None:
-    """Of those hosts that Slurm has as nodes. Raises ClickException for agents that do not come."""
+    """Wait for the agents of those hosts that Slurm has as nodes. Raises ClickException for agents that do not come."""
     until = time.monotonic() + _CONNECT_S
     while True:
         try:

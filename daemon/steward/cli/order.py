@@ -12,7 +12,10 @@ from steward.cli.show import line
 @click.pass_obj
 @one_line_errors
 def pause(context: Context, why: str, as_json: bool) -> None:
-    """Take no action until `resume-actions`. Survives restarts of the head."""
+    """Take no action on nodes until `resume-actions`.
+
+    Jobs are still resumed. Survives restarts of the head.
+    """
     _done(context, as_json, context.client().pause(why), "Paused. `steward plan --dry-run` shows what is held back.")
 
 

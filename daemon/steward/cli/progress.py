@@ -1,4 +1,4 @@
-"""What is shown while the cluster works: a live table on a terminal, a line for each change in a pipe."""
+"""Progress while the cluster works: a live table on a terminal, a line for each change in a pipe."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence

@@ -1,1 +1,2 @@
-"""What a deep check runs on the nodes: `python -m steward.deep`, one task a node, started by the head's Slurm job."""
+"""The runner of deep checks on the nodes: `python -m steward.deep`, one task a node, started by the head's Slurm
+job."""

@@ -193,7 +193,7 @@ class Coordinator:
 
 
 def measures_of(said: dict[str, Any], node: NodeName, partner: NodeName) -> list[Measure]:
-    """What the driver found, as measures of the pair. Raises NoPeer for what is no answer."""
+    """The driver's results, as measures of the pair. Raises NoPeer for what is no answer."""
     seconds = float(said.get("seconds", 0.0))
     if said.get("error"):
         text = f"no measurement between {node} and {partner}: {said['error']}"
@@ -244,5 +244,5 @@ def _worth(measure: Measure) -> float:
 
 
 def new_token() -> str:
-    """What a rank's partners must say to its server."""
+    """A new token, which a rank's partners must give to its server."""
     return secrets.token_hex(16)

@@ -19,7 +19,7 @@ _TRIES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What this node can take part in."""
+    """The tools that this node has."""
 
     torch: TorchDoor = field(default_factory=TorchDoor)
     infiniband: Path = Path("/sys/class/infiniband")
@@ -43,7 +43,8 @@ class Tools:
             self._collective(tool, 0, "0.0.0.0", port, seconds)
 
     def drive(self, tool: str, address: str, port: int, seconds: float) -> dict[str, object]:
-        """What was found, for the coordinator; UNKNOWN where the tool failed: that says little about a link."""
+        """Measure with the tool and return its result for the coordinator; UNKNOWN where the tool failed: that says
+        little about a link."""
         try:
             if tool == RDMA:
                 done = _again(lambda: run([*_rdma(port, seconds), address], timeout_s=seconds + START_S))

@@ -62,7 +62,7 @@ def _torch(here: Here, budget: Budget, torch: TorchDoor) -> list[Measure]:
 
 
 def judge_gpus(here: Here, text: str, seconds: float) -> list[Measure]:
-    """What the child said, an object a line. The slowest GPU stands for the node; one that errs fails it."""
+    """Judge the child's output, an object a line. The slowest GPU stands for the node; one that errs fails it."""
     found = [one for line in text.splitlines() if isinstance(one := _loaded(line), Mapping)]
     trouble = next((str(one["error"]) for one in found if "error" in one), "")
     if trouble:

@@ -20,7 +20,7 @@ _KEPT_FREE = 0.15
 _FILL_SHARE = 0.3
 """Share of the time for taking memory; the rest is for the patterns."""
 _WRITE_SHARE = 0.4
-"""Of the time that is left when a pattern begins; what was written must be read back, too, and that takes longer."""
+"""The share of the time that is left when a pattern begins; the data must be read back, too, and that takes longer."""
 PATTERNS = (0x00, 0xFF, 0x55, 0xAA, 0x33)
 _FILES = {
     "": ("memory.max", "memory.current"),

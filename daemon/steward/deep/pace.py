@@ -16,7 +16,7 @@ class Pace:
     mbps: float | None = None
 
     def shared(self, streams: int) -> "Pace":
-        """What one of `streams` may take."""
+        """The pace of one of `streams`."""
         return Pace(mbps=None if self.mbps is None else self.mbps / streams)
 
     def send(self, sock: socket.socket, seconds: float, most_bytes: int) -> int:

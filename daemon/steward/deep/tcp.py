@@ -25,7 +25,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """Of one pair: Mbit/s there and back, and the median round trip in microseconds."""
+    """The numbers of one pair: Mbit/s there and back, and the median round trip in microseconds."""
 
     there: float
     back: float
@@ -73,7 +73,7 @@ def _latency_us(peer: Peer, seconds: float) -> float:
 
 @dataclass(slots=True)
 class _Stream:
-    """What one of several parallel connections moved."""
+    """The bytes that one of several parallel connections moved."""
 
     moved: int = 0
     seconds: float = 0.0
@@ -98,7 +98,7 @@ class _Flow:
             mine.lost = str(error)
 
     def _send(self, lines: Lines) -> tuple[int, float]:
-        """What the partner says that it got: what lies in buffers does not count."""
+        """Send, and return the bytes that the partner says it got: bytes in buffers do not count."""
         self.pace.send(lines.sock, self.seconds, self.most_bytes)
         lines.sock.shutdown(socket.SHUT_WR)
         answer = lines.receive(self.seconds + _SLACK_S)

@@ -1,4 +1,4 @@
-"""What was measured, told to the agent of this node. What it could not be told is said again with the next."""
+"""Measures on their way to the agent of this node. One that could not be sent is sent again with the next."""
 
 import logging
 import socket

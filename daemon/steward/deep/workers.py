@@ -23,7 +23,7 @@ _MAX_ANSWER = 65536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What one worker said; `lost` says why there is no answer."""
+    """The answer of one worker; `lost` says why there is no answer."""
 
     core: int
     answer: Answer = field(default_factory=dict)

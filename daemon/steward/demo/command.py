@@ -58,7 +58,7 @@ def demo(json_file: Path | None, svg: Path | None, backend: str, elastic: bool, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """What a demo ends with."""
+    """The end of a demo."""
 
     show: Callable[[Console], None]
     as_json: dict[str, Any]

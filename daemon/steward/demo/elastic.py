@@ -27,7 +27,7 @@ _SOURCES = Path(__file__).resolve().parents[3] / "examples" / "plain_elastic"
 ELASTIC_NODES = 4
 _BASE = 2
 _BATCH, _LENGTH, _SEED = 48, 4096, 7
-"""Of the example."""
+"""The batch, length and seed of the example."""
 _COLUMN_S = 0.5
 _OPTIONS = f"--elastic={ELASTIC_NODES},grace=20,settle=1,faulty=1,snooze=1,backoff=1"
 
@@ -82,14 +82,16 @@ class ElasticTraining:
         self._log = ProgressLog(self._folder / "progress.jsonl")
         self.steps, self.job = script.steps, 0
 
-    def submit(self, *options: str, sample_s: float) -> None:
+    def submit(self, *options: str, sample_s: float, nodes: int = _BASE, before: str = "") -> None:
+        """`before`: a line of shell that comes before the example's own."""
         there = self._bed.shared / "plain_elastic"
         if not _SOURCES.is_dir():
             raise BedError(f"the training's files are not in {_SOURCES}: run the demo from a checkout of Steward")
         there.mkdir(exist_ok=True)
-        for name in ("train.py", "train.sh"):
-            (there / name).write_bytes((_SOURCES / name).read_bytes())
-        argv = ["sbatch", "--parsable", f"--job-name={self._name}", f"--output={self._folder}.log", f"--nodes={_BASE}"]
+        (there / "train.py").write_bytes((_SOURCES / "train.py").read_bytes())
+        text = (_SOURCES / "train.sh").read_text()
+        (there / "train.sh").write_text(text.replace("set -euo pipefail\n", f"set -euo pipefail\n{before}\n"))
+        argv = ["sbatch", "--parsable", f"--job-name={self._name}", f"--output={self._folder}.log", f"--nodes={nodes}"]
         argv += [f"--export=ALL,PYTHON={sys.executable},TRAIN_DIR={there}", *options, str(there / "train.sh")]
         argv += [str(self._folder), f"--steps={self.steps}", f"--sample-s={sample_s}"]
         self.job = int(self._bed.run(argv).text.strip().partition(";")[0])
@@ -120,10 +122,11 @@ class ElasticTraining:
 def play_elastic(bed: Bed, screen: Screen, script: ElasticScript) -> ElasticResult:
     """Run it on a bed that is up. Raises BedError when something does not come about."""
     began = time.monotonic()
-    screen.tell("demo", f"the same training with {_BASE} nodes from its beginning to its end, for its final weights")
+    screen.tell("demo", "the same training on one node from its beginning to its end, for its final weights")
     fixed = ElasticTraining(bed, "fixed", script)
-    fixed.submit(sample_s=0.0)
-    expected = wait_until("the training of a fixed size is through", fixed.end, script.limit_s)
+    fixed.submit(sample_s=0.0, nodes=1)
+    sentence = "the training of a fixed size is through"
+    expected = wait_until(sentence, fixed.end, script.limit_s, moves=fixed.step)
     training = ElasticTraining(bed, "elastic", script)
     training.submit(_OPTIONS, sample_s=script.sample_s)
     screen.tell("demo", f"job {training.job}: sbatch --nodes={_BASE} {_OPTIONS} train.sh")
@@ -132,7 +135,7 @@ def play_elastic(bed: Bed, screen: Screen, script: ElasticScript) -> ElasticResu
     _give_way(bed, screen, watch, script, training)
     _grow(watch, training, script, "it grows again")
     _lose_a_node(bed, screen, watch, script, training)
-    end = watch.until("the run is through", training.end, script.limit_s + script.steps * script.sample_s * _BATCH)
+    end = watch.until("the run is through", training.end, script.limit_s, moves=training.step)
     watch.look()
     if end is None or expected is None:
         raise BedError("the training has no end")
@@ -152,7 +155,8 @@ def play_elastic(bed: Bed, screen: Screen, script: ElasticScript) -> ElasticResu
 def _grow(watch: Watch, training: ElasticTraining, script: ElasticScript, sentence: str) -> None:
     watch.until(sentence, lambda: training.size() == ELASTIC_NODES, script.limit_s)
     start = training.step()
-    watch.until("it makes way", lambda: training.step() >= start + script.between, script.limit_s)
+    made = start + script.between
+    watch.until("it makes way", lambda: training.step() >= made, script.limit_s, moves=training.step)
 
 
 def _give_way(bed: Bed, screen: Screen, watch: Watch, script: ElasticScript, training: ElasticTraining) -> None:

@@ -1,4 +1,4 @@
-"""What people see while the demo runs: a line a happening, and below them how the cluster and the job are now."""
+"""The screen while the demo runs: a line a happening, and below them how the cluster and the job are now."""
 
 import time
 from collections.abc import Mapping, Sequence

@@ -27,7 +27,7 @@ class Watched(Protocol):
         """Steps done since the last start."""
 
     def sentence(self, each: Happening) -> str:
-        """What the timeline says of a line of the training's log; nothing of plain steps."""
+        """The timeline's sentence for a line of the training's log; empty for plain steps."""
 
 
 class Watch:
@@ -39,14 +39,16 @@ class Watch:
         self._told_log = 0
         self._next_look = 0.0
 
-    def until(self, sentence: str, look: Callable[[], T], deadline_s: float) -> T:
+    def until(
+        self, sentence: str, look: Callable[[], T], deadline_s: float, moves: Callable[[], object] | None = None
+    ) -> T:
         """Wait as `wait_until` does, keeping the screen true meanwhile."""
 
         def looked() -> T:
             self.look()
             return look()
 
-        return wait_until(sentence, looked, deadline_s)
+        return wait_until(sentence, looked, deadline_s, moves=moves)
 
     def look(self) -> None:
         if time.monotonic() < self._next_look:

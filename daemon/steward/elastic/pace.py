@@ -9,6 +9,8 @@ WAITING_S = 60.0
 FIRST_S = 600.0
 VERDICT_S = 8.0
 RESTORE_S = 10.0
+FINISH_S = 300.0
+"""As torchrun waits for other nodes when its own processes are done."""
 ALONE_S = 300.0
 MOST_ALONE = 16
 

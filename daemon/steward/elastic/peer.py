@@ -74,7 +74,7 @@ class BadWord(ValueError):
 def node_of(words: Mapping[str, Any], key: str = "node") -> str:
     value = words.get(key)
     if not isinstance(value, str) or not _NODE.match(value):
-        raise BadWord(f"{key} is no name of a node")
+        raise BadWord(f"{key} is not the name of a node")
     return value
 
 
@@ -82,7 +82,7 @@ def nodes_of(words: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """Names in the order in which they came, each once."""
     value = words.get(key, [])
     if not isinstance(value, list) or len(value) > MAX_MEMBERS:
-        raise BadWord(f"{key} is no list of nodes")
+        raise BadWord(f"{key} is not a list of node names")
     return tuple(dict.fromkeys(node_of({key: one}, key) for one in value))
 
 
@@ -91,7 +91,7 @@ def whole_of(words: Mapping[str, Any], key: str, *, high: int = _LARGEST, defaul
     if isinstance(value, str) and value.isdigit() and len(value) < 20:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= high:
-        raise BadWord(f"{key} is no number from 0 to {high}")
+        raise BadWord(f"{key} is not a whole number from 0 to {high}")
     return value
 
 
@@ -102,7 +102,7 @@ def maybe_whole_of(words: Mapping[str, Any], key: str) -> int | None:
 def address_of(words: Mapping[str, Any]) -> str:
     value = words.get("address")
     if not isinstance(value, str) or not _ADDRESS.match(value):
-        raise BadWord("address is no address")
+        raise BadWord("address is not a host name or an IP address")
     return value
 
 

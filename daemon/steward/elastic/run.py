@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steward.elastic.pace import FIRST_S, GATHER_S, LOST_S, RESTORE_S, START_S, VERDICT_S, WAITING_S, Alone
+from steward.elastic.pace import FINISH_S, FIRST_S, GATHER_S, LOST_S, RESTORE_S, START_S, VERDICT_S, WAITING_S, Alone
 from steward.elastic.peer import MAX_PROCESSES, Peer, address_of, fitting, in_order, maybe_whole_of, nodes_of, whole_of
 
 Line = dict[str, Any]
@@ -88,9 +88,9 @@ class Run:
         peer.leaves = True
         if node in self.target:
             self._gather(tuple(one for one in self.target if one != node), now, f"{node} has to leave")
-        elif node not in self.members or self.is_over:
+        elif node not in self.members or self.state == "failed":
             self._send(node, leave=True)
-        else:
+        elif not self.is_over:  # else its processes end by themselves
             self._ask(tuple(one for one in self._wanted() if one != node), self.grace_s, now, f"{node} has to leave")
 
     def said(self, node: str, words: Mapping[str, Any], now: float) -> None:
@@ -123,12 +123,14 @@ class Run:
         if self.target:
             self._send(node, restart=peer.generation)
         elif how == "done" and not (self.asked and peer.noticed):
+            if self.state != "done":
+                self.deadlines["finish"] = now + FINISH_S
             self.state, self.why, self.trained = "done", "the training is done", True
-            self._judge()
+            self._judge_if_finished()
             for waiting in [one.node for one in self.peers.values() if one.waits]:
                 self._send(waiting, leave=True)
         elif self.is_over:
-            self._judge()
+            self._judge_if_finished()
         elif how == "failed" and "verdict" not in self.deadlines:
             self.failed_first = node
             self.deadlines["verdict"] = now + VERDICT_S
@@ -139,7 +141,10 @@ class Run:
         peer = self.peers.pop(node, None)
         if self.is_over and not self.peers:
             self.state, self.members, self.why = "waiting", (), "all agents are gone"
-        elif not self.is_over and peer is not None:
+            self.deadlines.pop("finish", None)
+        elif self.is_over:
+            self._judge_if_finished()
+        elif peer is not None:
             self._lose(node, now, "was lost")
 
     def order(self, words: Mapping[str, Any], now: float) -> None:
@@ -167,6 +172,7 @@ class Run:
             for node in self.peers:
                 self._send(node, fail=self.why)
         if self.is_over:
+            self._tick_over(late)
             return
         if "lost" in late and (self.missing or self._torn):
             self._go_on_with_those_here(now)
@@ -192,6 +198,11 @@ class Run:
     def is_over(self) -> bool:
         """Its processes ended for good: they were done, or failed for a reason of their own."""
         return self.state in ("done", "failed")
+
+    @property
+    def is_finished(self) -> bool:
+        """Done, on all nodes."""
+        return self.state == "done" and "finish" not in self.deadlines
 
     # How it goes on
 
@@ -346,6 +357,23 @@ class Run:
         else:
             self.state, self.why = "failed", "processes failed and no node was lost"
             self._judge()
+
+    def _tick_over(self, late: Iterable[str]) -> None:
+        if "lost" in late:
+            self.missing.clear()
+        if {"lost", "finish"} & set(late):
+            self._judge_if_finished()
+
+    def _judge_if_finished(self) -> None:
+        """The processes of the first node that are done have others beside them that may still write."""
+        if not any(self._works_on(node) for node in self.members):
+            self.deadlines.pop("finish", None)
+        if "finish" not in self.deadlines:
+            self._judge()
+
+    def _works_on(self, node: str) -> bool:
+        peer = self.peers.get(node)
+        return node in self.missing if peer is None else not (peer.over or peer.waits)
 
     def _judge(self) -> None:
         for node, peer in self.peers.items():

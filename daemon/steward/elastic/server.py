@@ -91,7 +91,7 @@ class Coordinator:
         try:
             hello = _line_of(await asyncio.wait_for(reader.readline(), HELLO_S))
             if not hmac.compare_digest(str(hello.get("token", "")).encode(), self.token.encode()):
-                raise BadWord("the token is another run's")
+                raise BadWord("the token is not the one of this run")
             if not (node := self.arrive(hello, writer)):
                 return
             while line := await asyncio.wait_for(reader.readline(), self.silent_s):
@@ -196,7 +196,7 @@ class Coordinator:
 def word_of(run: Run) -> Line:
     """What the head is to know of a run."""
     return {
-        "state": {"done": "ended", "failed": "waiting"}.get(run.state, run.state),
+        "state": "ended" if run.is_finished else {"done": "running", "failed": "waiting"}.get(run.state, run.state),
         "generation": run.generation,
         "members": list(run.members),
         "joined": sorted(run.peers),
@@ -215,7 +215,7 @@ def _line_of(line: bytes) -> Line:
     except RecursionError:
         raise BadWord("a line is nested too deeply") from None
     if not isinstance(value, dict):
-        raise BadWord("a line is no record")
+        raise BadWord("a line is not a JSON object")
     return value
 
 

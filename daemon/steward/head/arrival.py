@@ -50,7 +50,7 @@ class Claim:
 
     @property
     def is_restored(self) -> bool:
-        """It is at home, and who had the name last was not."""
+        """Whether the agent is at home, and the one who had the name last was not."""
         return self.origin is Origin.OWN and self.before in (Origin.STRANGE, Origin.ANOTHERS)
 
 

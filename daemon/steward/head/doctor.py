@@ -101,7 +101,7 @@ class Doctor:
             return [ok("mode", "broken nodes are drained; each repair waits for `steward approve`")]
         if self.acts:
             return [ok("mode", "broken nodes are taken out and repaired")]
-        remedy = 'set repair.mode = "act" when the reports look right (`steward events` has what would be done)'
+        remedy = 'set repair.mode = "ask" or "act" when the reports look right (`steward events` says what it would do)'
         return [warn("mode", f"{REPORT_ONLY.split(':')[0]}, which is how an install begins", remedy)]
 
     def _munge(self) -> list[Line]:

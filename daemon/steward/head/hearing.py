@@ -1,4 +1,4 @@
-"""What agents say to the head, frame by frame, and where it is kept. Times are those of arrival, on our clock."""
+"""Agents' words to the head, frame by frame, and where they are kept. Times are those of arrival, on our clock."""
 
 import logging
 from collections.abc import Callable
@@ -78,7 +78,7 @@ class Hearing:
                 self._job_frame(link, frame)
 
     def _job_frame(self, link: Link, frame: Frame) -> None:
-        """What is about one job."""
+        """Keep a frame about one job."""
         match frame["t"]:
             case "ask":
                 self._asked(link, frame)
@@ -137,7 +137,7 @@ class Hearing:
             self._ring()
 
     def note_opted(self, node: NodeName, opted: tuple[OptedIn, ...]) -> None:
-        """What an agent says of jobs that opted in, in a frame or as it connects."""
+        """Note an agent's words on jobs that opted in, from a frame or as it connects."""
         now, told_by = self._clock.now(), frozenset({node})
         news = [self._opted.add(replace(one, at=now, told_by=told_by)) for one in opted]
         self._ring_if(any(news))

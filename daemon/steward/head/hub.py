@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from typing import Generic, Protocol, TypeVar
 
 from steward.adapters.wire.elastic_messages import run_order_frame
 from steward.adapters.wire.frames import Frame, Malformed
@@ -16,7 +18,6 @@ from steward.adapters.wire.seal import Sealer
 from steward.adapters.wire.setup_messages import LogChunk, set_up_frames
 from steward.adapters.wire.stacks_messages import BundlePiece, stacks_frame
 from steward.head.arrival import Admission, Place, Refused, place_of
-from steward.head.greeting import Greeting
 from steward.head.hearing import Hearing, Keep
 from steward.head.link import Link
 from steward.head.origin import Origins
@@ -289,3 +290,46 @@ class Hub:
     def _in_loop(self, what: Callable[[], object]) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(what)
+
+
+# Connections that have not proved themselves yet: bounded, and no address can keep the others out.
+
+
+class Closable(Protocol):
+    def close(self, why: str) -> None: ...
+
+
+L = TypeVar("L", bound=Closable)
+
+
+class Greeting(Generic[L]):
+    """At most `most` at once. Where they are that many, who comes from the address that has the most is refused; for
+    anybody else the newest of that address makes room."""
+
+    def __init__(self, *, most: int) -> None:
+        self._most = most
+        self._hosts: dict[L, str] = {}
+
+    @property
+    def links(self) -> tuple[L, ...]:
+        return tuple(self._hosts)
+
+    def enter(self, link: L, host: str) -> bool:
+        """Whether it may stay."""
+        if len(self._hosts) >= self._most and not self._make_room(host):
+            return False
+        self._hosts[link] = host
+        return True
+
+    def leave(self, link: L) -> None:
+        self._hosts.pop(link, None)
+
+    def _make_room(self, host: str) -> bool:
+        counts = Counter(self._hosts.values())
+        crowd, size = counts.most_common(1)[0]
+        if counts[host] >= size:
+            return False
+        newest = next(link for link, its in reversed(self._hosts.items()) if its == crowd)
+        self.leave(newest)
+        newest.close("too many connections from its address")
+        return True

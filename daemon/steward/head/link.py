@@ -24,7 +24,7 @@ _MAX_WAITING = 256
 _MAX_UNSENT = 1 << 20
 _MAX_BUFFER = 1 << 20
 _MAX_UNPROVED = _LENGTH + MAX_FRAME
-"""Of a peer that has not proved itself: an agent says one frame and waits."""
+"""The most bytes of a peer that has not proved itself: an agent sends one frame and waits."""
 _BEAT = b'{"t":"' + BEAT.encode() + b'","sent":'
 """Heartbeats are read and written as bytes: 500 of them come in each second on a big cluster, which spares them the way
 through JSON."""

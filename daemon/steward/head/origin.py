@@ -35,7 +35,7 @@ class Origin(Enum):
     STRANGE = "strange"
     """Not where the node is known to be, and nobody else's: a second network, or a lie."""
     ANOTHERS = "another's"
-    """Of another node, which is in service, and not of this one."""
+    """The address is another node's, which is in service, and not this one's."""
 
 
 def resolve(name: str) -> frozenset[str]:
@@ -67,7 +67,7 @@ class Origins:
         self._owners_at = float("-inf")
 
     def learn(self, nodes: Mapping[NodeName, Node], instances: Mapping[InstanceId, Instance]) -> None:
-        """What Slurm and the provider showed last."""
+        """Take the nodes and instances that Slurm and the provider showed last."""
         if instances is not self._instances:
             machines: defaultdict[NodeName, list[Instance]] = defaultdict(list)
             for instance in instances.values():
@@ -82,7 +82,7 @@ class Origins:
         await asyncio.gather(*(self._look_up(name) for name in stale))
 
     def of(self, node: NodeName, address: str, *, here: bool) -> Origin:
-        """Of a connection that speaks as `node`; `here`: it comes from the head's own host."""
+        """Judge a connection that speaks as `node`; `here`: it comes from the head's own host."""
         known = self._addresses(node)
         if here or address in known:
             return Origin.OWN
@@ -113,7 +113,7 @@ class Origins:
         self._found[name] = (found, time.monotonic() + (_KNOWN_S if found else _UNKNOWN_S))
 
     def _names(self, node: NodeName) -> list[str]:
-        """What of a node's names and addresses is to be looked up."""
+        """Those of a node's names and addresses that are to be looked up."""
         known = self._nodes.get(node)
         said = {known.address or node, known.extra.get("hostname", ""), node} if known is not None else set()
         return [name for name in said if name and not _is_ip(name)]

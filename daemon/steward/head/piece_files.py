@@ -8,6 +8,66 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from steward.adapters.wire.setup_messages import MAX_LOG, LogChunk
+from steward.adapters.wire.stacks_messages import MAX_BUNDLE, BundlePiece
+from steward.model.ids import NodeName
+
+# Stacks of jobs' tasks when they stood still: `<folder>/<name>/<node>.txt`, for the head's eyes only.
+
+_BUNDLES = 200
+_NODES = 1024
+
+
+class Bundles:
+    """`take` never blocks. Only the head's user may read them: they show what users' programs do."""
+
+    def __init__(self, folder: Path, *, keep_days: float, now: Callable[[], float] = time.time) -> None:
+        rules = Rules(
+            kind="bundle",
+            suffix=".txt",
+            size=MAX_BUNDLE,
+            most=_NODES,
+            keep_days=keep_days,
+            groups=_BUNDLES,
+            folder_mode=0o700,
+            file_mode=0o600,
+        )
+        self._files = PieceFiles(folder, rules, now=now)
+
+    def path(self, name: str, node: NodeName) -> Path:
+        return self._files.path(name, node)
+
+    def take(self, node: NodeName, piece: BundlePiece) -> None:
+        self._files.take(piece.name, node, piece.offset, piece.text)
+
+    def settle(self) -> None:
+        """Until everything taken so far is written."""
+        self._files.settle()
+
+
+# The logs of nodes' setups on the head: `<folder>/<node>/<token>.log`.
+
+_LOGS_OF_A_NODE = 20
+
+
+class SetupLogs:
+    """`take` never blocks."""
+
+    def __init__(self, folder: Path, *, keep_days: float, now: Callable[[], float] = time.time) -> None:
+        rules = Rules(kind="log", suffix=".log", size=MAX_LOG, most=_LOGS_OF_A_NODE, keep_days=keep_days)
+        self._files = PieceFiles(folder, rules, now=now)
+
+    def path(self, node: NodeName, token: str) -> Path:
+        return self._files.path(node, token)
+
+    def take(self, node: NodeName, chunk: LogChunk) -> None:
+        self._files.take(node, chunk.token, chunk.offset, chunk.text)
+
+    def settle(self) -> None:
+        """Until everything taken so far is written."""
+        self._files.settle()
+
+
 log = logging.getLogger(__name__)
 
 _WAITING = 2_000
@@ -20,7 +80,7 @@ class Rules:
     """`most` files a group, `groups` groups (None: any number), `size` characters a file."""
 
     kind: str
-    """What the texts are, in a word."""
+    """The kind of text, in a word."""
     suffix: str
     size: int
     most: int

@@ -17,7 +17,7 @@ from steward.model.job_report import ResumeFacts
 MAX_WAITING = 10_000
 """A large job asks from all its nodes at once."""
 MAX_OF_NODE = 16
-_PATIENCE_S = 1.0
+_PATIENCE_S = 1.5
 _AGAIN_S = 0.02
 
 

@@ -1,4 +1,4 @@
-"""What is known of every agent: one frozen view per node, kept up to date by its connection, read by the cycle."""
+"""The head's view of every agent: one frozen view per node, kept up to date by its connection, read by the cycle."""
 
 import threading
 from collections import OrderedDict
@@ -88,7 +88,7 @@ class Roster:
             return before if before.is_heard else None
 
     def heard(self, node: NodeName, at: float, skew_s: float | None) -> None:
-        """It was last heard at `at`, and is not late."""
+        """Note that the agent was last heard at `at`, and is not late."""
         with self._lock:
             self._views[node] = replace(self._views[node], last_heard=at, late=False)
             self._details[node] = replace(self._details[node], skew_s=skew_s)
@@ -105,7 +105,7 @@ class Roster:
             self._views[node] = replace(view, last_heard=heard, connected=False, lost_at=now, lost_why=why)
 
     def reported(self, node: NodeName, report: Report, now: float) -> bool:
-        """What the node's agent says now; whether that is news (an answer to a `check now` always is)."""
+        """Take the agent's report; return whether it is news (an answer to a `check now` always is)."""
         with self._lock:
             view = self._views[node]
             asked = asked_at(report)
@@ -140,7 +140,8 @@ class Roster:
             return True
 
     def deep_is(self, node: NodeName, report: DeepReport) -> bool:
-        """What a deep check found on the node so far; whether that is news (progress is not). The newest are kept."""
+        """Take the results of a deep check so far; return whether they are news (progress is not). The newest are
+        kept."""
         with self._lock:
             view = self._views[node]
             before = next((one for one in view.deep if one.run == report.run), None)
@@ -166,7 +167,7 @@ class Roster:
             return _milestones(jobs) != _milestones(view.progress)
 
     def run_is(self, node: NodeName, word: ElasticWord) -> bool:
-        """What it says of an elastic run; whether that is news (a step is not)."""
+        """Take the agent's word on an elastic run; return whether it is news (a step is not)."""
         with self._lock:
             view = self._views[node]
             before = next((one for one in view.elastic if one.run == word.run), None)
@@ -182,7 +183,7 @@ class Roster:
             self._views[node] = replace(view, bundles=(*others, bundle)[-_BUNDLES_KEPT:])
 
     def saw(self, node: NodeName, seen: WitnessSeen) -> None:
-        """What the second witness found, also of a node for which no agent ever spoke."""
+        """Take the second witness's result, also for a node for which no agent ever spoke."""
         with self._lock:
             view = self._views.get(node)
             if view is None:
@@ -190,7 +191,7 @@ class Roster:
             self._views[node] = replace(view, witness=seen)
 
     def peer_saw(self, node: NodeName, word: PeerWord) -> bool:
-        """What another node's agent found; whether the node is known."""
+        """Take the result of another node's agent; return whether the node is known."""
         with self._lock:
             view = self._views.get(node)
             if view is None:

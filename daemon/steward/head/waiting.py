@@ -1,4 +1,4 @@
-"""What agents have told of jobs: shims that wait, and jobs that opted in. Both bounded."""
+"""Agents' words on jobs: shims that wait, and jobs that opted in. Both are bounded."""
 
 import threading
 from collections import Counter, defaultdict
@@ -101,7 +101,7 @@ class Opted:
         self._lock = threading.Lock()
         self._words: dict[_Word, OptedIn] = {}
         self._shares: defaultdict[NodeName | None, dict[_Word, None]] = defaultdict(dict)
-        """Of each node what it alone told; None: what several did."""
+        """The words that each node alone told; None: those that several told."""
 
     def all(self) -> tuple[OptedIn, ...]:
         with self._lock:

@@ -10,13 +10,52 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from steward.adapters.offload import Threads
 from steward.head.link import Link
 from steward.head.roster import Roster
 from steward.model.ids import NodeName
-from steward.model.observed import Witness
-from steward.ports import Clock
+from steward.model.node import Node
+from steward.model.observed import Witness, WitnessSeen
+from steward.ports import Clock, Retryable, WitnessPort
+
+# The second witness for an agent in doubt: asked while its ping is out, so that both words come together.
+
+_AT_ONCE = 4
+_LONGEST_S = 5.0
+
+
+class SecondLook:
+    """`learn` may be called from any thread, all else in the loop's."""
+
+    def __init__(self, witness: WitnessPort, saw: Callable[[NodeName, WitnessSeen], None]) -> None:
+        """`saw` is told what was found, as of every look at a node."""
+        self._witness, self._saw = witness, saw
+        self._nodes: Mapping[NodeName, Node] = MappingProxyType({})
+        self._threads = Threads(_AT_ONCE)
+
+    def learn(self, nodes: Mapping[NodeName, Node]) -> None:
+        """Where slurmds listen, as Slurm said last."""
+        self._nodes = nodes
+
+    async def __call__(self, name: NodeName) -> Witness | None:
+        """None where nothing was found out."""
+        node = self._nodes.get(name)
+        if node is None:
+            return None
+        address = node.address or node.name
+        try:
+            seen = await self._threads.call(
+                lambda: self._witness.look(address, node.port), name=f"look at {name}", timeout_s=_LONGEST_S
+            )
+        except Retryable as error:
+            log.info("not looked at: %s", error, extra={"node": name})
+            return None
+        self._saw(name, seen)
+        return seen.result
+
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +78,7 @@ _STALL_HALF_S = 300.0
 _ORDER_KEPT_S = 10.0
 
 Examine = Callable[[NodeName], Awaitable[Witness | None]]
-"""What the second witness finds on the node; None: nothing is known. Within some seconds, never raises."""
+"""Ask the second witness about the node; None: nothing is known. Within some seconds, never raises."""
 
 
 T = TypeVar("T", bound=Hashable)
@@ -84,7 +123,7 @@ class Awake:
         return self._monotonic() - self._lost
 
     def note(self, lag: float) -> None:
-        """It woke so much later than it wanted to."""
+        """Note that the loop woke `lag` seconds later than it wanted to."""
         if lag <= _LAG_S:
             return
         self._lost += lag
@@ -98,7 +137,7 @@ class Awake:
 
 
 class Watch:
-    """Of all agent connections of a hub. In the loop's thread only."""
+    """The watch over all agent connections of a hub. Used in the loop's thread only."""
 
     def __init__(
         self,
@@ -130,7 +169,7 @@ class Watch:
         self._wheel.add(link, link.heard + self._overdue_after(link))
 
     def is_in_time(self, link: Link) -> bool:
-        """It is open, and no beat is late."""
+        """Whether the connection is open and no beat is late."""
         return link.is_open and self.now() - link.heard < link.late_after_s
 
     def heard(self, link: Link) -> None:

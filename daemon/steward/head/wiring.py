@@ -8,9 +8,9 @@ from starlette.applications import Starlette
 
 from steward import __version__
 from steward.adapters.clock import SystemClock
-from steward.adapters.known_checks import desired, limits_of
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
+from steward.adapters.settings_file import desired, limits_of
 from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.choose import Choice
@@ -29,12 +29,11 @@ from steward.api.source import CheckBook, Source
 from steward.api.users import UserPages, build_users
 from steward.head import choose
 from steward.head.aws import endpoint, limits
-from steward.head.bundles import Bundles
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.origin import Origins
-from steward.head.second_look import SecondLook
-from steward.head.setup_logs import SetupLogs
+from steward.head.piece_files import Bundles, SetupLogs
+from steward.head.watch import SecondLook
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.job import other_parts
@@ -78,7 +77,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """What most parts need."""
+    """The things that most parts need."""
 
     settings: Settings
     clock: SystemClock

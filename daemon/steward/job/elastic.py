@@ -79,13 +79,12 @@ def resize_wanted(
     """Whether all ranks should save now: call it on every rank at the end of every step.
 
     The ranks agree by one all-reduce of one number, at each call or at each `every`-th. `step` and `consumed` (samples)
-    are told to Steward, about once a second. `agree`: true on all ranks when it is called with true on one; a loop
-    without torch.distributed gives it.
+    are told to Steward, about once a second; a loop without a step says once that it makes steps. `agree`: true on all
+    ranks when it is called with true on one; a loop without torch.distributed gives it.
     """
     if not active():
         return False
-    if step is not None:
-        _tell_step(step, consumed)
+    _tell_step(step, consumed)
     _run.calls += 1
     if _run.gave_up or _run.calls % max(1, every):
         return False
@@ -138,8 +137,13 @@ def _agreed(asked: bool) -> bool:
     return bool(flag.item() > 0)
 
 
-def _tell_step(step: int, consumed: int | None) -> None:
-    if os.environ.get("RANK", "0") == "0" and time.monotonic() - _run.told_at >= TELL_EVERY_S:
+def _tell_step(step: int | None, consumed: int | None) -> None:
+    """The run may change its size from the first one on."""
+    if os.environ.get("RANK", "0") != "0":
+        return
+    if step is None and not _run.calls:
+        _tell({"what": "started"})
+    elif step is not None and time.monotonic() - _run.told_at >= TELL_EVERY_S:
         _run.told_at = time.monotonic()
         _tell({"what": "step", "step": step, "consumed": consumed})
 

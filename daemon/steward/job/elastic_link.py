@@ -25,6 +25,8 @@ AWAY_S = 45.0
 """A coordinator that ended is there again by then; what ends meanwhile may be another node's fault."""
 ORPHANED_S = 3.0
 """A coordinator that said its end, and no other one so much later: the base is over, and its run with it."""
+DEAF = ("sh", "-c", "trap '' TERM USR1; exec \"$@\"", "sh")
+"""Before a command: it does not hear the signals that Slurm sends to all processes of a job that it preempts."""
 _LOOK_S = 0.02
 _MOST_WORDS = 256
 _MOST_FOLDER = 60
@@ -117,6 +119,11 @@ class Link:
         """This node is to be given back. The coordinator is told, or the next one. For signal handlers: no lock."""
         self.leaves = True
 
+    def started(self, ranks: int) -> None:
+        """The processes of this generation count as started, though they told nothing: the run may change its size."""
+        with self.changed:
+            self._send({"what": "started", "generation": self.generation, "ranks": ranks})
+
     def ended(self, how: str) -> str:
         """What to do about processes that ended: `restart`, `wait`, or their own end (`done`, `failed`)."""
         with self.changed:
@@ -124,10 +131,10 @@ class Link:
             if self.over != how:
                 self.over = how
                 self._send({"over": how})
+            if self.verdict and not self.restart:
+                return self.verdict  # also where the node is to leave: its processes are over for good
             if self.restart or self.is_unwanted:
                 return "restart"
-            if self.verdict:
-                return self.verdict
             return "wait" if self.is_led and not self._goes_unheard else how
 
     @property
@@ -209,7 +216,7 @@ class Link:
         """Only who speaks as a coordinator is one: another program may have its port by now, the base's own training
         among them, where another node went alone first."""
         if not isinstance(line, dict):
-            raise ValueError("a line is no record")
+            raise ValueError("a line is not a JSON object")
         with self.changed:
             self.connected = True
             self.ends_at = time.monotonic() if "ends" in line else float("inf")

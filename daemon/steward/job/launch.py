@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from steward.job.elastic_link import Link, missing, own_address
+from steward.job.elastic_link import DEAF, Link, missing, own_address
 
 JOIN_S = 86_400.0
 ALONE_S = 60.0
@@ -29,7 +29,6 @@ AGAIN_S = 3.0
 """A second signal so much later is an order to end."""
 _LOOK_S = 0.02
 _PR_SET_CHILD_SUBREAPER = 36
-_DEAF = ("sh", "-c", "trap '' TERM USR1; exec \"$@\"", "sh")
 
 Process = subprocess.Popen[bytes]
 
@@ -37,8 +36,8 @@ Process = subprocess.Popen[bytes]
 class Launcher:
     """One node's. Its processes live for one generation."""
 
-    def __init__(self, command: Sequence[str], *, ranks: int, alone_s: float) -> None:
-        self.command, self.ranks, self.alone_s = command, ranks, alone_s
+    def __init__(self, command: Sequence[str], *, ranks: int, alone_s: float, start_s: float) -> None:
+        self.command, self.ranks, self.alone_s, self.start_s = command, ranks, alone_s, start_s
         self.link = Link(os.environ)
         self.address = own_address(os.environ)
         self.is_replica = self.link.hello["role"] == "replica"
@@ -77,12 +76,15 @@ class Launcher:
     def generation(self, form: dict[str, Any]) -> int | None:
         """Until its processes are to be stopped (None), or are over for good (the exit status)."""
         self.processes = [self.start(form, local) for local in range(self.ranks)]
-        how, status = "", 0
+        how, status, started_at = "", 0, time.monotonic() + self.start_s
         while not (self.link.restart or self.link.leave):
             if not how:
                 codes = [process.poll() for process in self.processes]
                 status = _status(codes)
                 how = "failed" if status else "" if None in codes else "done"
+                if not how and time.monotonic() >= started_at:
+                    self.link.started(self.ranks)
+                    started_at = float("inf")
             if how and (verdict := self.link.ended(how)) not in ("restart", "wait"):
                 return 0 if verdict == "done" else status or 1
             time.sleep(_LOOK_S)
@@ -102,7 +104,7 @@ class Launcher:
             "MASTER_PORT": form["port"],
         }
         env = {**os.environ, **{name: str(value) for name, value in place.items()}}
-        return subprocess.Popen([*(_DEAF if self.is_replica else ()), *self.command], env=env, start_new_session=True)
+        return subprocess.Popen([*(DEAF if self.is_replica else ()), *self.command], env=env, start_new_session=True)
 
     def stop(self) -> None:
         """Whole process groups; a replica's, which do not hear SIGTERM, at once."""
@@ -179,13 +181,19 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--alone-s", type=float, default=ALONE_S, help="seconds until the base trains without a coordinator"
     )
+    parser.add_argument(
+        "--start-s",
+        type=float,
+        default=float("inf"),
+        help="seconds after which a program that tells Steward nothing counts as started (else after five minutes)",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     asked = parser.parse_args(words)
     if asked.ranks < 1 or not asked.command:
         parser.error("name a command, and at least one process of it")
     if name := missing(os.environ):
         parser.error(f"{name} is not in the environment: submit with `sbatch --elastic=SIZES` where Steward runs")
-    return Launcher(asked.command, ranks=asked.ranks, alone_s=asked.alone_s).run()
+    return Launcher(asked.command, ranks=asked.ranks, alone_s=asked.alone_s, start_s=asked.start_s).run()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import torch.distributed as dist
@@ -24,11 +24,14 @@ from torch.distributed.elastic.rendezvous.api import (
     RendezvousTimeoutError,
 )
 
-from steward.job.elastic_link import Link, missing, own_address
+from steward.job.elastic_link import DEAF, Link, missing, own_address
 
 JOIN_TIMEOUT_S = 86_400
 ALONE_S = 60
 _watched: list[bool] = []
+EXIT_S = 10
+"""For other agents to end too, once the coordinator has said that all processes are done: torchrun itself waits minutes
+for one that is gone."""
 AGAIN_S = 3.0
 """A second signal so much later is an order to end, as torchrun has it."""
 
@@ -41,6 +44,7 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
             "Submit with `sbatch --elastic=SIZES` where Steward runs, or use another backend"
         )
     _watch_processes()
+    sys.excepthook = _say_in_one_line
     return StewardRendezvous(parameters)
 
 
@@ -123,11 +127,17 @@ class StewardRendezvous(RendezvousHandler):
 
 
 def _watch_processes() -> None:
-    """torchrun asks its rendezvous nothing about processes that ended. This asks, before torchrun judges them."""
+    """torchrun asks its rendezvous nothing about its processes. This asks before it judges those that ended.
+    A replica's do not hear the signals that Slurm sends to all processes of a job that it preempts: else they end
+    before they have saved. torchrun then stops them by SIGKILL."""
     if _watched:
         return
     _watched.append(True)
-    look = LocalElasticAgent._monitor_workers
+    look, start, stop = (
+        LocalElasticAgent._monitor_workers,
+        LocalElasticAgent._start_workers,
+        LocalElasticAgent._shutdown,
+    )
 
     def monitored(agent: Any, group: Any) -> Any:
         ours = group.spec.rdzv_handler
@@ -139,13 +149,42 @@ def _watch_processes() -> None:
         if how and ours.link.ended(how) in ("restart", "wait"):
             ours.held = result
             return agents.RunResult(state=agents.WorkerState.HEALTHY)
+        if how and ours.link.verdict:
+            agent._exit_barrier_timeout = min(agent._exit_barrier_timeout, EXIT_S)
         return result
 
+    def started(agent: Any, group: Any) -> Any:
+        spec = group.spec
+        if _is_replica(spec.rdzv_handler) and isinstance(spec.entrypoint, str) and spec.entrypoint != DEAF[0]:
+            spec.entrypoint, spec.args = DEAF[0], (*DEAF[1:], spec.entrypoint, *spec.args)
+        begun = start(agent, group)
+        if isinstance(spec.rdzv_handler, StewardRendezvous):
+            _keep_notice(spec.rdzv_handler)
+        return begun
+
+    def stopped(agent: Any, death_sig: Any = signal.SIGTERM, *more: Any, **named: Any) -> None:
+        deaf = _is_replica(agent._worker_group.spec.rdzv_handler)
+        stop(agent, signal.SIGKILL if deaf else death_sig, *more, **named)
+
     LocalElasticAgent._monitor_workers = monitored
+    LocalElasticAgent._start_workers = started
+    LocalElasticAgent._shutdown = stopped
+
+
+def _is_replica(handler: object) -> bool:
+    return isinstance(handler, StewardRendezvous) and handler.link.hello["role"] == "replica"
 
 
 def _keep_notice(ours: StewardRendezvous) -> None:
     """torchrun sets its own handler when it starts processes; a replica's first SIGTERM is a notice, not its end."""
-    is_replica = ours.link.hello["role"] == "replica"
-    if is_replica and not ours.link.leaves and signal.getsignal(signal.SIGTERM) != ours.notice:
+    if _is_replica(ours) and not ours.link.leaves and signal.getsignal(signal.SIGTERM) != ours.notice:
         signal.signal(signal.SIGTERM, ours.notice)
+
+
+def _say_in_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """torchrun that is told to end (scancel, a time limit) has no fault that a traceback would show."""
+    if isinstance(error, SignalException):
+        name = signal.Signals(error.sigval).name
+        print(f"steward: torchrun ends, as it was told to ({name})", file=sys.stderr, flush=True)
+    else:
+        sys.__excepthook__(kind, error, trace)

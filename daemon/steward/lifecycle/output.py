@@ -1,5 +1,5 @@
-"""What a setup says: scripts into a file of their own; from there all of it to the node's log, a bounded harmless part
-for the head, and the last lines for the report."""
+"""The output of a setup: scripts into a file of their own; from there all of it to the node's log, a bounded harmless
+part for the head, and the last lines for the report."""
 
 import time
 from collections import Counter, deque
@@ -91,7 +91,7 @@ class Output:
         self._take(unread)
 
     def _read(self, most: int) -> bytes:
-        """What comes next, at most so many bytes."""
+        """Read what comes next, at most so many bytes."""
         self._reader.seek(self._read_to)
         chunk = self._reader.read(most)
         self._read_to += len(chunk)
@@ -145,7 +145,7 @@ class NodeLog:
             file.close()
 
     def add(self, text: bytes) -> None:
-        """What a script printed, in pieces."""
+        """Add a piece of a script's output."""
         *lines, self._tail = (self._tail + text).split(b"\n")
         self._new += lines
         if len(self._tail) > _CHUNK:

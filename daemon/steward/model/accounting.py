@@ -1,4 +1,4 @@
-"""What Slurm's accounting (slurmctld's copy of it: assoc_mgr) says of accounts, limits and QOS, as it was read.
+"""Accounts, limits and QOS of Slurm's accounting (slurmctld's copy of it: assoc_mgr), as they were read.
 
 Names of resources are Slurm's (TRES): `cpu`, `mem` (MiB), `node`, `gres/gpu`, `gres/gpu:l4`.
 """
@@ -21,7 +21,7 @@ def _none() -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What this Slurm can do for quotas, by its version and its configuration."""
+    """The abilities of this Slurm that quotas rest on, by its version and its configuration."""
 
     version: tuple[int, int] = (0, 0)
     marks: bool = False
@@ -53,7 +53,7 @@ class Qos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Association:
-    """Of an account (`user` empty) or of a user in it, on this cluster. `limits` and `used` as in Qos."""
+    """The limits of an account (`user` empty) or of a user in it, on this cluster. `limits` and `used` as in Qos."""
 
     account: str
     user: str = ""
@@ -93,6 +93,19 @@ class Accounting:
     accounts: Mapping[str, Account] = field(default_factory=lambda: MappingProxyType({}))
     associations: tuple[Association, ...] = ()
     qos: Mapping[str, Qos] = field(default_factory=lambda: MappingProxyType({}))
+    _of_accounts: Mapping[str, Association] = field(init=False, repr=False, compare=False)
+    _of_users: Mapping[str, tuple[Association, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        accounts: dict[str, Association] = {}
+        users: dict[str, list[Association]] = {}
+        for each in self.associations:
+            if each.user:
+                users.setdefault(each.account, []).append(each)
+            elif not each.partition:
+                accounts.setdefault(each.account, each)
+        object.__setattr__(self, "_of_accounts", accounts)
+        object.__setattr__(self, "_of_users", {account: tuple(found) for account, found in users.items()})
 
     @property
     def enforces_limits(self) -> bool:
@@ -101,4 +114,8 @@ class Accounting:
 
     def of_account(self, account: str) -> Association | None:
         """The account's own association."""
-        return next((a for a in self.associations if a.account == account and not a.user and not a.partition), None)
+        return self._of_accounts.get(account)
+
+    def users_of(self, account: str) -> tuple[Association, ...]:
+        """The associations of the account's users."""
+        return self._of_users.get(account, ())

@@ -1,4 +1,4 @@
-"""What AWS clients call our cluster and its quotas."""
+"""The names (ARNs) by which AWS clients know our cluster and its quotas."""
 
 import hashlib
 
@@ -12,8 +12,8 @@ def arn_of(id: str, policy: CapacityPolicy) -> str:
 
 
 def slurm_cluster_arns(cluster: Cluster | None, policy: CapacityPolicy) -> tuple[str, ...]:
-    """What the Slurm cluster may be called where it is about quotas, the best first. A head without a cluster of the
-    API has quotas, too; its ARN stays good when such a cluster is made."""
+    """The names of the Slurm cluster in calls about quotas, the best first. A head without a cluster of the API has
+    quotas, too; its ARN stays good when such a cluster is made."""
     plain = hashlib.sha256(f"slurm:{policy.region}:{policy.account}".encode()).hexdigest()[:12]
     ids = [cluster.id, plain] if cluster is not None else [plain]
     return tuple(arn_of(id, policy) for id in ids)

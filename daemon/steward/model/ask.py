@@ -62,5 +62,5 @@ class OptedIn:
     restart: Count
     at: float
     elastic: Annotated[ElasticText, Sparse()] = ""
-    """Of a run's base, on its batch host: what it said in `--elastic=`."""
+    """The value of `--elastic=` of a run's base, on its batch host; empty for any other job."""
     told_by: Annotated[frozenset[NodeName], Given()] = frozenset()

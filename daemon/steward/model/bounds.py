@@ -1,4 +1,4 @@
-"""What may stand in a field that comes from another machine, stated once: on the field, in `Annotated`.
+"""The bounds of a field that comes from another machine, stated once: on the field, in `Annotated`.
 
 The codec of frames (`adapters/wire/codec.py`) holds them. A text is printable ASCII on one line. Where no bound stands,
 it has at most 128 characters, and a whole number is not below 0.
@@ -14,7 +14,7 @@ from steward.model.ids import JobId, NodeName
 
 @dataclass(frozen=True, slots=True)
 class MaxLen:
-    """Of a text in characters, of a list in entries. What is longer is refused."""
+    """The greatest length of a text (characters) or of a list (entries). A longer one is refused."""
 
     limit: int
 
@@ -47,14 +47,14 @@ class Free:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """Of a list, the first ones are sent; a list that is longer is refused when it comes."""
+    """The first entries of a list are sent; a list that is longer is refused when it comes."""
 
     limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """Of a list, the last ones are sent; a list that is longer is refused when it comes."""
+    """The last entries of a list are sent; a list that is longer is refused when it comes."""
 
     limit: int
 
@@ -117,7 +117,7 @@ class Newer:
 
 @dataclass(frozen=True, slots=True)
 class Lenient:
-    """What is neither true nor false is false."""
+    """A value that is neither true nor false counts as false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 Job = Annotated[JobId, Range(1)]
 Count = Annotated[int, Range(high=10**6)]
-"""Of restarts, attempts and resumes."""
+"""The number of restarts, attempts or resumes."""
 Uid = Annotated[int, Range(high=2**32 - 1)]
 WaitStatus = Annotated[int, Range(high=0xFFFF)]
 Node = Annotated[NodeName, MaxLen(64)]

@@ -41,7 +41,8 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineType:
-    """What a site's machine type has. `memory_mb` as Slurm's RealMemory; `gres` as Slurm writes it (`gpu:h100:8`)."""
+    """The hardware of a site's machine type. `memory_mb` as Slurm's RealMemory; `gres` as Slurm writes it
+    (`gpu:h100:8`)."""
 
     name: str
     cpus: int = 0
@@ -196,7 +197,7 @@ class CapacitySettings(Section):
 
 
 class CapacityPolicy(CapacitySettings):
-    """What decisions about groups use: the table, and what other tables say of groups."""
+    """The settings that decisions about groups use: the table, and what other tables say of groups."""
 
     pools: Mapping[str, Pool] = Field(default_factory=lambda: MappingProxyType({}))
     types: Mapping[str, MachineType] = Field(default_factory=lambda: MappingProxyType({}))

@@ -22,7 +22,7 @@ class Step(Enum):
 
 
 class Trigger(Enum):
-    """What opened the case; it decides how hard the node is taken out."""
+    """The reason why the case was opened; it decides how hard the node is taken out."""
 
     LOST = "lost"
     """Agent gone and a second witness agrees: drain and down at once, nothing runs there any more."""

@@ -12,7 +12,7 @@ from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName
 
 MAX_MEASURES = 200
-"""Of one node in one run: enough for a tournament of 48 nodes, and what fits a frame."""
+"""The most measures of one node in one run: enough for a tournament of 48 nodes, and few enough for a frame."""
 MAX_PROGRESS = 120
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -74,7 +74,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepReport:
-    """What the runner of deep check `run` told the agent of `node` so far. `progress` is for people."""
+    """The report of the runner of deep check `run` to the agent of `node`, so far. `progress` is for people."""
 
     run: Annotated[str, MaxLen(64), Form(RUN)]
     node: Annotated[NodeName, Given()]

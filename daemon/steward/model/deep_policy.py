@@ -59,7 +59,7 @@ class DeepPolicy(Section):
 
     @property
     def runner(self) -> tuple[str, ...]:
-        """What runs on the nodes: `command`, or else this Python."""
+        """The program that runs on the nodes: `command`, or else this Python."""
         return self.command or (sys.executable, "-m", "steward.deep")
 
     @property

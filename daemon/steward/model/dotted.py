@@ -5,7 +5,7 @@ from typing import Any
 
 
 def flat(table: Any) -> Any:
-    """`{"ib": {"flap": 1}}` as `{"ib.flap": 1}`. What is no table stays as it is, for others to complain about."""
+    """`{"ib": {"flap": 1}}` as `{"ib.flap": 1}`. What is not a table stays as it is, for others to complain about."""
     if not isinstance(table, Mapping):
         return table
     parts = ((key, flat(value)) for key, value in table.items())

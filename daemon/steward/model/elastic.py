@@ -24,7 +24,7 @@ _COMMENT = re.compile(COMMENT + r"([1-9][0-9]{0,18}):([a-z0-9]{1,32})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticSpec:
-    """What `--elastic` says, for a base job of `sizes[0]` nodes. Seconds; None: as the site has it."""
+    """The option `--elastic` of a base job of `sizes[0]` nodes. Times are seconds; None means the site's own."""
 
     sizes: tuple[int, ...]
     """In nodes, rising; the first is the base's own."""
@@ -53,7 +53,7 @@ class ElasticSpec:
 
 
 def replica_comment(run: JobId, token: str) -> str:
-    """What a replica job's `--comment` says; the only sign by which it is known."""
+    """The `--comment` of a replica job; the only sign by which it is known."""
     return f"{COMMENT}{run}:{token}"
 
 
@@ -64,7 +64,7 @@ def replica_of(comment: str) -> tuple[JobId, str] | None:
 
 
 class Activity(Enum):
-    """What a run's coordinator says that the run does."""
+    """The present work of a run, as its coordinator reports it."""
 
     WAITING = "waiting"
     """Too few nodes are there for its first round."""
@@ -86,7 +86,7 @@ class FailedSubmit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticWord:
-    """What the agent of a base's batch host says of a run. Times are Unix s on the head's clock.
+    """A report on a run by the agent of its base's batch host. Times are Unix s on the head's clock.
 
     `joined`: nodes whose launchers wait or take part; `leaving`: members that were told to go. `signal_s`: of the last
     change of size, from the wish to all saved; `up_s`: from there to the first step.
@@ -172,7 +172,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticRun:
-    """What is remembered of a run. `entered` is when its phase began (Unix s), `wish` what a person asked for."""
+    """The memory of a run. `entered` is when its phase began (Unix s), `wish` what a person asked for."""
 
     id: JobId
     uid: int
@@ -203,7 +203,7 @@ class ElasticRun:
     begun: float = 0.0
     ended: float | None = None
     node_seconds: float = 0.0
-    """What it had beyond its base, up to `counted`."""
+    """Node-seconds that the run had beyond its base, up to `counted`."""
     counted: float = 0.0
     consumed: int | None = None
     """Samples of all ranks when its phase began."""

@@ -39,7 +39,7 @@ class BadSpec(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticWords:
-    """What the option says, whatever the job's own size is. Sizes are nodes; options that were not given are not in
+    """The words of the option, whatever the job's own size is. Sizes are nodes; options that were not given are not in
     `values`."""
 
     text: str

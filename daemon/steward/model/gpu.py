@@ -27,7 +27,7 @@ class Gpu:
     bus: str = ""
     vbios: str = ""
     recovery_action: int | None = None
-    """What the driver asks for: NVML's field 230."""
+    """The remedy that the driver asks for: NVML's field 230."""
     ecc_corrected_dram: int | None = None
     ecc_corrected_sram: int | None = None
     ecc_uncorrected: int | None = None

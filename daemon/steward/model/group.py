@@ -64,7 +64,8 @@ class RolloutState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """What an instance is made from. Two versions that differ need another instance (or its root volume written anew).
+    """The image and release that an instance is made from. Two versions that differ need another instance (or its root
+    volume written anew).
 
     `serial` grows with each UpdateClusterSoftware, so that one without a new image still runs the scripts anew.
     """
@@ -76,7 +77,8 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSize:
-    """Of a rolling update: a number of nodes, or a percentage of the group (rounded up, at least one)."""
+    """The size of a batch of a rolling update: a number of nodes, or a percentage of the group (rounded up, at least
+    one)."""
 
     count: int = 0
     percent: int = 0

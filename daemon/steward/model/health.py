@@ -1,4 +1,4 @@
-"""What checks find on a node."""
+"""Findings of checks on a node, and the words for how bad they are."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -96,7 +96,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an agent says of its node. Quiet results are only named, so that ten thousand agents fit in the head.
+    """An agent's report on its node. Quiet results are only named, so that ten thousand agents fit in the head.
 
     `hardware` are the identities of pieces that outlive an instance id (GPU UUIDs, the board's serial), `versions` the
     content digests of checks that may change (the site's own). `checked` answers a `check now`.

@@ -86,11 +86,13 @@ class Job:
     comment: str = ""
     """Its user's own."""
     most_nodes: int = 0
-    """It takes up to so many (`-N 1-4`); 0: as many as `node_count`."""
+    """The most nodes that the job takes (`-N 1-4`); 0: as many as `node_count`."""
     node_sizes: str = ""
     """The only counts that it takes (`-N 1,2,4`), as Slurm writes them; empty: any of its range."""
     waiting_tasks: int = 1
     """How many tasks of an array its record stands for."""
+    preempted: float | None = None
+    """Since when Slurm makes it give way: it has its grace (PreemptTime). None: Slurm does not, or it is not told."""
 
     @property
     def is_part(self) -> bool:
@@ -108,7 +110,8 @@ class Job:
 
     @property
     def is_left_over(self) -> bool:
-        """Of a run that is over for its other parts: not put back into the queue with them, and nobody's wish."""
+        """Whether this part belongs to a run that is over for its other parts: not put back into the queue with them,
+        and nobody's wish."""
         theirs = (JobState.PENDING, JobState.CANCELLED, JobState.COMPLETED, JobState.UNKNOWN)
         return self.state not in theirs and not self.is_completing
 
@@ -137,7 +140,7 @@ class Job:
 
 
 def other_parts(job: Job, jobs: Mapping[JobId, Job]) -> tuple[Job, ...]:
-    """Of a heterogeneous job; none of any other."""
+    """The other parts of a heterogeneous job; none for any other job."""
     if job.het_job_id is None:
         return ()
     return tuple(jobs[id] for id in sorted(jobs) if jobs[id].het_job_id == job.het_job_id and id != job.id)

@@ -1,4 +1,4 @@
-"""What agents tell of opted-in jobs on their nodes, and what a resumed job is told of its past."""
+"""Reports of agents on opted-in jobs, and the facts that a resumed job gets about its past."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -49,7 +49,7 @@ GRES_LOST = "slurm.gres"
 
 
 class Lean(Enum):
-    """What a line of a job's log speaks for. Never enough to take a node out: users can print anything."""
+    """The cause that a line of a job's log speaks for. Never enough to take a node out: users can print anything."""
 
     INFRA = "infra"
     STORAGE = "storage"
@@ -96,7 +96,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeFacts:
-    """What a resumed job finds in its environment (`STEWARD_RESUME_COUNT`, ...); nobody's but `uid`'s to know."""
+    """The facts that a resumed job finds in its environment (`STEWARD_RESUME_COUNT`, ...); nobody's but `uid`'s to
+    know."""
 
     uid: Uid
     resumes: Count

@@ -109,7 +109,7 @@ class Run:
 
 
 class Phase(Enum):
-    """What a job's time went into. All but WORK is lost."""
+    """The use of a job's time. All but WORK is lost."""
 
     START = "start"
     """From the run's begin to its first step."""

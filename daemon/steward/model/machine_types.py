@@ -1,4 +1,4 @@
-"""What the machine types of the published cluster API have. A site's own `[[machine_types]]` come on top.
+"""The machine types of the published cluster API, with their hardware. A site's own `[[machine_types]]` come on top.
 
 Gres and features are empty: they are the business of the site's gres.conf and slurm.conf.
 """

@@ -1,4 +1,4 @@
-"""What the head meant and remembers between cycles; the store keeps it, `plan` turns it into the next one."""
+"""The head's intents and memory between cycles; the store keeps it, `plan` turns it into the next one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -103,7 +103,7 @@ class Node:
 
     @property
     def is_dynamic(self) -> bool:
-        """It registered itself; slurm.conf does not have it."""
+        """Whether the node registered itself: slurm.conf does not have it."""
         return "DYNAMIC_NORM" in self.flags
 
     @property

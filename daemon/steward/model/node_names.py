@@ -20,7 +20,7 @@ def fold(names: Iterable[str]) -> str:
 
 
 def _width(number: str) -> int:
-    """Of a number with leading zeros; any without them is 1 wide at least."""
+    """The width of a number with leading zeros; a number without them is at least 1 wide."""
     return len(number) if number.startswith("0") else 1
 
 

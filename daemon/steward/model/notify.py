@@ -16,7 +16,7 @@ class ChannelKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelRule:
-    """What a channel is sent and how often. Empty `kinds` (prefixes) and `groups`: all of them.
+    """The choice of messages for a channel, and their rate. Empty `kinds` (prefixes) and `groups`: all of them.
 
     What has one cause is one message within `window_s`; of all messages at most `per_hour` are tried within an hour.
     """
@@ -50,8 +50,8 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelState:
-    """What outlives a restart. `cursor`: all events up to this number were taken. `told`: key -> when a message of it
-    was made last. `attempts`: when messages were tried within the last hour."""
+    """The state of a channel that outlives a restart. `cursor`: all events up to this number were taken. `told`: key ->
+    when a message of it was made last. `attempts`: when messages were tried within the last hour."""
 
     cursor: int
     queue: tuple[Message, ...] = ()

@@ -33,10 +33,10 @@ class Freshness(Enum):
 
 
 class Witness(Enum):
-    """What the second look at a silent node's slurmd port found."""
+    """The result of a second look at a silent node's slurmd port."""
 
     ALIVE = "alive"
-    """It answered or closed our connection: a live process is behind the port."""
+    """slurmd answered or closed our connection: a live process is behind the port."""
     REFUSED = "refused"
     """The host answered that nobody listens."""
     SILENT = "silent"
@@ -51,8 +51,8 @@ class WitnessSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerWord:
-    """What the agent of another node found when it was asked to look at a silent node's slurmd port; `at` is when the
-    head heard of it."""
+    """The result of a look at a silent node's slurmd port by the agent of another node; `at` is when the head heard of
+    it."""
 
     by: NodeName
     result: Witness
@@ -76,9 +76,9 @@ class AgentView:
     lost_why: str = ""
     witness: WitnessSeen | None = None
     peers: tuple[PeerWord, ...] = ()
-    """What agents of other nodes said of it, one word each, the last ones."""
+    """The last words of other nodes' agents on this node, one each."""
     findings: tuple[Finding, ...] = ()
-    """What is bad, unknown or an event; quiet results are in `passed` and `skipped`."""
+    """Results that are bad, unknown or events; quiet results are in `passed` and `skipped`."""
     passed: frozenset[str] = frozenset()
     skipped: frozenset[str] = frozenset()
     hardware: tuple[str, ...] = ()
@@ -100,19 +100,19 @@ class AgentView:
     exits: tuple[TaskExit, ...] = ()
     """Tasks of opted-in jobs that ended badly on it, the last ones."""
     elastic: tuple[ElasticWord, ...] = ()
-    """What it says of the elastic runs whose base job has its batch script there."""
+    """Reports on the elastic runs whose base job has its batch script there."""
     address: str = ""
     """Where its connection comes from."""
 
     @property
     def is_heard(self) -> bool:
-        """It is connected, and no heartbeat is overdue."""
+        """Whether the agent is connected and no heartbeat is overdue."""
         return self.connected and not self.late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDetail:
-    """What people want to know of an agent and no decision depends on. `skew_s`: its clock minus the head's."""
+    """Facts about an agent for people; no decision depends on them. `skew_s`: its clock minus the head's."""
 
     version: str
     skew_s: float | None = None

@@ -1,4 +1,4 @@
-"""What callers of the API ask of the cluster: values that are carried out by the cycle, all or nothing each.
+"""Orders of the API's callers for the cluster: values that the cycle carries out, each in full or not at all.
 
 Every order is checked against the memory and the picture of the cycle that takes it (`policy/orders`): it is carried
 out or refused with a Refusal, and then nothing has changed. `who` is the caller's name.
@@ -9,10 +9,23 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
-from steward.model.elastic_order import ChangeRun
+from steward.model.events import Event
 from steward.model.group import BatchSize, Role
+from steward.model.memory import Memory
 from steward.model.quota_order import QuotaOrder
 from steward.model.setup import Lifecycle
+
+# Orders of people for an elastic run.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRun:
+    """`size` None: as it is, 0: as large as it may be, else at most so many nodes. `paused` None: as it is."""
+
+    who: str
+    run: int
+    size: int | None = None
+    paused: bool | None = None
 
 
 class RefusalKind(Enum):
@@ -200,7 +213,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What carrying out an order tells its caller beyond success."""
+    """The answer to the caller of an order, beyond success."""
 
     cluster_id: str = ""
     nodes: tuple[NodeOutcome, ...] = ()
@@ -212,3 +225,15 @@ class Answer:
     """Id of a quota or of a scheduler configuration."""
     version: int = 0
     """Its version after a change."""
+
+
+# The result of an order.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """The memory after it, what to tell, and the caller's answer."""
+
+    memory: Memory
+    events: tuple[Event, ...] = ()
+    answer: Answer = field(default_factory=Answer)

@@ -29,8 +29,8 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What we last asked of a partition that is ours. `yielded` is since when (Unix s) an admin's own setting stands:
-    he changed the state behind us, and we leave it until our own wish changes."""
+    """Our last wish for a partition that is ours. `yielded` is since when (Unix s) an admin's own setting stands: he
+    changed the state behind us, and we leave it until our own wish changes."""
 
     partition: str
     open: bool

@@ -171,7 +171,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """What a probe brought back. Exactly one kind of field is filled; `error` means that the look itself failed."""
+    """The raw result of a probe. Exactly one kind of field is filled; `error` means that the look itself failed."""
 
     error: str = ""
     files: dict[str, str | None] = field(default_factory=dict)

@@ -70,8 +70,8 @@ class PreemptTeamTasks(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """Of one machine type, as it was asked for; None: not said, filled in. `partition` is (MIG profile as Slurm types
-    it, count)."""
+    """A quota's share of one machine type, as it was asked for; None: not said, filled in. `partition` is (MIG profile
+    as Slurm types it, count)."""
 
     machine_type: str
     count: int | None = None
@@ -83,7 +83,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeQuota:
-    """What a team owns of the cluster and how it shares. `id` is the key in `Memory.quotas`.
+    """A team's part of the cluster, and how the team shares it. `id` is the key in `Memory.quotas`.
 
     `borrow_percent` is of the team's own quota, for each resource, rounded down; `borrow_absolute` takes its place for
     the machine types that it names. A disabled quota limits nothing and owns nothing.
@@ -129,7 +129,7 @@ class SchedulerConfig:
     fair_share: bool = True
     """False: first come, first served among those who borrow."""
     idle_sharing: bool = False
-    """What no team owns may be borrowed, too."""
+    """Whether resources that no team owns may be borrowed, too."""
     description: str = ""
     tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     version: int = 1
@@ -149,7 +149,7 @@ class Reclaimed(Enum):
     IN_TEAM = "in_team"
     """A job of its own team has a higher priority class."""
     PRIORITY = "priority"
-    """It was borrowed, and a job of another team that may borrow has a higher priority class."""
+    """The resources were borrowed, and a job of another team that may borrow has a higher priority class."""
     REBALANCE = "rebalance"
     """Its team had borrowed more than its fair share."""
 
@@ -174,7 +174,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaJob:
-    """What the quota book remembers of a job: nothing that Slurm knows."""
+    """The quota book's memory of a job: nothing that Slurm knows."""
 
     team: str
     evictions: tuple[Eviction, ...] = ()
@@ -194,8 +194,8 @@ class QuotaJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrote:
-    """Of one field of Slurm's accounting: the values that we wrote there and found when we began, the newest first. Any
-    other value is a person's (`foreign`, seen since `since`): it is obeyed and told of."""
+    """Our writes to one field of Slurm's accounting: the values that we wrote there and found when we began, the newest
+    first. Any other value is a person's (`foreign`, seen since `since`): it is obeyed and told of."""
 
     values: tuple[str, ...]
     foreign: str | None = None

@@ -1,4 +1,5 @@
-"""What callers of the API ask about quotas. Carried out like every other order, all or nothing (`policy/orders`)."""
+"""Orders of the API's callers about quotas. Each is carried out in full or not at all, like every other order
+(`policy/orders`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ def _none() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaWish:
-    """What is said of one quota. None: not said; a new quota takes the default, another keeps what it has."""
+    """The wish for one quota. None: not said; a new quota takes the default, another keeps what it has."""
 
     team: str | None = None
     weight: int | None = None
@@ -55,7 +56,7 @@ class DeleteQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerWish:
-    """What is said of how teams share; None as in QuotaWish."""
+    """The wish for how teams share; None as in QuotaWish."""
 
     classes: tuple[PriorityClass, ...] | None = None
     fair_share: bool | None = None

@@ -1,4 +1,5 @@
-"""What was done to a piece of hardware and what happened to it: the ladder's budgets and the lemon score rest on it."""
+"""The history of a piece of hardware, its repairs and its failures: the ladder's budgets and the lemon score rest on
+it."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -21,12 +22,12 @@ class Remedy:
 
 
 class Blow(Enum):
-    """What tells of a bad machine without any repair."""
+    """A sign of a bad machine where nothing was repaired."""
 
     NODE_FAIL = "node_fail"
-    """It failed under a job of one node."""
+    """The node failed under a job of one node."""
     NODE_FAIL_OF_MANY = "node_fail_of_many"
-    """It failed under a job of several nodes."""
+    """The node failed under a job of several nodes."""
     EXCLUDED = "excluded"
     """A user's job avoids it by name."""
 

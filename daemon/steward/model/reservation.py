@@ -6,9 +6,9 @@ from steward.model.deep_command import PREFIX
 from steward.model.ids import JobId, NodeName
 
 KEEP_PREFIX = "steward-keep-"
-"""Of reservations that keep the sound nodes of a lost run for its job, whose id follows."""
+"""The prefix of reservations that keep the sound nodes of a lost run for its job, whose id follows."""
 HOT_PREFIX = "steward-hot-"
-"""Of reservations that keep idle nodes of a group, whose name follows, for jobs that are resumed."""
+"""The prefix of reservations that keep idle nodes of a group, whose name follows, for jobs that are resumed."""
 
 
 def keep_name(job: JobId) -> str:

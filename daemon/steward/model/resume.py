@@ -1,14 +1,69 @@
-"""What the head remembers of a job that opted in."""
+"""The head's memory of a job that opted in."""
 
 from dataclasses import dataclass, field
 from enum import Enum
 
 from steward.model.access import PRIVATE
 from steward.model.ids import JobId, NodeName
-from steward.model.keep import Kept, Lent, Raised
 from steward.model.resume_mode import ResumeMode
-from steward.model.suspension import Suspension
 from steward.model.why import Why
+
+# Records of how a resumed job gets its places back: nodes that are kept for it, and its turn in the queue.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The sound nodes of a job's lost run, kept free for its next one. Times are Unix seconds.
+
+    `restart` is the lost run's. Once a run: what was `freed` is not kept again for the same restart.
+    """
+
+    restart: int
+    nodes: frozenset[NodeName]
+    since: float
+    until: float
+    freed: float | None = None
+    why: str = ""
+    """Why it was freed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """A job that was put before others, once a resume: `before` is its own nice value, `nice` what we set at `at`.
+
+    `restored`: its own value is asked for again, because it runs or had its time.
+    """
+
+    restart: int
+    before: int
+    nice: int
+    at: float
+    restored: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lent:
+    """Hot spares that were let out for a job at `at` (Unix s), until it runs or had its time."""
+
+    restart: int
+    nodes: frozenset[NodeName]
+    at: float
+
+
+# The memory of a job that was suspended.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspension:
+    """How long a run was suspended, as it was seen. Times are Unix seconds.
+
+    `since` is None while it runs, `over` is when it last went on; `total_s` is of the times before.
+    """
+
+    restart: int
+    since: float | None = None
+    over: float | None = None
+    total_s: float = 0.0
 
 
 class Decision(Enum):
@@ -73,7 +128,7 @@ class Standstill:
     step: int | None = None
     is_quiet: bool = False
     is_settled: bool = False
-    """What is to be done about it was decided; it is not decided again."""
+    """Whether the ruling on this failure was made; it is not made again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +148,7 @@ class JobMemory:
     no_requeue: bool = False
     """Slurm had it with Requeue=0 when it was first seen, though the site's jobs may be requeued: somebody's word."""
     by_default: bool = False
-    """It did not ask itself: the site's default opted it in."""
+    """Whether the site's default opted the job in; the job did not ask itself."""
     excluded: frozenset[NodeName] = frozenset()
     excluded_by_user: frozenset[NodeName] = frozenset()
     pending_from: float | None = None
@@ -117,7 +172,7 @@ class JobMemory:
     kept: Kept | None = None
     """Nodes that are, or in this resume were, kept for it."""
     raised: Raised | None = None
-    """It stands before others in the queue for a while."""
+    """Set while the job stands before others in the queue."""
     lent: Lent | None = None
     """Hot spares that were let out for it."""
     ended: float | None = None

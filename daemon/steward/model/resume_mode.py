@@ -20,7 +20,7 @@ STACK_SIGNALS = frozenset({"USR1", "USR2", "HUP", "QUIT", "URG"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeMode:
-    """What the submitter asked for: `1` (on evidence) or `any:N` (up to N times without), and what he set by hand.
+    """The submitter's wish: `1` (on evidence) or `any:N` (up to N times without), and what he set by hand.
 
     None (empty for texts): as the site has it. Times are seconds.
     """
@@ -88,7 +88,7 @@ RANGES: Mapping[str, str] = {
     "stacks": "stacks=USR1, USR2, HUP, QUIT or URG",
     "checkpoint": "checkpoint=/PATH of letters, digits and ._/+@%:=-",
 }
-"""What each option takes."""
+"""The values that each option takes."""
 
 
 def _options(words: list[str]) -> dict[str, Any]:

@@ -143,8 +143,8 @@ class ResumePolicy(Section):
         default=0,
         ge=0,
         le=1000,
-        description="This many idle, checked nodes of each group are kept for resumed jobs (hot spares). Only "
-        'with repair.mode = "act".',
+        description="This many idle, checked nodes of each group are kept for resumed jobs (hot spares). Not "
+        'with repair.mode = "report".',
     )
     hot_spares_while_waiting: bool = Field(
         default=False, description="true: idle nodes become hot spares also while users' jobs wait for nodes."

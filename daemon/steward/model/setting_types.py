@@ -18,7 +18,7 @@ SIGNAL_OR_NONE = r"^(?:|[A-Z][A-Z0-9]{1,9})$"
 
 
 class CheckMode(Enum):
-    """What a failed check may do."""
+    """The consequence that a failed check may have."""
 
     OFF = "off"
     REPORT = "report"
@@ -34,7 +34,7 @@ class RepairMode(Enum):
 
 
 class AddressRule(Enum):
-    """What counts of the address from which an agent speaks."""
+    """The part of an agent's address that must be right."""
 
     AUTO = "auto"
     STRICT = "strict"
@@ -77,7 +77,7 @@ def split_host_port(text: str) -> tuple[str, int]:
 
 _BRACKETS = re.compile(r"\[([^\]]*)")
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
-"""Of a host list; looked at before it is expanded, which takes memory."""
+"""A range in a host list; looked at before it is expanded, which takes memory."""
 
 
 def _ranges(text: str) -> list[tuple[str, str]]:
@@ -133,7 +133,7 @@ def _waits(durations: tuple[float, ...]) -> tuple[float, ...]:
 def _exit_codes(codes: tuple[int, ...]) -> tuple[int, ...]:
     wrong = next((code for code in codes if not 1 <= code <= 255), None)
     if wrong is not None:
-        raise ValueError(f"{wrong} is no exit code of a failure; write numbers from 1 to 255, for example [93, 120]")
+        raise ValueError(f"{wrong} is not the exit code of a failure; write numbers from 1 to 255, like [93, 120]")
     return codes
 
 

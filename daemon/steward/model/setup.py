@@ -37,7 +37,7 @@ class SetupState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupReport:
-    """What an agent says of the setup that was ordered with `token`. `step` is the script or phase it is in.
+    """An agent's report on the setup that was ordered with `token`. `step` is the script or phase it is in.
 
     `lines` are the last ones of its output: hostile text, bounded. `exit_status` is None where no script ended.
     """

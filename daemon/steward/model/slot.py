@@ -43,7 +43,7 @@ COMING = (
 
 
 class Purpose(Enum):
-    """What DRAIN, BACKUP and END are for."""
+    """The purpose of the steps DRAIN, BACKUP and END."""
 
     STAY = "stay"
     LEAVE = "leave"
@@ -83,7 +83,7 @@ class SlotRecord:
     purpose: Purpose = Purpose.STAY
     instance: InstanceId | None = None
     version: Version = field(default_factory=Version)
-    """What its present instance was made from."""
+    """The version that its present instance was made from."""
     launches: int = 0
     tries: int = 0
     hitch: Hitch = Hitch.NONE

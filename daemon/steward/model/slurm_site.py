@@ -1,4 +1,4 @@
-"""What an installation needs to know of a Slurm cluster: read once, for `steward init` and `steward config check`."""
+"""The facts of a Slurm cluster that an installation needs: read once, for `steward init` and `steward config check`."""
 
 import re
 from collections.abc import Iterable, Mapping

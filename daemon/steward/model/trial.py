@@ -12,7 +12,7 @@ class TrialState(Enum):
     ARMED = "armed"
     """Its failures count as the settings say."""
     REFUSED = "refused"
-    """It failed on too many nodes, or a person disarmed it: report only until a person arms it."""
+    """The check failed on too many nodes, or a person disarmed it: it only reports until a person arms it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,5 +33,5 @@ class Trial:
     tried: frozenset[NodeName] = frozenset()
     failed: frozenset[NodeName] = frozenset()
     share: float | None = None
-    """Of its nodes that failed (0 to 1) when its trial was decided."""
+    """The share of its nodes that failed (0 to 1) when its trial was decided."""
     text: str = ""

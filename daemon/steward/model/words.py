@@ -21,8 +21,8 @@ def span(seconds: float) -> str:
 
 
 def times(count: int) -> str:
-    """`never`, `once`, `3 times`."""
-    return {0: "never", 1: "once"}.get(count, f"{count} times")
+    """`once`, `3 times`."""
+    return "once" if count == 1 else f"{count} times"
 
 
 def clean(lines: list[str]) -> tuple[str, ...]:

@@ -8,8 +8,7 @@ import grpc
 
 from steward.adapters.socket_path import make_free
 from steward.adapters.wire.nvhcd_messages import METHOD, SERVICE, HealthCheckResponse, packed
-from steward.adapters.wire.verdict_ask import LIMIT_S, ask_verdict
-from steward.adapters.wire.verdict_line import Bad, Fine, Unknown, Verdict
+from steward.adapters.wire.verdict_line import LIMIT_S, Bad, Fine, Unknown, Verdict, ask_verdict
 
 THREADS = 8
 MAX_WAITING = 64

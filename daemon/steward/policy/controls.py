@@ -1,4 +1,4 @@
-"""What a person changes: pause, let actions go on, reset breakers, arm checks. Memory in, memory out."""
+"""Controls for people: pause, let actions go on, reset breakers, arm checks. Memory in, memory out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -62,6 +62,6 @@ def arm_check(memory: Memory, check: str, who: str, *, armed: bool) -> Memory:
 
 
 def _without_notes(memory: Memory, is_over: Callable[[str], bool]) -> Mapping[str, float]:
-    """What is still withheld is told again."""
+    """The notes without those that are over: what is still withheld is told again."""
     kept = {k: at for k, at in memory.noted.items() if not (k.startswith("withheld:") and is_over(k))}
     return MappingProxyType(kept)

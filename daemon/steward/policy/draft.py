@@ -4,8 +4,9 @@ The only mutable thing in the policy, and it lives for one call of `plan`. Each 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from steward.model.action import Action
 from steward.model.case import Case, Step
@@ -14,14 +15,15 @@ from steward.model.events import Event, Level
 from steward.model.group import Role
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.observed import Freshness, Observed
+from steward.model.outcome import was_not_tried
 from steward.model.plan import Plan, stops_last
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.deep.runs import DeepRuns
 from steward.policy.elastic.book import ElasticBook
-from steward.policy.found import Found
 from steward.policy.groundwork import Groundwork
 from steward.policy.groups.slot_of import slot_of
 from steward.policy.kept import Kept
@@ -30,6 +32,26 @@ from steward.policy.overview import Overview
 from steward.policy.quota.book import QuotaBook
 from steward.policy.traits import Trait
 
+# What steps of one plan found, kept for the steps after them. Each field belongs to the function that it names.
+
+
+@dataclass(slots=True)
+class Found:
+    companies: dict[tuple[int, float], Mapping[NodeName, Sequence[Job]]] = field(default_factory=dict)
+    """`bad_company`, by what it was asked."""
+    reach: tuple[int, int] | None = None
+    cleaning: frozenset[NodeName] | None = None
+    """Nodes where lost runs of remembered jobs clean up: `has_jobs`."""
+    restless: frozenset[JobId] | None = None
+    """Remembered jobs that were not at rest when it was first asked for: `restless`."""
+    settled: frozenset[NodeName] | None = None
+    """Nodes whose slots were settled when it was first asked for: `move_slots`."""
+    standings: dict[NodeName, Any] = field(default_factory=dict)
+    going: tuple[int, frozenset[NodeName]] = (0, frozenset())
+    """Nodes that this plan takes out of service, after so many actions: `going`."""
+
+
+NOT_TRIED_AGAIN_S = 5.0
 TIDY = (Step.SUSPECT, Step.CLOSED)
 """Nothing was done to the node (yet, or any more)."""
 REPLACING = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
@@ -73,7 +95,7 @@ class Draft:
         self._cases_of: defaultdict[NodeName, dict[CaseId, None]] | None = None
         self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
         self.quota_said: dict[JobId, str] = {}
-        """What quotas have to say in the comments of jobs, where that is new."""
+        """The words of quotas for the comments of jobs, where they are new."""
         self.replacing = {case.id: case.node for case in self.cases.values() if case.step in REPLACING}
         self._actions, self._events = list[Action](), list[Event]()
         self._wake: float | None = None
@@ -218,13 +240,17 @@ class Draft:
 
     @property
     def actions(self) -> Sequence[Action]:
-        """What is wished for so far."""
+        """The actions that are wished for so far."""
         return self._actions
 
     def wish(self, action: Action, every: float | None = None, *, first: bool = False) -> bool:
-        """Ask for an action unless the same wish is younger than `every` seconds (None: ask only once); `first`: it is
-        done before all others of this plan."""
-        if (last := self.asked.get(action.key)) is not None and (every is None or self.now < last + every):
+        """Ask for an action unless the same wish is younger than `every` seconds (None: ask only once, and again only
+        where the command before it hung, so that it was not tried); `first`: it is done before all others of this
+        plan."""
+        last = self.asked.get(action.key)
+        if last is not None and every is None and was_not_tried(self.seen.failures.get(action.key, "")):
+            every = NOT_TRIED_AGAIN_S
+        if last is not None and (every is None or self.now < last + every):
             self.wake(None if every is None else last + every)
             return False
         self.asked[action.key] = self.now

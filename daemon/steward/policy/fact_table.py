@@ -1,4 +1,5 @@
-"""What the tables of cases, slots, deep checks and elastic runs share: (step, fact) -> step, facts tried in order."""
+"""The common part of the tables of cases, slots, deep checks and elastic runs: (step, fact) -> step, facts tried in
+order."""
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
@@ -13,7 +14,8 @@ Fact = TypeVar("Fact", bound=Enum)
 
 
 def in_order(table: Iterable[tuple[S, F]]) -> Callable[[S], tuple[F, ...]]:
-    """What says which facts can end a step, the most urgent first; none for a step that the table does not leave."""
+    """Return a function that gives the facts that can end a step, the most urgent first; none for a step that the table
+    does not leave."""
     facts: dict[S, tuple[F, ...]] = {}
     for step, fact in table:
         facts[step] = (*facts.get(step, ()), fact)

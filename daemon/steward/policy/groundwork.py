@@ -1,5 +1,5 @@
-"""What plans ask of every node, agent and job, worked out once for each record: one that is the same object as in the
-picture before is not looked at again, so that a plan costs what changed and not what is there.
+"""Answers that plans need about every node, agent and job, worked out once for each record: one that is the same object
+as in the picture before is not looked at again, so that a plan costs what changed and not what is there.
 
 A cache and no memory: a plan without it is the same plan (tests/property/test_groundwork.py). Pictures and their
 records never change once they are made: that is what it rests on.
@@ -117,7 +117,8 @@ def changes(before: Mapping[K, V], after: Mapping[K, V]) -> tuple[list[tuple[K, 
 
 
 class Groundwork:
-    """Of one picture at a time. It lives as long as the plans do that follow each other; one thread uses it."""
+    """The groundwork of one picture at a time. It lives as long as the plans do that follow each other; one thread uses
+    it."""
 
     def __init__(self) -> None:
         self._seen = Observed(at=0.0)
@@ -137,7 +138,7 @@ class Groundwork:
 
     @property
     def agents(self) -> Index[NodeName, AgentView, Incarnation]:
-        """It tells which machine speaks as a node now."""
+        """The index of agents, by the machine that speaks as a node now."""
         self._agents.follow(self._seen.agents)
         return self._agents
 
@@ -147,7 +148,7 @@ class Groundwork:
         return self._jobs
 
     def once(self, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:
-        """What `make` gave the last time, while it is made `of` the same objects."""
+        """The result of `make`, kept from the last time while it is made `of` the same objects."""
         known = self._made.get(what)
         if known is None or not self.is_known(what, of):
             known = self._made[what] = (of, make())

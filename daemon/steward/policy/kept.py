@@ -25,11 +25,11 @@ class Kept(dict[K, V]):
 
     @property
     def unchanged(self) -> Mapping[K, V] | None:
-        """What it began with, while nothing is different."""
+        """The mapping that this one began with, while nothing is different."""
         return self._before
 
     def frozen(self) -> Mapping[K, V]:
-        """What to remember."""
+        """The mapping to remember."""
         return MappingProxyType(self) if self._before is None else self._before
 
     def drop(self, keys: Iterable[K]) -> None:

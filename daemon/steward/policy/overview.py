@@ -1,5 +1,5 @@
-"""What many steps of a plan ask of the same picture, for one job or node after the other: worked out once, when it is
-first asked for. What depends on records alone is kept for the next plan (`groundwork.py`)."""
+"""Answers that many steps of a plan need about the same picture, for one job or node after the other: worked out once,
+when they are first asked for. Answers that depend on records alone are kept for the next plan (`groundwork.py`)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +19,8 @@ K = TypeVar("K")
 
 
 class Overview:
-    """Of one picture at one moment, and of the notes that were there when the plan began; none of them changes."""
+    """The overview of one picture at one moment, and of the notes that were there when the plan began; none of them
+    changes."""
 
     def __init__(self, seen: Observed, noted: Mapping[str, float], ground: Groundwork, now: float) -> None:
         self._seen, self._noted, self._ground, self._now = seen, noted, ground, now
@@ -89,7 +90,7 @@ class Overview:
         return frozenset(job.id for job in self.waiting)
 
     def priorities_of(self, partitions: str) -> Sequence[int]:
-        """Of the jobs that wait for these partitions or some of them, the lowest first."""
+        """The priorities of the jobs that wait for these partitions or some of them, the lowest first."""
         if partitions not in self._priorities_of:
             parts = set(partitions.split(","))
             found = [each for names, many in self._priorities.items() if parts & set(names.split(",")) for each in many]

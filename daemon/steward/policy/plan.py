@@ -11,9 +11,8 @@ from steward.policy.draft import Draft
 from steward.policy.elastic.follow import follow_runs
 from steward.policy.groundwork import Groundwork
 from steward.policy.groups.gate import keep_gates
-from steward.policy.groups.goals import keep_groups
+from steward.policy.groups.goals import finish_operations, keep_groups
 from steward.policy.groups.hot_spares import keep_hot
-from steward.policy.groups.operations import finish_operations
 from steward.policy.groups.orphans import settle_late, settle_orphans
 from steward.policy.groups.rollout import move_rollouts
 from steward.policy.groups.slots import move_slots
@@ -99,7 +98,7 @@ once more after the slots: one whose slot leaves ends, and another has its turn.
 
 
 def plan(seen: Observed, want: Desired, memory: Memory, now: float, ground: Groundwork | None = None) -> Plan:
-    """What to do now. The same picture again, with the memory of the first answer, gives no action.
+    """Plan what to do now. The same picture again, with the memory of the first answer, gives no action.
 
     On an old picture of Slurm nothing is decided but that shims past their deadline stop waiting. `ground` is what
     plans before this one worked out of the records: with it the answer is the same, and comes sooner.

@@ -1,4 +1,4 @@
-"""What is to be known of one record alone, whatever the time and the rest of the picture say (`groundwork.py`)."""
+"""Traits of one record alone, whatever the time and the rest of the picture say (`groundwork.py`)."""
 
 from collections.abc import Hashable, Iterator
 from enum import Enum, auto
@@ -69,6 +69,8 @@ class Trait(Enum):
     """A job that says that it is a replica of an elastic run, and is not over."""
     EXCLUDING = auto()
     """A job that is not over and names a few nodes to keep away from."""
+    IN_PARTS = auto()
+    """A part of a heterogeneous job that is not over."""
 
 
 class Shows(NamedTuple):
@@ -84,7 +86,7 @@ class Says(NamedTuple):
 
 
 class Versions(NamedTuple):
-    """Of the checks that may change, as a connected agent tells them: check and version."""
+    """The checks that may change, as a connected agent reports them: check and version."""
 
     known: frozenset[tuple[str, str]]
 
@@ -93,6 +95,12 @@ class Within(NamedTuple):
     """A node of exactly these partitions."""
 
     partitions: frozenset[str]
+
+
+class OfAccount(NamedTuple):
+    """A job of this account that is not over, and no part of a heterogeneous one."""
+
+    account: str
 
 
 class OfDeepCheck(NamedTuple):
@@ -175,8 +183,11 @@ def traits_of_job(job: Job) -> frozenset[Hashable]:
         found.append(Trait.FAILED_ALONE)
     if job.is_completing and not job.is_active:
         found.append(Trait.COMPLETING)
-    if job.comment.startswith(ELASTIC) and not job.is_over:
+    if job.is_over:
+        return frozenset(found)
+    found.append(OfAccount(job.account) if job.het_job_id is None else Trait.IN_PARTS)
+    if job.comment.startswith(ELASTIC):
         found.append(Trait.REPLICA)
-    if job.excluded and len(job.excluded) <= LISTED_MOST and not job.is_over:
+    if job.excluded and len(job.excluded) <= LISTED_MOST:
         found.append(Trait.EXCLUDING)
     return frozenset(found)

@@ -21,7 +21,7 @@ ACCOUNT = "everybody"
 DATABASE, SLURMDBD = "mariadbd", "slurmdbd"
 _TYPED_GPU = re.compile(r"\bgpu:([A-Za-z0-9_.-]+):\d+")
 _THERE = re.compile(r"Nothing (new )?added|[Aa]lready exist")
-"""What 22.05 says, and what 24.11 and 26.05 say of an account and of a user in it."""
+"""sacctmgr's words for an account or a user that is there already: those of 22.05, and those of 24.11 and 26.05."""
 _TABLES = ("mariadb_system_tables.sql", "mysql_system_tables.sql")
 _SCRIPTS = (Path("/usr/share/mariadb"), Path("/usr/share/mysql"))
 _MARKS = (23, 2)

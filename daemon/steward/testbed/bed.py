@@ -1,4 +1,4 @@
-"""What a test bed is, whatever it is made of. Tests and the demo know this file, not the backends."""
+"""A test bed, whatever it is made of. Tests and the demo know this file, not the backends."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,14 +21,14 @@ class BedError(Exception):
 
 
 class Backend(Enum):
-    """What the bed is made of."""
+    """The backend that the bed is made of."""
 
     LOCAL = "local"
     DOCKER = "docker"
 
 
 class Power(Enum):
-    """What a node's machine does. MISSING: the node has no machine now."""
+    """The state of a node's machine. MISSING: the node has no machine now."""
 
     ON = "on"
     FROZEN = "frozen"
@@ -38,18 +38,17 @@ class Power(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BedSpec:
-    """What to bring up. Nodes are n1..nN in the default partition, spares s1..sM in the partition `spare`.
+    """The bed to bring up. Nodes are n1..nN in the default partition, spares s1..sM in the partition `spare`.
 
     `slurm` is a version prefix such as "24.11" (empty: whatever is there); `steward` False brings up plain Slurm.
-    `contain`: jobs live in cgroups (PrologFlags=Alloc,Contain and task/cgroup); the docker backend only.
-    `slurm_conf`: lines that slurm.conf has besides its own.
-    `gpus`: so many pretended NVIDIA GPUs on every node, with faults on command.
-    `accounting`: slurmdbd holds accounts, QOS and limits, and Slurm enforces them; QOS preempt.
-    `hardware`: what slurm.conf says each node has, such as `CPUs=48 RealMemory=196608 Gres=gpu:l4:4` (empty: little).
-    `silent`: so many more nodes far1..farN that are only in slurm.conf: DOWN, in the partition `far`, with no machine.
-    `fixed`: machines are fixed (provider `static`), spares of the default partition; the local backend only.
-    `groups`: nothing runs yet but the controller; nodes are for groups made through the API. n1..nN are the pool
-    `workers`, whose partition Steward writes itself; any other group's nodes are named after it.
+    `contain`: jobs live in cgroups (PrologFlags=Alloc,Contain and task/cgroup); the docker backend only. `slurm_conf`:
+    lines that slurm.conf has besides its own. `gpus`: so many pretended NVIDIA GPUs on every node, with faults on
+    command. `accounting`: slurmdbd holds accounts, QOS and limits, and Slurm enforces them; QOS preempt. `hardware`:
+    what slurm.conf says each node has, such as `CPUs=48 RealMemory=196608 Gres=gpu:l4:4` (empty: little). `silent`: so
+    many more nodes far1..farN that are only in slurm.conf: DOWN, in the partition `far`, with no machine. `fixed`:
+    machines are fixed (provider `static`), spares of the default partition; the local backend only. `groups`: nothing
+    runs yet but the controller; nodes are for groups made through the API. n1..nN are the pool `workers`, whose
+    partition Steward writes itself; any other group's nodes are named after it.
     """
 
     dir: Path
@@ -121,7 +120,7 @@ class Bed(Protocol):
 
     @property
     def env(self) -> Mapping[str, str]:
-        """What a shell needs so that Slurm's commands and `steward` speak to this bed."""
+        """The environment with which Slurm's commands and `steward` speak to this bed."""
 
     def up(self, say: Say) -> None:
         """Bring it up; returns when every node is idle and, with Steward, every agent is connected."""

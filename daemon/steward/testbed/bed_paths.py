@@ -1,4 +1,4 @@
-"""What lies at the same place in the directory of every bed, whatever it is made of."""
+"""The paths that are the same in the directory of every bed, whatever it is made of."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ class BedPaths:
 
     @property
     def gpus(self) -> Path:
-        """What pretends to be a GPU driver; absent in a bed without GPUs."""
+        """The pretended GPU driver; absent in a bed without GPUs."""
         return self.root / "gpu"
 
     @property

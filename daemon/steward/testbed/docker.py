@@ -169,7 +169,8 @@ class DockerBed:
             return {name: is_active(head, name) for name in wanted}
 
     def _remove_files(self, root: Path) -> None:
-        """What containers wrote belongs to their users: who is not root removes it through a container."""
+        """Remove the files of the bed. Those that containers wrote belong to their users: who is not root removes them
+        through a container."""
         try:
             shutil.rmtree(root)
         except PermissionError:

@@ -120,7 +120,7 @@ class DockerFaults:
             return client.networks.get(self._plan.network)
 
     def _with_gpus(self, node: NodeName) -> Path:
-        """What faults reach of the node."""
+        """The part of the node that faults reach."""
         if not self._layout.gpus.is_dir():
             raise BedError("this bed has no GPUs; bring it up with --gpus 8")
         return self._layout.own(node)
@@ -195,7 +195,7 @@ def rate_of(text: str) -> float:
 
 
 def slow_down(container: Container, mbps: float) -> None:
-    """What the node sends leaves it no faster; until its machine is switched off or its cable is pulled."""
+    """Limit the node's sending to `mbps`, until its machine is switched off or its cable is pulled."""
     if container.status != "running":
         raise BedError(f"{container.name} is {container.status}: only a machine that runs has a link to slow down")
     _control(container, _SLOW, f"{mbps * 1000:.0f}kbit")

@@ -34,7 +34,7 @@ _CGROUP1 = Path("/run/cgroup1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What the files are made from.
+    """The values that the files are made from.
 
     `cgroup1`: the host has its controllers in cgroup v1. `mounts`: what every container gets, SOURCE:TARGET.
     """
@@ -61,7 +61,7 @@ class Plan:
         return tuple(f"{name}={address}" for name, address in self.hosts.items())
 
     def environment(self, role: str) -> tuple[str, ...]:
-        """What the first process of a container is told; docker/README.md explains the words."""
+        """The environment of a container's first process; docker/README.md explains the words."""
         flags = {
             "BED_STEWARD": self.spec.steward,
             "BED_ACCOUNTING": self.accounting,
@@ -143,7 +143,7 @@ def _node(plan: Plan, name: str, address: str) -> str:
 
 
 def _has(plan: Plan) -> str:
-    """What a node has, for slurm.conf and for one that registers by itself."""
+    """The node's hardware, for slurm.conf and for a node that registers by itself."""
     # A node that is to bind tasks to cores must have those that are there.
     return hardware(plan.spec, cpus=(os.cpu_count() or CPUS) if plan.spec.contain else CPUS)
 

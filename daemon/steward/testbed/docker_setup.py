@@ -1,4 +1,4 @@
-"""What a docker bed is made of before its first container starts, and what later commands must know of it."""
+"""A docker bed before its first container starts, and the facts that later commands must know of it."""
 
 import json
 from collections.abc import Mapping

@@ -38,7 +38,7 @@ def names_of(plan: Plan) -> tuple[NodeName, ...]:
 
 
 def power(container: Container | None) -> Power:
-    """What the node's machine does; a node without a container has none."""
+    """The state of the node's machine; a node without a container has none."""
     return Power.MISSING if container is None else _POWER.get(container.status, Power.OFF)
 
 

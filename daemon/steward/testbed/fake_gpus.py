@@ -44,7 +44,7 @@ def settings(where: Path | str) -> Mapping[str, Table]:
 
 
 def environment(where: Path | str, own: Path | str, instance_id: Path | str) -> Mapping[str, str]:
-    """What the agent of a node needs besides; `own` is the node's directory. Another instance has other GPUs."""
+    """The further environment of a node's agent; `own` is the node's directory. Another instance has other GPUs."""
     return {
         "LD_LIBRARY_PATH": f"{where}/lib",
         "PYTHONPATH": f"{where}/python",

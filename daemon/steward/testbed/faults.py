@@ -52,7 +52,7 @@ class Text(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a fault takes, what undoes it and what it means."""
+    """The shape of a fault: its arguments, what undoes it and what it means."""
 
     doc: str
     node: bool = False

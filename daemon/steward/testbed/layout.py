@@ -30,12 +30,12 @@ class Layout(BedPaths):
 
     @property
     def partitions(self) -> Path:
-        """What Steward writes for slurm.conf."""
+        """The file that Steward writes for slurm.conf."""
         return self.slurm_conf.parent / PARTITIONS
 
     @property
     def node_power(self) -> Path:
-        """What a site's power command is to a bed of fixed machines."""
+        """The stand-in for a site's power command in a bed of fixed machines."""
         return self.root / "etc" / "node-power"
 
     @property
@@ -48,7 +48,7 @@ class Layout(BedPaths):
 
     @property
     def database(self) -> Path:
-        """Of slurmdbd; absent in a bed without accounting."""
+        """The database of slurmdbd; absent in a bed without accounting."""
         return self.root / "private" / "database"
 
     @property
@@ -76,7 +76,7 @@ class Layout(BedPaths):
         return self.root / "log" / f"{name}.log"
 
     def output(self, name: str) -> Path:
-        """What a daemon that has a log of its own prints besides, such as why it cannot start."""
+        """The output of a daemon beside its own log, such as why it cannot start."""
         return self.root / "log" / f"{name}.out"
 
     def make(self) -> None:

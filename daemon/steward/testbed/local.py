@@ -4,17 +4,20 @@ import getpass
 import os
 import pwd
 import shutil
+import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steward.adapters import proc
+from steward.adapters.proc import Process
 from steward.adapters.process import Completed, Failed, run
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
-from steward.ports import PortError
-from steward.testbed import accounting, local_setup, strays
+from steward.ports import PortError, Retryable
+from steward.testbed import accounting, local_setup
 from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Power, Say
 from steward.testbed.fake_gpus import has_fault
@@ -72,7 +75,7 @@ class LocalBed:
             self._controller.stop_all()
             for instance in self._provider.instances():
                 self._provider.terminate(instance)
-            strays.end(self._layout.root)
+            end(self._layout.root)
         except PortError as error:
             raise BedError(f"{self._layout.root}: {error}") from error
         shutil.rmtree(self._layout.root)
@@ -167,7 +170,7 @@ def as_user(user: str, argv: Sequence[str]) -> list[str]:
 
 
 def power(provider: LocalProvider, node: NodeName) -> Power:
-    """What the node's machine does."""
+    """The state of the node's machine."""
     machine = provider.machine(node)
     if machine is None:
         return Power.MISSING
@@ -220,3 +223,49 @@ def _is_stopped(machine: Machine) -> bool:
     slurmd = machine.program("slurmd")
     seen = None if slurmd is None else proc.look(slurmd.pid)
     return seen is not None and seen.stopped
+
+
+# Slurm daemons of a bed that lost their machine, for example because somebody killed its first process.
+
+_DAEMONS = ("slurmd", "slurmstepd", "slurmctld", "munged", "mariadbd")
+_GONE_S = 5.0
+
+
+def end(root: Path) -> None:
+    """Kill every Slurm daemon that has a file or socket below `root` open, with what runs below it.
+
+    Only daemons: a person's shell or editor in that directory is left alone. Raises Retryable when some stay.
+    """
+    deadline = time.monotonic() + _GONE_S
+    while found := [each for daemon in _daemons(root) for each in _tree(daemon)]:
+        for process in found:
+            proc.send(process, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise Retryable(f"processes do not die: {sorted(each.pid for each in found)}; look at their state in ps")
+        time.sleep(0.01)
+
+
+def _tree(daemon: Process) -> list[Process]:
+    return [daemon, *(seen.process for seen in proc.descendants(daemon))]
+
+
+def _daemons(root: Path) -> Iterator[Process]:
+    for seen in proc.every():
+        if not seen.dead and _program(seen.process.pid).startswith(_DAEMONS) and _uses(seen.process.pid, root):
+            yield seen.process
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(os.readlink(f"/proc/{pid}/exe")).name
+    except OSError:
+        return ""
+
+
+def _uses(pid: int, root: Path) -> bool:
+    try:
+        targets = [os.readlink(f"/proc/{pid}/cwd")]
+        targets += [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return False
+    return any(Path(target).is_relative_to(root) for target in targets)

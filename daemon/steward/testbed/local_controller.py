@@ -159,7 +159,7 @@ class Controller:
             raise BedError(f"{name} ended at once; {self._last_words(name)}")
 
     def _progress(self, name: str) -> tuple[int, ...]:
-        """What it has had of the processor and what it has said."""
+        """The controller's use of the processor, and the length of its log."""
         process = self.running(name)
         seen = None if process is None else proc.look(process.pid)
         said = [log.stat().st_size for log in (self._layout.log(name), self._layout.output(name)) if log.exists()]

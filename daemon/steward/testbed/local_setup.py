@@ -1,19 +1,24 @@
 """Everything a local bed has on disk before its first process starts."""
 
+import fcntl
 import json
 import os
+import random
 import secrets
 import shlex
 import shutil
+import socket
 import sys
-from collections.abc import Mapping
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from steward.adapters.process import Failed, run
 from steward.testbed import accounting, fake_gpus, slurm_versions
 from steward.testbed.bed import Backend, BedError, BedSpec
-from steward.testbed.free_ports import free_ports
 from steward.testbed.layout import LONGEST_DIR, Layout
 from steward.testbed.slurm_conf import SlurmPlan, write_slurm_conf
 from steward.testbed.slurm_versions import SlurmVersion
@@ -35,8 +40,8 @@ _BUILD_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a later command must know of a bed; lies in its directory from the start. The last four are ports; that
-    of slurmdbd is 0 without accounting."""
+    """The facts that a later command must know of a bed; the file lies in its directory from the start. The last four
+    are ports; that of slurmdbd is 0 without accounting."""
 
     spec: BedSpec
     slurm: str
@@ -137,7 +142,7 @@ def _check_place(layout: Layout) -> None:
 
 
 def _node_programs(layout: Layout, spec: BedSpec) -> Mapping[str, object]:
-    """What the local provider starts on each machine."""
+    """The programs that the local provider starts on each machine."""
     slurmd = [find_program("slurmd"), "-D", "-N", "%n", "-f", str(layout.slurm_conf)]
     programs: list[Mapping[str, object]] = [
         {**_program("slurmd", slurmd, slurm_env(layout), layout.output("slurmd-%n")), "role": "Compute"}
@@ -186,3 +191,57 @@ def find_shim() -> Path:
     except Failed as error:
         raise BedError(f"cannot build the shim (needs gcc, make and libslurm-dev): {error}") from error
     return _SOURCES / "build" / "steward.so"
+
+
+# Ports nobody uses, for daemons that start in a moment.
+
+# Below the kernel's range for outgoing connections: none of those can take a port between our look and its use.
+_FIRST, _LAST = 10240, 32000
+_given: set[int] = set()
+_lock = threading.Lock()
+
+
+def free_ports(count: int, among: Sequence[int] = range(_FIRST, _LAST)) -> list[int]:
+    """Distinct ports free on every address of this machine, in random places.
+
+    Each is given once: to nobody else in this process, and to no other process of this user while this one lives.
+    """
+    found: list[int] = []
+    with _lock:
+        for port in random.sample(among, k=len(among)):
+            if len(found) == count:
+                break
+            if port not in _given and _is_free(port) and _is_ours(port):
+                found.append(port)
+        if len(found) < count:
+            raise BedError(f"no {count} free ports between {among[0]} and {among[-1]}; end what uses them (ss -ltn)")
+        _given.update(found)
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as trial:
+        try:
+            trial.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+def _is_ours(port: int) -> bool:
+    """Its byte of the file is locked by us: between our look and the daemon's start nobody else is given it."""
+    try:
+        fcntl.lockf(_book(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _book() -> int:
+    """Raises BedError for a file that is not ours."""
+    path = Path(tempfile.gettempdir()) / f"steward-ports-{os.getuid()}"
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise BedError(f"{path} cannot be opened ({error.strerror}): remove it") from None

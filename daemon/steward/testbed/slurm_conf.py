@@ -22,7 +22,7 @@ _GPUS = re.compile(r"\bGres=gpu:(?:(?P<kind>[A-Za-z0-9_.-]+):)?(?P<count>[1-8])\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmPlan:
-    """What slurm.conf is made from. `shim` None leaves SPANK out."""
+    """The values that slurm.conf is made from. `shim` None leaves SPANK out."""
 
     spec: BedSpec
     version: SlurmVersion
@@ -151,7 +151,7 @@ def for_groups(include: str) -> list[str]:
 
 
 def hardware(spec: BedSpec, cpus: int = CPUS) -> str:
-    """What a node has, for slurm.conf and for one that registers by itself."""
+    """The node's hardware, for slurm.conf and for a node that registers by itself."""
     return spec.hardware or f"CPUs={cpus} RealMemory={memory_mb()} Gres=gpu:{GPUS}"
 
 

@@ -1,4 +1,4 @@
-"""What differs between Slurm versions for a bed of many nodes on one machine; the only place that knows."""
+"""Differences between Slurm versions for a bed of many nodes on one machine; the only place that knows."""
 
 import re
 from dataclasses import dataclass

@@ -40,7 +40,7 @@ FOR_TESTS: Mapping[str, Table] = {
     "checks.disk": {"mode": "report"},
     "checks.mode": {"os.load": "off", "mem.frag": "off"},
 }
-"""What every backend's file says: short times, and a site check that counts, for the fault `fail-check`. That the
+"""The settings in every backend's file: short times, and a site check that counts, for the fault `fail-check`. That the
 disk of the machine under the bed is full, its load and its memory are no faults of its nodes."""
 
 

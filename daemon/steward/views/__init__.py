@@ -1,1 +1,2 @@
-"""What people read of the plan and the memory: explanations, verdicts, messages, reports. Pure: nothing is decided."""
+"""Texts for people about the plan and the memory: explanations, verdicts, messages, reports. Pure: nothing is
+decided."""

@@ -1,4 +1,4 @@
-"""What each check says over all nodes now: how many passed, and on which nodes it fails or cannot tell."""
+"""The results of each check over all nodes now: how many passed, and on which nodes it fails or cannot tell."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

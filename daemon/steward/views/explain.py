@@ -1,4 +1,4 @@
-"""What is known of a node or a job, what was decided about it and why, and what happens next: lines for people."""
+"""Lines for people about a node or a job: what is known, what was decided and why, and what happens next."""
 
 from steward.model.case import Case, Step
 from steward.model.desired import Desired
@@ -115,7 +115,7 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
         return [*lines, _UNUSED if node.mark is None else _LEFT]
     if node.mark is not None and node.mark != SPARE:
         case = draft.open_case(name)
-        back = "" if case and case.is_stood_in else "; it is given back when its new incarnation passed all checks"
+        back = "" if case and case.is_stood_in else "; it is given back when all its checks passed after the repair"
         lines.append(f"Out of service by our own mark{back}.")
     elif (row := acting_row(node, draft)) is not None:
         lines.append(f"Taken out of service by Slurm itself ({row.kind.value}): {row.response.value}.")
@@ -205,7 +205,11 @@ def _known_of_job(id: JobId, job: Job | None, memory: Memory) -> str:
         return f"Job {id}{last}: Slurm does not know it any more."
     where = f" on {fold(job.nodes)}" if job.nodes else ""
     reason = f" ({job.reason})" if job.reason and job.is_pending else ""
-    return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, restarted {times(job.restarts)}.'
+    return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, {_restarts(job.restarts)}.'
+
+
+def _restarts(count: int) -> str:
+    return f"restarted {times(count)}" if count else "never restarted"
 
 
 def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:

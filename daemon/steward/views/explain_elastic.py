@@ -1,4 +1,4 @@
-"""What is known of an elastic run, and of a job that is part of one, for people."""
+"""Lines for people about an elastic run, and about a job that is part of one."""
 
 from steward.model.elastic import ElasticRun, Phase
 from steward.model.elastic_policy import ElasticPolicy
@@ -11,7 +11,7 @@ _LAST = 8
 
 
 def elastic_lines(id: JobId, draft: Draft) -> list[str]:
-    """Of a base or a replica job; none for any other."""
+    """The lines about a base or a replica job; none for any other."""
     run = draft.elastic.runs.get(id)
     if run is not None:
         return run_lines(run, draft.want.elastic, draft.now)
@@ -36,7 +36,10 @@ def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
 
 def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:
     if run.phase is Phase.WAITING:
-        return "The run waits for its first step with all nodes of its base."
+        return (
+            "The run waits for its first step with all nodes of its base. It stays at their number where its processes "
+            "are not started by torchrun --rdzv-backend=steward or python -m steward.job.launch."
+        )
     if run.is_changing or run.phase is Phase.FAULTED:
         return f"The run is changing its size ({run.phase.value} since {ago(run.entered, now)}): {run.why}."
     if not site.enabled or run.paused:

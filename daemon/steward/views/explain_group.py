@@ -1,4 +1,4 @@
-"""What is known of an instance group, its slots and its gate, and what happens next: lines for people."""
+"""Lines for people about an instance group: its slots and its gate, and what happens next."""
 
 from steward.model.desired import Desired
 from steward.model.group import Group, RolloutState
@@ -10,7 +10,7 @@ from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.words import ago, clean, span, until
 from steward.policy.draft import Draft
-from steward.policy.groups.members import serves
+from steward.policy.groups.count import serves
 from steward.policy.groups.slot_scene import SlotScene
 from steward.policy.groups.slot_table import deadline, facts_of
 from steward.policy.groups.slot_turn import why_not_yet

@@ -1,4 +1,4 @@
-"""What checks, deep checks and repairs say of a node, for somebody who is woken up for it: short lines."""
+"""Short lines about a node's checks, deep checks and repairs, for somebody who is woken up for it."""
 
 from steward.model.deep import DeepRun
 from steward.model.health import Finding, Outcome
@@ -86,7 +86,7 @@ def guard_lines(name: NodeName, draft: Draft) -> list[str]:
 
 
 def hardware_lines(name: NodeName, memory: Memory, draft: Draft) -> list[str]:
-    """What was done to the node and its hardware, the newest first, and its lemon score with the arithmetic."""
+    """The repairs of the node and its hardware, the newest first, and its lemon score with the arithmetic."""
     view = draft.seen.agents.get(name)
     pieces = {*(view.hardware if view else ()), identity("", name, draft)}
     done = [(r, key) for key, many in memory.remedies.items() for r in many if key in pieces or r.node == name]
@@ -119,6 +119,6 @@ def _deep_line(name: NodeName, run: DeepRun, now: float) -> str:
 
 
 def feature_lines(node: Node | None) -> list[str]:
-    """What users see of it in Slurm."""
+    """The features of the node that users see in Slurm."""
     ours = sorted(f for f in node.active_features if f.startswith(HEALTH)) if node else []
     return [f"Users see it in Slurm as {', '.join(ours)}."] if ours else []

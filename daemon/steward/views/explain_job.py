@@ -1,4 +1,4 @@
-"""What is known of a job's resumes, for `steward explain JOB`."""
+"""Lines about a job's resumes, for `steward explain JOB`."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,8 @@ _IN_PLACE = (
 
 
 def resume_lines(mem: JobMemory, draft: Draft, *, private: bool) -> list[str]:
-    """What it asked for and has left, and each ruling with its evidence; `private`: and with what the job printed."""
+    """The job's wish and the resumes that it has left, and each ruling with its evidence; `private`: and with what the
+    job printed."""
     lines = [_asked(mem, draft), f"In force: {', '.join(option_words(mem.mode, draft.want.resume))}."]
     if mem.stays_in_place:
         lines.append(_IN_PLACE)
@@ -76,14 +77,14 @@ def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
 
 
 def silence_lines(job: Job | None, draft: Draft) -> list[str]:
-    """What is waited for where nodes of it fell silent with many others."""
+    """The reason to wait where nodes of the job fell silent with many others."""
     incident = open_silence(draft)
     silent = sorted(incident.waits & job.nodes) if incident is not None and job is not None else []
     return [f"{fold(silent)} fell silent together with others: {incident.text}."] if silent and incident else []
 
 
 def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
-    """What is done to make it run."""
+    """The steps that make the job run soon."""
     if job.is_held:
         return f"it {who_holds(job, draft)}: it stays where it is until it is released"
     if is_left_to_slurm(mem):
@@ -91,4 +92,4 @@ def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
     at = not_before(mem, draft)
     if at > draft.now:
         return f"after so many resumes it is hurried on only {until(at, draft.now)}"
-    return f"nudged {times(mem.nudges)}"
+    return f"nudged {times(mem.nudges)}" if mem.nudges else "not nudged yet"

@@ -1,4 +1,4 @@
-"""What quotas have to say of one job, for its user: why it waits and for what, or why it gave way and what is next."""
+"""Lines about quotas and one job, for its user: why it waits and for what, or why it gave way and what is next."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from steward.policy.draft import Draft
 from steward.policy.quota.decide import Ruling, Standing, Yielding
 from steward.policy.quota.flavors import parse_tres
 from steward.policy.quota.requests import Unit, holds_nodes
-from steward.policy.quota.turn import Turn, in_force, is_guaranteed, take_turn
+from steward.policy.quota.turn import Turn, in_force, take_turn
 from steward.policy.quota.words import told
 
 _CAUSES = {
@@ -64,7 +64,7 @@ def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
         return [f"The job has to give way to job {chosen.to.id} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
     uses = told(turn.ledger.counted(team, unit.options[0]))
     if unit not in turn.room.excess(team):
-        how = "guaranteed" if is_guaranteed(unit) else "begun with borrowed resources, covered by now"
+        how = "guaranteed" if unit.is_guaranteed else "begun with borrowed resources, covered by now"
         return [f"The quota of team {team} covers the job ({uses}; {how}). No other team can take that back."]
     return [
         f"Quota of team {team}: the job runs with borrowed resources ({uses}) and gives way when their owner needs "
@@ -156,7 +156,7 @@ def _holders(short: Mapping[Resource, int], team: str, turn: Turn) -> str:
 
 
 def _shares(ruling: Ruling, turn: Turn) -> list[str]:
-    """What decides whose turn it is among those that borrow."""
+    """The lines on whose turn it is among those that borrow."""
     share, _ = turn.ledger.rank(ruling.unit.team)
     if not share:
         return []

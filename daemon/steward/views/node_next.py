@@ -1,4 +1,4 @@
-"""What the plan does next with a node, and what it waits for: a few words each."""
+"""The next step of the plan for a node, and what it waits for: a few words each."""
 
 from steward.model.case import Case, Step
 from steward.model.deep import DeepRun, DeepState
@@ -6,7 +6,7 @@ from steward.model.health import Advice
 from steward.model.ids import NodeName
 from steward.model.report_only import REPORT_ONLY
 from steward.model.slot import COMING, SlotRecord, SlotStep
-from steward.model.words import until
+from steward.model.words import times, until
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.deep.asks import SUSPECT_AGAIN_S
 from steward.policy.draft import Draft
@@ -22,7 +22,7 @@ _DONE = {
 }
 _AWAITED = {
     Step.MEND: "checked when its agent has carried out the light repair",
-    Step.PROVISION: "checked when the agent of its new incarnation connects",
+    Step.PROVISION: "checked when the agent of the new or rebooted machine connects",
     Step.VERIFY: "given back when all its checks passed",
     Step.RETURN: "in service when Slurm starts jobs on it again",
 }
@@ -78,7 +78,7 @@ def _jobs_on(node: NodeName, draft: Draft) -> str:
 
 def _of_launch(case: Case, draft: Draft) -> str:
     if case.tries:
-        return f"asked of the provider again {until(case.next_try, draft.now)} ({case.tries} times refused)"
+        return f"the provider is asked again {until(case.next_try, draft.now)} (refused {times(case.tries)})"
     if needs_spare(case, draft) and free_spare(case, draft) is None:
         return f"waits for a spare: {shortage(draft)}"
     return f"{_DONE[case.rung]} now; then its agent is awaited"

@@ -14,6 +14,7 @@ from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import Purpose, SlotStep
 from steward.model.text import printable
+from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_cases import is_between
 from steward.policy.node.slurm_faults import is_hands_off
@@ -27,13 +28,13 @@ _LONGEST = 500
 
 
 class Word(Enum):
-    """What `steward nodes` says of a node."""
+    """The word of `steward nodes` for a node."""
 
     FINE = "fine"
     SUSPECT = "suspect"
     """Something speaks against it, without proof."""
     DEGRADED = "degraded"
-    """It has a fault; it is, or will be, taken out of service for it."""
+    """The node has a fault; it is, or will be, taken out of service for it."""
     LOST = "lost"
     """Its agent is gone, and a second witness agrees."""
     IN_REPAIR = "in repair"
@@ -43,7 +44,7 @@ class Word(Enum):
     FOREIGN = "foreign"
     """Somebody else took it out of service: left alone."""
     REPORT_ONLY = "report-only"
-    """It has a fault that is only told."""
+    """The node has a fault that is only reported."""
     UNWATCHED = "unwatched"
     """No agent is expected on it now: nothing can be said."""
 
@@ -62,20 +63,34 @@ _Look = Callable[[NodeName, Node | None, Draft], NodeVerdict | None]
 
 
 def node_verdict(name: NodeName, draft: Draft) -> NodeVerdict:
-    """Of a node that Slurm or the API's groups know. Pure; `draft` is a scratch copy: nothing of it is carried out."""
+    """The verdict on a node that Slurm or the API's groups know. Pure; `draft` is a scratch copy: nothing of it is
+    carried out."""
     return _verdict(name, rebooted_again(draft), draft)
 
 
 def node_verdicts(draft: Draft) -> dict[NodeName, NodeVerdict]:
-    """Of every node that Slurm knows."""
+    """The verdicts on every node that Slurm knows."""
     again = rebooted_again(draft)
     talked_of = _talked_of(draft) | again.keys()
     return {
-        name: _fine(name, draft)
-        if name not in talked_of and _is_at_rest(node, draft.seen.agents.get(name))
-        else _verdict(name, again, draft)
+        name: (name not in talked_of and _at_rest(node, draft)) or _verdict(name, again, draft)
         for name, node in draft.seen.nodes.items()
     }
+
+
+def _at_rest(node: Node, draft: Draft) -> NodeVerdict | None:
+    """What is told of a node that nobody talks of and that tells of nothing. None: it is to be looked at."""
+    view = draft.seen.agents.get(node.name)
+    if _is_at_rest(node, view):
+        return _fine(node.name, draft)
+    if view is not None or node.reason is not None or node.is_foreign or PLANNED_ABSENCE & node.flags:
+        return None
+    said = standing(node, draft)
+    return _unwatched(said.why) if said.standing is Standing.UNKNOWN else None
+
+
+def _unwatched(why: Why) -> NodeVerdict:
+    return NodeVerdict(word=Word.UNWATCHED, evidence="; ".join((why.text, *why.evidence)))
 
 
 def _talked_of(draft: Draft) -> frozenset[NodeName]:
@@ -198,10 +213,10 @@ def _of_standing(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdic
     said = standing(node, draft) if node is not None else None
     if node is None or said is None or said.standing is Standing.FINE:
         return None
-    evidence = "; ".join((said.why.text, *said.why.evidence))
     if said.standing is Standing.UNKNOWN:
         away = sorted(PLANNED_ABSENCE & node.flags)
-        return NodeVerdict(word=Word.UNWATCHED, evidence=f"Slurm has it {away[0]}" if away else evidence)
+        return NodeVerdict(word=Word.UNWATCHED, evidence=f"Slurm has it {away[0]}") if away else _unwatched(said.why)
+    evidence = "; ".join((said.why.text, *said.why.evidence))
     coming = {
         Standing.LATE: "lost when its connection ends or stays silent",
         Standing.AGENT_ONLY: "nothing: jobs run on; see whether steward-agent and munged run there",

@@ -123,7 +123,7 @@ def sent(state: ChannelState, message: Message) -> ChannelState:
 
 
 def failed(state: ChannelState, message: Message, now: float, *, is_final: bool) -> ChannelState:
-    """It is tried again later, or given up."""
+    """The state of the channel after a message failed: the message is tried again later, or given up."""
     tries = message.tries + 1
     if is_final or tries >= MOST_TRIES:
         return sent(state, message)

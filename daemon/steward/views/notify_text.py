@@ -12,7 +12,7 @@ from steward.views.notify import REST
 
 TEMPLATES = ("json", "slack", "pagerduty")
 FIELDS = ("title", "text", "level", "kind", "node", "job", "case", "count", "since", "at", "cluster", "id", "secret")
-"""What a template of one's own may name, as `$text`."""
+"""The fields that a site's own template may name, as `$text`."""
 _TITLE, _LONGEST = 150, 2000
 _PAGERDUTY = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "info"}
 
@@ -72,12 +72,12 @@ def document(message: Message, cluster: str) -> dict[str, Any]:
 
 
 def problem_of(template: str) -> str:
-    """What is wrong with a template of one's own; empty when nothing is."""
+    """The error in a site's own template; empty when there is none."""
     if template in TEMPLATES:
         return ""
     known = ", ".join(f"${name}" for name in FIELDS)
     if wrong := set(Template(template).get_identifiers()) - set(FIELDS):
-        return f"${min(wrong)} is no field; there are {known}"
+        return f"${min(wrong)} is not a field; there are {known}"
     try:
         body(template, _SAMPLE, "c")
     except ValueError:

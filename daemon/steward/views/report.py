@@ -9,14 +9,14 @@ from itertools import pairwise
 from steward.model.case import Case
 from steward.model.ids import CaseId, JobId
 from steward.model.ledger import Ending, Run, Segment, Sums
-from steward.policy.job.ledger_rows import Line
+from steward.policy.job.ledger import Line
 from steward.views.timeline import clipped, timeline, unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """What hit a job: Unix seconds, None where nobody saw it (`unknown` names those). `first_step` and `running` are of
-    the run after it."""
+    """An event that hit a job: Unix seconds, None where nobody saw it (`unknown` names those). `first_step` and
+    `running` are of the run after it."""
 
     run: Run
     running: float | None
@@ -72,7 +72,7 @@ class JobLedger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Of which time: Unix seconds."""
+    """The time that a report is about: Unix seconds."""
 
     since: float = 0.0
     until: float

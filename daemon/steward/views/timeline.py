@@ -11,7 +11,7 @@ from steward.model.ledger import Ending, Phase, Run, Segment
 
 
 def timeline(runs: Sequence[Run], now: float) -> tuple[Segment, ...]:
-    """Of one job, whose runs are in order; what goes on ends at `now`."""
+    """The timeline of one job, whose runs are in order; the last segment of a running one ends at `now`."""
     found: list[Segment] = []
     at = min((run.started for run in runs), default=now)
     for run, follower in [*pairwise(runs), *((run, None) for run in runs[-1:])]:
@@ -22,7 +22,7 @@ def timeline(runs: Sequence[Run], now: float) -> tuple[Segment, ...]:
 
 
 def clipped(segments: Iterable[Segment], since: float, until: float) -> tuple[Segment, ...]:
-    """What of them lies between two moments."""
+    """The parts of the segments that lie between two moments."""
     cut = (replace(one, begin=max(one.begin, since), end=min(one.end, until)) for one in segments)
     return tuple(one for one in cut if one.begin < one.end)
 

@@ -16,7 +16,7 @@ from steward.model.action import Action, AnswerAsk, CommentJob
 from steward.model.ask import Answer
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.observed import Observed
-from steward.model.outcome import ERROR, REFUSED, RETRY, STALE, recorded
+from steward.model.outcome import ERROR, NOT_TRIED, REFUSED, RETRY, STALE, recorded
 from steward.model.subject import Subject
 from steward.ports import Permanent, PortError, Retryable, Stale
 from steward.workflows.effects import Batch, Breaks, Door, Ports, row_of, take_effect
@@ -37,7 +37,8 @@ _HUNG = {
 
 
 def batches(actions: Sequence[Action]) -> list[Batch]:
-    """What one Slurm command does for many nodes: one for each of a thousand would hold up the cycle for minutes.
+    """Group actions that one Slurm command can do for many nodes: a command for each of a thousand would hold up the
+    cycle for minutes.
 
     In order, but that an action goes with an earlier one of its kind: never past one that promises something about a
     job (what comes before it is part of the promise) or is about a partition, nor past another one about the same node.
@@ -142,8 +143,8 @@ class Applier:
             if row_of(first).is_slow and not (isinstance(first, CommentJob) and first.job in leaving):
                 self._start(first, seen)
             elif refusal := kept.refusal(first):
-                ended += self._tell(batch, "not tried", refusal)
-                kept.note(batch, "not tried", 0.0)
+                ended += self._tell(batch, NOT_TRIED, refusal)
+                kept.note(batch, NOT_TRIED, 0.0)
             else:
                 began = self._monotonic()
                 outcome, error = self._try(first, partial(self._do, batch, seen))
@@ -194,7 +195,8 @@ class Applier:
         return "done", ""
 
     def _tell(self, batch: Batch, outcome: str, error: str) -> list[tuple[Action, str]]:
-        """What is written down of each: of a Slurm command with the word for its outcome."""
+        """Write the outcome of each action to the log, and return what the journal keeps: each action with the word for
+        its outcome."""
         for action in batch:
             self._journal.told(action, outcome, error)
         in_slurm = row_of(batch[0]).door in (Door.SLURM, Door.ACCOUNTING)

@@ -18,6 +18,7 @@ from steward.model.observed import AgentView
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotStep
 from steward.model.subject import Subject
+from steward.policy.groundwork import Index
 
 RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Slots of which nothing is expected."""
@@ -37,12 +38,21 @@ _SMALL_RUN = 16
 _MANY_SILENT = 32
 """More at once are an incident: one cause in common, and the sweep shows it."""
 
+Places = Index[JobId, Job, None]
+"""The jobs that run or clean up, by node."""
+
+
+def jobs_by_node() -> Places:
+    """Which jobs run or clean up on a node; one that waits may still name the nodes of its last run."""
+    return Index(lambda job: frozenset() if job.is_over or job.is_pending else job.nodes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What the turn begins with. `job_at` says when a job was last read (Unix s)."""
+    """The knowledge that a turn begins with. `places` follows `jobs`; `job_at` says when one was last read (Unix s)."""
 
     jobs: Mapping[JobId, Job]
+    places: Places
     job_at: Callable[[JobId], float]
     views: Mapping[NodeName, AgentView]
     asks: tuple[Ask, ...]
@@ -68,13 +78,13 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
     nodes = {case.node for case in memory.cases.values() if case.is_open and not case.waits_for_person}
     nodes |= {case.stand_in for case in memory.cases.values() if case.is_open and case.stand_in is not None}
     nodes |= {slot.node for slot in memory.slots.values() if slot.step not in RESTING} | silent
-    jobs = {mem.id for mem in memory.jobs.values() if _is_open(mem, now)} | _here(nodes, memory, known.jobs)
+    jobs = {mem.id for mem in memory.jobs.values() if _is_open(mem, now)} | _here(nodes, memory, known.places)
     jobs |= _elastic_jobs(memory, known.jobs)
     deeps, unseen = _deep_jobs(memory.deeps.values(), known.jobs)
     jobs |= _parts(jobs, known.jobs) | deeps
     for id in jobs:
         nodes |= _places(id, memory, known.jobs, now)
-    nodes |= _beside(silent, memory, known.jobs)
+    nodes |= _beside(silent, memory, known)
     new = {one.job: one.at for one in known.opted if _is_new(one, known)}
     hurried = bool(known.asks) or any(_was_just_lost(view, now) for view in known.views.values() if not view.is_heard)
     about = Subject(nodes=frozenset(nodes), jobs=frozenset(jobs))
@@ -102,17 +112,13 @@ def _is_open(mem: JobMemory, now: float) -> bool:
     return mem.promised is not None or is_held or is_raised or is_still or mem.lent is not None
 
 
-def _here(nodes: set[NodeName], memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
+def _here(nodes: set[NodeName], memory: Memory, places: Places) -> set[JobId]:
     """Jobs that run on these nodes or clean up there, and the runs that are remembered there."""
     if not nodes:
         return set()
-    there = {id for id, job in jobs.items() if _is_there(job) and not nodes.isdisjoint(job.nodes)}
+    there = {id for node in nodes for id in places.having(node)}
     runs = (mem for mem in memory.jobs.values() if mem.ended is None and mem.pending_from is None)
     return there | {mem.id for mem in runs if not nodes.isdisjoint(mem.nodes)}
-
-
-def _is_there(job: Job) -> bool:
-    return not job.is_over and not job.is_pending
 
 
 def _parts(ids: Iterable[JobId], jobs: Mapping[JobId, Job]) -> set[JobId]:
@@ -133,9 +139,10 @@ def _places(id: JobId, memory: Memory, jobs: Mapping[JobId, Job], now: float) ->
     return kept | lent | (mem.nodes | mem.parts if cleans_up or is_recent else frozenset())
 
 
-def _beside(silent: set[NodeName], memory: Memory, jobs: Mapping[JobId, Job]) -> set[NodeName]:
+def _beside(silent: set[NodeName], memory: Memory, known: Known) -> set[NodeName]:
     """The other nodes of small runs that lost one: what is decided about the run asks how they are."""
-    runs = ((memory.jobs[id], jobs.get(id)) for id in _here(silent, memory, jobs) if id in memory.jobs)
+    here = _here(silent, memory, known.places)
+    runs = ((memory.jobs[id], known.jobs.get(id)) for id in here if id in memory.jobs)
     found = (mem.nodes | mem.parts | (job.nodes if job else frozenset()) for mem, job in runs)
     return {node for nodes in found if len(nodes) <= _SMALL_RUN for node in nodes}
 
@@ -175,6 +182,7 @@ def _is_settling(view: AgentView, now: float) -> bool:
 
 def _is_new(one: OptedIn, known: Known) -> bool:
     """Slurm was not looked at since, and what is known of the job is of before its run."""
+    if known.job_at(one.job) >= one.at:
+        return False
     job = known.jobs.get(one.job)
-    is_known = job is not None and not job.is_pending and job.restarts >= one.restart
-    return not is_known and known.job_at(one.job) < one.at
+    return job is None or job.is_pending or job.restarts < one.restart

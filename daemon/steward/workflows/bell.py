@@ -1,4 +1,4 @@
-"""What wakes the cycle. Any number of rings before it looks are one."""
+"""The bell that wakes the cycle. Any number of rings before it looks are one."""
 
 import threading
 import time

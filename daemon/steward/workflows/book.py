@@ -25,8 +25,8 @@ _COSTS_KEPT = 3
 """The least of the last costs counts: one sweep that was held up does not make the next ones rare."""
 _COMMAND_S = 0.05
 _RECORD_S = 0.0002
-"""What one command, and each record of it, costs at most. A sweep of few records that took longer was held up by a busy
-machine: it is late, not dear."""
+"""The most that a command costs, and each record of it, in seconds. A sweep of few records that took longer was held up
+by a busy machine: it is late, not dear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,8 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted(Generic[K]):
-    """What a turn must know of a book: all as it was at `swept` or later, and single records likewise (Unix s)."""
+    """The records of a book that a turn must know: all as it was at `swept` or later, and single records likewise (Unix
+    s)."""
 
     swept: float | None = None
     records: Mapping[K, float] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class Book(Generic[K, V]):
 
     @property
     def cost_s(self) -> float:
-        """Of a sweep, seconds; 0 before the first."""
+        """The cost of a sweep in seconds; 0 before the first."""
         return min(self._costs, default=0.0)
 
     def look(self, keys: Collection[K]) -> None:
@@ -109,7 +110,7 @@ class Book(Generic[K, V]):
 
 
 class Errand(Generic[K, V]):
-    """What one turn wants of a book, and the reads that it begins for that: each at most a few times."""
+    """One turn's wishes for a book, and the reads that it begins for them: each at most a few times."""
 
     def __init__(self, book: Book[K, V], wanted: Wanted[K], clock: Clock) -> None:
         self._book, self._wanted, self._clock = book, wanted, clock
@@ -151,7 +152,7 @@ class Errand(Generic[K, V]):
 class Page(Generic[K, V]):
     """`records` stays the same object as long as nothing in it changed. Before the first sweep all is of time 0."""
 
-    records: Mapping[K, V] = field(default_factory=lambda: MappingProxyType({}))
+    records: MappingProxyType[K, V] = field(default_factory=lambda: MappingProxyType({}))
     times: ReadTimes[K] = field(default_factory=lambda: ReadTimes(swept=0.0))
 
     def with_sweep(self, found: Mapping[K, V], began: float, now: float) -> "Page[K, V]":
@@ -169,7 +170,7 @@ class Page(Generic[K, V]):
         changed = {key: value for key, value in news.items() if self.records.get(key) != value}
         if not changed:
             return replace(self, times=times)
-        records = dict(self.records)
+        records = self.records.copy()
         for key, value in changed.items():
             _put(records, key, value)
         return Page(records=MappingProxyType(records), times=times)
@@ -182,7 +183,7 @@ class Page(Generic[K, V]):
         """All were read at `since` or later."""
         return self.times.swept > 0.0 and since <= self.times.swept <= now
 
-    def _same_as(self, records: dict[K, V]) -> Mapping[K, V]:
+    def _same_as(self, records: dict[K, V]) -> MappingProxyType[K, V]:
         """The old object for the same content; where it is another, records that did not change are the same ones."""
         before = self.records
         for key, value in records.items():

@@ -1,4 +1,4 @@
-"""What is open in memory, as far as the head looks more often, or at more, while it is. Pure."""
+"""The open work in memory for which the head looks more often, or at more. Pure."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,7 @@ def is_busy(memory: Memory, now: float) -> bool:
 
 
 def _is_elastic_busy(run: ElasticRun, now: float) -> bool:
-    """It changes its size, or a replica was asked for a moment ago."""
+    """Whether the run changes its size, or a replica was asked for a moment ago."""
     if not run.is_open:
         return False
     return run.phase not in RESTING_RUN or any(now < one.asked + _ASKED_S for one in run.replicas if one.job is None)

@@ -1,4 +1,4 @@
-"""What people tell the head. It becomes part of the memory with the next cycle: a restart does not forget it."""
+"""Commands of people to the head. Each becomes part of the memory with the next cycle: a restart does not forget it."""
 
 import logging
 import queue
@@ -100,7 +100,7 @@ class Commands:
         return memory, events
 
     def committed(self) -> None:
-        """What was taken is in the store."""
+        """Note that the commands that were taken are in the store."""
         for given in self._taken:
             given.done.set()
         self._taken.clear()

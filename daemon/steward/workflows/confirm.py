@@ -46,7 +46,7 @@ class Confirmer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided(Generic[T]):
-    """What was thought, and the picture that it was thought about."""
+    """A result, and the picture that it was worked out from."""
 
     seen: Observed
     thought: T

@@ -43,7 +43,7 @@ _SHIM_LIMIT_S = 60.0
 
 
 SHARE = 0.25
-"""Of the time that turns take, owed as rest."""
+"""The share of the time of turns that is owed as rest."""
 FREE_S = 0.5
 """So much rest may be owed: the turns of one recovery follow each other at once."""
 LONGEST_S = 0.3
@@ -78,7 +78,7 @@ class Sweeps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a cycle is made of."""
+    """The parts of a cycle."""
 
     observer: Observer
     plan: Planner
@@ -193,7 +193,7 @@ class Cycle:
         return self._memory
 
     def _in_time(self, memory: Memory, now: float) -> Memory:
-        """What was remembered before the clock was set back, as if it had been right then."""
+        """The memory with the times from before the clock was set back put right."""
         by = self._set_backs.note(now)
         if not by:
             return memory
@@ -236,7 +236,8 @@ class Cycle:
                 log.exception("a watcher of the cycle failed")
 
     def _due_in(self, snapshot: Snapshot) -> float:
-        """What was done shows in Slurm soon: after an action the looks come quickly, then ever slower."""
+        """Seconds until the next look. Actions show in Slurm soon: after one the looks come quickly, then ever
+        slower."""
         now = self._parts.clock.now()
         if any(row_of(action).door is Door.SLURM for action in snapshot.plan.actions):
             self._acted = now
@@ -291,7 +292,7 @@ def _phases(marks: list[float], rung: float | None) -> Phases:
 
 
 def dry_run(plan: Planner, snapshot: Snapshot, want: Desired, now: float) -> Plan:
-    """What would be done now if nothing were paused, reported only or already asked for. Changes nothing."""
+    """Plan as if nothing were paused, reported only or already asked for. Nothing is changed."""
     memory = replace(snapshot.memory, paused=False, asked={})
     acting = want.repair.model_copy(update={"mode": RepairMode.ACT})
     return plan(snapshot.seen, replace(want, repair=acting), memory, now)

@@ -1,4 +1,4 @@
-"""What may go wrong with quotas on this cluster: settings that are missing, and the traps of Slurm's limits.
+"""The doctor's lines on quotas of this cluster: settings that are missing, and the traps of Slurm's limits.
 
 `lines` is `steward quota doctor`; what is BAD there keeps quotas from working at all (`missing`), and names the line of
 slurm.conf that is to be added.
@@ -57,7 +57,7 @@ def lines(site: Site) -> list[Line]:
 
 
 def missing(site: Site) -> list[Line]:
-    """What keeps quotas from working; empty: nothing."""
+    """The lines on what keeps quotas from working; empty where nothing does."""
     return [line for line in lines(site) if line.health is Health.BAD]
 
 
@@ -182,10 +182,13 @@ def _types(site: Site) -> Line:
 
 
 def _order_of_victims(site: Site) -> Line:
-    if "youngest_first" not in site.config.get("PreemptParameters", ""):
-        return ok(_TOPIC, "victims are taken by the priority of their QOS: who borrowed most gives way first")
-    text = "PreemptParameters=youngest_first: Slurm takes the youngest job, not the one of who borrowed most"
-    return warn(_TOPIC, text, "slurm.conf: leave youngest_first out")
+    if site.picture.can.version < _MARKS:
+        return ok(_TOPIC, "who borrowed most gives way first; of a team's jobs the lowest class, then the newest")
+    if "youngest_first" in site.config.get("PreemptParameters", "") + site.config.get("SchedulerParameters", ""):
+        text = "youngest_first: the newest of all jobs that borrowed gives way first, whichever team borrowed most"
+        return ok(_TOPIC, text)
+    text = "who borrowed most gives way first; of a team's jobs the one on the fewest nodes, then the oldest"
+    return ok(_TOPIC, f"{text} (PreemptParameters=youngest_first: the newest of all teams' jobs)")
 
 
 def _team(site: Site, team: str) -> list[Line]:
@@ -246,6 +249,6 @@ def _others(config: Mapping[str, str]) -> list[str]:
 
 
 def _parameters(config: Mapping[str, str]) -> list[str]:
-    """Of PreemptParameters, those that may stay."""
+    """The words of PreemptParameters that may stay."""
     words = config.get("PreemptParameters", "").split(",")
-    return [w for w in words if w and w != "(null)" and not w.startswith(("min_exempt_priority", "youngest_first"))]
+    return [w for w in words if w and w != "(null)" and not w.startswith("min_exempt_priority")]

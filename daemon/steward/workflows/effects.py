@@ -1,5 +1,5 @@
-"""What an action does: one row a type, and nothing of it stands anywhere else. `apply` makes the calls, `batch` their
-order and groups, `promises` what an answer rests on, `subject` what is read before and after.
+"""The effects of actions: one row a type, and nothing of it stands anywhere else. `apply` makes the calls, `batch`
+their order and groups, `promises` what an answer rests on, `subject` what is read before and after.
 
 A new action is a class in `model/action`, a method of a port, and a row here; a test asks for the row.
 """
@@ -105,7 +105,7 @@ class Door(Enum):
 
 
 class Breaks(Enum):
-    """What an answer to a shim must not promise when the action failed."""
+    """The promise to a shim that does not hold when the action failed."""
 
     NOTHING = "nothing"
     JOB = "job"
@@ -115,7 +115,7 @@ class Breaks(Enum):
 
 
 class Scene:
-    """What a picture says of where jobs run."""
+    """The places of jobs, as a picture shows them."""
 
     def __init__(self, seen: Observed) -> None:
         self.seen = seen

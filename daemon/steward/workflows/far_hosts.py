@@ -16,7 +16,7 @@ _LONGEST = 300
 
 
 class Role(Enum):
-    """What a host is for: jobs run on a node, people submit on a login host."""
+    """The role of a host: jobs run on a node, people submit on a login host."""
 
     NODE = "node"
     LOGIN = "login"
@@ -64,6 +64,7 @@ fi >/dev/null
 if command -v rpm >/dev/null && names=$(rpm -qa 'steward-*') && [ -n "$names" ]; then
     rpm -e $names
     rm -rf /opt/steward /etc/steward /var/lib/steward /var/lib/steward-agent
+    rm -rf /etc/systemd/system/stewardd.service.d /etc/systemd/system/steward-agent.service.d
 fi
 """
 """Takes every package of Steward off a host, with settings and state."""
@@ -86,7 +87,7 @@ class Facts:
         """From what `ASK` prints. Raises Odd for anything else: a login script that talks, no shell."""
         lines = said.split("\n")
         if len(lines) < 3 or not lines[0].isdigit() or lines[1] not in ("deb", "rpm", "none"):
-            raise Odd(f"a command over ssh prints something else than its own output: {printable(said, _LONGEST)!r}")
+            raise Odd(f"a command over ssh prints something other than its own output: {printable(said, _LONGEST)!r}")
         release = _RELEASE.search(lines[2])
         return Facts(uid=int(lines[0]), kind=lines[1], slurm=release[1] if release else "")
 
@@ -121,7 +122,8 @@ def _one(name: str, found: dict[str, list[str]], facts: Facts) -> str:
 
 
 def install_script(role: Role) -> str:
-    """It reads a tar archive: the packages, the settings, and an empty file `is-deb` where they are deb files."""
+    """Return the script that installs; it reads a tar archive: the packages, the settings, and an empty file `is-deb`
+    where they are deb files."""
     return _INSTALL + (_AGENT if role is Role.NODE else "")
 
 
@@ -136,7 +138,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the hosts, in the order in which they ended."""
+    """The outcome on each host, in the order in which they ended."""
 
     ended: list[Outcome] = field(default_factory=list)
     untouched: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ class Journal:
         self._done = _Kept(lambda: store.done(BackUpNode.__name__))
 
     def load(self) -> Memory:
-        """What was meant when the last head ended. Raises Retryable."""
+        """Read the memory that the last head left. Raises Retryable."""
         return self._store.load()
 
     def failures(self) -> Mapping[str, str]:
@@ -107,7 +107,7 @@ class Journal:
 
 
 class _Kept(Generic[T]):
-    """What `read` gave, until it is called stale: by any thread, also while it is being read."""
+    """The result of `read`, until it is called stale: by any thread, also while it is being read."""
 
     def __init__(self, read: Callable[[], T]) -> None:
         self._read = read

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen(Generic[T]):
-    """What a read brought back and when it began (Unix s)."""
+    """The result of a read, and when the read began (Unix s)."""
 
     value: T
     began: float

@@ -135,7 +135,7 @@ class ChannelWorker:
             log.info("notify channel %s: %s; it is tried again", self.channel.rule.name, error)
 
     def _send(self, message: Message) -> tuple[str, bool]:
-        """What went wrong (empty: nothing), and whether another try is of no use."""
+        """Send the message; return the error (empty: none), and whether another try is of no use."""
         try:
             self.channel.messenger.send(message)
         except PortError as error:
@@ -182,7 +182,7 @@ class NotifyDesk:
             self._threads.append(thread)
 
     def stop(self, wait_s: float = _ENDS_S) -> None:
-        """What is being sent is waited for a little, so that its end is known."""
+        """Stop; a message that is being sent is waited for `wait_s` seconds, so that its outcome is known."""
         for worker in self.workers:
             worker.stop()
         until = time.monotonic() + wait_s

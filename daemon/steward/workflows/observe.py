@@ -9,6 +9,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from steward.accounting_port import AccountingPort
+from steward.model.accounting import Accounting
+from steward.model.ask import Ask, OptedIn
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
@@ -18,8 +20,7 @@ from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.model.subject import Subject
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
-from steward.workflows.accounts import Accounts
-from steward.workflows.attention import Known, attention
+from steward.workflows.attention import Known, attention, jobs_by_node
 from steward.workflows.bell import Bell
 from steward.workflows.confirm import Confirmed
 from steward.workflows.look import Look
@@ -78,6 +79,7 @@ class Observer:
         self._told: tuple[Mapping[InstanceId, Instance] | None, bool] = (None, False)
         self._told_partitions: Mapping[str, Partition] | None = None
         self._told_reservations: Mapping[str, Reservation] | None = None
+        self._places = jobs_by_node()
         self._alive: Callable[[], None] = lambda: None
         self._shown: tuple[object, object] = (None, None)
         """The nodes and jobs of the last picture."""
@@ -122,9 +124,7 @@ class Observer:
         every = self._patience.reservations_busy if reserving else self._patience.reservations
         if not self._reservations.fresh(max(self._clock.now() - every, self._changed if reserving else 0.0)):
             self._reservations.start()
-        page = self._records.jobs.page
-        known = Known(jobs=page.records, job_at=page.times.at, views=self._views(), asks=asks, opted=opted)
-        about = attention(memory, known, self._clock.now())
+        about = attention(memory, self._known(asks, opted), self._clock.now())
         asked = max((ask.at for ask in asks), default=0.0)
         slurm = self._records.look(about, asked=asked, anew=self._began_anew(), busy=busy, alive=alive)
         instances = self._instances.last if self._instances else None
@@ -153,7 +153,7 @@ class Observer:
         return replace(seen, opted_in=(*opted, *submitted), unread=unread)
 
     def confirm(self, seen: Observed, subject: Subject) -> Confirmed:
-        """Of what is to be acted on, read what was not read in this turn. See workflows/confirm.py."""
+        """Read the records of `subject` that were not read in this turn. See workflows/confirm.py."""
         slurm = self._records.confirm(subject, self._alive)
         if slurm is None:
             return Confirmed(seen=seen, same=True)
@@ -168,6 +168,18 @@ class Observer:
     def due_in(self, *, busy: bool) -> float:
         """Seconds until the next sweep is due."""
         return self._records.due_in(busy=busy)
+
+    def _known(self, asks: tuple[Ask, ...], opted: tuple[OptedIn, ...]) -> Known:
+        page = self._records.jobs.page
+        self._places.follow(page.records)
+        return Known(
+            jobs=page.records,
+            places=self._places,
+            job_at=page.times.at,
+            views=self._views(),
+            asks=asks,
+            opted=opted,
+        )
 
     def _with_records(self, seen: Observed, slurm: Freshness) -> Observed:
         """The same picture with what is known of nodes and jobs now."""
@@ -256,3 +268,38 @@ class Observer:
         if last is not None and last.value != self._told_reservations:
             self._told_reservations = last.value
             self._bell.ring()
+
+
+# Slurm's accounting beside the cycle: looked at every few seconds and after each change, where quotas are only.
+
+_EVERY_S = 5.0
+
+
+class Accounts:
+    """`ring` is called when it has changed: a bell on every look would never let the cycle rest."""
+
+    def __init__(
+        self, read: Callable[[], Accounting], *, workers: Workers, clock: Clock, ring: Callable[[], None]
+    ) -> None:
+        self._clock, self._ring = clock, ring
+        self._look: Look[Accounting] = Look("Slurm's accounting", read, workers, clock, self._came)
+        self._told: Accounting | None = None
+
+    def seen(self, *, wanted: bool, changed: float) -> Accounting | None:
+        """The newest picture, with `trouble` where a later look failed; None where nobody wants one, or it was never
+        read. What was read before `changed` (Unix s) is read again."""
+        if not wanted:
+            return None
+        if self._look.fresh(max(self._clock.now() - _EVERY_S, changed)) is None:
+            self._look.start()
+        last = self._look.last
+        if last is None:
+            return Accounting(trouble=self._look.failed) if self._look.failed else None
+        return replace(last.value, trouble=self._look.failed) if self._look.failed else last.value
+
+    def _came(self) -> None:
+        last = self._look.last
+        news = None if last is None else replace(last.value, at=0.0, trouble=self._look.failed or last.value.trouble)
+        if news is not None and news != self._told:
+            self._told = news
+            self._ring()

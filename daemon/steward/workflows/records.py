@@ -24,7 +24,7 @@ from steward.workflows.pool import Workers
 K = TypeVar("K", bound=Hashable)
 
 BUSY_SHARE = 0.05
-"""Of a core, for the sweep, while something is open."""
+"""The share of a core for the sweep while something is open."""
 _POLL_S = 0.2
 _LATE_S = 5.0
 _MOVES_S = 5.0
@@ -32,11 +32,11 @@ _MOVES_S = 5.0
 _AWAITED_S = 0.1
 """But what a shim waits for an answer about is read so often at most: its answer does not wait for one more look."""
 _HURRY_S = 5.0
-"""A dear sweep that nothing waits for is due so much later while somebody is in a hurry, or we did something just now:
-it would take the processor that the recovery needs."""
+"""While somebody is in a hurry, or we did something just now, a dear sweep that nothing waits for is due so much later,
+and not before the hurry has lasted so long: it would take the processor that the recovery needs."""
 _FEW, _MANY, _PART = 32, 400, 4
-"""Of so few records any number may be looked at by name; of more at most a quarter, and never so many: beyond that the
-sweep costs less."""
+"""Among `_FEW` records any number may be looked at by name; among more at most a quarter, and fewer than `_MANY`:
+beyond that the sweep costs less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,8 @@ class Records:
         self._touched_jobs: dict[JobId, float] = {}
         self._all_touched = 0.0
         self._since = self._close = self._asked = self._open = self._awaited = self._acted = 0.0
-        self._late = self._waiting = self._hurried = False
+        self._late = self._waiting = False
+        self._hurried_since: float | None = None
 
     @property
     def _books(self) -> tuple[Book[Any, Any], ...]:
@@ -113,7 +114,7 @@ class Records:
         self._asked = max(self._close, min(asked, now))
         self._open = self._since if now - self._acted < _MOVES_S else self._close
         self._awaited = min(self._open, now - _AWAITED_S)
-        self._hurried = about.hurried or now - self._acted < _HURRY_S
+        self._note_hurry(about.hurried or now - self._acted < _HURRY_S, now)
         pace = self._patience.sweep_busy if busy else self._patience.sweep
         nodes, jobs = self._wanted(about, anew, now)
         self._sweep_if_due(self.nodes, nodes, pace, now)
@@ -140,7 +141,7 @@ class Records:
         """Seconds until the next sweep is due; one that is under way rings by itself."""
         now, pace = self._clock.now(), self._patience.sweep_busy if busy else self._patience.sweep
         idle = [book for book in self._books if book.sweep.running_since is None]
-        dues = [book.page.times.swept + self._every(book, pace) - now for book in idle]
+        dues = [self._due(book, pace) - now for book in idle]
         return max(min(dues, default=pace.least_s), 0.0)
 
     def _read(self, nodes: Wanted[NodeName], jobs: Wanted[JobId], alive: Callable[[], None]) -> Freshness:
@@ -187,12 +188,22 @@ class Records:
 
     def _sweep_if_due(self, book: Book[K, Any], wanted: Wanted[K], pace: Pace, now: float) -> None:
         """Beside the cycle, unless the turn itself waits for one."""
-        if wanted.swept is None and not now - self._every(book, pace) < book.page.times.swept <= now:
+        if wanted.swept is None and not (book.page.times.swept <= now < self._due(book, pace)):
             book.sweep.start()
 
-    def _every(self, book: Book[Any, Any], pace: Pace) -> float:
-        is_put_off = self._hurried and book.cost_s > self._patience.dear
-        return pace.every(book.cost_s) + (_HURRY_S if is_put_off else 0.0)
+    def _due(self, book: Book[Any, Any], pace: Pace) -> float:
+        """When the next sweep is due (Unix s). A repair that begins makes the pace quicker, and a sweep that was not
+        yet due is late at once: it waits for the hurry all the same, but never longer than the quiet pace has it."""
+        swept, cost_s = book.page.times.swept, book.cost_s
+        due = swept + pace.every(cost_s)
+        if self._hurried_since is None or cost_s <= self._patience.dear:
+            return due
+        return min(max(due, self._hurried_since), swept + self._patience.sweep.every(cost_s)) + _HURRY_S
+
+    def _note_hurry(self, hurried: bool, now: float) -> None:
+        """A time in the future is from before the clock was set back."""
+        since = now if self._hurried_since is None else min(self._hurried_since, now)
+        self._hurried_since = since if hurried else None
 
     def _await(self, errands: list[Errand[Any, Any]], alive: Callable[[], None]) -> bool:
         """Until all came; False when a read failed or patience is over."""
@@ -240,7 +251,7 @@ class Records:
         return Freshness.OLD if has_all else Freshness.ABSENT
 
     def _forget_touched(self, now: float) -> None:
-        """What was read since is as it is; a time to come is of before the clock was set back."""
+        """Forget records that were read again since. A time in the future is from before the clock was set back."""
         with self._lock:
             self._touched_nodes = _still(self._touched_nodes, self.nodes, now)
             self._touched_jobs = _still(self._touched_jobs, self.jobs, now)

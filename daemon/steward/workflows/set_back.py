@@ -51,7 +51,7 @@ class SetBacks:
         """In all, seconds; less than it was by what passed from look to look."""
 
     def remember(self, at: float) -> None:
-        """It was `at` once, before this was made."""
+        """Note a time, `at`, that was reached before this object was made."""
         self._last = max(self._last, at)
 
     def note(self, now: float) -> float:

@@ -13,7 +13,7 @@ HOLD_S = 80
 
 
 def misfits(settings: Settings, site: SlurmSite) -> tuple[Problem, ...]:
-    """What the file says and Slurm does not bear out, in the order of the rules."""
+    """The contradictions between the file and Slurm, in the order of the rules."""
     return tuple(problem for rule in _RULES for problem in rule(settings, site))
 
 

@@ -103,10 +103,14 @@ def _login_hosts(served: bool) -> str:
 
 def _mode(act: bool) -> str:
     if act:
-        return '[repair]\n# Faulty nodes are taken out. "report" only says what would be done.\nmode = "act"\n'
+        return (
+            '[repair]\n# Faulty nodes are taken out and repaired. "ask": each repair waits for `steward approve`; '
+            '"report": nothing is touched.\nmode = "act"\n'
+        )
     return (
         "[repair]\n"
-        '# Nothing is touched: `steward events` says what would be done. Write "act" when that looks right.\n'
+        "# Nothing is touched: `steward events` says what would be done. When that looks right, write\n"
+        '# "ask" (each repair waits for `steward approve`) or "act".\n'
         'mode = "report"\n'
     )
 

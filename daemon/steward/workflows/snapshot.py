@@ -1,4 +1,4 @@
-"""What the last cycle saw, thought and took; everybody who only reads is served from it."""
+"""The last cycle's picture, plan and memory; everybody who only reads is served from it."""
 
 from dataclasses import dataclass
 

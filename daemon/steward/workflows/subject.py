@@ -1,4 +1,4 @@
-"""What an action, a line of log or an event is about: nodes and jobs, and the fields that people search for."""
+"""The subject of an action, a line of the log or an event: nodes and jobs, and the fields that people search for."""
 
 from collections.abc import Iterable
 from typing import Any

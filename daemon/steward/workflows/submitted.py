@@ -22,7 +22,7 @@ _Key = tuple[JobId, float | None]
 
 
 class Submissions(Protocol):
-    """What Slurm itself keeps of how jobs were submitted."""
+    """Slurm's own records of how jobs were submitted."""
 
     def mode(self, job: Job) -> ResumeMode | None:
         """The `--auto-resume=` of a batch job; None: it was submitted without. Raises Retryable when that cannot be
@@ -34,7 +34,7 @@ class Submissions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """What one job's record said; `failed` says why it could not be read."""
+    """The content of one job's record; `failed` says why it could not be read."""
 
     at: float
     mode: ResumeMode | None = None
@@ -91,7 +91,7 @@ class Submitted:
             self._note(key)
 
     def _note(self, key: _Key) -> None:
-        """What is known of a job's record."""
+        """Note the content of a job's record."""
         read, job = self._read.get(key), self._wanted[key]
         if read is None or read.failed:
             self._unread[key] = job

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.node.agentsock import MAX_PER_USER, Allowance, Serve, ShimSocket
+from steward.adapters.node.agentsock import MAX_PER_USER, REQUEST_TIMEOUT_S, Allowance, Serve, ShimSocket
 from steward.adapters.wire.shimline import OptedLine, Request
 from steward.ports import Permanent
 
@@ -44,12 +44,15 @@ def socket_for_all() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-async def connect_as(uid: int, path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def speak_as(uid: int, path: Path, line: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection of that user who has said the line: the agent hangs up on who is silent for long."""
     os.seteuid(uid)
     try:
-        return await asyncio.open_unix_connection(path)
+        reader, writer = await asyncio.open_unix_connection(path)
     finally:
         os.seteuid(0)
+    writer.write(line)
+    return reader, writer
 
 
 def run(story: Callable[[], Awaitable[None]]) -> None:
@@ -152,6 +155,21 @@ def test_a_malformed_line_is_hung_up_on_and_the_next_shim_is_served(tmp_path: Pa
     run(story)
 
 
+def test_a_line_that_came_while_the_agent_was_held_up_is_served(tmp_path: Path) -> None:
+    """A busy node holds the agent up for longer than a shim may be silent: the shim was not silent."""
+
+    async def story() -> None:
+        async with listening(tmp_path / "s", answer_stop):
+            reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
+            await asyncio.sleep(0.05)  # it listens to us
+            writer.write(ASK)
+            time.sleep(REQUEST_TIMEOUT_S + 0.1)  # the whole process stands still
+            assert (await all_of(reader)).endswith(b"steward/1 stop\n")
+            writer.close()
+
+    run(story)
+
+
 def test_a_shim_that_hangs_up_cancels_its_ask(tmp_path: Path) -> None:
     ended = asyncio.Event()
 
@@ -238,13 +256,10 @@ def test_a_user_may_not_hold_more_than_his_share_of_connections(socket_for_all: 
 
     async def story() -> None:
         async with listening(socket_for_all, for_ever):
-            held = [await connect_as(4242, socket_for_all) for _ in range(MAX_PER_USER)]
-            for _, writer in held:
-                writer.write(ASK)
+            held = [await speak_as(4242, socket_for_all, ASK) for _ in range(MAX_PER_USER)]
             for reader, _ in held:
                 assert await reader.readline() == WAIT
-            reader, writer = await connect_as(4242, socket_for_all)
-            writer.write(ASK)
+            reader, _ = await speak_as(4242, socket_for_all, ASK)
             assert await all_of(reader) == b""
             root_reader, root_writer = await asyncio.open_unix_connection(socket_for_all)
             root_writer.write(ASK)
@@ -264,9 +279,7 @@ def test_a_user_in_haste_waits_and_root_does_not(socket_for_all: Path) -> None:
     async def story() -> None:
         slow = Allowance(per_s=1e-6, burst=3, now=time.monotonic)
         async with listening(socket_for_all, note, allowance=slow):
-            held = [await connect_as(4242, socket_for_all) for _ in range(10)]
-            for _, writer in held:
-                writer.write(OPTED)
+            held = [await speak_as(4242, socket_for_all, OPTED) for _ in range(10)]
             for reader, _ in held[:3]:
                 assert await all_of(reader) == b"steward/1 ok\n"
             assert await say(socket_for_all, OPTED) == b"steward/1 ok\n"

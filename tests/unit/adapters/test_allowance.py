@@ -2,8 +2,8 @@
 
 import asyncio
 
-from steward.adapters.debounced import Debounced
 from steward.adapters.node.agentsock import Allowance
+from steward.agent.opted import Debounced
 from tests.fakes.clock import FakeClock
 
 

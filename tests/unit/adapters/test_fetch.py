@@ -85,7 +85,7 @@ def test_links_that_leave_the_folder_are_refused_and_others_followed(tmp_path: P
     fetch_file(source.as_uri(), tmp_path / "out", budget())
     assert files(tmp_path / "out") == {"a": "a", "b": "a"}
     (source / "c").symlink_to("/etc/passwd")
-    with pytest.raises(Permanent, match="is no file of the folder"):
+    with pytest.raises(Permanent, match="is not a file of the folder"):
         fetch_file(source.as_uri(), tmp_path / "out", budget())
 
 

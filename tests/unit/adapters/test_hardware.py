@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.node.hardware import Hardware
+from steward.adapters.node.identity import Hardware
 
 
 def test_the_board_and_the_gpus_seen_last_are_named(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.known_checks import desired, limits_of
-from steward.adapters.settings_file import load
+from steward.adapters.settings_file import desired, limits_of, load
 from steward.agent.config import ConfigError
 from steward.agent.config import load as load_agent
 from steward.checks.limits import Limits

@@ -8,7 +8,7 @@ from steward.adapters import proc
 from steward.adapters.node.mount_looks import HUNG, NOT_MOUNTED, MountLooks
 from steward.adapters.node.probe import LocalProbes, mounts, of_types
 from steward.model.probe import TouchMounts
-from tests.fakes.hung_mount import can_mount, hung_mount
+from tests.fakes.hung_mount import HungMount, can_mount, hung_mount
 from tests.fakes.until import until
 
 needs_fuse = pytest.mark.skipif(not can_mount(), reason="needs root and /dev/fuse")
@@ -49,9 +49,9 @@ def test_a_hung_mount_is_told_in_time_with_one_child_however_often_we_look(tmp_p
 @pytest.mark.timeout(60)
 def test_a_mount_that_answers_again_is_asked_again(tmp_path: Path) -> None:
     looks = MountLooks()
-    with hung_mount(tmp_path / "hung") as path:
-        assert looks.look((str(path),), TIMEOUT_S) == {str(path): HUNG}
-    until("it answers", lambda: looks.look((str(path),), TIMEOUT_S) == {str(path): ""})
+    with HungMount(tmp_path):
+        assert looks.look((str(tmp_path),), TIMEOUT_S) == {str(tmp_path): HUNG}
+    until("it answers", lambda: looks.look((str(tmp_path),), TIMEOUT_S) == {str(tmp_path): ""})
 
 
 @needs_fuse

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 from steward.adapters.munge import Munge
-from steward.adapters.node.probe import LocalProbes, is_synchronised
-from steward.adapters.node.processes import Processes
+from steward.adapters.node.probe import LocalProbes, Processes, is_synchronised
 from steward.adapters.node.spool import spool_dir, tmp_fs
 from steward.model.probe import AskMunge, FindProcess, KernelClock, Raw, RunOnEach, RunProgram, SpoolUsage
 

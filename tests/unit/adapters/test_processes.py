@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from steward.adapters.node.processes import Processes
+from steward.adapters.node.probe import Processes
 from steward.model.probe import Process
 
 REST = "1 1 0 -1 4194560 0 0 0 0 {user} {system} 0 0 20 0 1 0 {start} 0 0\n"

@@ -180,19 +180,26 @@ def left_behind(node: Node) -> list[Path]:
 def test_what_a_killed_slurmstepd_left_is_put_out_of_the_way_of_its_steps_next_one(node: Node) -> None:
     left = left_behind(node)
     node.start(stepd())  # the one that asks
-    assert node.stepds.set_aside(JOB, 0, os.getuid()) == tuple(left)
+    assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + 9.0) == tuple(left)
     assert [path for path in left if path.exists()] == []
     assert len(list(node.folder.glob("*/*4242.0.left.*"))) == 3, "and nothing is removed"
-    assert node.stepds.set_aside(JOB, 0, os.getuid()) == ()
+    assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + 9.0) == ()
+
+
+def test_what_lies_there_when_the_step_has_begun_is_its_own(node: Node) -> None:
+    left = left_behind(node)
+    with pytest.raises(TimeoutError):
+        node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() - 0.1)
+    assert all(path.exists() for path in left)
 
 
 def test_what_belongs_to_a_living_slurmstepd_another_step_job_or_user_stays(node: Node) -> None:
     left = left_behind(node)
     for job, step, uid in ((JOB, 1, os.getuid()), (OTHER, 0, os.getuid())):
-        assert node.stepds.set_aside(JobId(job), step, uid) == ()
+        assert node.stepds.set_aside(JobId(job), step, uid, time.monotonic() + 9.0) == ()
     strangers = Stepds(node.conf, owner=os.getuid() + 1)
-    assert strangers.set_aside(JOB, 0, os.getuid() + 2) == ()
+    assert strangers.set_aside(JOB, 0, os.getuid() + 2, time.monotonic() + 9.0) == ()
     node.start(stepd())
     node.start(stepd())
-    assert node.stepds.set_aside(JOB, 0, os.getuid()) == ()
+    assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + 9.0) == ()
     assert all(path.exists() for path in left)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,9 +12,8 @@ import pytest
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.shimline import MAX_LINE, OptedLine, ok_line
-from steward.agent.briefing import MAX_FOLDERS, Briefing
+from steward.agent.briefing import MAX_FOLDERS, PATIENCE_S, Briefing, Past
 from steward.agent.job_folder import JobFolders
-from steward.agent.past import Past
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts
 from steward.model.resume_mode import ResumeMode
@@ -32,17 +32,19 @@ FACTS = ResumeFacts(
 
 @dataclass
 class Head:
-    """Answers with what it knows; None: not at all."""
+    """Answers with what it knows; None: nothing."""
 
     facts: ResumeFacts | None = FACTS
     answers: bool = True
+    after_s: float = 0.0
+    away_since: float | None = None
     asked: list[Frame] = field(default_factory=list)
     past: Past | None = None
 
     def post(self, frame: Frame) -> None:
         self.asked.append(frame)
         if self.answers and self.past is not None:
-            asyncio.get_running_loop().call_soon(self.past.hear, frame["job"], self.facts)
+            asyncio.get_running_loop().call_later(self.after_s, self.past.hear, frame["job"], self.facts)
 
 
 def line(restart: int = 0, attempt: int = 1) -> OptedLine:
@@ -89,8 +91,18 @@ def test_a_resumed_run_is_told_of_its_past(tmp_path: Path, opted: OptedLine) -> 
     }
 
 
+def test_a_head_that_must_look_first_where_the_job_runs_is_waited_for(tmp_path: Path) -> None:
+    assert words(Head(after_s=0.6), tmp_path, line(restart=1))["resumed"] == "2 of 5, after n3 failed"
+
+
+def test_a_head_that_is_away_is_hardly_waited_for(tmp_path: Path) -> None:
+    began = time.monotonic()
+    assert words(Head(answers=False, away_since=1.0), tmp_path, line(restart=1))["resume_count"] == "1"
+    assert time.monotonic() - began < PATIENCE_S
+
+
 @pytest.mark.parametrize("head", [Head(answers=False), Head(facts=None)])
-def test_without_the_heads_word_slurms_count_is_told_and_nothing_waits(tmp_path: Path, head: Head) -> None:
+def test_without_the_heads_word_slurms_count_is_told(tmp_path: Path, head: Head) -> None:
     told = words(head, tmp_path, line(restart=3))
     assert told["resume_count"] == "3"
     assert "culprits" not in told

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from steward.agent.desk import LATER_ROOM_S, ROOM_S
 from steward.model.ask import AskKind
 from steward.model.ids import JobId
 from steward.model.resume_mode import ResumeMode
@@ -32,14 +33,15 @@ def test_a_starting_job_is_told_what_is_known_for_it(scene: Scene) -> None:
 
 def test_a_step_is_made_room_for_at_slurms_word_alone(scene: Scene) -> None:
     step = replace(OPTED, step=3)
+    later = replace(step, restart=1)
     off = replace(step, mode=ResumeMode.parse("0"))
 
     async def story() -> None:
-        for line, peer in ((OPTED, 0), (step, 1000), (off, 0), (step, 0)):
+        for line, peer in ((OPTED, 0), (step, 1000), (off, 0), (step, 0), (later, 0)):
             assert await scene.desk.serve(line, peer) is not None
 
     run(story)
-    assert scene.room_for == [(JobId(12), 3, 1000)]
+    assert scene.room_for == [(JobId(12), 3, 1000, ROOM_S), (JobId(12), 3, 1000, LATER_ROOM_S)]
 
 
 def test_a_failed_task_is_told_at_once_and_on_every_connection(scene: Scene) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.offload import Threads
-from steward.agent.job_log import MAX_BYTES, JobLogs
+from steward.agent.looks import MAX_BYTES, JobLogs
 from steward.agent.opted import OptedBook, Output
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId

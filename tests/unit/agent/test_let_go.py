@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from steward.adapters.node.stepds import Stepd
 from steward.adapters.offload import Threads
 from steward.adapters.proc import Process
 from steward.adapters.wire.messages import LetGoOrder
+from steward.agent.desk import LATER_ROOM_S
 from steward.agent.let_go import LettingGo
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn
@@ -29,6 +31,7 @@ class FakeStepds:
     looks: list[tuple[JobId, float]] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
     error: OSError | None = None
+    takes_s: float = 0.0
 
     def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
         self.looks.append((job, before))
@@ -37,7 +40,8 @@ class FakeStepds:
             raise self.error
         return (STEPD,)
 
-    def set_aside(self, job: JobId, step: int, uid: int) -> tuple[Path, ...]:
+    def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
+        time.sleep(self.takes_s)
         if self.error is not None:
             raise self.error
         return (Path(f"/tmp/spmix_appdir_{uid}_{job}.{step}"),)
@@ -103,6 +107,15 @@ def test_a_look_that_fails_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptur
     assert "no /proc" in caplog.text
 
 
+def test_a_step_waits_for_room_also_on_a_busy_node(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    opted = OptedBook(tmp_path / "opted.json")
+    slow = FakeStepds(takes_s=0.5)
+    asyncio.run(
+        LettingGo(slow, opted=opted, skew_s=lambda: 0.0, threads=Threads(1)).make_room(J, 3, 1000, LATER_ROOM_S)
+    )
+    assert "set aside job=7 step=3" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("error", "told"),
     [
@@ -115,5 +128,5 @@ def test_what_is_put_out_of_a_steps_way_is_told_and_an_error_leaves_the_step_alo
 ) -> None:
     opted = OptedBook(tmp_path / "opted.json")
     letting_go = LettingGo(FakeStepds(error=error), opted=opted, skew_s=lambda: 0.0, threads=Threads(1))
-    asyncio.run(letting_go.make_room(J, 3, 1000))
+    asyncio.run(letting_go.make_room(J, 3, 1000, 1.0))
     assert told in caplog.text

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from steward.adapters.offload import Threads
 from steward.adapters.wire.peer_messages import LookOrder, looked_of
-from steward.agent.peer_look import AT_ONCE, PeerLook
+from steward.agent.looks import AT_ONCE, PeerLook
 from steward.model.ids import NodeName
 from steward.model.observed import Witness, WitnessSeen
 from tests.fakes.agent_parts import FakeHead

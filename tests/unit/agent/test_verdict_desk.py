@@ -6,7 +6,7 @@ import pytest
 
 from steward.adapters.wire.shimline import parse_request
 from steward.adapters.wire.verdict_line import VerdictLine, bad_line
-from steward.agent.verdict_desk import VerdictDesk
+from steward.agent.reception import VerdictDesk
 from steward.checks.known import mode_of
 from steward.checks.limits import KernelLogLimits, Limits, SiteLimits
 from steward.model.health import Finding, Outcome, Scope, Severity

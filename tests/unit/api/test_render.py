@@ -52,7 +52,7 @@ def test_an_operation_without_output_has_no_body() -> None:
     [
         ({"Color": "red"}, "has no member Color"),
         ({"ClusterStatus": None}, "ClusterStatus is required"),
-        ({"ClusterStatus": "Sleeping"}, "none of Creating"),
+        ({"ClusterStatus": "Sleeping"}, "not one of Creating"),
         ({"ClusterName": 7}, "ClusterName is a int, not a str"),
         ({"CreationTime": "now"}, "CreationTime is a str"),
         ({"CreationTime": float("nan")}, "JSON cannot say"),

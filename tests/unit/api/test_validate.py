@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steward.api.json11 import document, validate
+from steward.api.json11 import route, validate
 from steward.api.json11.errors import ApiError, Code
 from steward.api.json11.service import OVERRIDES, SERVED, load
 
@@ -184,12 +184,12 @@ def test_no_text_keeps_a_pattern_busy(text: str) -> None:
 )
 def test_what_is_not_plain_json_is_refused(body: bytes, why: str) -> None:
     with pytest.raises(ApiError, match=why) as refused:
-        document.parse(body)
+        route.parse(body)
     assert refused.value.code is Code.MALFORMED
 
 
 def test_an_empty_body_is_an_empty_object() -> None:
-    assert document.parse(b"") == {}
+    assert route.parse(b"") == {}
 
 
 def quota(team: str) -> dict[str, Any]:

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from steward.checks import CHECKS, known
+from steward.checks.check import WORDS
 from steward.checks.limits import ClockLimits, Limits
-from steward.checks.modes import WORDS
 
 
 def said(mode: dict[str, str] | None = None, limit: dict[str, float] | None = None) -> tuple[str, ...]:

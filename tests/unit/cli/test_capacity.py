@@ -1,43 +1,28 @@
 """`steward group`, `steward node`, `steward cluster` against a served API whose orders are carried out at once."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from steward.cli.cluster import cluster
-from steward.cli.context import Context
 from steward.cli.group import group
 from steward.cli.main import main
 from steward.cli.node import node
-from steward.client import Client
 from steward.model.group import Goal, GroupStatus, Role
 from steward.model.memory import Memory
 from steward.model.slot import Hitch, Purpose, SlotStep
 from tests.builders.api_cluster import ID, ROLE, an_api_cluster, nothing
+from tests.builders.cli import Run, as_root
 from tests.builders.picture import n
 from tests.fakes.api_bench import ApiBench
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture
 def run(api: ApiBench) -> Run:
-    """Runs a command as root, with the bench's munged."""
-
-    class BenchContext(Context):
-        def client(self) -> Client:
-            return api.client()
-
-    def invoke(command: click.Group, *words: str, answer: str = "") -> Result:
-        context = BenchContext(url=api.url, as_json=False, munge_socket="")
-        return CliRunner().invoke(command, words, obj=context, input=answer)
-
-    return invoke
+    return as_root(api)
 
 
 def memory(api: ApiBench) -> Memory:

@@ -2,18 +2,12 @@
 
 import json
 
-from click.testing import CliRunner, Result
-
-from steward.cli import main
 from steward.model.health import Finding, Outcome, Severity
+from tests.builders.cli import steward
 from tests.builders.picture import Picture, a_cluster
 from tests.fakes.api_bench import ApiBench
 
 PASSED = frozenset({"disk", "memory"})
-
-
-def steward(api: ApiBench, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--url", api.url, *words])
 
 
 def row(output: str, check: str) -> str:

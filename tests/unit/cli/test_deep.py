@@ -2,17 +2,11 @@
 
 import json
 
-from click.testing import CliRunner, Result
-
-from steward.cli import main
 from steward.model.deep import DeepResult
+from tests.builders.cli import steward
 from tests.builders.deep import done, with_run
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
-
-
-def steward(api: ApiBench, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--url", api.url, *words])
 
 
 def test_without_any_the_list_says_how_to_ask(api: ApiBench) -> None:

@@ -1,24 +1,21 @@
 """`steward elastic` and `steward explain` about a run, against a served API whose orders are carried out at once."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from steward.api.elastic_pages import run_report
-from steward.cli.context import Context
 from steward.cli.elastic import elastic
-from steward.client import Client
 from steward.model.elastic import Phase
 from steward.model.ids import JobId
 from steward.policy.plan import plan
 from steward.views.explain import explain_job
+from tests.builders.cli import Run, as_root
 from tests.fakes.api_bench import ApiBench, an_api
 from tests.fakes.elastic_world import RUN, ElasticWorld
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture
@@ -29,14 +26,11 @@ def api() -> Iterator[ApiBench]:
 
 @pytest.fixture
 def run(api: ApiBench) -> Run:
-    """Runs a command as root."""
-
-    class BenchContext(Context):
-        def client(self) -> Client:
-            return api.client()
+    """Runs `steward elastic`, or another `command`, as root."""
+    root = as_root(api)
 
     def invoke(*words: str, command: click.Command = elastic) -> Result:
-        return CliRunner().invoke(command, words, obj=BenchContext(url=api.url, as_json=False, munge_socket=""))
+        return root(command, *words)
 
     return invoke
 

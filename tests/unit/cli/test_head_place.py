@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from steward.cli.context import context_for
-from steward.cli.head_place import HeadPlace, local_place, place_in
+from steward.cli.context import HeadPlace, context_for, local_place, place_in
 from steward.model.settings import parse
 from steward.testbed.bed import BedSpec
 from steward.testbed.layout import Layout

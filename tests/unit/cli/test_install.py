@@ -92,7 +92,7 @@ def test_a_login_host_gets_the_command_and_no_agent(site: Site) -> None:
     [
         ("0\ndeb\nslurm-wlm 24.11.5\n", "Slurm 24.11 is there, the folder has a shim for 22.05"),
         ("1000\ndeb\nslurm-wlm 22.05.8\n", "not root there"),
-        ("Welcome to n1!\n0\ndeb\n", "something else than its own output: 'Welcome to n1!"),
+        ("Welcome to n1!\n0\ndeb\n", "something other than its own output: 'Welcome to n1!"),
     ],
 )
 def test_an_odd_first_host_is_told_of_and_nothing_is_installed_anywhere(site: Site, facts: str, text: str) -> None:

@@ -3,18 +3,12 @@
 import json
 from dataclasses import replace
 
-from click.testing import CliRunner, Result
-
-from steward.cli import main
 from steward.model.health import Advice
 from steward.model.ids import CaseId
 from steward.model.remedy import Remedy
+from tests.builders.cli import steward
 from tests.builders.picture import T0, a_cluster, n
 from tests.fakes.api_bench import ApiBench
-
-
-def steward(api: ApiBench, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--url", api.url, *words])
 
 
 def remembering(api: ApiBench, **pieces: int) -> None:

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
-from steward.cli import main
 from steward.cli.notify import notify
 from steward.client import Client
 from steward.model.events import Level
 from steward.model.notify import ChannelKind, ChannelRule, Message
 from steward.ports import PortError, Retryable
 from steward.workflows.notify import Channel, NotifyDesk
+from tests.builders.cli import steward
 from tests.fakes.api_bench import ApiBench, an_api
 from tests.fakes.clock import FakeClock
 
@@ -55,10 +55,6 @@ def told() -> Iterator[ApiBench]:
     )
     with an_api(bench) as served:
         yield served
-
-
-def steward(api: ApiBench, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--url", api.url, *words])
 
 
 def test_every_channel_is_shown_with_what_it_is_sent(told: ApiBench) -> None:

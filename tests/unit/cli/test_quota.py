@@ -1,27 +1,25 @@
 """`steward quota` against a served API whose orders are carried out at once."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from steward.cli.context import Context
 from steward.cli.quota import quota
-from steward.client import Client
 from steward.model.memory import Memory
 from steward.model.quota import QuotaStatus
+from tests.builders.cli import Run, as_root
 from tests.builders.picture import Picture
 from tests.builders.quota import TYPES
 from tests.builders.quota_jobs import own, runs, teams, waits
 from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench, an_api
 
-Run = Callable[..., Result]
 NL = "\n"
 ID = "0123456789ab"
 
@@ -50,15 +48,11 @@ def api() -> Iterator[ApiBench]:
 
 @pytest.fixture
 def run(api: ApiBench) -> Run:
-    """Runs a command as root."""
-
-    class BenchContext(Context):
-        def client(self) -> Client:
-            return api.client()
+    """Runs `steward quota`, or another `command`, as root."""
+    root = as_root(api)
 
     def invoke(*words: str, answer: str = "", command: click.Command = quota) -> Result:
-        context = BenchContext(url=api.url, as_json=False, munge_socket="")
-        return CliRunner().invoke(command, words, obj=context, input=answer)
+        return root(command, *words, answer=answer)
 
     return invoke
 
@@ -154,7 +148,7 @@ def test_a_changed_file_shows_only_what_changes_and_prune_deletes(api: ApiBench,
     [
         ("[[ComputeQuotas]\n", "Expected ']]'"),
         ("Quotas = 1\n", "'Quotas' is not known at the top"),
-        ("ComputeQuotas = 1\n", "ComputeQuotas is no list"),
+        ("ComputeQuotas = 1\n", "ComputeQuotas is not a list"),
         (VISION.replace('"vision"', '"root"'), "it is an account of Slurm's own"),
         (VISION.replace('"vision"', '"-rf"'), "at 'computeQuotaTarget.teamName' failed to satisfy constraint"),
         (VISION.replace("Accelerators", "Gpus"), "Member is not known"),

@@ -6,11 +6,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner, Result
 
 from steward.api.report_pages import report_page
-from steward.cli import main
 from steward.model.memory import Memory
+from tests.builders.cli import steward
 from tests.builders.ledger import BEGIN, a_memory
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.elastic_world import ElasticWorld
@@ -25,10 +24,6 @@ def ledger(api: ApiBench) -> ApiBench:
     api.store.commit(Memory(), [], [])
     api.clock.at = BEGIN + 9100
     return api
-
-
-def steward(api: ApiBench, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--url", api.url, *words])
 
 
 def test_a_report_of_a_job_says_where_its_time_went_and_what_each_incident_took(ledger: ApiBench) -> None:

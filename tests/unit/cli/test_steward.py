@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from steward.cli import main
 from steward.model.events import Event, Level
@@ -17,12 +17,9 @@ from steward.model.ids import JobId, NodeName
 from steward.model.memory import Memory
 from steward.workflows.doctor import bad
 from tests.builders.api_cluster import an_api_cluster
+from tests.builders.cli import steward
 from tests.builders.picture import a_cluster, n
 from tests.fakes.api_bench import ApiBench
-
-
-def steward(api: ApiBench, *words: str) -> Result:
-    return CliRunner().invoke(main, ["--url", api.url, *words])
 
 
 def test_the_status_is_a_few_plain_lines(api: ApiBench) -> None:

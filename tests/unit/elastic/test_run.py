@@ -1,7 +1,8 @@
 """Who takes part in an elastic run: rounds form once, all save before a change, nobody waits for who may still come."""
 
-from steward.elastic.pace import GATHER_S, LOST_S, MOST_ALONE, START_S, VERDICT_S, WAITING_S
+from steward.elastic.pace import FINISH_S, GATHER_S, LOST_S, MOST_ALONE, RESTORE_S, START_S, VERDICT_S, WAITING_S
 from steward.elastic.peer import Peer
+from steward.elastic.server import word_of
 from tests.builders.elastic_rounds import Story
 
 
@@ -173,6 +174,57 @@ def test_a_training_that_is_done_ends() -> None:
 
     assert story.run.state == "done"
     assert {node for node, line in story.told if line == {"verdict": "done"}} == {"n1", "n2", "n3", "n4"}
+
+
+def verdicts(story: Story) -> list[tuple[str, str]]:
+    return [(node, line["verdict"]) for node, line in story.told if "verdict" in line]
+
+
+def test_a_training_is_done_when_the_processes_of_its_last_node_are() -> None:
+    """Others may write their part of the last checkpoint yet: their replica jobs must not be ended meanwhile."""
+    story = Story().grown()
+    for node in ("n1", "n2", "n3"):
+        story.run.over(node, "done", story.now)
+    story.run.notice("n4", story.now)
+    story.hear()
+    assert (verdicts(story), word_of(story.run)["state"]) == ([], "running")
+    assert ("n4", {"leave": True}) not in story.told, "its processes end by themselves"
+
+    story.run.over("n4", "done", story.now)
+    story.hear()
+
+    assert verdicts(story) == [(node, "done") for node in ("n1", "n2", "n3", "n4")]
+    assert word_of(story.run)["state"] == "ended"
+
+
+def test_a_node_that_is_lost_or_does_not_end_keeps_no_training_from_being_done() -> None:
+    story = Story().grown()
+    story.run.over("n1", "done", story.now)
+    story.run.lost("n4", story.now)
+    story.pass_(FINISH_S - 1)
+    assert verdicts(story) == []
+
+    story.pass_(1)
+
+    assert verdicts(story) == [("n1", "done")]
+    story.run.over("n2", "done", story.now)
+    story.run.over("n3", "failed", story.now)
+    story.hear()
+    assert word_of(story.run)["state"] == "ended"
+    assert verdicts(story)[-1] == ("n3", "failed")
+
+
+def test_a_new_coordinator_waits_for_those_who_come_back_before_the_training_is_done() -> None:
+    story = begun_anew(Story().grown())
+    come_back(story, "n1")
+    story.run.over("n1", "done", story.now)
+    story.hear()
+    assert word_of(story.run)["state"] == "running"
+
+    story.pass_(RESTORE_S)
+
+    assert word_of(story.run)["state"] == "ended"
+    assert verdicts(story) == [("n1", "done")]
 
 
 def test_a_second_training_of_the_same_script_is_the_bases_alone() -> None:

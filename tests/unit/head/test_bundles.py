@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from steward.adapters.wire.stacks_messages import MAX_BUNDLE, BundlePiece
-from steward.head.bundles import _BUNDLES, Bundles
+from steward.head.piece_files import _BUNDLES, Bundles
 from steward.model.ids import NodeName
 
 N1, N2 = NodeName("n1"), NodeName("n2")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from steward.head.greeting import Greeting
+from steward.head.hub import Greeting
 
 
 @dataclass(eq=False)

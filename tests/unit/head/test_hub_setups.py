@@ -18,7 +18,7 @@ from steward.adapters.wire.setup_messages import (
     setup_log_of,
     setup_of,
 )
-from steward.head.setup_logs import SetupLogs
+from steward.head.piece_files import SetupLogs
 from steward.model.action import SetUpNode
 from steward.model.ids import Key, NodeName
 from steward.model.setup import Lifecycle, SetupReport, SetupState

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from steward.adapters.wire.frames import pack, unpack
 from steward.adapters.wire.handshake import until_beat
 from steward.adapters.wire.seal import times
-from steward.head.fleet import Fleet
+from steward.head.choose import Fleet
 from steward.head.link import beat_in, reply
 from steward.head.watch import Wheel
 from steward.model.ids import InstanceId, NodeName

@@ -58,6 +58,18 @@ def test_a_question_about_an_earlier_generation_is_not_for_this_one(tmp_path: Pa
     assert printed == "False\n"
 
 
+def test_a_loop_that_tells_no_step_tells_once_that_it_makes_steps(tmp_path: Path) -> None:
+    """HyperPod's question has no step: without a word the run would wait five minutes before it changes its size."""
+    place = {"STEWARD_ELASTIC_LOCAL": str(tmp_path), "STEWARD_ELASTIC_GENERATION": "3"}
+    asks = "[elastic.elastic_event_detected() for _ in range(3)]"
+    with heard(tmp_path) as agent:
+        run(asks, RANK="1", **place)
+        run(f"{asks}; elastic.resize_wanted(4)", RANK="0", **place)
+        words = [json.loads(agent.recv(4096)) for _ in range(2)]
+    assert [each["what"] for each in words] == ["started", "step"]
+    assert words[0]["generation"] == 3
+
+
 EVERY = """
 votes = []
 def agree(mine):

@@ -53,6 +53,25 @@ def link(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Link, Coordinator]]:
         made.close()
 
 
+def test_processes_that_are_done_for_good_are_done_also_where_their_node_is_to_leave(
+    link: tuple[Link, Coordinator],
+) -> None:
+    """A launcher that went without a word to the others would have them wait for it: torchrun does, for minutes."""
+    agent, coordinator = link
+
+    def coordinate() -> None:
+        coordinator.hear("wait")
+        coordinator.form(1)
+
+    threading.Thread(target=coordinate).start()
+    assert agent.wait("n1", 7, 30, 60)
+    coordinator.say(leave=True)
+    coordinator.say(verdict="done")
+    wait_until("both are heard", lambda: agent.leave and agent.verdict, 30)
+
+    assert agent.ended("done") == "done"
+
+
 def test_what_ends_while_its_coordinator_begins_anew_is_judged_by_the_new_one(link: tuple[Link, Coordinator]) -> None:
     agent, coordinator = link
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed.free_ports import free_ports
+from steward.testbed.local_setup import free_ports
 from steward.testbed.wait import wait_until
 
 OWN_SESSION = "setsid sleep 600 & echo $! >{path}.new; mv {path}.new {path}; "

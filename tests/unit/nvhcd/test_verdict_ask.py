@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from steward.adapters.wire.verdict_ask import ask_verdict
-from steward.adapters.wire.verdict_line import ASKED, Fine, Unknown
+from steward.adapters.wire.verdict_line import ASKED, Fine, Unknown, ask_verdict
 
 
 @contextmanager

@@ -6,8 +6,8 @@ from types import MappingProxyType
 import pytest
 
 from steward.model.action import DownNode, DrainNode
+from steward.model.desired import HealthPolicy
 from steward.model.health import Severity
-from steward.model.health_policy import HealthPolicy
 from steward.model.trial import TrialState
 from steward.policy.controls import arm_check
 from tests.builders.picture import Picture, a_cluster

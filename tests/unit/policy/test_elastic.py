@@ -66,6 +66,19 @@ def test_a_node_that_is_lost_is_left_at_once_and_replaced_when_another_is_idle()
     assert world.size == 5
 
 
+def test_a_change_that_an_outage_kept_from_its_coordinator_is_ordered_again_when_all_are_back() -> None:
+    world = ElasticWorld(deaf=True)
+    while not world.ordered:
+        world.step()
+    world.picture = world.picture.node("n1", responding=False)
+    world.go(10)
+    assert world.run.phase is Phase.FAULTED
+    world.picture, world.deaf = world.picture.node("n1", responding=True), False
+    world.go(15)
+    assert world.size == 5
+    assert [order.generation for order in world.ordered] == [2, 3]
+
+
 def test_others_who_wait_get_the_nodes_of_replicas() -> None:
     world = grown(nodes=5)
     other = world.queue(2)

@@ -81,6 +81,13 @@ def test_a_resumed_job_names_the_culprit_and_the_evidence() -> None:
         assert part in text
 
 
+@pytest.mark.parametrize(
+    ("restarts", "said"), [(0, "never restarted"), (1, "restarted once"), (3, "restarted 3 times")]
+)
+def test_how_often_a_job_restarted_is_said_as_people_say_it(restarts: int, said: str) -> None:
+    assert of_job(a_cluster().job().change_job(restarts=restarts)).splitlines()[0].endswith(f", {said}.")
+
+
 def test_a_job_without_the_option_is_said_to_be_left_alone() -> None:
     assert "never touches it" in of_job(a_cluster().job())
 

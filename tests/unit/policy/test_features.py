@@ -7,8 +7,8 @@ import pytest
 
 from steward.model.action import SetFeature
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
+from steward.model.desired import HealthPolicy
 from steward.model.health import Severity
-from steward.model.health_policy import HealthPolicy
 from steward.model.node import NodeBase
 from steward.model.setting_types import RepairMode
 from steward.policy.controls import pause

@@ -55,7 +55,7 @@ def test_the_json_template_has_every_field_but_the_secret() -> None:
     ("template", "problem"),
     [
         ("teams", "is neither"),
-        ('{"a": "$colour"}', "$colour is no field"),
+        ('{"a": "$colour"}', "$colour is not a field"),
         ('{"a": $text}', "is neither"),
         ("{", "is neither"),
     ],

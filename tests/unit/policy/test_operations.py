@@ -3,7 +3,7 @@
 from steward.model.group import Goal, Operation
 from steward.model.slot import SlotStep
 from steward.policy.draft import Draft
-from steward.policy.groups.operations import finish_operations
+from steward.policy.groups.goals import finish_operations
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.orders import after, an_update, workers
 from tests.builders.picture import T0

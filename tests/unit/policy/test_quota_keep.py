@@ -1,4 +1,4 @@
-"""What a plan does for quotas: limits by difference, who borrows, who gives way and how."""
+"""What a plan does for quotas: limits by difference, who borrows, and with which QOS."""
 
 from dataclasses import replace
 
@@ -8,7 +8,6 @@ from steward.model.accounting import Association, Capabilities
 from steward.model.action import (
     MarkJob,
     MoveJob,
-    NudgeJob,
     RequeueJob,
     SetNodeCount,
     SetQos,
@@ -154,32 +153,6 @@ def test_the_limit_for_borrowing_follows_what_runs() -> None:
     assert caps(settled(ended), "stw-a-b") == 0
 
 
-def test_slurm_itself_takes_back_what_was_borrowed() -> None:
-    picture, actions = done(borrowed_and_wanted_back(LISTS))
-    assert not any(isinstance(action, RequeueJob | SignalJob) for action in actions)
-    eviction = picture.memory.quota_jobs[JobId(3)].evictions[-1]
-    assert (eviction.to_job, eviction.due) == (4, None)
-    assert "whose quota covers it and lacks 2 GPUs of ml.g6.12xlarge, of which a had borrowed" in eviction.text
-    assert JobId(2) not in picture.memory.quota_jobs
-    assert done(picture)[1] == []
-
-
-def test_without_slurms_preemption_the_newest_is_signalled_and_put_back_after_its_grace() -> None:
-    picture, actions = done(borrowed_and_wanted_back(WEAK))
-    assert [(type(each), getattr(each, "job", None)) for each in actions if not isinstance(each, SetQos)] == [
-        (SignalJob, 3)
-    ]
-    picture, actions = done(picture.after(30))
-    assert actions == []
-    picture, actions = done(picture.after(31))
-    assert [each.job for each in actions if isinstance(each, RequeueJob)] == [3]
-    picture = picture.requeued(3, qos="stw-a-b", eligible=picture.now + 120)
-    picture, _ = done(picture)
-    assert picture.memory.quota_jobs[JobId(3)].yielding is None
-    assert picture.memory.quota_jobs[JobId(3)].count == 1
-    assert JobId(2) not in picture.memory.quota_jobs
-
-
 @pytest.mark.parametrize("cpus", [1, 24, 40])
 def test_what_no_quota_is_about_blocks_no_reclaim(cpus: int) -> None:
     """The owner owns GPUs only: how many CPUs its job wants beside them is between it and the nodes."""
@@ -195,52 +168,6 @@ def test_what_a_job_that_gives_way_frees_is_not_for_the_next_borrower(can: Capab
     assert caps(picture, "stw-a-b") == 2
     first = next(at for at, each in enumerate(actions) if isinstance(each, SetQos) and each.qos == "stw-a-b")
     assert not any(isinstance(each, SignalJob | RequeueJob) for each in actions[:first])
-
-
-def test_slurms_preemption_finds_first_whom_we_chose_first() -> None:
-    """Two teams borrow. The one with the higher share gives way, and would have borrowed nothing without its job."""
-    site = a_site(LISTS, own("a", 2), own("b", 4), own("c", 2))
-    site = runs(runs(site, 1, "a", 2), 2, "a", 3, "b", "n2")
-    site = settled(runs(runs(site, 3, "c", 2), 4, "c", 1, "b", "n2"))
-    picture, _ = done(waits(site, 5, "b", 3))
-    assert picture.memory.quota_jobs.keys() == {2}
-    for _ in range(3):
-        assert picture.seen.accounting is not None
-        qos = picture.seen.accounting.qos
-        assert qos["stw-a-b"].priority < qos["stw-c-b"].priority
-        picture, _ = done(picture)
-
-
-def lent_beside_free_nodes() -> Picture:
-    """Two of three machines are owned, nobody may borrow the third; one team has borrowed all that the other owns."""
-    site = runs(a_site(WEAK, own("a", 4), own("b", 4), machines=3), 1, "a", 4, on="n1")
-    return waits(settled(runs(site, 2, "a", 4, "b", "n2")), 3, "b", 4)
-
-
-def test_nobody_gives_way_to_a_job_that_starts_on_free_nodes() -> None:
-    picture, actions = done(lent_beside_free_nodes())
-    assert not any(isinstance(each, SignalJob | RequeueJob) for each in actions)
-    picture = settled(runs(picture, 3, "b", 4, on="n3"))
-    assert JobId(2) not in picture.memory.quota_jobs or not picture.memory.quota_jobs[JobId(2)].evictions
-
-
-def test_who_finds_no_place_on_what_is_free_gets_his_own_back_after_a_while() -> None:
-    picture, _ = done(lent_beside_free_nodes())
-    _, actions = done(picture.after(picture.want.quota.patience_s))
-    assert [each.job for each in actions if isinstance(each, SignalJob)] == [2]
-
-
-def test_when_slurm_does_not_preempt_we_make_room() -> None:
-    picture, _ = done(borrowed_and_wanted_back(LISTS))
-    picture, actions = done(picture.after(80))
-    assert [type(each) for each in actions] == [SignalJob]
-
-
-def test_a_reclaim_is_called_off_when_nobody_wants_it_any_more() -> None:
-    picture, _ = done(borrowed_and_wanted_back(LISTS))
-    picture = picture.change_job(4, state=JobState.CANCELLED, ended=picture.now)
-    picture, _ = done(picture)
-    assert JobId(3) not in picture.memory.quota_jobs or not picture.memory.quota_jobs[JobId(3)].evictions
 
 
 def test_a_borrowed_job_that_the_quota_covers_by_now_is_spared() -> None:
@@ -335,44 +262,6 @@ def test_machines_that_are_not_lent_stay_free_when_jobs_of_no_team_have_the_othe
     assert not any(isinstance(action, MoveJob) for action in done(picture)[1])
 
 
-@pytest.mark.parametrize("state", [JobState.PENDING, JobState.UNKNOWN], ids=["as PENDING", "as 22.05 shows it"])
-def test_a_victim_that_still_cleans_up_is_not_asked_for_again_nor_is_another(state: JobState) -> None:
-    picture, _ = done(borrowed_and_wanted_back(WEAK))
-    picture, _ = done(picture.after(61))
-    cleaning = {"flags": frozenset({"COMPLETING"}), "restarts": 1, "state": state}
-    picture = picture.change_job(3, **cleaning)
-    for _ in range(3):
-        picture, actions = done(picture.after(1))
-        assert not any(isinstance(action, SignalJob | RequeueJob) for action in actions)
-    memory = picture.memory.quota_jobs[JobId(3)]
-    assert (memory.count, memory.yielding is not None) == (1, True)
-    assert JobId(2) not in picture.memory.quota_jobs
-
-
-@pytest.mark.parametrize(
-    ("state", "flags"),
-    [(JobState.RUNNING, ()), (JobState.PENDING, ("COMPLETING",)), (JobState.CANCELLED, ("COMPLETING",))],
-)
-def test_a_heterogeneous_job_gives_way_once_however_late_its_parts_let_go(
-    state: JobState, flags: tuple[str, ...]
-) -> None:
-    """Its first part waits again while another still cleans up: that is no new job that could give way."""
-    picture = runs(a_site(WEAK), 1, "a", 4)
-    for id in (5, 6):
-        picture = runs(picture, id, "a", 2, "b", "n2", het_job_id=JobId(5), started=2000.0)
-    picture = waits(settled(picture), 9, "b", 4)
-    picture, _ = done(picture)
-    assert picture.memory.quota_jobs[JobId(5)].count == 1
-    picture = picture.change_job(5, state=JobState.PENDING, restarts=1, nodes=frozenset(), started=None)
-    picture = picture.change_job(6, state=state, flags=frozenset(flags))
-    for _ in range(4):
-        picture, _ = done(picture.after(2))
-    assert (picture.memory.quota_jobs[JobId(5)].count, len(picture.memory.quota_jobs[JobId(5)].evictions)) == (1, 1)
-    picture = picture.change_job(6, state=JobState.PENDING, restarts=1, nodes=frozenset(), flags=frozenset())
-    picture, _ = done(picture)
-    assert picture.memory.quota_jobs[JobId(5)].yielding is None
-
-
 @pytest.mark.parametrize("can", [LISTS, MARKS])
 def test_parts_of_a_heterogeneous_job_that_borrow_have_one_qos(can: Capabilities) -> None:
     """Slurm starts all parts at once, and does not look then which QOS of a list it had found to have room."""
@@ -390,12 +279,16 @@ def test_parts_of_a_heterogeneous_job_that_borrow_have_one_qos(can: Capabilities
     assert {each.qos for each in actions if isinstance(each, MoveJob)} == {("stw-a-g",)}
 
 
-def test_a_job_on_a_broken_node_does_not_give_way_for_nothing() -> None:
-    """The newest is on a node that takes no jobs: what it would free is nobody's."""
-    site = runs(a_site(WEAK, own("a", 2), own("b", 6)), 1, "a", 2, "g", "n1")
-    site = runs(runs(site, 2, "a", 2, "b", "n1", started=1000.0), 3, "a", 4, "b", "n2", started=2000.0)
-    _, actions = done(waits(settled(site.drained("n2", "somebody's")), 4, "b", 2))
-    assert [each.job for each in actions if isinstance(each, SignalJob)] == [2]
+@pytest.mark.parametrize("can", [LISTS, MARKS])
+def test_a_waiting_job_that_names_two_partitions_has_one_qos(can: Capabilities) -> None:
+    """Slurm keeps a priority for each pair of partition and QOS; a longer list of QOS does not enlarge that array, and
+    slurmctld writes beyond its end."""
+    picture = waits(runs(a_site(can), 1, "a", 3), 5, "a", 2, partition="main,second")
+    picture, actions = done(picture)
+    assert [each.qos for each in actions if isinstance(each, MoveJob)] == [("stw-a-b",)]
+    picture = picture.change_job(1, state=JobState.COMPLETED, nodes=frozenset())
+    picture, actions = done(picture.after(60))
+    assert [each.qos for each in actions if isinstance(each, MoveJob)] == [("stw-a-g",)]
 
 
 def test_more_marks_than_one_turn_sets_are_all_set_in_time() -> None:
@@ -423,28 +316,6 @@ def test_a_mark_that_slurm_did_not_take_is_set_again() -> None:
     lost = picture.then()
     again = lost.after(6).plan().actions
     assert sum(isinstance(action, MarkJob) for action in again) == 1
-
-
-def gave_way(can: Capabilities) -> Picture:
-    """Job 3 was put back for job 4 of the owner, and Slurm lets it wait for two minutes."""
-    picture, _ = done(borrowed_and_wanted_back(can))
-    picture, _ = done(picture.after(61))
-    picture = picture.requeued(3, qos="stw-a-b", eligible=picture.now + 120)
-    return settled(runs(settled(picture), 4, "b", 2, on="n2"))
-
-
-def test_a_job_that_gave_way_is_hurried_on_when_there_is_room_again() -> None:
-    picture = gave_way(WEAK)
-    assert not any(isinstance(action, NudgeJob) for action in picture.after(8).plan().actions)
-    ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
-    plan = done(ended)[0].after(3).plan()
-    assert [action.job for action in plan.actions if isinstance(action, NudgeJob)] == [3]
-
-
-def test_a_start_time_that_its_user_set_is_waited_for() -> None:
-    picture = gave_way(WEAK).change_job(3, eligible=gave_way(WEAK).now + 900)
-    ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
-    assert not any(isinstance(action, NudgeJob) for action in done(ended)[0].after(3).plan().actions)
 
 
 @pytest.mark.parametrize(("can", "is_watched"), [(WEAK, True), (LISTS, False)])

@@ -7,8 +7,8 @@ import pytest
 from steward.model.action import DownNode, DrainNode
 from steward.model.case import Step
 from steward.model.deep import DeepResult
+from steward.model.desired import HealthPolicy
 from steward.model.health import Finding, Outcome, Severity
-from steward.model.health_policy import HealthPolicy
 from steward.model.node import NodeBase
 from steward.model.observed import Witness
 from steward.model.trial import Trial, TrialState

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from steward.adapters.slurm.include import IncludeFile
-from steward.adapters.slurm.partition_file import write
+from steward.adapters.slurm.partitions import write
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.node import Node

@@ -7,7 +7,7 @@ import pytest
 
 from steward.adapters.process import Completed, Failed
 from steward.adapters.slurm import records, versions
-from steward.adapters.slurm.refusals import refusal
+from steward.adapters.slurm.commands import refusal
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase

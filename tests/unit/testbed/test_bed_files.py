@@ -13,11 +13,10 @@ from steward.model.instance import SPARES
 from steward.model.settings import parse
 from steward.testbed.bed import Backend, BedError, BedSpec
 from steward.testbed.beds import make
-from steward.testbed.broken_scontrol import break_scontrol, how_broken, mend_scontrol
 from steward.testbed.faults import FaultKind
-from steward.testbed.free_ports import free_ports
+from steward.testbed.file_faults import break_scontrol, how_broken, mend_scontrol
 from steward.testbed.layout import Layout
-from steward.testbed.local_setup import Manifest, load
+from steward.testbed.local_setup import Manifest, free_ports, load
 from steward.testbed.site_check import CHECK, remove_failing_check, write_failing_check
 from steward.testbed.slurm_conf import silent_nodes
 from steward.testbed.steward_toml import local_toml
@@ -89,7 +88,7 @@ def test_free_ports_are_as_many_as_asked_for_and_distinct() -> None:
     assert len(set(free_ports(50))) == 50
 
 
-_ASKS = """import sys; from steward.testbed.free_ports import free_ports
+_ASKS = """import sys; from steward.testbed.local_setup import free_ports
 print(*free_ports(3, range(9300, 9400)), flush=True); sys.stdin.read()"""
 
 

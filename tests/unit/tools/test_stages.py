@@ -37,6 +37,15 @@ def test_a_run_that_is_ended_from_outside_ends_its_stages_in_order(tmp_path: Pat
     assert "ended in order" in (tmp_path / ".results" / "slow.log").read_text()
 
 
+def test_being_asked_to_end_interrupts_no_stage_that_is_just_being_started() -> None:
+    """It would be known to nobody, and be left behind."""
+    told = "end_asked = stages.EndAsked(); os.kill(os.getpid(), 15); print('started', flush=True); end_asked.heed()"
+    command = [sys.executable, "-c", f"import os, sys; sys.path.insert(0, 'tools'); import stages; {told}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "started\n"
+    assert "KeyboardInterrupt" in done.stderr
+
+
 def test_lines_run_beside_each_other_and_the_stages_of_one_after_each_other(tmp_path: Path) -> None:
     """`early` can only end once `late` has begun, which its own line's first stage precedes."""
     (tmp_path / "Makefile").write_text(
@@ -128,3 +137,17 @@ def test_stories_that_pass_the_second_time_are_shown_with_both_outputs_and_two_a
     assert [one["test"].rpartition("::")[2] for one in kept] == [f"test_{name}" for name in stories]
     assert all("too late" in one["failed"] and "the cluster is busy" in one["failed"] for one in kept)
     assert all("the cluster is well" in one["passed"] for one in kept)
+
+
+def test_of_a_story_that_fails_twice_both_tries_are_shown(tmp_path: Path) -> None:
+    """The second may fail for what the first left behind."""
+    (tmp_path / "test_it.py").write_text(
+        "from pathlib import Path\n\n\ndef test_it():\n    mark = Path(__file__).with_name('mark')\n"
+        "    told = 'left behind' if mark.exists() else 'the true cause'\n    mark.touch()\n    raise OSError(told)\n"
+    )
+    told = [sys.executable, "-m", "pytest", "-q", "-p", "tests.e2e.flaky", "--reruns", "1", "-p", "no:cacheprovider"]
+    argv = [*told, f"--rootdir={tmp_path}", str(tmp_path / "test_it.py")]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "OSError: left behind" in done.stdout
+    assert "OSError: the true cause" in done.stdout

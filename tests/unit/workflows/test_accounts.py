@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from steward.model.accounting import Accounting, Qos
 from steward.ports import Retryable
-from steward.workflows.accounts import Accounts
+from steward.workflows.observe import Accounts
 from tests.fakes.clock import FakeClock
 
 

@@ -6,11 +6,10 @@ from steward.model.ask import OptedIn
 from steward.model.case import Step
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
-from steward.model.keep import Kept
 from steward.model.observed import Witness
-from steward.model.resume import JobMemory
+from steward.model.resume import JobMemory, Kept
 from steward.model.resume_mode import ResumeMode
-from steward.workflows.attention import Attention, Known, attention
+from steward.workflows.attention import Attention, Known, attention, jobs_by_node
 from tests.builders.picture import Picture, a_cluster, names
 from tests.unit.workflows.test_apply import an_ask
 
@@ -20,7 +19,16 @@ J7 = JobId(7)
 
 def about(picture: Picture, *, read_at: float = 0.0) -> Attention:
     seen = picture.seen
-    known = Known(jobs=seen.jobs, job_at=lambda job: read_at, views=seen.agents, asks=seen.asks, opted=seen.opted_in)
+    places = jobs_by_node()
+    places.follow(seen.jobs)
+    known = Known(
+        jobs=seen.jobs,
+        places=places,
+        job_at=lambda job: read_at,
+        views=seen.agents,
+        asks=seen.asks,
+        opted=seen.opted_in,
+    )
     return attention(picture.memory, known, picture.now)
 
 

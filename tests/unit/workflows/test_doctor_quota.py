@@ -96,7 +96,6 @@ def test_without_slurmdbd_nothing_is_half_set_up() -> None:
     [
         ({"PriorityWeightQOS": "0"}, "who borrows may start before who owns", "PriorityWeightQOS=1000000"),
         ({"JobRequeue": "0"}, "a job that gives way is cancelled", "JobRequeue=1"),
-        ({"PreemptParameters": "youngest_first,min_exempt_priority=4000000000"}, "the youngest job", "leave youngest"),
         ({"SchedulerParameters": "bf_max_job_test=100"}, "counts twice", "bf_max_job_test=1000"),
     ],
 )
@@ -104,6 +103,33 @@ def test_a_trap_of_the_settings_is_told_with_its_remedy(config: dict[str, str], 
     trapped = site(**config)
     assert any(text in each for each in said(trapped, Health.WARN))
     assert remedy in remedies(trapped)
+
+
+@pytest.mark.parametrize(
+    ("version", "config", "text"),
+    [
+        (
+            (26, 5),
+            {},
+            "who borrowed most gives way first; of a team's jobs the one on the fewest nodes, then the oldest",
+        ),
+        (
+            (26, 5),
+            {"PreemptParameters": "youngest_first,min_exempt_priority=4000000000"},
+            "the newest of all jobs that",
+        ),
+        ((26, 5), {"SchedulerParameters": "preempt_youngest_first"}, "the newest of all jobs that borrowed gives way"),
+        ((22, 5), {}, "who borrowed most gives way first; of a team's jobs the lowest class, then the newest"),
+    ],
+)
+def test_who_gives_way_first_is_told(version: tuple[int, int], config: dict[str, str], text: str) -> None:
+    assert any(text in each for each in said(site(replace(NEW, version=version), **config), Health.OK))
+
+
+def test_a_site_that_wants_the_newest_to_give_way_keeps_its_word() -> None:
+    can = Capabilities(version=(24, 11), preempts=True)
+    config = {"PreemptType": "preempt/qos", "PreemptParameters": "youngest_first"}
+    assert conf_lines(site(can, **config)) == ["PreemptParameters=youngest_first,min_exempt_priority=4000000000"]
 
 
 def test_priorities_above_the_mark_are_told_of() -> None:

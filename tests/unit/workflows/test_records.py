@@ -56,7 +56,7 @@ class Waits:
 
 
 class Bench:
-    def __init__(self, count: int = 6, dear: float = 0.1) -> None:
+    def __init__(self, count: int = 6, dear: float = 0.1, quiet_s: float = 5.0) -> None:
         self.slurm = CountingSlurm()
         self.slurm.node_table = FakeSlurm.with_nodes(*(f"n{i}" for i in range(1, count + 1))).node_table
         self.clock, self.pool, self.rings = FakeClock(1000.0), Waits(), 0
@@ -64,7 +64,9 @@ class Bench:
             self.slurm,
             pool=self.pool,
             clock=self.clock,
-            patience=Patience(sweep=Pace(share=1.0), sweep_busy=Pace(least_s=1.0, share=1.0), dear=dear),
+            patience=Patience(
+                sweep=Pace(least_s=quiet_s, share=1.0), sweep_busy=Pace(least_s=1.0, share=1.0), dear=dear
+            ),
             ring=self._ring,
             is_asked=lambda: False,
         )

@@ -80,13 +80,41 @@ def test_what_cannot_be_confirmed_makes_the_picture_old() -> None:
 
 def test_a_dear_sweep_waits_for_a_few_seconds_while_a_recovery_is_in_a_hurry() -> None:
     bench = Bench(dear=-1.0)
-    bench.clock.at += 5.9
-    assert bench.look(busy=True, hurried=True) == []
+    for at in (0.9, 5.9):
+        bench.clock.at = 1000.0 + at
+        assert bench.look(busy=True, hurried=True) == []
     assert 0.0 < bench.records.due_in(busy=True) <= 0.2
     bench.clock.at += 0.2
     assert bench.look(busy=True, hurried=True) == [ALL, ALL]
     bench.clock.at += 1.1
     assert bench.look(busy=True) == [ALL, ALL]
+
+
+def test_one_that_is_late_when_the_hurry_begins_waits_as_long() -> None:
+    bench = Bench(dear=-1.0, quiet_s=30.0)
+    bench.clock.at += 20.0
+    assert bench.look(hurried=True) == []
+    assert bench.look(busy=True, hurried=True) == []
+    bench.clock.at += 4.9
+    assert bench.look(busy=True, hurried=True) == []
+    bench.clock.at += 0.2
+    assert bench.look(busy=True, hurried=True) == [ALL, ALL]
+
+
+def test_when_the_hurry_is_over_the_one_that_is_late_begins() -> None:
+    bench = Bench(dear=-1.0, quiet_s=30.0)
+    bench.clock.at += 20.0
+    assert bench.look(busy=True, hurried=True) == []
+    bench.clock.at += 1.0
+    assert bench.look(busy=True) == [ALL, ALL]
+
+
+def test_one_that_the_quiet_pace_had_due_is_put_off_no_longer_than_from_then() -> None:
+    bench = Bench(dear=-1.0, quiet_s=30.0)
+    bench.clock.at += 33.0
+    assert bench.look(hurried=True) == []
+    bench.clock.at += 2.1
+    assert bench.look(busy=True, hurried=True) == [ALL, ALL]
 
 
 def test_so_it_does_right_after_we_did_something() -> None:
@@ -96,6 +124,14 @@ def test_so_it_does_right_after_we_did_something() -> None:
     assert bench.look(busy=True) == [{"n1"}]
     bench.clock.at += 5.0
     assert bench.look(busy=True) == [ALL, ALL]
+
+
+def test_a_clock_that_is_set_back_in_a_hurry_puts_nothing_off() -> None:
+    bench = Bench(dear=-1.0)
+    bench.clock.at += 1.1
+    assert bench.look(busy=True, hurried=True) == []
+    bench.clock.at -= 500.0
+    assert bench.look(busy=True, hurried=True) == [ALL, ALL]
 
 
 def test_one_that_a_turn_needs_does_not_wait() -> None:

@@ -121,3 +121,9 @@ def test_a_cluster_on_one_machine_may_say_localhost() -> None:
 
 def test_every_login_that_the_file_names_is_looked_up() -> None:
     assert logins_of(_settings('[api]\nadmins = ["eve"]')) == ("slurm", "eve")
+
+
+@pytest.mark.parametrize("act", [False, True])
+def test_a_new_file_names_all_three_modes_of_repair(act: bool) -> None:
+    text = draft(_MIXED, conf="", act=act).text
+    assert all(f'"{mode}"' in text for mode in ("report", "ask", "act"))

@@ -1,4 +1,4 @@
-"""What fetching may use up, and where it may write."""
+"""The limits of one fetch: how much it may take, how long, and where it may write."""
 
 import time
 from collections.abc import Callable

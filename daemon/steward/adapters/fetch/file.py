@@ -47,7 +47,7 @@ def _copy(place: Path, folder: Path, budget: Budget, *, pinned: bool) -> None:
             path = Path(top) / name
             real = path.resolve()
             if not real.is_file() or not real.is_relative_to(place):
-                raise Permanent(f"{path} is no file of the folder: put files only")
+                raise Permanent(f"{path} is not a file of the folder: put files only")
             with real.open("rb") as file:
                 if not pinned:
                     refuse_others(real, os.fstat(file.fileno()))

@@ -36,5 +36,5 @@ def _look(what: str, path: str, uid: int, *more: str, timeout_s: float, max_byte
         try:
             pwd.getpwuid(uid)
         except KeyError:
-            raise Failed(f"uid {uid} is no user of this node") from None
+            raise Failed(f"uid {uid} is not a user of this node") from None
     return run((*_BARE, str(uid), what, path, *more), timeout_s=timeout_s, max_bytes=max_bytes)

@@ -23,7 +23,7 @@ _FIRST_PORT, _PORTS = 20_000, 12_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Of a run's coordinator: its files are in `folder`, and it listens at `port`."""
+    """Where a run's coordinator is: its files are in `folder`, and it listens at `port`."""
 
     run: JobId
     uid: int

@@ -1,4 +1,4 @@
-"""What the jobs of this node use: CPU time of each one's processes, and the machine's network and GPUs."""
+"""How busy this node's jobs are: the CPU time of each job's processes, and the machine's network and GPUs."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from steward.model.ids import JobId
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _JOB = re.compile(rb"^(?!.*/user\.slice/).*?/job_([1-9][0-9]{0,9})(?:/|$)", re.MULTILINE)
-"""What is below user.slice users may name as they like."""
+"""The cgroup of a job's step. Groups below user.slice do not count: users name those as they like."""
 _ENV_JOB = re.compile(rb"(?:\A|\0)SLURM_JOB_ID=([1-9][0-9]{0,9})\0")
 _MAX_ENVIRON = 1 << 20
 
@@ -22,7 +22,7 @@ class Used:
 
     cpu_s: Mapping[JobId, float] = field(default_factory=dict)
     network_bytes: int = 0
-    """Of all devices but loopback, InfiniBand's included: the machine's, not the job's."""
+    """Bytes over all devices but loopback, InfiniBand included. They are the machine's, not one job's."""
 
 
 def used(users: Mapping[JobId, int], proc_dir: Path = Path("/proc"), sys_dir: Path = Path("/sys")) -> Used:

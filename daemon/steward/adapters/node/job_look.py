@@ -1,4 +1,5 @@
-"""What a job tells of itself in its folder on the node: read as what it is, a file that a stranger may have put there.
+"""A job's own report, in its folder on the node. The file is read as what it is: one that a stranger may have put
+there.
 
 Nothing is opened before it is known to be a plain file of the job's user on the folder's own file system: no link, no
 pipe, no file system that the user has mounted over it and that would let us wait.
@@ -37,7 +38,7 @@ class Told:
 
 
 Stamp = tuple[int, int]
-"""Of one state of the file: (inode, time of change in ns)."""
+"""One state of the file: (inode, time of change in ns)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the processes of a job are doing, as the kernel tells: without a debugger, and without waiting for them.
+"""The stacks of a job's processes, as the kernel shows them: without a debugger, and without waiting for the processes.
 
 Nothing of their memory is asked, as `cmdline` and `environ` would: a process that hangs can hold up who asks.
 """

@@ -1,4 +1,4 @@
-"""What an agent asks Slurm by itself: is a job over (while the head is away), and whose jobs are on this node."""
+"""The agent's own questions to Slurm: is a job over (while the head is away), and whose jobs are on this node."""
 
 import re
 from collections.abc import Mapping

@@ -47,7 +47,7 @@ class KernelLog(Protocol):
     """A log that is open for reading. `read` and `wait` raise Retryable when it cannot be read any more."""
 
     def read(self) -> Batch | None:
-        """What is there now, bounded; None when there is nothing new."""
+        """The lines that are new, in bounded number; None when there are none."""
 
     async def wait(self) -> None:
         """Until there may be more."""

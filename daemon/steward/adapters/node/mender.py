@@ -39,7 +39,7 @@ class Mender:
         """The names (UUID, PCI address) of the GPU that was reset. Raises Permanent when a process holds it, Retryable
         when the driver does not reset it."""
         if not is_gpu(gpu):
-            raise Permanent(f"{gpu[:100]!r} is no GPU's UUID or PCI address: nothing reset")
+            raise Permanent(f"{gpu[:100]!r} is not a GPU's UUID or PCI address: nothing reset")
         chosen = gpu if is_gpu_uuid(gpu) or "." in gpu else f"{gpu}.0"
         names = self._ask(chosen, "--query-gpu=uuid,pci.bus_id")
         if users := self._ask(chosen, "--query-compute-apps=pid"):

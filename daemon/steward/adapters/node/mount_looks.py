@@ -71,7 +71,7 @@ class MountLooks:
         return told
 
     def _kill(self) -> None:
-        """What hangs now: a child that the kernel lets go is not left at all."""
+        """Kill the children that hang now; one that the kernel lets go leaves nothing behind."""
         for child in self._left.values():
             signal.pidfd_send_signal(child.ended, signal.SIGKILL)
         if self._left:
@@ -105,7 +105,7 @@ def _start(path: str) -> _Child:
 
 
 def _await(children: dict[str, _Child], timeout_s: float) -> dict[str, str]:
-    """What each said that ended in time."""
+    """The answer of each child that ended in time."""
     deadline = time.monotonic() + timeout_s
     told: dict[str, str] = {}
     waiting = dict(children)
@@ -126,7 +126,7 @@ def _wait_for(descriptors: list[int], seconds: float) -> frozenset[int]:
 
 
 def _reap(child: _Child) -> str | None:
-    """What was wrong, empty when nothing was; None while it has not ended."""
+    """The error that the child reported, empty when there was none; None while the child has not ended."""
     status = os.waitid(os.P_PIDFD, child.ended, os.WEXITED | os.WNOHANG)
     if status is None:
         return None

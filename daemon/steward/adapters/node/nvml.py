@@ -22,11 +22,11 @@ from steward.model.probe import Raw
 _END_S = 0.2
 _CHUNK = 65536
 _MAX_BYTES = 1 << 20
-"""Of one line."""
+"""The longest line of an answer, in bytes."""
 
 
 class NoAnswer(Failed):
-    """It did not answer in time."""
+    """The child did not answer in time."""
 
 
 class Conversation:

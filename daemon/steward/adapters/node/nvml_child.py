@@ -21,7 +21,7 @@ except ImportError:
 
 _NO_PYNVML = "nvidia-ml-py is not installed: install steward-slurm with its extra [gpu] on nodes with GPUs"
 _INFOROM_EVERY_S = 3600.0
-"""It is read from a slow chip, and does not change from one minute to the next."""
+"""Seconds between reads of the InfoROM: the chip is slow, and its content rarely changes."""
 
 
 class Looks:

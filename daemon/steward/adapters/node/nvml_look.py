@@ -42,7 +42,7 @@ def fields(handle: Any) -> dict[str, Any]:
 
 
 def nvlink_errors(handle: Any, links: int) -> int | None:
-    """Of all links together."""
+    """The errors of all NVLinks together; None where NVML does not count them."""
     values = _values(handle, [(field, link) for field in _LINK_ERRORS for link in range(links)])
     return sum(values.values()) if values else None
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.jsonfile import read_json, write_json
 from steward.adapters.own_folder import make_own
 from steward.adapters.proc import Process
+from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.setup_messages import SetUpOrder, order_of, order_record, setup_frame, setup_of
@@ -60,7 +60,7 @@ class SetupDir:
         self.output = self.path / "output"
         """The scripts' output as the head gets it."""
         self.crash_log = self.path / "runner.log"
-        """What the runner itself says when it breaks."""
+        """The output of the runner itself, for the case that it breaks."""
 
     @property
     def scripts(self) -> Path:
@@ -90,7 +90,7 @@ class SetupDir:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def report(self) -> SetupReport | None:
-        """What the runner told last; None when it has not begun."""
+        """The runner's last report; None when it has not begun."""
         stored = read_json(self.path / "report.json")
         try:
             return setup_of(stored) if isinstance(stored, dict) else None

@@ -43,8 +43,8 @@ class Starter:
 
 
 def _unit(token: str, env: Mapping[str, str]) -> Sequence[str]:
-    """What is before the runner's argv. A forking service has begun when its first process ends; what scripts leave in
-    the background is not ended with it."""
+    """The words before the runner's argv. A forking service has begun when its first process ends; what scripts leave
+    in the background is not ended with it."""
     properties = ("Type=forking", "KillMode=process", "OOMPolicy=continue", "TimeoutStartSec=60")
     names = sorted(name for name in env if name.upper() in _PASSED_ON or name.startswith(_PASSED_PREFIXES))
     return (

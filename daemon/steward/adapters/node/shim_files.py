@@ -1,4 +1,4 @@
-"""What the head says of the site, in files beside the socket, where the shim of this machine reads it: the defaults for
+"""The head's words on the site, in files beside the socket, where the shim of this machine reads them: the defaults for
 jobs without the option, and the warning for whoever submits a job with it."""
 
 import logging

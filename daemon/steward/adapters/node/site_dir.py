@@ -54,7 +54,7 @@ def make_results_dir(folder: Path) -> None:
 
 
 def look(folder: Path) -> SiteDir:
-    """What lies in `folder`; nothing when it does not exist. Hidden files and backups (`~`) are not looked at."""
+    """Read `folder`; a folder that does not exist is an empty one. Hidden files and backups (`~`) are not looked at."""
     try:
         why = _why_unsafe(folder.stat(), "directory")
         names = sorted(name for name in os.listdir(folder) if not name.startswith(".") and not name.endswith("~"))

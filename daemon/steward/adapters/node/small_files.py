@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 MAX_BYTES = 65536
 _NOTHING_TO_SAY = (errno.EINVAL, errno.EIO, errno.ENODEV, errno.EOPNOTSUPP)
-"""What sysfs answers for a property that this device does not have, or a link that is down."""
+"""Errors of sysfs for a property that this device does not have, or for a link that is down."""
 _NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 _MAGIC = frozenset("*?[")
 
@@ -51,7 +51,7 @@ def is_any_there(patterns: Iterable[str]) -> bool:
 
 
 class _Folders:
-    """What folders hold, for one look: each is listed once, and asked once for the file `needs`."""
+    """The content of folders, for one look: each is listed once, and asked once for the file `needs`."""
 
     def __init__(self, needs: str = "") -> None:
         self._needs = needs

@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 _CACHED = Path("/run/slurm/conf/slurm.conf")
-"""What a configless slurmd got from slurmctld."""
+"""The configuration that a configless slurmd got from slurmctld."""
 _SPOOL, _TMP = ("SlurmdSpoolDir", "/var/spool/slurmd"), ("TmpFS", "/tmp")
 """Key and default."""
 

@@ -57,12 +57,13 @@ class Stepds:
         idle = [stepd for stepd in old if not proc.descendants(stepd.process)]
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
 
-    def set_aside(self, job: JobId, step: int, uid: int) -> tuple[Path, ...]:
+    def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
         """Rename what a killed slurmstepd of this step left of PMIx; which files and folders it was.
 
         The step's own slurmstepd asks, before it makes its own. Nothing is touched that belongs to another user, or
         while a second slurmstepd of this step lives (several slurmds on one machine). Nothing is removed: users may
-        have put anything below.
+        have put anything below. Nor is anything touched after `until` (monotonic s): then the step has begun, and what
+        lies there is its own.
         """
         spool, tmp = (find(str(self._conf), self._node) for find in (spool_dir, tmp_fs))
         named = f"{job}.{step}"
@@ -70,6 +71,8 @@ class Stepds:
         left = [path for path in map(Path, made) if self._is_his(path, uid)]
         if not left or sum(one.step == str(step) for one in self._of(job, proc.every())) > 1:
             return ()
+        if time.monotonic() > until:
+            raise TimeoutError("the step has begun")
         for path in left:
             path.rename(f"{path}.left.{time.time_ns()}")
         return tuple(left)
@@ -91,7 +94,7 @@ class Stepds:
         ]
 
     def _step(self, seen: Seen, job: JobId) -> str:
-        """Of which step of `job` this is the slurmstepd; empty when it is none."""
+        """The step of `job` whose slurmstepd this process is; empty when it is no slurmstepd of that job."""
         pid = seen.process.pid
         title = None if seen.dead else _TITLE.match(_read(pid, "cmdline").partition(b"\0")[0])
         if title is None or int(title[1]) != job or not self._is_stepd(pid) or not self._is_of_ours(pid):

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 _SET_DUMPABLE, _DROP_FROM_BOUNDS, _NO_NEW_RIGHTS = 4, 24, 38
-"""Of prctl(2)."""
+"""Options of prctl(2)."""
 _MOST_CAPABILITIES = 64
 _APART = "users"
 """The cgroup below the agent's own in which users' files are looked at."""
@@ -59,7 +59,7 @@ def cgroup_folder(line: str, mounts: str) -> Path | None:
 
 
 def become(uid: int) -> None:
-    """Be that user for good, out of his reach. Raises OSError; KeyError for one that is no user of this node."""
+    """Be that user for good, out of his reach. Raises OSError; KeyError for one that is not a user of this node."""
     if uid != os.geteuid():
         who = pwd.getpwuid(uid)
         Path("/proc/self/oom_score_adj").write_text("0")

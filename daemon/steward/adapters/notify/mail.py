@@ -1,5 +1,7 @@
 """A message as a mail, given to a program of the site's that takes it on its standard input."""
 
+import smtplib
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
@@ -8,6 +10,7 @@ from pathlib import Path
 
 from steward.adapters.notify.command import pipe
 from steward.model.notify import Message
+from steward.ports import Permanent, PortError, Retryable
 from steward.views.notify_text import fields, message_id
 
 
@@ -40,3 +43,48 @@ def mail(message: Message, to: Sequence[str], sender: str, cluster: str) -> Emai
     facts = "\n".join(f"{name}: {told[name]}" for name in shown if told[name])
     found.set_content(f"{told['text']}\n\n{facts}\n")
     return found
+
+
+# A message as a mail over SMTP, to the head's own mail server or one of the site: neither TLS nor login.
+#
+# Not through the machine's sendmail: Postfix's and Exim's need the rights of another group or user, which the unit
+# forbids (NoNewPrivileges).
+
+_REFUSED = 500
+"""SMTP's codes from here on mean that another try is of no use (RFC 5321, 4.2.1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smtp:
+    """`sender` without a domain is of this host: servers refuse what is of none. `timeout_s` is for each step."""
+
+    host: str
+    port: int
+    to: tuple[str, ...]
+    sender: str
+    cluster: str
+    timeout_s: float = 10.0
+
+    def send(self, message: Message) -> None:
+        """Raises Retryable when the server cannot be reached or cannot now, Permanent when it refuses the mail or a
+        recipient. No error quotes what the server says."""
+        sender = self.sender if "@" in self.sender else f"{self.sender}@{socket.getfqdn()}"
+        try:
+            with smtplib.SMTP(self.host, self.port, timeout=self.timeout_s) as server:
+                refused = server.send_message(mail(message, self.to, sender, self.cluster), sender, self.to)
+        except smtplib.SMTPRecipientsRefused as error:
+            raise self._refusal(min(code for code, _ in error.recipients.values()), "every recipient") from None
+        except smtplib.SMTPResponseException as error:
+            raise self._refusal(error.smtp_code, "the mail") from None
+        except (OSError, smtplib.SMTPException) as error:
+            raise Retryable(f"{self._place} cannot take a mail now ({type(error).__name__})") from None
+        if refused:
+            raise Permanent(f"{self._place} refused {len(refused)} of {len(self.to)} recipients; the others have it")
+
+    def _refusal(self, code: int, what: str) -> PortError:
+        kind = Permanent if code >= _REFUSED else Retryable
+        return kind(f"{self._place} refused {what} (code {code})")
+
+    @property
+    def _place(self) -> str:
+        return f"the mail server at {self.host}:{self.port}"

@@ -38,7 +38,7 @@ class Webhook:
                 )
                 status = answer.status_code
         except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema, requests.exceptions.InvalidSchema):
-            raise Permanent("its URL is none: write https://HOST/PATH") from None
+            raise Permanent("its URL is not valid: write https://HOST/PATH") from None
         except requests.exceptions.Timeout:
             raise Retryable(f"no answer within {self.timeout_s:g} s") from None
         except requests.exceptions.SSLError:

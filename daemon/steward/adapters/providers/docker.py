@@ -27,7 +27,7 @@ from steward.adapters.providers.docker_machine import (
     is_new_boot,
     note_reboot,
 )
-from steward.adapters.providers.limit import read_limit, refuse_beyond
+from steward.adapters.providers.local_machine import read_limit, refuse_beyond
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.providers import DockerProvider as DockerSettings
@@ -174,7 +174,7 @@ class DockerProvider:
 
 
 def _told(slot: Slot) -> tuple[str, ...]:
-    """What its first process must know: role, and the features of its node in Slurm."""
+    """The environment of the container's first process: its role, and the features of its node in Slurm."""
     return (f"BED_NODE_ROLE={slot.role}", f"BED_FEATURES={','.join(sorted(slot.features))}")
 
 

@@ -26,7 +26,7 @@ _NOTES = "/var/lib/bed-reboots"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What one container is made from; `environment` are NAME=VALUE words, `mounts` SOURCE:TARGET[:ro] binds."""
+    """One container, before it is made; `environment` are NAME=VALUE words, `mounts` SOURCE:TARGET[:ro] binds."""
 
     name: str
     hostname: str

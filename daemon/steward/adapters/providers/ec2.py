@@ -4,8 +4,10 @@ What EC2 keeps is the only record. A launch looks for an instance with the token
 tied to one type and subnet, and a launch may try several; the client token covers what the tags do not show yet.
 """
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,11 +16,88 @@ from botocore.config import Config
 
 from steward.adapters.process import show
 from steward.adapters.providers.ec2_errors import Kind, Refused, refusals
-from steward.adapters.providers.ec2_request import CLUSTER, NODE, REBOOT, TOKEN, Offer, offers, request
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.clouds import Ec2Provider as Ec2Settings
+from steward.model.settings.clouds import Market
 from steward.ports import Permanent, Retryable
+
+# What is asked of RunInstances for a slot: pure, so that every word of it can be tested without EC2.
+
+CLUSTER = "steward:cluster"
+GROUP = "steward:group"
+NODE = "steward:node"
+TOKEN = "steward:token"
+REBOOT = "steward:reboot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One way to get the instance. Empty words leave the choice to the launch template, or to EC2."""
+
+    type: str
+    subnet: str
+
+    def __str__(self) -> str:
+        return " in ".join(word for word in (self.type or "the template's type", self.subnet) if word)
+
+
+def offers(settings: Ec2Settings, slot: Slot) -> Iterator[Offer]:
+    """Every acceptable type in every subnet, the preferred type first."""
+    for each in slot.types or settings.types or ("",):
+        for subnet in settings.subnets or ("",):
+            yield Offer(type=each.removeprefix("ml."), subnet=subnet)
+
+
+def request(settings: Ec2Settings, slot: Slot, token: str, offer: Offer) -> Mapping[str, Any]:
+    """The arguments of RunInstances. EC2 refuses a client token with other words than it came with before: the words
+    are part of it, and whoever launches looks for the token's tag first."""
+    words: dict[str, Any] = {
+        "MinCount": 1,
+        "MaxCount": 1,
+        "TagSpecifications": _tag_words(settings, slot, token),
+        "ImageId": slot.image or settings.image,
+        "InstanceType": offer.type,
+        "SubnetId": offer.subnet,
+        "SecurityGroupIds": list(settings.security_groups),
+        "KeyName": settings.key_name,
+        "UserData": user_data(settings, slot),
+    }
+    if settings.launch_template:
+        kind = "LaunchTemplateId" if settings.launch_template.startswith("lt-") else "LaunchTemplateName"
+        words["LaunchTemplate"] = {kind: settings.launch_template, "Version": settings.template_version}
+    if settings.instance_profile:
+        kind = "Arn" if settings.instance_profile.startswith("arn:") else "Name"
+        words["IamInstanceProfile"] = {kind: settings.instance_profile}
+    if settings.market is Market.SPOT:
+        one_time = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
+        words["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": one_time}
+    said = {name: word for name, word in words.items() if word}
+    return said | {"ClientToken": hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()}
+
+
+def user_data(settings: Ec2Settings, slot: Slot) -> str:
+    """The site's text with our words in it; every other brace stays as it is."""
+    text = settings.user_data
+    words = {
+        "node": slot.node,
+        "group": slot.group,
+        "role": slot.role,
+        "features": ",".join(sorted(slot.features)),
+        "head": settings.head,
+        "cluster": settings.cluster,
+    }
+    for name, word in words.items():
+        text = text.replace(f"{{{name}}}", word)
+    return text
+
+
+def _tag_words(settings: Ec2Settings, slot: Slot, token: str) -> list[Mapping[str, Any]]:
+    ours = {CLUSTER: settings.cluster, GROUP: slot.group, NODE: slot.node, TOKEN: token}
+    tags = [{"Key": key, "Value": value} for key, value in ({"Name": slot.node} | settings.tags | ours).items()]
+    spot = ["spot-instances-request"] if settings.market is Market.SPOT else []
+    return [{"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume", *spot)]
+
 
 _TRIES = 3
 _CONNECTIONS = 16
@@ -44,7 +123,7 @@ class Ec2Provider:
         self._settings = settings
         self._page = page
         self._made: set[InstanceId] = set()
-        """What this process launched: to be ended also while EC2's lists do not show it yet."""
+        """Instances that this process launched: they can be ended also while EC2's lists do not show them yet."""
         self._ec2 = boto3.session.Session().client(
             "ec2",
             region_name=settings.region,
@@ -149,7 +228,7 @@ class Ec2Provider:
             )
             for page in pages:
                 if "Reservations" not in page:
-                    raise Refused(Kind.PASSING, "", "its answer is no list of instances: not believed")
+                    raise Refused(Kind.PASSING, "", "its answer is not a list of instances: not believed")
                 for reservation in page["Reservations"]:
                     yield from reservation["Instances"]
 

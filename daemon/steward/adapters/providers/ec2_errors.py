@@ -1,4 +1,5 @@
-"""What EC2's refusals mean for the caller: no capacity, a quota, a passing fault, or nothing that will ever work."""
+"""The meaning of EC2's refusals for the caller: no capacity, a quota, a passing fault, or nothing that will ever
+work."""
 
 import re
 from collections.abc import Iterator

@@ -16,8 +16,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from steward.adapters.filelock import locked
-from steward.adapters.providers.limit import read_limit, refuse_beyond
-from steward.adapters.providers.local_machine import Machine, Program, find, own_environment, power_off, power_on
+from steward.adapters.providers.local_machine import (
+    Machine,
+    Program,
+    find,
+    own_environment,
+    power_off,
+    power_on,
+    read_limit,
+    refuse_beyond,
+)
 from steward.adapters.whole_file import write_whole
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot

@@ -12,6 +12,7 @@ from pathlib import Path
 from steward.adapters import proc
 from steward.adapters.proc import Process
 from steward.adapters.process import Failed, run
+from steward.model.instance import Slot
 from steward.ports import Retryable
 
 _INIT = Path(__file__).with_name("local_init.py")
@@ -143,6 +144,25 @@ def restart_programs(machine: Machine) -> None:
 
 
 def own_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """What a daemon gets: a plain search path and language, not whatever the caller's shell has set."""
+    """The environment of a daemon: a plain search path and language, not whatever the caller's shell has set."""
     path = os.environ.get("PATH", os.defpath)
     return {"PATH": f"{path}:/usr/sbin:/sbin", "LANG": "C.UTF-8", "HOME": "/", **extra}
+
+
+# How many machines the provider of a test bed has: a file with a number, for tests of what is not to be had.
+
+
+def read_limit(path: Path) -> int | None:
+    """None: as many as are asked for."""
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return None
+    return int(text) if text.isdecimal() else 0
+
+
+def refuse_beyond(limit: int | None, there: int, slot: Slot) -> None:
+    """Raises Retryable, as for want of capacity, when the machines that are there are all that can be."""
+    if limit is not None and there >= limit:
+        kind = f" of {slot.types[0]}" if slot.types else ""
+        raise Retryable(f"capacity: no machine{kind} for {slot.node}: there are only {limit} (fault limit-launch)")

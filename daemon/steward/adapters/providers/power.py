@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from steward.adapters.filelock import locked
-from steward.adapters.jsonfile import write_json
 from steward.adapters.slurm.power import Power, PowerSwitch, power_of
+from steward.adapters.whole_file import write_json
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.node import Node
@@ -129,7 +129,7 @@ class PowerProvider:
     def launch(self, slot: Slot, token: str) -> Instance:
         if slot.node not in self._nodes:
             remedy = "its group needs a [[groups]] table with State=CLOUD nodes of slurm.conf"
-            raise Permanent(f"power provider: {slot.node} is none of its nodes; {remedy}")
+            raise Permanent(f"power provider: {slot.node} is not one of its nodes; {remedy}")
         with self._records.locked() as cycles:
             node = self._read().get(slot.node)
             known = cycles.get(slot.node)
@@ -211,7 +211,7 @@ class PowerProvider:
         return replace(cycle, ended=True, why="Slurm powered it down" if cycle.was_on else failed)
 
     def _is_unsettled(self, cycle: Cycle) -> bool:
-        """It was asked for so lately that a powered-down node may still be about to come up."""
+        """Whether the cycle was asked for so lately that a powered-down node may still be about to come up."""
         return time.time() < cycle.since + self._settings.order_s
 
     def _is_young(self, cycle: Cycle) -> bool:

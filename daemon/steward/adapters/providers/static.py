@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from steward.adapters.filelock import locked
-from steward.adapters.jsonfile import write_json
 from steward.adapters.process import Failed, run
+from steward.adapters.whole_file import write_json
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.providers import StaticProvider as StaticSettings
@@ -174,7 +174,7 @@ class StaticProvider:
         return ids[instance]
 
     def _look(self, node: NodeName) -> InstanceState:
-        """What the site's status command says; a command that gives no answer says nothing about the machine."""
+        """Ask the site's status command; where it gives no answer, nothing is known about the machine."""
         if not self._settings.status:
             return InstanceState.RUNNING
         argv = _for_node(self._settings.status, node)

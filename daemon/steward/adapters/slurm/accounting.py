@@ -51,7 +51,7 @@ from steward.ports import Retryable, Stale
 _APART = re.compile(r"don't have access to their default qos")
 """Nothing was changed. On 22.05 with exit status 0."""
 _NOTHING = re.compile(r"Nothing (modified|deleted|new added)|Request didn't affect anything|[Aa]lready exist")
-"""What 22.05 says, and what 24.11 and 26.05 say."""
+"""sacctmgr's words where a change changes nothing: those of 22.05, and those of 24.11 and 26.05."""
 _SLURMDBD_S = 5.0
 _TABLES_S = 10.0
 _CONFIG_S = 60.0
@@ -163,7 +163,7 @@ class SlurmAccounting:
             self._edit(*words)
 
     def move_job(self, action: MoveJob) -> None:
-        """Of an array those tasks that wait."""
+        """Move a waiting job to another account or QOS; of an array, the tasks that wait."""
         job = self._job(action.job)
         team_rules.may_move(job, action.qos, self._allowed(job.account))
         is_rest = job.array_job_id is not None and job.array_task is None
@@ -233,7 +233,7 @@ class SlurmAccounting:
         return answer.text
 
     def _read_tables(self, cluster: str) -> tuple[Tables | None, str]:
-        """What slurmdbd says, at most 10 s old; older, with the trouble, where it does not answer."""
+        """slurmdbd's tables, at most 10 s old; where slurmdbd does not answer, older ones and the trouble."""
         known = self._tables
         if known is not None and 0 <= self._now() - known[0] < _TABLES_S:
             return known[1], ""

@@ -1,4 +1,4 @@
-"""What `scontrol show assoc_mgr`, `scontrol show config` and `sacctmgr --parsable2` print, as model values.
+"""The output of `scontrol show assoc_mgr`, `scontrol show config` and `sacctmgr --parsable2`, as model values.
 
 Names are hostile: whoever coordinates an account may make others, and Slurm takes `a|b` for a name and lines of text
 for a description. So a row counts only with the right number of columns and plain names, the free text stands last, and
@@ -25,13 +25,13 @@ _SUBMITTED = re.compile(r" GrpSubmitJobs=(?:N|[0-9]+)\(([0-9]+)\) ")
 _COUNT = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=(N|[0-9]+)\(([0-9]+)\)")
 _TRES = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=([0-9]+)([KMGTP]?)")
 _UNITS = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
-"""Of memory, in MiB; other resources have no unit."""
+"""Units of memory, in MiB; other resources have no unit."""
 _MARKS, _LISTS = (23, 2), (25, 11)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """What slurmdbd alone tells. `qos` is its table as text."""
+    """The part of the accounting that slurmdbd alone knows. `qos` is its table as text."""
 
     qos: str = ""
     accounts: Mapping[str, Account] = field(default_factory=dict)
@@ -102,7 +102,7 @@ def accounts(table: str) -> dict[str, Account]:
 
 
 def associations(table: str, cluster: str) -> tuple[Association, ...]:
-    """Of this cluster, those whose names are all plain (`ASSOCIATION_COLUMNS`)."""
+    """The associations of this cluster whose names are all plain (columns: `ASSOCIATION_COLUMNS`)."""
     found: list[Association] = []
     for there, account, user, partition, parent, qos, default, limits in rows(table, 8):
         names = [name for name in (account, user, partition, parent) if name]

@@ -24,7 +24,9 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
 - SlurmUser can set the admin comment of a job that waits, runs or was just requeued (22.05, 24.11); of one that ended
   or cleans up after its end it is refused (`Job has already finished`). 70,000 characters, quotes, newlines and UTF-8
   are taken as they are. sacct shows it, for each run that was requeued as it was then. Users cannot set it.
-- `scancel --full` signals the batch script and its children besides the steps.
+- `scancel --full` signals the batch script and its children besides the steps. Of a task whose array has others that
+  wait, slurmctld delivers the signal and answers `try again later` all the same (job_mgr.c of 22.05 to 26.05), and
+  scancel sends it again, ten times, 5 s after the first: so it is ended before that.
 """
 
 import contextlib
@@ -34,8 +36,8 @@ import pwd
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from steward.adapters.process import show
-from steward.adapters.slurm import partition_file, partitions, reservations, rules, words
+from steward.adapters.process import Failed, show
+from steward.adapters.slurm import partitions, reservations, rules, words
 from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.read_jobs import JobReader
@@ -54,6 +56,9 @@ from steward.ports import Permanent, Retryable, Stale
 
 _COMMENT_S = 2.0
 """A comment that takes longer is written another time: slurmctld may hold it for 5 s."""
+_SIGNAL_S = 3.0
+_AGAIN = "transitional state, retrying"
+"""What `scancel --verbose` says before it waits 5 s and sends the signal once more."""
 
 
 class CommandLineSlurm:
@@ -176,7 +181,7 @@ class CommandLineSlurm:
     def write_partitions(self, text: str) -> None:
         if self._include is None:
             raise Permanent("there is no file for partitions: set capacity.slurm_include and include it in slurm.conf")
-        partition_file.write(self, self._include, text, patience_s=self._timeout_s)
+        partitions.write(self, self._include, text, patience_s=self._timeout_s)
 
     def reconfigure(self) -> None:
         """Have every daemon read its configuration again."""
@@ -202,7 +207,12 @@ class CommandLineSlurm:
     def signal(self, job: JobId, signal: str) -> None:
         running = self.job(job)
         rules.may_signal(running)
-        self._commands.run("scancel", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
+        told = ("--verbose", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
+        try:
+            self._commands.run("scancel", *told, timeout_s=_SIGNAL_S)
+        except Failed as failed:
+            if running.array_task is None or failed.completed is None or _AGAIN not in failed.completed.error_text:
+                raise
 
     def cancel_replica(self, job: JobId, run: JobId) -> None:
         found = self.job(job)

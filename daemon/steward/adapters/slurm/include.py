@@ -24,7 +24,7 @@ class IncludeFile:
 
     @property
     def line(self) -> str:
-        """What slurm.conf must say."""
+        """The line that slurm.conf must have."""
         beside = self._path.parent == self._conf.parent
         return f"include {self._path.name if beside else self._path}"
 
@@ -47,11 +47,11 @@ class IncludeFile:
         return ""
 
     def text(self) -> str:
-        """What Slurm reads when it reads its configuration; empty where there is no such file."""
+        """The text that Slurm reads with its configuration; empty where there is no such file."""
         return self._read(self._path)
 
     def good(self) -> str:
-        """What Slurm last read well; what is there now where nobody knows."""
+        """The text that Slurm last read without an error; the present one where that is not known."""
         return self._read(self._beside) or self.text()
 
     def replace(self, text: str) -> None:

@@ -23,5 +23,5 @@ def of_jobs(
 
 
 def has_one(job: Job, places: Collection[NodeName]) -> bool:
-    """It has one of these nodes: it runs there, or cleans up."""
+    """Whether the job has one of these nodes: it runs there, or cleans up."""
     return not job.is_over and not job.nodes.isdisjoint(places)

@@ -17,7 +17,7 @@ _ALWAYS = {"MaxTime": "INFINITE"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLines:
-    """What a text of the file means. `states` is partition -> UP or DOWN, `sets` node set -> (feature, nodes)."""
+    """The meaning of the file's text. `states` is partition -> UP or DOWN, `sets` node set -> (feature, nodes)."""
 
     sets: dict[str, tuple[str, frozenset[NodeName]]]
     members: dict[str, tuple[str, ...]]

@@ -23,7 +23,7 @@ Facts, tried on real 22.05.8 and 24.11.5:
 from enum import Enum
 
 from steward.adapters.process import Failed, run
-from steward.adapters.slurm.refusals import refusal
+from steward.adapters.slurm.commands import refusal
 from steward.adapters.slurm.words import node_list
 from steward.model.ids import NodeName
 from steward.model.node import Node
@@ -39,7 +39,7 @@ class Power(Enum):
 
 
 def power_of(node: Node | None) -> Power:
-    """Of a node as read; one that Slurm does not show is powered down."""
+    """The power state of a node as read; a node that Slurm does not show is powered down."""
     if node is None:
         return Power.OFF
     if node.flags & {"POWERING_DOWN", "POWER_DOWN"}:

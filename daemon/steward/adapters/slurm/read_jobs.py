@@ -30,14 +30,14 @@ _ONE_BY_ONE = 4
 _LONG_QUEUE = 300
 """From so many jobs on that is worth its processes."""
 _LONGEST = 2000
-"""Of a list of ids."""
+"""The longest list of ids for one command."""
 _IN_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 Key = tuple[str, str, int]
 
 
 @dataclass(slots=True)
 class _Look:
-    """Of one look: jobs that could be read, and those of which the text is odd or tells of several."""
+    """The result of one look: jobs that could be read, and jobs whose text is odd or tells of several."""
 
     found: dict[JobId, Job] = field(default_factory=dict)
     odd: dict[JobId, Key] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class JobReader:
         self._commands, self._single = commands, library
         self._short_until = 0.0
         self._known: dict[JobId, tuple[Key | None, Job]] = {}
-        """What was read last of each job, and from which text."""
+        """Each job as last read, and the text that it was read from."""
         self._told: dict[JobId, tuple[bytes, Job]] = {}
         """A job as it was while the library told this of it, before and after it was read."""
 
@@ -91,7 +91,7 @@ class JobReader:
         return found
 
     def _library(self, ids: list[JobId]) -> Mapping[JobId, bytes]:
-        """What Slurm's library tells of each; nothing of those of which it is not sure."""
+        """The text of Slurm's library for each job; jobs of which it is not sure are left out."""
         if self._single is None or not ids or len(ids) > MOST:
             return {}
         return self._single.jobs(ids, self._commands.version())
@@ -129,7 +129,7 @@ class JobReader:
         return found
 
     def parts(self, leader: JobId) -> Mapping[JobId, Job]:
-        """Of a heterogeneous job, maybe with others: squeue tells of all parts of the one that leads."""
+        """The parts of a heterogeneous job, maybe with other jobs: squeue lists all parts of the leader."""
         return self._named([leader], alone=False)
 
     def _lists(self, ids: list[JobId]) -> Iterator[list[JobId]]:
@@ -158,7 +158,8 @@ class JobReader:
             return self._read()
 
     def _by_id(self, job: JobId) -> Mapping[JobId, Job]:
-        """Of one that slurmctld does not hold scontrol tells as it does where nobody answers it: squeue knows."""
+        """Look up one job. scontrol gives the same error for a job that is gone and for no answer: squeue tells the two
+        apart."""
         found = records.some_jobs(self._commands.read(*self._commands.version().read_job(job)))
         if job in found:
             return {job: self._keep(job, None, found[job])}

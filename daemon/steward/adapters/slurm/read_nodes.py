@@ -13,7 +13,8 @@ from steward.ports import Retryable
 _SHOW = ("scontrol", "--all", "--oneliner", "show", "node")
 _IN_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 _NO_NODES = "No nodes in the system"
-"""What slurmctld says where every node is to register by itself and none has: only then is no node a real answer."""
+"""slurmctld's words where every node is to register by itself and none has: only then is an empty list a real
+answer."""
 
 
 class NodeReader:
@@ -23,25 +24,22 @@ class NodeReader:
         """`single` reads a few of them more quickly."""
         self._commands, self._single = commands, single
         self._parts: object | None = None
-        """Of the partitions at a whole look after which no node had others. While they are the same, so are those of
-        each known node."""
-        self._moved = False
-        """Whether a node came, went or was in other partitions than before, since the last whole look began."""
+        """The partitions at a whole look since which no node was seen in others. While they are the same, so are those
+        of each known node."""
         self._known: dict[NodeName, tuple[str, Node]] = {}
-        """What was read last of each node, and from which text."""
+        """Each node as last read, and the text that it was read from."""
         self._odd: dict[str, Node] = {}
         """The same of nodes of which the text is odd."""
         self._usual_port = ""
 
     def whole(self) -> Mapping[NodeName, Node]:
-        known, told = self._parts, None
-        if known is None and self._single is not None:
+        told = None
+        if self._parts is None and self._single is not None:
             told = self._single.nodes((), self._commands.version())
-        self._parts, self._moved = None, False
         try:
             answer = self._commands.look(*_SHOW, env=_IN_SECONDS)
         except Retryable:
-            self._usual_port = ""  # slurmctld may begin anew with another configuration
+            self._parts, self._usual_port = None, ""  # slurmctld may begin anew with another configuration
             raise
         read = self._read(answer) if answer.startswith("NodeName=") else None
         found = self._by_json() if read is None else read
@@ -49,10 +47,12 @@ class NodeReader:
             raise Retryable("Slurm's answer has no node in it: not believed")
         for name in list(self._known):
             if name not in found:
+                self._parts = None
                 self._known.pop(name, None)
-                self._moved = True
-        if read is not None and (told is not None or not self._moved):
-            self._parts = told.parts if told is not None else known
+        if read is None:
+            self._parts = None
+        elif told is not None:
+            self._parts = told.parts
         return found
 
     def some(self, only: Collection[NodeName]) -> Mapping[NodeName, Node]:
@@ -115,7 +115,8 @@ class NodeReader:
             known = self._known.get(name)
             if known is not None and known[0] == key:
                 return known[1]
-            self._moved |= known is None or not text_nodes.has_partitions_of(key, known[0])
+            if known is None or not text_nodes.has_partitions_of(key, known[0]):
+                self._parts = None  # before another thread may see what moved
             self._known[name] = (key, node := text_nodes.node(key))
             return node
         except text_nodes.Odd:

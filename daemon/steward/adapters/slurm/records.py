@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
 from steward.adapters.process import show
-from steward.adapters.slurm.answer import read_records
 from steward.adapters.slurm.words import expand
 from steward.model.deep_command import PREFIX
 from steward.model.ids import JobId, NodeName
@@ -100,7 +99,7 @@ def _node(record: Json) -> Node:
 
 
 def extra(name: str, hostname: str) -> dict[str, str]:
-    """What its machine calls itself, where it is not the node's name."""
+    """The host name of the node's machine, where it is not the node's name."""
     return {"hostname": hostname} if hostname and hostname != name else _NO_EXTRA
 
 
@@ -162,7 +161,7 @@ def _job(record: Json) -> Job:
         submit_host=_text(record.get("allocating_node")),
         expedited="EXPEDITED_REQUEUE" in _words(record.get("flags")),
         allocated=_text(record.get("tres_alloc_str")) if has_nodes(state, nodes) else "",
-        **_asked_for(record),
+        **_of_quotas(record, has_nodes=has_nodes(state, nodes)),
     )
 
 
@@ -172,18 +171,20 @@ def has_nodes(state: JobState, nodes: Collection[NodeName]) -> bool:
     return state is not JobState.PENDING and bool(nodes)
 
 
-class _AskedFor(TypedDict):
+class _OfQuotas(TypedDict):
     requested: str
+    preempted: float | None
     comment: str
     most_nodes: int
     node_sizes: str
     waiting_tasks: int
 
 
-def _asked_for(record: Json) -> _AskedFor:
-    """What quotas are about."""
+def _of_quotas(record: Json, *, has_nodes: bool) -> _OfQuotas:
+    """The part of a job's record that quotas are about."""
     return {
         "requested": _text(record.get("tres_req_str")),
+        "preempted": _time(record.get("preempt_time")) if has_nodes else None,
         "comment": _text(record.get("comment")),
         "most_nodes": most_nodes(_number(record.get("max_nodes")) or 0, _number(record["node_count"]) or 0),
         "node_sizes": ",".join(_list(record.get("job_size_str"))),
@@ -240,7 +241,7 @@ def _number(value: Any) -> int | None:
     if isinstance(value, Mapping):
         value = value["number"] if value["set"] else None
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-        raise ValueError(f"{value} is no whole number")
+        raise ValueError(f"{value} is not a whole number")
     return None if value is None else int(value)
 
 
@@ -276,6 +277,70 @@ def _name(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """What every later writer can encode: no halves of characters."""
+    """A text that every later writer can encode: halves of characters are replaced."""
     text = "" if value is None else str(value)
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+# Slurm's JSON, one record after the other: of a hundred megabytes, which ten thousand jobs have, json.loads makes
+# several times as much, and keeps every other thread from running meanwhile: agents would seem silent.
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER = json.JSONDecoder()
+
+
+def read_records(text: str, key: str, each: Callable[[Any], T]) -> tuple[list[T], dict[str, Any]]:
+    """Read the one object in `text`: the list `key`, each of its elements as `each` makes it, and the rest of the
+    object.
+
+    Raises ValueError or RecursionError for what is no such text, KeyError where it has no `key`, and what `each` does.
+    """
+    found: list[T] | None = None
+    rest: dict[str, Any] = {}
+    mark, at = _mark(text, 0, "{")
+    while mark != "}":
+        name, at = _value(text, at)
+        if not isinstance(name, str):
+            raise ValueError(f"no name before {at}")
+        _, at = _mark(text, at, ":")
+        if name == key:
+            found, at = _elements(text, at, each)
+        else:
+            rest[name], at = _value(text, at)
+        mark, at = _mark(text, at, ",}")
+    if _skip(text, at) != len(text):
+        raise ValueError(f"more than one value: extra text at {at}")
+    if found is None:
+        raise KeyError(key)
+    return found, rest
+
+
+def _elements(text: str, at: int, each: Callable[[Any], T]) -> tuple[list[T], int]:
+    """The elements of the list at `at`, and where the list ends."""
+    mark, at = _mark(text, at, "[")
+    if text.startswith("]", _skip(text, at)):
+        return [], _skip(text, at) + 1
+    found = []
+    while mark != "]":
+        value, at = _value(text, at)
+        found.append(each(value))
+        mark, at = _mark(text, at, ",]")
+    return found, at
+
+
+def _value(text: str, at: int) -> tuple[Any, int]:
+    return _DECODER.raw_decode(text, _skip(text, at))
+
+
+def _mark(text: str, at: int, known: str) -> tuple[str, int]:
+    """The next character, which must be one of `known`, and what is behind it."""
+    at = _skip(text, at)
+    mark = text[at : at + 1]
+    if not mark or mark not in known:
+        raise ValueError(f"{mark!r} at {at}, not one of {known!r}")
+    return mark, at + 1
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at

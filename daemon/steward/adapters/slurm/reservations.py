@@ -73,7 +73,7 @@ def kept(name: str) -> str:
 
 
 def keep_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
-    """What follows `scontrol create`. Without `overlap`: nodes of another reservation are refused."""
+    """The words after `scontrol create`. Without `overlap`: nodes of another reservation are refused."""
     return (
         f"reservation={kept(name)}",
         f"nodes={node_list(nodes)}",
@@ -85,7 +85,7 @@ def keep_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) 
 
 
 def change_words(name: str, nodes: Sequence[NodeName], seconds: float) -> tuple[str, ...]:
-    """What follows `scontrol update`: these nodes, for so long from now."""
+    """The words after `scontrol update`: these nodes, for `seconds` from now."""
     return (f"reservation={kept(name)}", f"nodes={node_list(nodes)}", f"endtime=now+{_minutes(seconds)}minutes")
 
 
@@ -95,7 +95,7 @@ def _minutes(seconds: float) -> int:
 
 
 def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
-    """What follows `scontrol create`."""
+    """The words after `scontrol create`."""
     return (
         f"reservation={ours(name)}",
         f"nodes={node_list(nodes)}",
@@ -107,7 +107,7 @@ def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: st
 
 
 def partition_words(name: str, nodes: Sequence[NodeName]) -> tuple[str, ...]:
-    """What follows `scontrol create`: a partition for this deep check alone, whatever gates are closed."""
+    """The words after `scontrol create`: a partition for this deep check alone, whatever gates are closed."""
     return (f"partitionname={ours(name)}", f"nodes={node_list(nodes)}", *_HIDDEN)
 
 

@@ -1,4 +1,4 @@
-"""What both adapters ask before they write to Slurm: is it ours to touch, and how is the job named."""
+"""Questions that both adapters ask before they write to Slurm: may we touch it, and how is the job named."""
 
 import math
 import re
@@ -47,7 +47,7 @@ def _may_give_back(node: Node | None, name: NodeName, mark: Mark, command: str) 
 def is_the_run(job: Job, restart: int | None) -> None:
     """Raises Stale when the job was restarted since it had the restart count `restart`; None: any run will do."""
     if restart is not None and job.restarts != restart:
-        raise Stale(f"job {job.id} was restarted meanwhile ({job.restarts} times, not {restart}): left alone")
+        raise Stale(f"job {job.id} was restarted meanwhile (restart {job.restarts}, not {restart}): left alone")
 
 
 def may_requeue(job: Job, parts: Iterable[Job] = ()) -> None:
@@ -95,7 +95,7 @@ def may_cancel_replica(job: Job, run: JobId) -> None:
     """Raises Stale when it is over, Permanent when it is no replica of this run."""
     known = replica_of(job.comment)
     if known is None or known[0] != run:
-        raise Permanent(f"job {job.id} is no replica of the elastic run {run}: left alone")
+        raise Permanent(f"job {job.id} is not a replica of the elastic run {run}: left alone")
     if not job.is_pending and not job.is_active:
         raise Stale(f"job {job.id} is {job.state.value}")
 

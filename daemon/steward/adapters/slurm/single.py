@@ -35,7 +35,7 @@ _LIBRARY = "libslurmfull.so"
 _HEAD = re.compile(rb"ok (\d{1,9}) (\d{1,7})\n")
 _SIZE = re.compile(rb"(\d{1,7})\n")
 _BY_ITSELF = re.compile(rb" (?:RunTime|LastSchedEval)=\S*")
-"""What changes by itself in a job's text."""
+"""The fields of a job's text that change by themselves."""
 _EXCLUDED = re.compile(rb" ExcNodeList=(\S*)")
 _ONCE = (b" JobState=", b" NodeList=")
 """The library prints them for each job: where there is one of each, no user wrote it."""
@@ -79,9 +79,8 @@ class Single:
         return None if answer is None or not answer.serial else _told(answer, names)
 
     def jobs(self, ids: Sequence[JobId], version: Version) -> Mapping[JobId, bytes]:
-        """What Slurm has of each, in words that may hold anything that its user wrote: two that are the same are of
-        the same job in the same state, and nothing but `excluded` is to be read out of them. Those of which nothing is
-        sure are left out."""
+        """Slurm's text on each job, which may hold anything that its user wrote: two equal texts mean the same job in
+        the same state, and only `excluded` may be read out of them. Jobs that are not sure are left out."""
         answer = self._answer(" ".join([JOBS, *map(str, ids)]), version) if ids else None
         return {} if answer is None else _texts(answer.body, ids)
 

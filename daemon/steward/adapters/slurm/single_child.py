@@ -39,7 +39,7 @@ class Asker:
         self._serial, self._since, self._parts = 0, 0, ""
 
     def nodes(self, names: list[str]) -> str:
-        """What the library prints of each."""
+        """The library's text on each node."""
         return "".join(self._node(name) for name in names)
 
     def jobs(self, ids: list[str]) -> bytes:

@@ -1,8 +1,8 @@
-"""What a batch job was submitted with, from slurmctld's own record of it: the environment that sbatch handed over.
+"""The submission of a batch job, from slurmctld's own record of it: the environment that sbatch handed over.
 
-slurmctld keeps it as `<StateSaveLocation>/hash.<last digit>/job.<id>/environment`, from the submission to the job's
-end (the same in Slurm 22.05, 24.11 and 26.05), readable for SlurmUser: a count of four bytes, then strings that end
-with NUL. Nothing but our own option is kept of it.
+slurmctld keeps it as `<StateSaveLocation>/hash.<last digit>/job.<id>/environment`, from the submission to the job's end
+(the same in Slurm 22.05, 24.11 and 26.05), readable for SlurmUser: a count of four bytes, then strings that end with
+NUL. Nothing but our own option is kept of it.
 """
 
 from collections.abc import Callable, Mapping

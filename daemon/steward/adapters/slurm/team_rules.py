@@ -1,4 +1,4 @@
-"""What the adapter, and its fake, ask before they change anything of teams in Slurm: is it ours, and is it one word."""
+"""Questions that the adapter and its fake ask before they change teams in Slurm: is it ours, and is it one word."""
 
 import re
 from collections.abc import Collection, Iterable

@@ -28,7 +28,7 @@ from steward.model.job import Job, JobState
 _PLAIN = (
     "jobid", "jobarrayid", "arrayjobid", "arraytaskid", "state", "userid", "nodelist", "batchhost", "batchflag",
     "restartcnt", "requeue", "exit_code", "hetjobid", "numnodes", "maxnodes", "submittime", "eligibletime", "starttime",
-    "endtime", "timelimit", "prioritylong", "nice", "tres-alloc",
+    "endtime", "preempttime", "timelimit", "prioritylong", "nice", "tres-alloc",
 )  # fmt: skip
 _FREE = ("partition", "reason", "account", "qos", "reservation", "allocnodes", "name", "comment", "admin_comment")
 SHORT = "%A|%i|%x"
@@ -158,6 +158,7 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         eligible=_time(of["eligibletime"]),
         started=started,
         ended=_time(of["endtime"]) if state in records.OVER else None,
+        preempted=_time(of["preempttime"]) if records.has_nodes(state, on) else None,
         time_limit_s=_limit(of["timelimit"]),
         priority=_number(of["prioritylong"]),
         nice=_number(of["nice"]),

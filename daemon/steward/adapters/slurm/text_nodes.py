@@ -39,7 +39,7 @@ class Odd(ValueError):
 
 
 def usual_port(config: str) -> str:
-    """Of every node whose line names none, from `scontrol show config`. Raises Odd."""
+    """The port of every node whose line names none, from `scontrol show config`. Raises Odd."""
     found = _PORT.search(config)
     if found is None:
         raise Odd("no SlurmdPort in Slurm's configuration")
@@ -47,7 +47,8 @@ def usual_port(config: str) -> str:
 
 
 def key(line: str, usual_port: str) -> str:
-    """What counts of a line: not the load, the memory in use or when it was last busy. Raises Odd."""
+    """The part of a line that counts: without load, memory in use and the time when the node was last busy. Raises
+    Odd."""
     found = _LINE.fullmatch(line)
     if found is None:
         raise Odd(line)
@@ -109,7 +110,7 @@ def _state(text: str) -> tuple[NodeBase, frozenset[str]]:
 
 @lru_cache(maxsize=_SHARED)
 def _words(text: str) -> frozenset[str]:
-    """Of thousands of nodes most have the same ones."""
+    """The words of a list. They are kept, for most of thousands of nodes have the same ones."""
     return frozenset(word for word in text.split(",") if word and word != "(null)")
 
 

@@ -15,11 +15,11 @@ _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,1023}")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _REASON_LIMIT = 200
 _LONGEST = 120_000
-"""Of a list that goes into one argument: Linux takes 128 KiB."""
+"""The longest list for one argument, in bytes: Linux takes 128 KiB."""
 _BRACKETS = re.compile(r"\[([^\]]*)")
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 _MAX_RANGE = 65536
-"""Of Slurm's own host lists; a longer one is not from Slurm, and would take all our memory."""
+"""The longest range in Slurm's own host lists; a longer one is not from Slurm, and would take all our memory."""
 _MAX_NAMES = 1 << 20
 
 

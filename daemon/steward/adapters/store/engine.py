@@ -48,7 +48,7 @@ def _parsed(url: str) -> URL:
     try:
         return make_url(url)
     except (ArgumentError, ValueError):  # its text may quote a part of the password
-        raise Permanent(f"the database's address is no SQLAlchemy URL: {_REMEDY}") from None
+        raise Permanent(f"the database's address is not a SQLAlchemy URL: {_REMEDY}") from None
 
 
 def _shown(url: URL) -> str:

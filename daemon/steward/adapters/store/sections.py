@@ -19,7 +19,8 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What to write. `section` is a field of Memory; `key` the JSON text of a key in it, empty where it has none."""
+    """The rows to write. `section` is a field of Memory; `key` the JSON text of a key in it, empty where it has
+    none."""
 
     put: tuple[tuple[str, str, str], ...]
     gone: tuple[tuple[str, str], ...]

@@ -1,23 +1,28 @@
 """StorePort on SQL. One transaction a call; a commit writes only the rows that changed since the last one."""
 
+import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, or_, select, true
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
-from steward.adapters.store import ledger_rows, rows, sections
+from steward.adapters.store import rows, sections
+from steward.adapters.store.codec import decode, encode
 from steward.adapters.store.engine import WRITES
+from steward.adapters.store.tables import ledger as table
 from steward.model.action import Action
+from steward.model.case import Case
 from steward.model.events import Event
 from steward.model.ids import Key
+from steward.model.ledger import Run
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
-from steward.policy.job.ledger_rows import Line, changed_lines
+from steward.policy.job.ledger import Line, changed_lines, key_of
 from steward.ports import LedgerQuery, Permanent, Retryable
 
 _FAILURES_S = 3600.0
@@ -61,7 +66,7 @@ class SqlStore:
             with self._transaction(writes=True) as connection:
                 before = stored or rows.memory(connection)
                 rows.write(connection, sections.changes(before, memory))
-                ledger_rows.write(connection, changed_lines(before, memory))
+                write(connection, changed_lines(before, memory))
                 rows.add_intents(connection, intents, now)
                 rows.add_events(connection, events)
                 self._prune(connection, now)
@@ -81,7 +86,7 @@ class SqlStore:
 
     def ledger(self, wanted: LedgerQuery) -> list[Line]:
         with self._transaction() as connection:
-            return ledger_rows.read(connection, wanted)
+            return read(connection, wanted)
 
     def add_events(self, events: Sequence[Event]) -> None:
         with self._writing, self._transaction(writes=True) as connection:
@@ -112,7 +117,7 @@ class SqlStore:
         if now >= self._prune_at:
             self._prune_at = now + _PRUNE_EVERY_S
             rows.prune(connection, before=now - self._keep_s)
-            ledger_rows.prune(connection, before=now - self._keep_ledger_s)
+            prune(connection, before=now - self._keep_ledger_s)
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
@@ -131,3 +136,69 @@ class SqlStore:
 
 def _shown(engine: Engine) -> str:
     return engine.url.render_as_string(hide_password=True)
+
+
+# The ledger's rows: a line is written anew under its key whenever it changes, so that none is ever there twice.
+
+_KINDS: dict[str, type[Run | Case]] = {"run": Run, "case": Case}
+_KEYS_AT_ONCE = 500
+_PRUNE_ROWS = 2000
+
+
+def write(connection: Connection, lines: Iterable[Line]) -> None:
+    rows = [_row(line) for line in lines]
+    keys = [row["key"] for row in rows]
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        connection.execute(delete(table).where(table.c.key.in_(keys[start : start + _KEYS_AT_ONCE])))
+    if rows:
+        connection.execute(insert(table), rows)
+
+
+def read(connection: Connection, wanted: LedgerQuery) -> list[Line]:
+    """Oldest first, the newest `wanted.limit`. Raises Permanent when a row cannot be read."""
+    where: list[ColumnElement[bool]] = [true()]
+    where += [table.c.begun < wanted.until] if wanted.until is not None else []
+    where += [_goes_on(wanted.since)] if wanted.since else []
+    where += [table.c.job == wanted.job] if wanted.job else []
+    query = select(table.c.key, table.c.kind, table.c.body).where(*where)
+    newest = query.order_by(table.c.begun.desc(), table.c.key.desc()).limit(wanted.limit)
+    return [_line(*row) for row in connection.execute(newest)][::-1]
+
+
+def _goes_on(since: float) -> ColumnElement[bool]:
+    """Lines that are not over by then, and all other runs of their jobs: what lies between two runs is of the job."""
+    young = or_(table.c.ended.is_(None), table.c.ended >= since)
+    return or_(young, table.c.job.in_(select(table.c.job).where(young, table.c.job.is_not(None))))
+
+
+def prune(connection: Connection, *, before: float) -> None:
+    """Lines that ended before that, and those as old whose end nobody saw; a bounded number."""
+    old = or_(table.c.ended < before, table.c.ended.is_(None))
+    query = select(table.c.key).where(table.c.begun < before, old).order_by(table.c.begun).limit(_PRUNE_ROWS)
+    keys = list(connection.execute(query).scalars())
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        connection.execute(delete(table).where(table.c.key.in_(keys[start : start + _KEYS_AT_ONCE])))
+
+
+def _row(line: Line) -> dict[str, object]:
+    kind = "run" if isinstance(line, Run) else "case"
+    body = json.dumps(encode(_KINDS[kind], line), ensure_ascii=False)
+    if isinstance(line, Run):
+        ended = line.ended if line.ending is not None else None
+        return {"key": key_of(line), "kind": kind, "begun": line.started, "ended": ended, "job": line.job, "body": body}
+    return {
+        "key": key_of(line),
+        "kind": kind,
+        "begun": line.opened,
+        "ended": line.closed,
+        "job": None,
+        "body": body,
+    }
+
+
+def _line(key: str, kind: str, body: str) -> Line:
+    try:
+        found: Line = decode(_KINDS[kind], json.loads(body))
+    except (ValueError, TypeError, KeyError) as error:
+        raise Permanent(f"ledger row {key} cannot be read: {error!r}; was it written by a newer Steward?") from error
+    return found

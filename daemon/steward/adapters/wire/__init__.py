@@ -1,1 +1,1 @@
-"""What head, agents, shims and hooks say to each other: frames, seals, and each message as a value and back."""
+"""The words between head, agents, shims and hooks: frames, seals, and each message as a value and back."""

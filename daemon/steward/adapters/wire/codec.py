@@ -22,7 +22,7 @@ _ABSENT: Any = object()
 _TEXT = 128
 _LINES = re.compile(r"[\n\t -~]*")
 _LONGEST = (bounds.MaxLen, bounds.Printable, bounds.Uncut, bounds.Lines)
-"""Of these, the bound of a text says how long it may be."""
+"""The bounds of a text that say how long it may be."""
 
 
 class _Shape(NamedTuple):
@@ -37,15 +37,15 @@ class _Field(NamedTuple):
     key: str
     shape: _Shape
     absent: Any
-    """What it is without its key; `_ABSENT`: the same as for null."""
+    """The value where the key is missing; `_ABSENT`: the same as for null."""
     age: bounds.Age | None = None
     is_sparse: bool = False
     is_flat: bool = False
 
 
 class Codec(Generic[T]):
-    """Of `kind`, as a frame of the type `t`, or (empty) as a record within one. Raises TypeError for a class with a
-    field that has no place in a frame."""
+    """Write and read values of `kind`, as a frame of the type `t`, or (empty) as a record within one. Raises TypeError
+    for a class with a field that has no place in a frame."""
 
     def __init__(self, kind: type[T], t: str = "") -> None:
         self._kind = kind

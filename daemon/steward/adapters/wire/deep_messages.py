@@ -1,4 +1,5 @@
-"""What an agent tells the head of deep checks on its node, as a frame and back. What comes in is hostile until here."""
+"""An agent's words to the head on deep checks of its node, as a frame and back. Input is hostile until it passed
+here."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,8 +22,8 @@ def measure_record(measure: Measure) -> Frame:
 
 
 def measure_of(record: object, here: NodeName) -> Measure:
-    """What the agent of `here` may say: anything of itself; of another node only that it could not be measured. Raises
-    Malformed."""
+    """Read a measure that the agent of `here` may report: any of its own; of another node only that it could not be
+    measured. Raises Malformed."""
     return _of(_MEASURE.read(record), here)
 
 

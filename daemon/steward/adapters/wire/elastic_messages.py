@@ -1,4 +1,4 @@
-"""What agent and head tell each other of elastic runs. What comes in is hostile.
+"""Messages between agent and head on elastic runs. Input is hostile.
 
 Two orders go to the agent of the base's batch host (resize, submit); a word on each run comes from it.
 """
@@ -45,7 +45,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Timings:
-    """Of a run's last change of size, in an object of their own."""
+    """The times of a run's last change of size, in an object of their own."""
 
     saved_s: _Passed = None
     up_s: _Passed = None
@@ -63,7 +63,7 @@ def elastic_order_frame(order: Resize | Submit) -> Frame:
 
 
 def run_order_frame(action: ResizeRun | SubmitReplica) -> Frame:
-    """Of an action, for the agent."""
+    """The frame that orders an action, for the agent."""
     if isinstance(action, ResizeRun):
         return elastic_order_frame(
             Resize(

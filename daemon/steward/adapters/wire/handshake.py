@@ -29,7 +29,7 @@ _BEATS = "blake2b"
 _KEY_BYTES = 32
 _MAX_WARNING = 250
 _OPTED_BYTES = MAX_FRAME - 8192
-"""What jobs may take of a frame; the rest is for who the agent is, and the seal."""
+"""Bytes of a frame that jobs may take; the rest is for the agent's identity and the seal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What the head asks of the agent: beat every `interval_s`; a side silent for `late_after_s` is gone.
+    """The head's terms for the agent: beat every `interval_s`; a side silent for `late_after_s` is gone.
 
     `now` is the head's clock, Unix seconds. `defaults` are the site's: the first that fits a job counts. `warning` is
     one sentence for every job that asks to be resumed: what this site's settings keep Steward from doing for it.

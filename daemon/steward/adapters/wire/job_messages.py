@@ -1,5 +1,5 @@
-"""What agent and head tell each other of opted-in jobs that run: tasks that ended badly, a resumed job's past, and
-which jobs the site opts in by itself. What comes in is hostile."""
+"""Messages between agent and head on opted-in jobs that run: tasks that ended badly, a resumed job's past, and which
+jobs the site opts in by itself. What comes in is hostile."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """What the head knows of it."""
+    """The past of a resumed job, as the head knows it."""
 
     job: Job
     facts: ResumeFacts | None

@@ -1,4 +1,4 @@
-"""What head and agent tell each other of a light repair, as frames and back. What comes in is hostile until here."""
+"""Messages between head and agent on a light repair, as frames and back. Input is hostile until it passed here."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ _REPORT = Codec(MendReport, "mended")
 def mend_frame(order: MendNode) -> Frame:
     """Raises Permanent for an order that no agent would take."""
     if not is_token(order.token) or not fits(order.rung, order.target):
-        raise Permanent(f"{order.rung.value} of {printable(order.target, 80)!r} is no order for an agent")
+        raise Permanent(f"{order.rung.value} of {printable(order.target, 80)!r} is not an order for an agent")
     return _ORDER.write(MendOrder(rung=order.rung, target=order.target, token=order.token))
 
 
@@ -36,7 +36,7 @@ def mend_of(frame: Frame) -> MendOrder:
     """Raises Malformed."""
     order = _ORDER.read(frame)
     if not is_token(order.token) or not fits(order.rung, order.target):
-        raise Malformed(f"{order} is no order for an agent")
+        raise Malformed(f"{order} is not an order for an agent")
     return order
 
 

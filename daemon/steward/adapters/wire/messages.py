@@ -1,4 +1,4 @@
-"""What agent and head tell each other, as frames and back. What comes in is hostile until it has passed here."""
+"""Messages between agent and head, as frames and back. Input is hostile until it passed here."""
 
 import math
 import sys
@@ -96,7 +96,8 @@ def report_frame(
     hardware: Iterable[str] = (),
     versions: Mapping[str, str] = MappingProxyType({}),
 ) -> Frame:
-    """What stands now, the worst first where there is too much; `checked` answers a `check_now`."""
+    """The frame of all findings that stand now, the worst first where there are too many; `checked` answers a
+    `check_now`."""
     ordered = sorted(findings, key=_badness)
     quiet = [finding for finding in ordered if finding.is_quiet]
     passed = [finding.check for finding in quiet if finding.outcome is Outcome.PASSED]

@@ -1,5 +1,5 @@
-"""What head and agents tell each other of a look at another node's slurmd, as frames and back. What comes in is hostile
-until here."""
+"""Messages between head and agents on a look at another node's slurmd, as frames and back. Input is hostile until it
+passed here."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -22,7 +22,7 @@ class LookOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
-    """What an agent saw."""
+    """The result of an agent's look."""
 
     node: Node
     result: Witness

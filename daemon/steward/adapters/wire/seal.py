@@ -28,8 +28,8 @@ class Role(Enum):
 
 
 def digest(frame: Mapping[str, Any], role: Role, *nonces: str) -> bytes:
-    """What the credential carries: the frame without its "cred", who sent it, and the connection's nonces. Raises
-    Permanent for a frame that is nested too deeply: of whoever it is, it is no Steward's."""
+    """The digest that the credential carries: of the frame without its "cred", who sent it, and the connection's
+    nonces. Raises Permanent for a frame that is nested too deeply: of whoever it is, it is no Steward's."""
     rest = {key: value for key, value in frame.items() if key != "cred"}
     try:
         text = json.dumps([role.value, *nonces, rest], sort_keys=True, separators=(",", ":"))
@@ -83,7 +83,7 @@ class Beats:
         self._received = 0
 
     def seal(self, text: bytes) -> str:
-        """Of the next one that is sent."""
+        """The seal of the next message that is sent."""
         self._sent += 1
         return _of(self._own, self._sent, text) if self._has_key else ""
 

@@ -1,4 +1,4 @@
-"""What head and agent tell each other of a node's setup, as frames and back. What comes in is hostile until here.
+"""Messages between head and agent on a node's setup, as frames and back. Input is hostile until it passed here.
 
 An order holds the whole cluster's resource_config and may be longer than a frame: it travels compressed, in parts.
 """
@@ -50,7 +50,7 @@ class LogChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """Of an order, compressed: number `part` of `parts`."""
+    """A part of a compressed order: number `part` of `parts`."""
 
     token: Token
     part: Annotated[int, Range(high=_MAX_PARTS)]
@@ -149,5 +149,5 @@ def _unpacked(data: str) -> Mapping[str, Any]:
     except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         raise Malformed(f"a setup that cannot be unpacked ({type(error).__name__})") from None
     if not isinstance(record, dict):
-        raise Malformed(f"a setup that is no object, or longer than {_MAX_ORDER} bytes")
+        raise Malformed(f"a setup that is not an object, or longer than {_MAX_ORDER} bytes")
     return record

@@ -40,7 +40,12 @@ class OptedLine:
     """None: the script."""
     attempt: int = 1
     elastic: str = ""
-    """Of the script of a run's base: what it said in `--elastic=`."""
+    """The value of `--elastic=` that the script of a run's base gave."""
+
+    @property
+    def has_past(self) -> bool:
+        """Something of the job ran before: its shim waits longer for an answer."""
+        return self.restart > 0 or self.attempt > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +106,8 @@ def parse_request(line: bytes) -> Request:
 
 
 def answer_line(answer: Answer, exclude: frozenset[NodeName]) -> bytes:
-    """What the waiting shim reads. An exclude list too long for a line is left out: the shim can do without it."""
+    """The line that the waiting shim reads. An exclude list too long for a line is left out: the shim can do without
+    it."""
     names = ",".join(sorted(exclude))
     line = f"{_VERSION} {answer.value}"
     if answer is Answer.RETRY and names and len(line) + len(names) + 10 <= MAX_LINE:

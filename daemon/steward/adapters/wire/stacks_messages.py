@@ -49,7 +49,7 @@ def stacks_of(frame: Frame) -> StacksOrder:
     """Raises Malformed."""
     order = _ORDER.read(frame)
     if not _is_sound(order.name, order.signal):
-        raise Malformed(f"{order} is no order for an agent")
+        raise Malformed(f"{order} is not an order for an agent")
     return order
 
 

@@ -1,7 +1,10 @@
 """The line that asks an agent what it knows of its node already, and its answers (docs/hooks.md)."""
 
 import re
+import socket
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote
 
 from steward.model.health import Severity
@@ -14,7 +17,7 @@ _TEXT = 300
 _BAD = re.compile(r"steward/1 bad severity=(?P<severity>[a-z]+) check=(?P<check>[!-~]+) text=(?P<text>[!-~]*)\n")
 _SEVERITIES = frozenset(one.value for one in Severity)
 _PLAIN = re.compile(r"[^!-$&-~]")
-"""What is not printable ASCII, a space or a percent sign is written as %XX."""
+"""Characters that are written as %XX: all but printable ASCII, and a space and a percent sign, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +27,7 @@ class VerdictLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bad:
-    """What an agent answered where something is wrong with its node."""
+    """The answer of an agent whose node is not sound."""
 
     severity: Severity
     check: str
@@ -47,7 +50,7 @@ Verdict = Bad | Fine | Unknown
 
 
 def verdict_of(line: bytes) -> Verdict:
-    """What `line` says, read with its LF. What no agent says is Unknown."""
+    """Read an agent's `line`, with its LF. A line that no agent writes is Unknown."""
     if line == FINE:
         return Fine()
     if line == UNKNOWN:
@@ -67,3 +70,40 @@ def bad_line(severity: Severity, check: str, text: str) -> bytes:
 
 def _plain(text: str) -> str:
     return _PLAIN.sub(lambda match: f"%{ord(match[0]):02X}", text)
+
+
+# Asks the agent of this node what it knows of the node already, from another process.
+
+LIMIT_S = 2.0
+"""The agent answers from memory, in milliseconds, but a machine on which a job just died is busy (core files, many
+processes that end), and ft_launcher waits 60 s. An agent that takes longer than this is frozen, or the machine is."""
+
+
+def ask_verdict(agent: Path, *, limit_s: float = LIMIT_S) -> Verdict:
+    """The answer of the agent that listens at `agent`, within `limit_s` seconds. Never raises: Unknown says why."""
+    end = time.monotonic() + limit_s
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(limit_s)
+            sock.connect(str(agent))
+            sock.sendall(ASKED)
+            return verdict_of(_line(sock, end))
+    except TimeoutError:
+        return Unknown(why="the agent did not answer in time")
+    except OSError as error:
+        return Unknown(why=f"no agent answers at {agent}: {error.strerror or error}")
+
+
+def _line(sock: socket.socket, end: float) -> bytes:
+    """As much of one line as comes. Raises TimeoutError."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) <= MAX_ANSWER:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        sock.settimeout(left)
+        piece = sock.recv(MAX_ANSWER)
+        if not piece:
+            break
+        line += piece
+    return line

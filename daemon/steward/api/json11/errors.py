@@ -37,7 +37,8 @@ _STATUS = {
 
 
 class ApiError(Exception):
-    """What a handler raises to refuse. SDKs call again by themselves after THROTTLED, UNAVAILABLE and INTERNAL."""
+    """The exception with which a handler refuses. SDKs call again by themselves after THROTTLED, UNAVAILABLE and
+    INTERNAL."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)

@@ -12,10 +12,10 @@ class Misshapen(Exception):
 
 
 def render(shape: Shape | None, answer: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What goes into the body: None for an operation without output. Times are given and sent as Unix seconds.
+    """Make the body of an answer: None for an operation without output. Times are given and sent as Unix seconds.
 
-    A member that is None is left out, as is an empty list where the model wants one item at least.
-    Raises Misshapen for an unknown member, a required one that is missing, a wrong type or an unknown enum value.
+    A member that is None is left out, as is an empty list where the model wants one item at least. Raises Misshapen for
+    an unknown member, a required one that is missing, a wrong type or an unknown enum value.
     """
     if shape is None:
         if answer:
@@ -59,7 +59,7 @@ def _map(shape: MapShape, value: Any, place: str) -> Any:
 def _text(shape: Shape, value: Any, place: str) -> Any:
     words = shape.metadata.get("enum")
     if words and value not in words:
-        raise Misshapen(f"{place} is {value!r}, which is none of {', '.join(words)}")
+        raise Misshapen(f"{place} is {value!r}, which is not one of {', '.join(words)}")
     return _need(str, value, place)
 
 

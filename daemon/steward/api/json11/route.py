@@ -14,7 +14,7 @@ from starlette.responses import Response
 from steward.api.audit import Audit
 from steward.api.body import is_declared_longer
 from steward.api.identify import Door
-from steward.api.json11 import document, validate
+from steward.api.json11 import validate
 from steward.api.json11.errors import ApiError, Code
 from steward.api.json11.render import render
 from steward.api.json11.service import Service, is_read
@@ -101,7 +101,8 @@ class Json11:
         return bytes(body)
 
     def _answer(self, received: Received) -> dict[str, Any] | None:
-        """What nobody foresaw ends here: logged in full, told to the caller by its request id only."""
+        """Answer the request. An error that nobody foresaw ends here: it is logged in full, and the caller gets its
+        request id only."""
         try:
             return self._admit(received)
         except ApiError:
@@ -157,7 +158,7 @@ class Json11:
 
     def _carry_out(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
         _need_content_type(received)
-        members = validate.read(self._service.input_shape(operation), document.parse(received.body))
+        members = validate.read(self._service.input_shape(operation), parse(received.body))
         answer = self._handlers[operation](_caller(received, identity), members)
         return render(self._service.output_shape(operation), answer)
 
@@ -179,3 +180,63 @@ def _internal(received: Received) -> ApiError:
 def _response(status: int, answer: dict[str, Any] | None, headers: dict[str, str]) -> Response:
     body = b"" if answer is None else json.dumps(answer, separators=(",", ":"), allow_nan=False).encode()
     return Response(body, status_code=status, headers=headers, media_type=_CONTENT_TYPE)
+
+
+# JSON as it comes from strangers: bounded in depth, one value a key, no NaN, no text that is not Unicode.
+
+_MAX_DEPTH = 32
+
+
+def parse(body: bytes) -> dict[str, Any]:
+    """The object in `body`; an empty body is an empty object. Raises ApiError (SerializationException) otherwise."""
+    try:
+        value = json.loads(body.decode(), object_pairs_hook=_once, parse_constant=_no_constant) if body else {}
+    except RecursionError as error:
+        raise _malformed(f"nested deeper than {_MAX_DEPTH} levels") from error
+    except ValueError as error:
+        raise _malformed(str(error)) from error
+    if not isinstance(value, dict):
+        raise _malformed("not an object")
+    _look_through(value)
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member is there twice")
+    return members
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _look_through(value: Any) -> None:
+    """Level by level, so that depth costs no stack."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > _MAX_DEPTH:
+            raise _malformed(f"nested deeper than {_MAX_DEPTH} levels")
+        level = [inner for outer in level for inner in _inside(outer)]
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, str):
+        _need_unicode(value)
+    return value if isinstance(value, list) else []
+
+
+def _need_unicode(text: str) -> None:
+    """Half of a surrogate pair can be written in JSON, but neither stored nor sent back."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _malformed("a text is not Unicode") from error
+
+
+def _malformed(why: str) -> ApiError:
+    return ApiError(Code.MALFORMED, f"The body is not a JSON object that we read: {why}")

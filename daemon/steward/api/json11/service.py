@@ -71,7 +71,7 @@ class Service:
 
 
 def is_read(operation: str) -> bool:
-    """It changes nothing."""
+    """Whether the operation changes nothing."""
     return operation.startswith(_READS)
 
 

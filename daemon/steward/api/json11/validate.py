@@ -193,7 +193,7 @@ def of_number(shape: Shape, number: float) -> Iterator[str]:
 
 
 def of_length(shape: Shape, length: int) -> Iterator[str]:
-    """Of a text, a list or a map."""
+    """The errors in the length of a text, a list or a map."""
     shortest, longest = shape.metadata.get("min"), shape.metadata.get("max")
     if shortest is not None and length < shortest:
         yield f"Member must have length greater than or equal to {shortest}"

@@ -1,19 +1,16 @@
-"""What the AWS endpoint can do, by operation."""
+"""The handlers of the AWS endpoint, by operation."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from steward.api.json11.route import Handler
-from steward.api.operations.add import AddBatch
-from steward.api.operations.batches import Batches
-from steward.api.operations.cluster import Clusters
+from steward.api.operations.batches import AddBatch, Batches, Health
+from steward.api.operations.cluster import Clusters, Software
 from steward.api.operations.events import Events
-from steward.api.operations.health import Health
 from steward.api.operations.nodes import Nodes
 from steward.api.operations.quotas import Quotas
 from steward.api.operations.scalings import Scalings
 from steward.api.operations.schedulers import Schedulers
-from steward.api.operations.software import Software
 from steward.api.operations.tags import Tags
 from steward.api.source import Source
 

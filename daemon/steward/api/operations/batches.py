@@ -1,17 +1,27 @@
 """BatchDeleteClusterNodes, BatchRebootClusterNodes, BatchReplaceClusterNodes: one order, two lists of ids back."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from steward.api.json11.errors import ApiError, invalid
 from steward.api.operations.names import node_id
-from steward.api.operations.orders import carried
-from steward.api.operations.sight import Json, Members, sight_of
+from steward.api.operations.sight import Json, Members, Sight, carried, sight_of
 from steward.api.source import Source
 from steward.model.access import Caller
+from steward.model.arn import arn_of
 from steward.model.ids import InstanceId
-from steward.model.order import NodeOutcome, NodeRefusal, NodeWish, TouchNodes
+from steward.model.order import (
+    Added,
+    AddNodes,
+    Answer,
+    NodeOutcome,
+    NodeRefusal,
+    NodeWish,
+    StartHealthCheck,
+    TouchNodes,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +111,87 @@ def _shown(line: NodeOutcome) -> str:
 def _error(kind: _Kind, line: NodeOutcome) -> Json:
     assert line.refused is not None
     return {kind.code: kind.codes[line.refused], "Message": line.text or line.refused.value}
+
+
+# BatchAddClusterNodes.
+
+_BAD_ZONES, _BAD_TYPES = "IncompatibleAvailabilityZones", "IncompatibleInstanceTypes"
+_CODES = frozenset({"InstanceGroupNotFound", "InvalidInstanceGroupStatus", _BAD_ZONES, _BAD_TYPES})
+
+
+class AddBatch:
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def add(self, caller: Caller, members: Members) -> Json:
+        """Entries that ask for zones or types that their group does not have fail by themselves."""
+        sight = sight_of(self._source, members["ClusterName"])
+        judged = [(entry, _unfit(entry, sight)) for entry in members["NodesToAdd"]]
+        unfit = [failed for _, failed in judged if failed]
+        wishes = [entry for entry, failed in judged if not failed]
+        order = AddNodes(
+            who=caller.user,
+            cluster=members["ClusterName"],
+            wishes=tuple((entry["InstanceGroupName"], entry["IncrementTargetCountBy"]) for entry in wishes),
+            token=members.get("ClientToken", ""),
+        )
+        answer = carried(self._source.commands.give, order) if wishes else Answer()
+        return {
+            "Successful": [_success(one) for one in answer.added if one.logical],
+            "Failed": [*unfit, *(_failure(one) for one in answer.added if not one.logical)],
+        }
+
+
+def _unfit(entry: Members, sight: Sight) -> Json | None:
+    if "AvailabilityZones" in entry:
+        return _failed(entry, _BAD_ZONES, "This cluster has no availability zones: leave AvailabilityZones out.")
+    group = sight.memory.groups.get(entry["InstanceGroupName"])
+    types = entry.get("InstanceTypes")
+    if group is None or types is None or Counter(types) == Counter(group.types):
+        return None
+    return _failed(entry, _BAD_TYPES, f"Instance group {group.name} has {', '.join(group.types)}: leave it out.")
+
+
+def _failed(entry: Members, code: str, message: str) -> Json:
+    return {
+        "InstanceGroupName": entry["InstanceGroupName"],
+        "ErrorCode": code,
+        "FailedCount": entry["IncrementTargetCountBy"],
+        "AvailabilityZones": entry.get("AvailabilityZones"),
+        "InstanceTypes": entry.get("InstanceTypes"),
+        "Message": message,
+    }
+
+
+def _success(one: Added) -> Json:
+    return {"NodeLogicalId": one.logical, "InstanceGroupName": one.group, "Status": "Pending"}
+
+
+def _failure(one: Added) -> Json:
+    code = one.refused if one.refused in _CODES else "InvalidInstanceGroupStatus"
+    return {"InstanceGroupName": one.group, "ErrorCode": code, "FailedCount": one.count, "Message": one.text or None}
+
+
+# StartClusterHealthCheck: a deep check of the nodes that serve.
+
+
+class Health:
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def start(self, caller: Caller, members: Members) -> Json:
+        sight = sight_of(self._source, members["ClusterName"])
+        order = StartHealthCheck(
+            who=caller.user,
+            cluster=members["ClusterName"],
+            wishes=tuple(
+                (
+                    entry["InstanceGroupName"],
+                    sight.provider_ids(entry.get("InstanceIds", [])),
+                    tuple(entry["DeepHealthChecks"]),
+                )
+                for entry in members["DeepHealthCheckConfigurations"]
+            ),
+        )
+        answer = carried(self._source.commands.give, order)
+        return {"ClusterArn": arn_of(answer.cluster_id, self._source.want.capacity)}

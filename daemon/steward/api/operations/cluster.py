@@ -5,14 +5,13 @@ from typing import Any
 
 from steward.api.json11.errors import invalid
 from steward.api.operations.group_shape import REQUIREMENTS, group_details, split_checksum
-from steward.api.operations.orders import carried
 from steward.api.operations.paging import between, page
-from steward.api.operations.sight import Json, Members, Sight, any_sight, sight_of
+from steward.api.operations.sight import Json, Members, Sight, any_sight, carried, sight_of
 from steward.api.source import Source
 from steward.model.access import Caller
 from steward.model.arn import arn_of
-from steward.model.group import Role
-from steward.model.order import CreateCluster, DeleteCluster, GroupWish, UpdateCluster
+from steward.model.group import BatchSize, Role
+from steward.model.order import CreateCluster, DeleteCluster, GroupWish, UpdateCluster, UpdateSoftware
 from steward.model.setup import Lifecycle
 from steward.policy.groups.count import current_counts
 
@@ -47,7 +46,7 @@ _READ_OF_GROUP = frozenset(
         "ThreadsPerCore",
     }
 )
-"""What has a place in GroupWish; everything else is kept as it was given."""
+"""The members that have a place in GroupWish; all others are kept as they were given."""
 
 
 class Clusters:
@@ -123,7 +122,7 @@ class Clusters:
 
 
 def _extras(members: Members) -> str:
-    """What is given back and nothing depends on."""
+    """The members that are only given back: nothing depends on them."""
     kept: dict[str, Any] = {name: members[name] for name in _KEPT if name in members}
     return json.dumps(kept, sort_keys=True)
 
@@ -242,3 +241,45 @@ def _check_scripts(group: str, source: str, digest: str, names: tuple[str, str])
             raise invalid(f"Instance group {group}: {name!r} is not the name of a file under SourceS3Uri.")
     if digest and (len(digest) != 64 or not set(digest) <= set("0123456789abcdef")):
         raise invalid(f"Instance group {group}: after #sha256= in SourceS3Uri come 64 hex digits.")
+
+
+# UpdateClusterSoftware.
+
+_PERCENT = "CAPACITY_PERCENTAGE"
+
+
+class Software:
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def update(self, caller: Caller, members: Members) -> Json:
+        """Without DeploymentConfig all nodes at once."""
+        config = members.get("DeploymentConfig", {})
+        rolling = config.get("RollingUpdatePolicy", {})
+        image = members.get("ImageId", "")
+        order = UpdateSoftware(
+            who=caller.user,
+            cluster=members["ClusterName"],
+            groups=tuple(
+                (entry["InstanceGroupName"], entry.get("ImageReleaseVersion", ""))
+                for entry in members.get("InstanceGroups", ())
+            ),
+            image="" if image == "default" else image,
+            batch=_batch(rolling, "MaximumBatchSize"),
+            rollback_batch=_batch(rolling, "RollbackMaximumBatchSize"),
+            wait_s=float(config.get("WaitIntervalInSeconds", 0)),
+            alarms=tuple(alarm["AlarmName"] for alarm in config.get("AutoRollbackConfiguration", ())),
+        )
+        answer = carried(self._source.commands.give, order)
+        return {"ClusterArn": arn_of(answer.cluster_id, self._source.want.capacity)}
+
+
+def _batch(rolling: Members, name: str) -> BatchSize | None:
+    size = rolling.get(name)
+    if size is None:
+        return None
+    if size["Type"] != _PERCENT:
+        return BatchSize(count=size["Value"])
+    if size["Value"] > 100:
+        raise invalid(f"{name}: {size['Value']} percent is more than the whole group.")
+    return BatchSize(percent=size["Value"])

@@ -178,7 +178,7 @@ def _deep(run: DeepRun) -> str:
 
 
 def _trouble(slot: SlotRecord) -> str:
-    """What failed last, and when it is tried again; a node in service keeps no old failure."""
+    """The last failure, and when it is tried again; a node in service keeps no old failure."""
     if slot.hitch is Hitch.NONE or slot.step is SlotStep.SERVING:
         return ""
     again = f" Next try at {_clock(slot.next_try)}." if slot.next_try else ""

@@ -1,4 +1,4 @@
-"""What a call says of a quota or of how teams share, as values; and such values as the API shows them."""
+"""The wishes of a call for a quota or for how teams share, as values; and such values as the API shows them."""
 
 from steward.api.operations.sight import Json, Members
 from steward.model.quota import (
@@ -19,7 +19,7 @@ _ENABLED, _DISABLED = "Enabled", "Disabled"
 
 
 def quota_wish(members: Members) -> QuotaWish:
-    """Of CreateComputeQuota or UpdateComputeQuota."""
+    """The wish of CreateComputeQuota or UpdateComputeQuota."""
     config, target = members.get("ComputeQuotaConfig", {}), members.get("ComputeQuotaTarget", {})
     sharing = config.get("ResourceSharingConfig", {})
     return QuotaWish(
@@ -36,7 +36,7 @@ def quota_wish(members: Members) -> QuotaWish:
 
 
 def scheduler_wish(members: Members) -> SchedulerWish:
-    """Of CreateClusterSchedulerConfig or UpdateClusterSchedulerConfig."""
+    """The wish of CreateClusterSchedulerConfig or UpdateClusterSchedulerConfig."""
     config = members.get("SchedulerConfig", {})
     classes = config.get("PriorityClasses")
     return SchedulerWish(

@@ -1,10 +1,9 @@
 """CreateComputeQuota, DescribeComputeQuota, ListComputeQuotas, UpdateComputeQuota, DeleteComputeQuota."""
 
 from steward.api.json11.errors import not_found
-from steward.api.operations.orders import carried
 from steward.api.operations.paging import Key, between, page
 from steward.api.operations.quota_wish import config_shape, quota_wish, switch_word, target_shape
-from steward.api.operations.sight import Json, Members, snapshot_of
+from steward.api.operations.sight import Json, Members, carried, snapshot_of
 from steward.api.source import Source
 from steward.model.access import Caller
 from steward.model.arn import quota_arn, slurm_cluster_arns
@@ -13,7 +12,7 @@ from steward.model.quota_order import CreateQuota, DeleteQuota, UpdateQuota
 
 
 class Quotas:
-    """Of the one Slurm cluster that the head looks after."""
+    """The operations on quotas of the one Slurm cluster that the head looks after."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -60,7 +59,7 @@ class Quotas:
         return {"ComputeQuotaArn": self._arn(order.id), "ComputeQuotaVersion": answer.version}
 
     def delete(self, caller: Caller, members: Members) -> Json:
-        """It is shown as Deleting until its limits have left Slurm."""
+        """Delete a quota; it is shown as Deleting until its limits have left Slurm."""
         carried(self._source.commands.give, DeleteQuota(who=caller.user, id=members["ComputeQuotaId"]))
         return {}
 
@@ -103,7 +102,7 @@ class Quotas:
 
 
 def cluster_arns(source: Source) -> tuple[str, ...]:
-    """What the Slurm cluster may be called, the best first."""
+    """The names of the Slurm cluster, the best first."""
     return slurm_cluster_arns(snapshot_of(source).memory.cluster, source.want.capacity)
 
 

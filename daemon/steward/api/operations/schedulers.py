@@ -1,11 +1,10 @@
 """CreateClusterSchedulerConfig, DescribeClusterSchedulerConfig, ListClusterSchedulerConfigs, Update..., Delete..."""
 
 from steward.api.json11.errors import not_found
-from steward.api.operations.orders import carried
 from steward.api.operations.paging import between, page
 from steward.api.operations.quota_wish import scheduler_shape, scheduler_wish
 from steward.api.operations.quotas import cluster_arns, is_here, user_shape
-from steward.api.operations.sight import Json, Members, snapshot_of
+from steward.api.operations.sight import Json, Members, carried, snapshot_of
 from steward.api.source import Source
 from steward.model.access import Caller
 from steward.model.arn import scheduler_arn

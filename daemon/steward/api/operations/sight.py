@@ -1,6 +1,6 @@
-"""What one request sees: the last snapshot, with the one cluster that there is."""
+"""The view of one request: the last snapshot, with the one cluster that there is."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from steward.model.ids import NodeName
 from steward.model.instance import Instance
 from steward.model.memory import Memory
 from steward.model.observed import AgentView, Observed
+from steward.model.order import Answer, Order, Refusal
 from steward.model.slot import SlotRecord
 from steward.workflows.snapshot import Snapshot
 
@@ -97,3 +98,17 @@ def sight_of(source: Source, name_or_arn: str) -> Sight:
     if sight is None or not is_named(sight.cluster, sight.policy, name_or_arn):
         raise not_found(f"Cluster with name {name_or_arn} not found.")
     return sight
+
+
+# The way from a handler to the cycle that carries its order out.
+
+Give = Callable[[Order], Answer]
+
+
+def carried(give: Give, order: Order) -> Answer:
+    """Give the order to the cycle and return its answer. Raises ApiError where it is refused, Retryable where no cycle
+    has taken it in time."""
+    try:
+        return give(order)
+    except Refusal as refusal:
+        raise ApiError(Code(refusal.kind.value), str(refusal)) from refusal

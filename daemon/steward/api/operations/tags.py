@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from steward.api.json11.errors import not_found
-from steward.api.operations.orders import carried
 from steward.api.operations.paging import page
-from steward.api.operations.sight import Json, Members, any_sight, snapshot_of
+from steward.api.operations.sight import Json, Members, any_sight, carried, snapshot_of
 from steward.api.source import Source
 from steward.model.access import Caller
 from steward.model.arn import quota_arn, scheduler_arn

@@ -44,7 +44,7 @@ _HEADERS = MappingProxyType(
 )
 """Nothing from elsewhere, nothing inline, in nobody's frame."""
 _PLAN_S = 10.0
-"""What would be done is worked out at most so often: for a big cluster that is the dear part."""
+"""Seconds between two dry runs of the plan at least: for a big cluster they are the dear part."""
 
 
 def page_routes(source: Source, news: News, turns: Turns) -> list[Route]:
@@ -77,7 +77,7 @@ class _Pages:
         return self._made("page.html", main=self._fragment.html(), cluster=self._source.cluster)
 
     def main(self, _request: Request) -> Response:
-        """What changes, without the frame around it."""
+        """The part of the page that changes, without the frame around it."""
         return HTMLResponse(self._fragment.html(), headers=dict(_HEADERS))
 
     def node(self, request: Request) -> Response:
@@ -132,7 +132,7 @@ class _Pages:
 
 
 def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """What is wrong is said as a plain line, not as JSON; while the head starts the browser asks again."""
+    """Make a page show errors as a plain line, not as JSON; while the head starts the browser asks again."""
 
     def said(request: Request) -> Response:
         try:

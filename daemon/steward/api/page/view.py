@@ -1,13 +1,13 @@
-"""What the status page shows, from one snapshot: the same words as the JSON pages."""
+"""The content of the status page, from one snapshot: the same words as the JSON pages."""
 
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from steward.api.page.words import SIGNS
-from steward.api.report import user_name
 from steward.api.shapes import shape
 from steward.api.source import Source
+from steward.api.user_names import user_name
 from steward.api.views import cases_view, natural, nodes_of, status_view, verdicts, views_of
 from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Phase, Sums
@@ -21,7 +21,7 @@ from steward.workflows.snapshot import Snapshot
 Json = dict[str, Any]
 _MOST_CELLS, _MOST_ROWS, _MOST_JOBS, _MOST_ACTIONS, _LAST_EVENTS, _CLOSED = 1500, 200, 40, 100, 25, 10
 _WIDTH = 1000.0
-"""Of a timeline, in its own units."""
+"""The width of a timeline, in its own units."""
 
 
 def page_view(source: Source, snapshot: Snapshot, actions: list[Json], now: float) -> Json:

@@ -78,7 +78,7 @@ class Growth:
     per_s: float | None = None
 
     def of(self, reading: str, past: Past) -> float:
-        """What is compared with the limit."""
+        """The value that is compared with the limit."""
         if self.per_s is None:
             return past.growth(reading, self.window_s)
         return past.per_second(reading, self.window_s) * self.per_s

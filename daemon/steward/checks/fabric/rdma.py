@@ -1,4 +1,4 @@
-"""What RDMA needs of the node: a module that reaches the GPUs' memory, memory that jobs may lock."""
+"""The conditions of RDMA on the node: a module that reaches the GPUs' memory, memory that jobs may lock."""
 
 import re
 

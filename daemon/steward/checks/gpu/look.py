@@ -1,4 +1,4 @@
-"""What every GPU check shares (the one look at NVML, a judgement made GPU by GPU), and the checks of the look
+"""The common part of all GPU checks (the one look at NVML, a judgement made GPU by GPU), and the checks of the look
 itself: every GPU is there, NVML answers, the driver asks for no repair."""
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +26,7 @@ _MARGIN_S = 30.0
 """On top of the time for NVML: its child starts, and other checks may wait for the same look."""
 _SHOWN = 4
 OfOne = Callable[[Gpu], Verdict | None]
-"""What one GPU that answers says; None: it cannot tell."""
+"""The judgement of one GPU that answers; None: it cannot tell."""
 
 
 def probes(facts: Facts) -> tuple[QueryGpus, ...]:

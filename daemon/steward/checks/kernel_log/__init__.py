@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from steward.checks.kernel_log import cpu, gpu, net, storage, system
+from steward.checks.kernel_log import signatures
 from steward.checks.kernel_log.signature import Sign, Signature
 from steward.checks.thresholds import Threshold
 from steward.model.text import printable
@@ -23,14 +23,14 @@ _SHOWN = 200
 _ID_LENGTH = 40
 
 SIGNATURES: tuple[Signature, ...] = (
-    *gpu.SIGNATURES,
-    *cpu.SIGNATURES,
-    *storage.SIGNATURES,
-    *net.SIGNATURES,
-    *system.SIGNATURES,
-    *system.PROGRAMS,
+    *signatures.GPU,
+    *signatures.CPU,
+    *signatures.STORAGE,
+    *signatures.NET,
+    *signatures.SYSTEM,
+    *signatures.PROGRAMS,
 )
-_KERNELS = SIGNATURES[: -len(system.PROGRAMS)]
+_KERNELS = SIGNATURES[: -len(signatures.PROGRAMS)]
 
 
 def _thresholds() -> tuple[Threshold, ...]:
@@ -52,13 +52,13 @@ THRESHOLDS = _thresholds()
 
 
 def judge(line: str) -> Sign | None:
-    """What a line of the kernel's own says of the node; None for the many that say nothing.
+    """Judge one of the kernel's own lines; None for the many that say nothing about the node.
 
     None is of hardware that is as long as MAX_LINE, and whose it is may stand in what was cut off.
     """
     if len(line) >= MAX_LINE:
         return None
-    for signature in system.PROGRAMS if system.PROGRAM_SAID.match(line) else _KERNELS:
+    for signature in signatures.PROGRAMS if signatures.PROGRAM_SAID.match(line) else _KERNELS:
         match = signature.pattern.match(line)
         if match is not None:
             return _sign(signature, match, line)

@@ -1,4 +1,4 @@
-"""What a row of the kernel-log table is made of, and the short ways to write one."""
+"""A row of the kernel-log table, and the short ways to write one."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ DISK = r"(?!loop|sr\d|fd\d|zram|ram\d|nbd)[\w!-]{2,32}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """What one line says. `check` is the finding's id; `subject` is the device or mount it is about.
+    """The meaning of one line. `check` is the finding's id; `subject` is the device or mount it is about.
 
     `weight`: how many events the line itself counts. `clears`: the check whose event about the same subject it ends.
     """

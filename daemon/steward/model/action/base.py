@@ -1,4 +1,4 @@
-"""What every action says: under which key it is done, and why."""
+"""The fields of every action: the key under which it is done, and why."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What is done to jobs, for elastic runs, and told to those who wait for an answer about one."""
+"""Actions on jobs and elastic runs, and answers to those who wait for one about a job."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What is done for quotas: limits and marks in Slurm, and places in its queue."""
+"""Actions for quotas: limits and marks in Slurm, and places in its queue."""
 
 from dataclasses import dataclass
 

@@ -49,7 +49,7 @@ class MountsCheck(Section):
 
 
 class ServicesCheck(Section):
-    """What the check `svc.units` looks at."""
+    """The units that the check `svc.units` looks at."""
 
     units: Words = Field(
         default=(
@@ -70,11 +70,11 @@ class ServicesCheck(Section):
 
 
 class ModulesCheck(Section):
-    """What the check `os.modules` looks at."""
+    """The kernel modules that the check `os.modules` looks at."""
 
     required: Words = Field(
         default=(),
-        description="Kernel modules that must be loaded; what is built into the kernel is no module.",
+        description="Kernel modules that must be loaded; what is built into the kernel is not one.",
     )
 
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from steward.model.settings.errors import section_of
-from steward.model.settings.ranges import range_text
+from steward.model.settings.errors import range_text, section_of
 from steward.model.settings.root import Settings
 
 _HEAD = """# Settings

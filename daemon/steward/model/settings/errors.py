@@ -1,4 +1,4 @@
-"""What is wrong in the file, one line each: key, value, remedy."""
+"""The errors of the file, one line each: key, value, remedy."""
 
 import difflib
 from collections.abc import Sequence
@@ -8,8 +8,6 @@ from typing import Any, get_args
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-
-from steward.model.settings.ranges import range_text
 
 Place = tuple[int | str, ...]
 _SHOWN = 60
@@ -121,3 +119,16 @@ def section_of(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for arg in get_args(annotation) if (found := section_of(arg))), None)
+
+
+# The range of a number, as people read it.
+
+
+def range_text(field: FieldInfo) -> str:
+    """`from 0 to 60`, `above 0, up to 100`, or empty where the field is not a number with limits."""
+    limits = {
+        name: getattr(rule, name) for rule in field.metadata for name in ("gt", "ge", "lt", "le") if hasattr(rule, name)
+    }
+    low = f"above {limits['gt']:g}" if "gt" in limits else f"from {limits['ge']:g}" if "ge" in limits else ""
+    high = f"to {limits['le']:g}" if "le" in limits else ""
+    return f"{low}, up {high}" if "gt" in limits and high else f"{low} {high}".strip()

@@ -6,13 +6,11 @@ from pydantic import Field
 
 from steward.model.capacity_policy import CapacityPolicy, CapacitySettings, MachineTypeSettings, Pool
 from steward.model.deep_policy import DeepPolicy
-from steward.model.desired import Desired
+from steward.model.desired import Desired, HealthPolicy, QuotaPolicy
 from steward.model.elastic_policy import ElasticPolicy
-from steward.model.health_policy import HealthPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN
-from steward.model.quota_policy import QuotaPolicy
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
 from steward.model.section import Section

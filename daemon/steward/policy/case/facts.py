@@ -19,11 +19,10 @@ from steward.policy.node.correlate import AGENTS, covers, in_incident
 from steward.policy.node.forgotten import has_forgotten
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import is_light, is_used_up, quarantine
-from steward.policy.node.mending import NOTHING, order_of, outcome
 from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import keeps_reason
 from steward.policy.node.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
-from steward.policy.node.verdict import Standing, blocks_return, standing, worst
+from steward.policy.node.verdict import NOTHING, Standing, blocks_return, order_of, outcome, standing, worst
 
 HARD = (Trigger.LOST, Trigger.FATAL)
 """Triggers that take the node down at once; the others drain it and wait for its jobs."""
@@ -31,7 +30,7 @@ IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
 
 def _cleared(scene: Scene) -> bool:
-    """What was suspected when it could not be acted on (a breaker, a pause) may be gone, or another fault by now."""
+    """Whether a suspicion that could not be acted on (a breaker, a pause) is gone, or another fault by now."""
     case = scene.case
     match case.trigger:
         case Trigger.LOST:

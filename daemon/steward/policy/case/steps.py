@@ -31,7 +31,7 @@ from steward.policy.node.approval import ask_for_yes, awaits_yes
 from steward.policy.node.budget import must_wait
 from steward.policy.node.forgotten import note_mark
 from steward.policy.node.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine
-from steward.policy.node.mending import ask_mend
+from steward.policy.node.verdict import ask_mend
 
 CHECK_EVERY_S = 2.0
 LAUNCH_AGAIN_S = 60.0
@@ -235,7 +235,7 @@ def _verify(scene: Scene) -> None:
         ask_setup(scene.setup, why, draft)
         return
     node = scene.server.name
-    what = f"the new incarnation of {node}"
+    what = f"the rebooted {node}" if case.rung is Advice.REBOOT else f"the new machine of {node}"
     if case.stand_in:
         what = f"{node}, which is to serve for {case.node},"
     elif is_light(case):

@@ -10,7 +10,7 @@ from steward.policy.fact_table import in_order
 
 
 class Fact(Enum):
-    """What the picture says about a case. The value is the sentence that the diagram and the events show."""
+    """A fact that the picture shows about a case. The value is the sentence that the diagram and the events show."""
 
     CLEARED = "the fault is gone: its agent is back, slurmd answers, or the check passes"
     INCIDENT = "many nodes at once: not this node's fault"
@@ -32,9 +32,9 @@ class Fact(Enum):
     LAUNCHED = "the new instance exists"
     HEARD_AGAIN = "the lost machine is heard again before its repair began: its checks decide"
     CAME = "the new machine came after its deadline: its checks decide"
-    REBORN = "the agent of the new incarnation is connected"
-    DUD = "the new incarnation failed, another is tried"
-    SPENT = "the new incarnation failed, and no try is left"
+    REBORN = "the agent of the new or rebooted machine is connected"
+    DUD = "the new or rebooted machine failed, another try follows"
+    SPENT = "the new or rebooted machine failed, and no try is left"
     SOUND = "all checks passed after the repair and slurmd is registered"
     STOOD_IN = "a spare serves in its place, and the node itself is left to a person"
     BACK = "Slurm starts jobs on the node again"

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from steward.model.deep import DeepCause, DeepKind
+from steward.model.deep import DeepCause, DeepKind, DeepRun
 from steward.model.ids import NodeName
 from steward.policy.deep.crowd import Crowd
-from steward.policy.deep.new import new_run
 from steward.policy.draft import Draft
 
 SUSPECT_AGAIN_S = 6 * 3600.0
@@ -44,3 +43,36 @@ def _had(name: NodeName, within_s: float, draft: Draft) -> bool:
 
 def _last(name: NodeName, draft: Draft) -> float:
     return max((run.asked for run in draft.deeps.values() if name in run.nodes), default=0.0)
+
+
+# A new deep check, remembered.
+
+SOON_S = 0.05
+
+
+def new_run(
+    cause: DeepCause,
+    who: str,
+    kinds: frozenset[DeepKind],
+    nodes: frozenset[NodeName],
+    draft: Draft,
+    *,
+    waiter: str = "",
+) -> DeepRun:
+    """The new check waits for its nodes; plans carry it on."""
+    run = DeepRun(
+        id=f"d{draft.next_case}",
+        cause=cause,
+        who=who,
+        kinds=kinds,
+        nodes=nodes,
+        asked=draft.now,
+        entered=draft.now,
+        waiter=waiter,
+    )
+    draft.next_case += 1
+    draft.wake(draft.now + SOON_S)
+    draft.runs.keep(run)
+    words = ", ".join(sorted(kind.value for kind in kinds))
+    draft.tell("deep.asked", f"deep check {run.id} ({words}) of {len(nodes)} nodes: {cause.value}, by {who}")
+    return run

@@ -15,7 +15,7 @@ STARTS_BY_ITSELF_S = 5.0
 
 
 class Crowd:
-    """Of one picture, and of the deep checks as they are when something of it is first asked for."""
+    """The nodes and jobs around deep checks in one picture, as they are when they are first asked for."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft

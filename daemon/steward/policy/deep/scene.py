@@ -19,7 +19,7 @@ class DeepScene:
 
     @property
     def name(self) -> str:
-        """Of its reservation, partition and job: another one for each try."""
+        """The name of its reservation, partition and job: another one for each try."""
         return slurm_name(self.run.token)
 
     @property

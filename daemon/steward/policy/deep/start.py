@@ -8,7 +8,7 @@ from steward.model.deep_command import slurm_name
 from steward.model.group import Role
 from steward.model.ids import NodeName
 from steward.model.slot import SlotStep
-from steward.policy.deep.new import new_run
+from steward.policy.deep.asks import new_run
 from steward.policy.draft import Draft
 
 MOST_RUNS = 2

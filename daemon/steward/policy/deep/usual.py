@@ -23,7 +23,7 @@ NOT_COMPARED = frozenset({"tcp.latency", "memory.keep", "cpu.stress_ng"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
     """A value fails below `learnt_share` of the learnt median of its profile once `min_samples` are known; before that
-    below `own_share` of the run's own median where at least `min_nodes` nodes took part (health.md 4.2)."""
+    below `own_share` of the run's own median where at least `min_nodes` nodes took part (docs/deep-measures.md)."""
 
     learnt_share: float = 0.85
     own_share: float = 0.5
@@ -74,7 +74,7 @@ class Usual:
         return replace(self, own=own)
 
     def profile(self, measure: Measure) -> str:
-        """Of a pair: both ends' profiles."""
+        """The profile of a measure; of a pair: both ends' profiles."""
         ends = {measure.node, measure.partner} - {None}
         return "+".join(sorted({self.profiles.get(end, "") for end in ends if end is not None}))
 

@@ -43,6 +43,12 @@ def _formed(scene: Scene) -> bool:
     return scene.word.generation > before and scene.word.state in (Activity.FORMING, Activity.RUNNING)
 
 
+def _unbegun(scene: Scene) -> bool:
+    """Its coordinator goes on as before: the order got lost with the nodes, and nothing will come of it."""
+    word = scene.word
+    return not scene.lost and scene.is_running and word is not None and word.generation < scene.run.ordered
+
+
 def _late(scene: Scene) -> bool:
     until = deadline(scene.run, scene.rules)
     if scene.run.phase is not Phase.FAULTED:
@@ -80,6 +86,7 @@ _HOLDS: Mapping[Fact, Callable[[Scene], bool]] = {
     Fact.GIVES: _gives,
     Fact.STEPPED: _stepped,
     Fact.FORMED: _formed,
+    Fact.UNBEGUN: _unbegun,
     Fact.HEALED: lambda scene: not scene.lost,
     Fact.LATE: _late,
     Fact.READY: can_grow,

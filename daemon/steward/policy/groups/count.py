@@ -8,6 +8,7 @@ from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.slot import SlotRecord, SlotStep
+from steward.policy.draft import Draft
 
 
 def current_counts(memory: Memory, seen: Observed) -> Mapping[str, int]:
@@ -33,3 +34,21 @@ def is_current(slot: SlotRecord, group: Group, seen: Observed, repaired: Collect
         case Role.COMPUTE:
             node = seen.nodes.get(slot.node)
             return node is not None and node.is_schedulable
+
+
+# The slots of a group: how many serve now, and which ones nobody sends away.
+
+
+def serves(record: SlotRecord, group: Group, draft: Draft) -> bool:
+    """Whether the slot counts now, in what was decided so far."""
+    return is_current(record, group, draft.seen, draft.nodes_in_repair)
+
+
+def current(group: Group, draft: Draft) -> int:
+    """The number that the API shows as CurrentCount, and that MinCount is compared with."""
+    return sum(serves(record, group, draft) for record in draft.members(group.name))
+
+
+def staying(group: Group, draft: Draft) -> list[SlotRecord]:
+    """The slots that nobody sends away, the oldest first."""
+    return [record for record in draft.members(group.name) if not record.is_leaving]

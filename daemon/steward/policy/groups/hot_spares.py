@@ -10,10 +10,9 @@ from dataclasses import replace
 from steward.model.action import FreeNodes, KeepNodes
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job
-from steward.model.keep import Lent
 from steward.model.node_names import fold
 from steward.model.reservation import Reservation, hot_name
-from steward.model.resume import JobMemory
+from steward.model.resume import JobMemory, Lent
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless

@@ -59,7 +59,7 @@ def _settle(instance: Instance, draft: Draft) -> None:
 
 
 def settle_late(draft: Draft) -> None:
-    """Of a node that has several machines end those that its repairs asked for and gave up on: they came late."""
+    """Where a node has several machines, end those that its repairs asked for and gave up on: they came late."""
     if not draft.provider_is_fresh or not draft.may_touch_nodes:
         return
     for node in sorted({case.node for case in draft.cases.values()} - _launching(draft)):

@@ -64,7 +64,7 @@ def _begin(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
 
 
 def _renew_coming(group: Group, wanted: Version, draft: Draft) -> None:
-    """What is on its way with another version serves nobody yet: it is begun anew at once."""
+    """Begin instances anew that are on their way with another version: they serve nobody yet."""
     for slot in draft.members(group.name):
         is_made = slot.is_coming and slot.step is not SlotStep.WAITING
         if is_made and slot.purpose is Purpose.STAY and slot.version != wanted:

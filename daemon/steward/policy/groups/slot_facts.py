@@ -33,7 +33,7 @@ def _unwanted(scene: SlotScene) -> bool:
 
 
 def _found(scene: SlotScene) -> bool:
-    """Of a pool's nodes any machine serves; a dynamic node's only when it was made for the slot."""
+    """Whether the slot has a machine: a pool's node may have any; a dynamic node's must have been made for the slot."""
     if scene.pool is None or scene.draft.now < scene.record.next_try:
         return scene.launched is not None
     alive = (InstanceState.PENDING, InstanceState.RUNNING)

@@ -109,7 +109,7 @@ class SlotScene:
 
     @property
     def mark(self) -> Mark:
-        """What our drain says: why the slot's node takes no jobs. The same for all nodes of a cluster, so that one
+        """The mark of our drain: why the slot's node takes no jobs. The same for all nodes of a cluster, so that one
         command takes a thousand of them out."""
         check, action = _MARKS[self.record.purpose]
         return Mark(check=check, action=action, id=self.record.logical.rpartition("-")[0])

@@ -13,7 +13,7 @@ SETUP_SLACK_S = 60.0
 
 
 class SlotFact(Enum):
-    """What the picture says about a slot. The value is the sentence that the diagram and the events show."""
+    """A fact that the picture shows about a slot. The value is the sentence that the diagram and the events show."""
 
     UNWANTED = "it is to leave, or to be replaced"
     HOSTED = "it is the head's own machine"

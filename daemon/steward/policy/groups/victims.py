@@ -59,8 +59,8 @@ def is_failed(node: NodeName, draft: Draft) -> bool:
 
 
 def _jobs_by_node(slots: Collection[SlotRecord], draft: Draft) -> dict[NodeName, list[Job]]:
-    """What runs where; only nodes on which something does. What is on a node that is down is lost already. A node is
-    read before it goes, all jobs only now and then: its job may be too young to be known."""
+    """The jobs that run on each node; nodes without one are left out. A job on a node that is down is lost already. A
+    node is read before it goes, all jobs only now and then: its job may be too young to be known."""
     serving = {slot.node for slot in slots if not slot.is_coming and not _is_down(slot.node, draft)}
     found = {name: list[Job]() for name in serving if _is_busy(name, draft)}
     for id in sorted(draft.seen.jobs):

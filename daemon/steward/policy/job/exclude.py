@@ -1,6 +1,6 @@
 """Which nodes a job should not get again: the culprits of its last failures, until they are sound again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from steward.model.case import Case
 from steward.model.ids import NodeName
@@ -8,7 +8,6 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.policy.case.facts import HARD
 from steward.policy.draft import Draft
-from steward.policy.job.company import bad_company
 from steward.policy.node.silence import waited_for
 from steward.policy.node.verdict import Standing, standing, worst
 
@@ -80,9 +79,9 @@ def _new_since(case: Case) -> float | None:
 
 
 def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
-    """What the user excluded himself, also when he changed it since. Nodes that we ever blamed are ours: a list that
-    we wanted to shorten and could not must not look like his. Nor are those that Slurm excludes from one part of a
-    heterogeneous job because another asks for them by name: a list that is set is that of all parts."""
+    """The nodes that the user excluded himself, also when he changed the list since. Nodes that we ever blamed are
+    ours: a list that we wanted to shorten and could not must not look like his. Nor are those that Slurm excludes from
+    one part of a heterogeneous job because another asks for them by name: a list that is set is that of all parts."""
     blamed = {node for attempt in mem.attempts for node in attempt.culprits}
     return ((job.excluded - mem.excluded - blamed) | (mem.excluded_by_user & job.excluded)) - mem.parts
 
@@ -103,3 +102,33 @@ def _is_sound(node: NodeName, draft: Draft) -> bool:
         return False
     fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
     return fine and worst(draft.seen.agents.get(node), draft) is None
+
+
+# Other people's jobs that fail on the same node: what one user's bug does not explain.
+
+LEAST_USERS = 2
+
+
+def bad_company(uid: int, around: float, draft: Draft) -> Mapping[NodeName, Sequence[Job]]:
+    """Nodes on which alone jobs of several users other than `uid` failed around a time (Unix s), with those jobs; none
+    when most nodes are like that: then it is nothing of theirs."""
+    if (uid, around) not in draft.found.companies:
+        failures = _failures(uid, around, draft)
+        bad = {node: jobs for node, jobs in failures.items() if users(jobs) >= LEAST_USERS}
+        draft.found.companies[uid, around] = {} if len(bad) * 2 > len(draft.seen.nodes) else bad
+    return draft.found.companies[uid, around]
+
+
+def _failures(uid: int, around: float, draft: Draft) -> dict[NodeName, list[Job]]:
+    rules = draft.want.resume
+    first, last = around - rules.evidence_before_s, around + rules.evidence_after_s
+    found: dict[NodeName, list[Job]] = {}
+    for job in draft.overview.failed_alone:
+        if job.user_id != uid and job.ended is not None and first <= job.ended <= last:
+            found.setdefault(next(iter(job.nodes)), []).append(job)
+    return found
+
+
+def users(jobs: Sequence[Job]) -> int:
+    """How many users they belong to."""
+    return len({job.user_id for job in jobs})

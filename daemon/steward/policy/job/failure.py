@@ -11,9 +11,8 @@ from steward.model.job import SLURMS_HOLDS, Job, JobState
 from steward.model.job_report import GRES_LOST, Lean, LogSign, TaskExit
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.policy.draft import Draft
-from steward.policy.job.company import bad_company, users
 from steward.policy.job.evidence import Evidence, evidence
-from steward.policy.job.exclude import is_short_without
+from steward.policy.job.exclude import bad_company, is_short_without, users
 from steward.policy.job.options import Options, options
 
 BY_MACHINE = frozenset({JobState.NODE_FAIL, JobState.BOOT_FAIL})

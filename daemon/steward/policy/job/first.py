@@ -10,8 +10,7 @@ from dataclasses import replace
 from steward.model.action import SetNice
 from steward.model.ids import Key
 from steward.model.job import Job
-from steward.model.keep import Raised
-from steward.model.resume import JobMemory
+from steward.model.resume import JobMemory, Raised
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless

@@ -29,7 +29,7 @@ TOO_MANY = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Still:
-    """What speaks for it now. `step` names the standstill: another step is another one."""
+    """The signs of a standstill now. `step` names the standstill: another step is another one."""
 
     text: str
     step: int | None

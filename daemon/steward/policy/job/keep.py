@@ -10,10 +10,9 @@ from dataclasses import replace
 from steward.model.action import DownNode, FreeNodes, KeepNodes
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
-from steward.model.keep import Kept
 from steward.model.node_names import fold
 from steward.model.reservation import keep_name
-from steward.model.resume import Decision, JobMemory
+from steward.model.resume import Decision, JobMemory, Kept
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.hot_spares import lend

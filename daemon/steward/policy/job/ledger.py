@@ -3,13 +3,15 @@
 Written from the picture and from what was decided in this plan; no other step depends on it.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from steward.model.case import Case
+from steward.model.case import Case, Step
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.job_report import Progress
 from steward.model.ledger import Ending, Run
+from steward.model.memory import Memory
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.text import printable
 from steward.policy.draft import Draft
@@ -134,7 +136,7 @@ def _at_last(run: Run, draft: Draft) -> Run:
 
 
 def _progress(run: Run, draft: Draft) -> Progress | None:
-    """Of the node that tells of the most."""
+    """The progress of the run, from the node that tells of the most."""
     return max(told_of(run.job, run.nodes, draft, restart=run.restart), key=_how_far, default=None)
 
 
@@ -260,3 +262,39 @@ def _told_by_shim(run: Run, draft: Draft) -> list[float]:
     """When a shim of this run asked: it knew that the job had failed."""
     asks = (ask for ask in draft.seen.asks if ask.job == run.job and ask.restart == run.restart)
     return [at for ask in asks if (at := draft.noted.get(f"ask:{ask.id}")) is not None]
+
+
+# The lines of the ledger that a commit must write down: those that differ from the last commit's. Each has a key for
+# ever.
+
+Line = Run | Case
+"""A run of a job, or the repair of a node."""
+
+
+def changed_lines(before: Memory, after: Memory) -> tuple[Line, ...]:
+    """In the order of their begin, as far as one memory tells."""
+    return (*_runs(before, after), *_repairs(before, after))
+
+
+def key_of(line: Line) -> str:
+    """Two lines with the same key are one, seen at different times. Case numbers begin anew where a store was lost."""
+    return f"run:{line.key}" if isinstance(line, Run) else f"case:{line.id}.{int(line.opened)}"
+
+
+def _runs(before: Memory, after: Memory) -> Iterator[Run]:
+    for job, runs in after.ledger.items() if after.ledger is not before.ledger else ():
+        old = before.ledger.get(job, ())
+        if runs is not old:
+            yield from (run for run in runs if run not in old)
+
+
+def _repairs(before: Memory, after: Memory) -> Iterator[Case]:
+    """A suspicion that came to nothing is no repair."""
+    for id, case in after.cases.items() if after.cases is not before.cases else ():
+        old = before.cases.get(id)
+        if (
+            case is not old
+            and case != old
+            and (case.marked is not None or case.step not in (Step.SUSPECT, Step.CLOSED))
+        ):
+            yield case

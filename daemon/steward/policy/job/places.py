@@ -17,9 +17,9 @@ from steward.policy.node.approval import awaits_yes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Of one job in one picture. `own` are the sound nodes of its lost run that nobody else runs on, `free` those of
-    them that it could take at once; `others` are idle nodes of others; `hot` are idle ones that we keep for resumed
-    jobs."""
+    """The places that one job may take, in one picture. `own` are the sound nodes of its lost run that nobody else runs
+    on, `free` those of them that it could take at once; `others` are idle nodes of others; `hot` are idle ones that we
+    keep for resumed jobs."""
 
     need: int
     own: frozenset[NodeName]

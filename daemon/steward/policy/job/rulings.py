@@ -75,7 +75,8 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
 
 
 def requeue_key(job: Job) -> Key:
-    """Of a run that has ended it is another wish: how the tries before its end went says nothing about it."""
+    """The key of a requeue. For a run that has ended it is another key: the tries before its end say nothing about
+    it."""
     return Key(f"requeue:{job.id}:{job.restarts}" + ("" if job.is_active else ":ended"))
 
 

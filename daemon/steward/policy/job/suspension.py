@@ -4,8 +4,7 @@ time limit meanwhile, and what they do not do says nothing."""
 from dataclasses import replace
 
 from steward.model.job import Job, JobState
-from steward.model.resume import JobMemory
-from steward.model.suspension import Suspension
+from steward.model.resume import JobMemory, Suspension
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 

@@ -27,7 +27,7 @@ def may_ask(ask: Ask, job: Job, draft: Draft) -> bool:
 
 
 def words_that_count(words: Iterable[OptedIn], draft: Draft) -> Iterator[OptedIn]:
-    """What was told of jobs that opted in, but for what no node of the job told. A job that waits again was on nodes
+    """The words on jobs that opted in, without those that no node of the job said. A job that waits again was on nodes
     that Slurm does not show any more."""
     for word in words:
         job = draft.seen.jobs.get(word.job)

@@ -32,7 +32,8 @@ def why_paused(group: str, draft: Draft) -> str:
 
 
 def recipe(group: Group) -> str:
-    """What decides how a machine of the group is made, in a few letters: another one begins without failures."""
+    """A short digest of everything that decides how a machine of the group is made: a new one begins without
+    failures."""
     parts = (group.version, group.lifecycle, group.types, group.on_start_checks)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 

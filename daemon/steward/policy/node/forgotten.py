@@ -17,7 +17,7 @@ from steward.policy.draft import Draft
 from steward.policy.standing_notes import stand
 
 _ON_DISK_S = 30.0
-"""What stood so long was written."""
+"""Seconds after which a state is taken to be on slurmctld's disk."""
 _GAP_S = 15.0
 """Longer from one look at our marks to the next, and nobody knows how much time passed."""
 _LOOKED, _STEADY = "marks:looked", "marks:steady"
@@ -28,7 +28,8 @@ _AGAIN_S = 10.0
 
 
 def has_forgotten(case: Case, draft: Draft) -> bool | None:
-    """Of a node in service without our mark. None: it is not known yet; False where nobody asked."""
+    """Whether Slurm has forgotten our drain: the node is in service without our mark. None: it is not known yet; False
+    where nobody asked."""
     began = _began(draft)
     if case.marked is None or not began:
         return False

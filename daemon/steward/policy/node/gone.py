@@ -58,8 +58,9 @@ def _by_slurm(node: Node, draft: Draft) -> str:
 
 
 def _gone_by_looks(node: Node, draft: Draft) -> str:
-    """It did not answer for a while and has a job that is to be brought back; a node without one can wait. Where an
-    agent that is heard reaches it, it is the head that is cut off from it."""
+    """Why the node is gone by other looks, empty if it is not: it did not answer for a while and has a job that is to
+    be brought back; a node without one can wait. Where an agent that is heard reaches it, it is the head that is cut
+    off from it."""
     since = draft.noted.get(_unanswered_key(node.name))
     if since is None or standing(node, draft).standing is not Standing.LOST or not has_jobs(node.name, draft):
         return ""
@@ -72,7 +73,7 @@ def _gone_by_looks(node: Node, draft: Draft) -> str:
 
 
 def _words_of_peers(node: NodeName, draft: Draft) -> list[PeerWord]:
-    """What agents that are heard said since the node was lost, and lately."""
+    """The words of agents that are heard, since the node was lost and not too old."""
     view = draft.seen.agents.get(node)
     lost_at = view.lost_at if view is not None and view.lost_at is not None else 0.0
     since = max(lost_at, draft.now - SEEN_ALIVE_S)

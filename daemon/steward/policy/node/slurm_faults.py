@@ -42,8 +42,8 @@ def remember_served(draft: Draft) -> None:
 
 
 def acting_row(node: Node, draft: Draft) -> Row | None:
-    """What Slurm itself took the node out for, where we may do something about it: without its agent nobody can tell
-    whether it is sound, and without a slot nobody can reboot it."""
+    """The reason for which Slurm itself took the node out, where we may do something about it: without its agent nobody
+    can tell whether it is sound, and without a slot nobody can reboot it."""
     row = slurms_own(node, draft.want.slurm_user)
     if row is None or row.response not in ACTING or mode_of(row.check, draft) != "drain":
         return None

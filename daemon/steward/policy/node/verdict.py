@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from steward.model.case import Trigger
+from steward.model.action import MendNode
+from steward.model.case import Case, Trigger
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity
-from steward.model.ids import NodeName
+from steward.model.ids import Key, NodeName
 from steward.model.instance import Instance
 from steward.model.node import Node
 from steward.model.observed import AgentView, Witness
@@ -237,3 +238,43 @@ def blocks_return(finding: Finding, draft: Draft) -> bool:
     if finding.outcome is Outcome.UNKNOWN:
         return finding.severity is Severity.FATAL
     return finding.is_bad and finding.severity.takes_out
+
+
+# The light rungs as a case asks for them, and how the node's agent says that they ended.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    token: str
+
+
+NOTHING = Order(token="")
+"""The checks alone decide: there is nothing to carry out before them."""
+
+
+def order_of(case: Case) -> Order:
+    """One a rung and case: carried out once a boot, however often it is asked for."""
+    return NOTHING if case.rung is Advice.NONE else Order(token=f"{case.id}-{case.rung.value}")
+
+
+def outcome(order: Order, view: AgentView | None) -> str | None:
+    """None: not known yet; empty: carried out; else why it was not."""
+    report = view.mend if view is not None and view.connected else None
+    return report.error if report is not None and report.token == order.token else None
+
+
+def ask_mend(case: Case, draft: Draft) -> None:
+    """Have the node's agent carry out the rung; asked again until it tells how it ended."""
+    view, order = draft.seen.agents.get(case.node), order_of(case)
+    if order is NOTHING or view is None or not view.connected or outcome(order, view) is not None:
+        return
+    why = Why(rule=f"case.{case.rung.value}", text=_what(case), evidence=(str(case.why),))
+    action = MendNode(
+        key=Key(f"mend:{order.token}"), why=why, node=case.node, rung=case.rung, target=case.target, token=order.token
+    )
+    draft.wish(action, draft.want.repair.retry_s)
+
+
+def _what(case: Case) -> str:
+    did = "restart of" if case.rung is Advice.RESTART_SERVICE else "reset of GPU"
+    return f"{did} {case.target} on {case.node}"

@@ -1,14 +1,14 @@
 """Orders of the API's callers, carried out or refused: one file for each kind of order."""
 
-from steward.model.carried import Carried
 from steward.model.desired import Desired
-from steward.model.elastic_order import ChangeRun
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.order import (
     AddNodes,
     Answer,
     Approve,
+    Carried,
+    ChangeRun,
     ChangeTags,
     CheckDeep,
     ClusterOrder,
@@ -38,10 +38,9 @@ from steward.policy.orders.elastic import change_run
 from steward.policy.orders.quota import create_quota, delete_quota, update_quota
 from steward.policy.orders.quota_document import apply_quotas
 from steward.policy.orders.scheduler import create_scheduler, delete_scheduler, update_scheduler
-from steward.policy.orders.software import update_software
 from steward.policy.orders.tags import change_tags
 from steward.policy.orders.touch import touch
-from steward.policy.orders.update import update
+from steward.policy.orders.update import update, update_software
 
 
 def carry_out(order: Order, memory: Memory, seen: Observed, want: Desired) -> Carried:

@@ -12,7 +12,7 @@ from steward.policy.orders.refuse import conflict, invalid, not_found
 
 def approve(order: Approve, desk: Desk) -> Answer:
     """The plan of this very turn begins the repairs, as far as budgets allow. Raises Refusal where one of the words
-    names nothing that waits for a yes: then none is approved."""
+    names nothing that waits for approval: then none is approved."""
     if not order.words:
         raise invalid(f"Name at least one case or node. {_waiting(desk)}")
     draft = Draft(desk.seen, desk.want, desk.memory(), desk.now)

@@ -19,8 +19,8 @@ from steward.policy.orders.refuse import (
     invalid,
     limit,
 )
-from steward.policy.orders.stuck import is_stuck, try_again
 from steward.policy.orders.tags import check_tags
+from steward.policy.orders.touch import is_stuck, try_again
 
 
 def create(order: CreateCluster, desk: Desk) -> Answer:

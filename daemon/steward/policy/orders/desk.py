@@ -8,14 +8,13 @@ from types import MappingProxyType
 
 from steward.model.arn import arn_of
 from steward.model.capacity_policy import CapacityPolicy
-from steward.model.carried import Carried
 from steward.model.desired import Desired
 from steward.model.events import Event, Level
 from steward.model.group import Cluster, Goal, Group, GroupStatus, Operation
 from steward.model.ids import CaseId, NodeName
 from steward.model.memory import Memory
 from steward.model.observed import Observed
-from steward.model.order import Answer, Refusal, RefusalKind
+from steward.model.order import Answer, Carried, Refusal, RefusalKind
 
 _KEPT_OPERATIONS = 500
 

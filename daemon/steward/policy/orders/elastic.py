@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from steward.model.elastic_order import ChangeRun
 from steward.model.ids import JobId
-from steward.model.order import Answer, Refusal, RefusalKind
+from steward.model.order import Answer, ChangeRun, Refusal, RefusalKind
 from steward.policy.elastic.rules import rules_of
 from steward.policy.orders.desk import Desk
 from steward.policy.orders.refuse import invalid

@@ -29,7 +29,7 @@ def apply_quotas(order: ApplyQuotas, desk: Desk) -> Answer:
 
 
 def fingerprint(quotas: Mapping[str, ComputeQuota], present: SchedulerConfig | None) -> str:
-    """Of everything that people decide of quotas."""
+    """The fingerprint of everything that people decide about quotas."""
     words = [f"{each.id}:{each.version}:{each.status is QuotaStatus.DELETING}" for each in quotas.values()]
     if present is not None:
         words.append(f"{present.id}:{present.version}")

@@ -12,7 +12,7 @@ from steward.model.health import Advice
 from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.order import Answer, NodeOutcome, NodeRefusal, NodeWish, TouchNodes
-from steward.model.slot import Purpose, SlotRecord, SlotStep
+from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_of import pool_of
@@ -20,7 +20,6 @@ from steward.policy.node.suspicion import new_case
 from steward.policy.node.verdict import Fault
 from steward.policy.orders.desk import Desk, is_going
 from steward.policy.orders.refuse import check_not_busy, conflict, invalid
-from steward.policy.orders.stuck import is_asked_again, is_stuck, try_again
 
 MOST_INSTANCES = 99
 MOST_LOGICAL = 50
@@ -30,7 +29,7 @@ No = tuple[NodeRefusal, str]
 """Why not, and the sentence for it."""
 _RUNGS = {NodeWish.REBOOT: Advice.REBOOT, NodeWish.REPLACE: Advice.REPLACE}
 _YIELDING = (Step.SUSPECT, Step.HELD)
-"""A case in these steps, or that waits for a yes, gives way to a person's command; any other repair is under way."""
+"""A case in these steps, or that waits for approval, gives way to a person's command; any other repair is under way."""
 
 
 def touch(order: TouchNodes, desk: Desk) -> Answer:
@@ -152,7 +151,7 @@ def mend_refusal(wish: NodeWish, slot: SlotRecord, desk: Desk) -> tuple[NodeRefu
     if slot.step is not SlotStep.SERVING:
         return NodeRefusal.BAD_STATUS, f"{slot.node} is not in service yet ({slot.step.value})"
     if not is_compute:
-        return NodeRefusal.BAD_STATUS, f"{slot.node} is no node of Slurm: Steward can replace it, not reboot it"
+        return NodeRefusal.BAD_STATUS, f"{slot.node} is not a node of Slurm: Steward can replace it, not reboot it"
     return _repair_refusal(slot, node, desk)
 
 
@@ -204,3 +203,24 @@ def _anew(slot: SlotRecord, why: Why, desk: Desk) -> SlotRecord:
     if slot.step is SlotStep.WAITING:
         return replace(slot, next_try=desk.now, why=why)
     return replace(slot, purpose=Purpose.RENEW, deadline=desk.now, why=why)
+
+
+# Slots whose end waits for a person, because their backup failed: asking for the same again tries it again.
+
+_WISHED = {NodeWish.DELETE: Purpose.LEAVE, NodeWish.REPLACE: Purpose.RENEW}
+
+
+def is_stuck(slot: SlotRecord) -> bool:
+    return slot.step is SlotStep.BACKUP and bool(slot.trouble)
+
+
+def is_asked_again(wish: NodeWish, slot: SlotRecord) -> bool:
+    """The wish is what the slot is stuck in."""
+    return is_stuck(slot) and _WISHED.get(wish) is slot.purpose
+
+
+def try_again(slots: Sequence[SlotRecord], desk: Desk) -> None:
+    """The next try has a key of its own: the failure of the last one is not taken for its own."""
+    for slot in slots:
+        desk.slots[slot.node] = replace(slot, tries=slot.tries + 1, hitch=Hitch.NONE, trouble="")
+        desk.tell("slot.again", f"{desk.who} has {slot.node} backed up again", node=slot.node, group=slot.group)

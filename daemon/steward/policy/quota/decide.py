@@ -86,8 +86,11 @@ class Decider:
         self.rulings: dict[JobId, Ruling] = {}
         self.yielding: list[Yielding] = []
         self._blocked: set[tuple[str, int]] = set()
-        """(team, its request) that did not fit in this pass: there is only less later in it."""
-        self._in_vain: set[tuple[str, int, int]] = set()
+        """(team, the part of a request that counts) that did not fit in this pass: there is only less later in it. And
+        (team, all that a unit asks for), where none of its options fits."""
+        self._requests: dict[JobId, tuple[str, int]] = {}
+        """(team, all that a unit asks for): equal for units that differ in nothing that counts."""
+        self._in_vain: set[tuple[tuple[str, int], int]] = set()
         self._beyond: dict[tuple[str, int], list[dict[Resource, int]]] = {}
         self._lacking: dict[tuple[str, int], Mapping[Resource, int]] = {}
         self._sizes: dict[tuple[int, int, int], Amounts] = {}
@@ -97,7 +100,8 @@ class Decider:
         for the units `kept`: they have what they ask for before all."""
         for unit in kept:
             self._keep(unit)
-        queue = sorted(waiting, key=_turn)
+        queue, asked = sorted(waiting, key=_turn), self._ledger.asked
+        self._requests = {unit.id: (unit.team, id(asked(unit.team, unit.options))) for unit in queue}
         rest = [unit for unit in self._owners(queue) if not self._ruled_out(unit)]
         self._borrowers(rest)
         for unit in queue:
@@ -116,7 +120,7 @@ class Decider:
 
     def _ruled_out(self, unit: Unit) -> bool:
         """The unit can never run; of sizes and machine types the smallest request counts."""
-        key = unit.team, id(unit.options)
+        key = self._requests[unit.id]
         if key not in self._beyond:
             self._beyond[key] = [self._ledger.over_limit(unit.team, each) for each in unit.options]
         beyond = self._beyond[key]
@@ -129,17 +133,29 @@ class Decider:
         rest: list[Unit] = []
         stopped: set[str] = set()
         for unit in queue:
-            if unit.team in stopped or unit.replica or not self._give_own(unit):
+            if unit.team in stopped or unit.replica or self._is_blocked(unit) or not self._give_own(unit):
                 rest.append(unit)
                 if unit.team in self._rules.strict and not unit.replica:
                     stopped.add(unit.team)
         return rest
 
+    def _is_blocked(self, unit: Unit) -> bool:
+        """A request like it did not fit in this pass."""
+        request = self._requests[unit.id]
+        if request in self._blocked:
+            return True
+        team, blocked = unit.team, self._blocked
+        if not all((team, id(self._ledger.counted(team, each))) in blocked for each in unit.options):
+            return False
+        blocked.add(request)
+        return True
+
     def _give_own(self, unit: Unit) -> bool:
         """All of it, with what it takes to get it back from borrowers. False: something of it is left."""
         ledger, granted = self._ledger, 0
         for amounts in unit.options:
-            if (unit.team, id(amounts)) in self._blocked:
+            part = unit.team, id(ledger.counted(unit.team, amounts))
+            if part in self._blocked:
                 continue
             size, asked = self._size(unit, amounts, lambda a: ledger.is_entitled(unit.team, a))
             while granted < unit.count and ledger.is_entitled(unit.team, asked):
@@ -150,7 +166,7 @@ class Decider:
             if granted:
                 self._rule(unit, Standing.OWN, amounts=asked, granted=granted, nodes=size)
                 return granted == unit.count
-            self._blocked.add((unit.team, id(amounts)))
+            self._blocked.add(part)
         return False
 
     def _reclaim(self, unit: Unit, asked: Amounts) -> None:
@@ -176,8 +192,19 @@ class Decider:
                 for behind in queue:
                     self._rule(behind, Standing.BEHIND)
                 continue
+            while queue and team not in self._rules.strict and self._waits_too(queue[-1]):
+                queue.pop()
             if queue:
                 heapq.heappush(heap, self._key(queue[-1]))
+
+    def _waits_too(self, unit: Unit) -> bool:
+        """Its turn need not be awaited."""
+        if not self._is_blocked(unit):
+            return False
+        if unit.id in self.rulings or unit.id in self._rules.not_before:
+            return False
+        self._rule(unit, Standing.WAITS, short=self._least_short(unit))
+        return True
 
     def _key(self, unit: Unit) -> tuple[tuple[float, float], int, float, int, str]:
         fair = self._rules.fair_share and unit.options
@@ -196,13 +223,14 @@ class Decider:
             self._rule(unit, Standing.BACKS_OFF, until=until)
             return False
         for amounts in unit.options:
-            if (unit.team, id(amounts)) in self._blocked:
+            part = unit.team, id(ledger.counted(unit.team, amounts))
+            if part in self._blocked:
                 continue
             size, asked = self._size(unit, amounts, lambda a: ledger.fits(unit.team, a))
             if granted := self._grant(unit, asked, unit.count):
                 self._rule(unit, Standing.BORROWED, amounts=asked, granted=granted, borrowed=granted, nodes=size)
                 return granted == unit.count
-            self._blocked.add((unit.team, id(amounts)))
+            self._blocked.add(part)
         self._rule(unit, Standing.WAITS, short=self._least_short(unit))
         return False
 
@@ -229,7 +257,7 @@ class Decider:
 
     def _least_short(self, unit: Unit) -> Mapping[Resource, int]:
         """On the machine type where it lacks the fewest things. Equal requests that come later lack as much."""
-        key = unit.team, id(unit.options)
+        key = self._requests[unit.id]
         if key not in self._lacking:
             short = [self._ledger.shortage(unit.team, each) for each in unit.options]
             self._lacking[key] = min(short, key=len, default={})
@@ -240,13 +268,13 @@ class Decider:
 
     def _push_out(self, unit: Unit) -> None:
         """Jobs of lower classes, or of teams that borrowed more, where that is wanted."""
+        key = self._requests[unit.id], unit.weight
+        if key in self._in_vain:
+            return
         for amounts in unit.options:
-            key = unit.team, id(amounts), unit.weight
-            if key not in self._in_vain:
-                self._in_vain.add(key)
-                if any(self._pushed(unit, amounts, cause, found) for cause, found in self._ways(unit, amounts)):
-                    self._in_vain.discard(key)
-                    return
+            if any(self._pushed(unit, amounts, cause, found) for cause, found in self._ways(unit, amounts)):
+                return
+        self._in_vain.add(key)
 
     def _ways(self, unit: Unit, asked: Amounts) -> Iterator[tuple[Reclaimed, Callable[[], list[Unit] | None]]]:
         room, rules = self._room, self._rules

@@ -5,6 +5,7 @@ A value that neither we nor Slurm's defaults put there is a person's: it stays, 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -211,7 +212,8 @@ def forget(owner: str, draft: Draft) -> None:
         del draft.quota.writes[key]
 
 
-def _joined(names: Iterable[str]) -> str:
+@lru_cache(maxsize=4096)
+def _joined(names: frozenset[str]) -> str:
     return ",".join(sorted(names))
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import floor
 from types import MappingProxyType
 
@@ -58,7 +59,8 @@ def owned(quota: ComputeQuota, types: Mapping[str, MachineType], *, count_filled
     )
 
 
-def filled(share: Share, machine: MachineType) -> dict[str, int]:
+@lru_cache(maxsize=4096)
+def filled(share: Share, machine: MachineType) -> Mapping[str, int]:
     """kind -> amount (CPUs, MiB, accelerators), rounded down; kinds that the machine does not have are left out."""
     found: dict[str, int] = {}
     if share.count is not None:
@@ -67,7 +69,8 @@ def filled(share: Share, machine: MachineType) -> dict[str, int]:
         ratio = max(_ratios(share, machine), default=Fraction(0))
         found = {GPU: 0, CPU: floor(ratio * machine.cpus), MEM: floor(ratio * machine.memory_mb)}
     found |= {kind: amount for kind, amount in _said(share).items() if amount is not None}
-    return {kind: amount for kind, amount in found.items() if amount or kind in asked_kinds(share, machine)}
+    asked = asked_kinds(share, machine)
+    return MappingProxyType({kind: amount for kind, amount in found.items() if amount or kind in asked})
 
 
 def asked_kinds(share: Share, machine: MachineType) -> frozenset[str]:

@@ -68,6 +68,13 @@ class Flavors:
         self.usable = frozenset(n for n in self.type_of if n not in hot and takes_jobs(draft.seen.nodes[n]))
         self.capacity, self.words = self._counted()
 
+    def is_like(self, other: "Flavors") -> bool:
+        """Whether every job asks for, and has, the same by both."""
+        return (
+            (self.type_of, self.usable, self.capacity, self.words, self._types)
+            == (other.type_of, other.usable, other.capacity, other.words, other._types)
+        ) and all(self.types_of(each) == found for each, found in other._of_partitions.items())
+
     def _type(self, name: NodeName, node: Node) -> str:
         record = self._draft.records.get(name)
         group = self._draft.groups.get(record.group) if record is not None else None

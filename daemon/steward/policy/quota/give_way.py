@@ -4,7 +4,7 @@ Each is remembered from the moment in which it was chosen, so that nobody is ask
 can read why.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from steward.model.accounting import Accounting
@@ -15,13 +15,11 @@ from steward.model.quota import Eviction, QuotaJob, Reclaimed
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Yielding
+from steward.policy.quota.names import borrowed_qos, team_of_qos
 from steward.policy.quota.requests import holds_nodes
-from steward.policy.quota.turn import is_borrowed
 from steward.policy.quota.words import told
 
 RETRY_S = 5.0
-KEPT = 8
-"""Past evictions of one job that are remembered one by one."""
 PARTS_S = 300.0
 """So long the parts of a heterogeneous job may take to let go, one after the other."""
 _DAY_S = 86400.0
@@ -37,12 +35,48 @@ _RULES = {
 
 def follow(draft: Draft) -> None:
     """Those chosen before: over, called off, overdue, or to be ended now."""
+    _hand_over(draft)
     for id, memory in list(draft.quota.jobs.items()):
         job = draft.seen.jobs.get(id)
         if memory.yielding is not None:
             _follow(id, memory, memory.yielding, job, draft)
         elif job is None and _is_old(memory, draft.now):
             del draft.quota.jobs[id]
+
+
+def _hand_over(draft: Draft) -> None:
+    """Where Slurm makes the room it also says who gives way, and may say another than we thought: that one does, and no
+    second one beside it."""
+    expected = list(_left_to_slurm(draft))
+    for (id, eviction), job in zip(expected, _chosen_by_slurm(draft) if expected else (), strict=False):
+        _change(id, draft.quota.jobs[id], None, draft)
+        team = team_of_qos(job.qos)
+        text = (
+            f"gives way to job {eviction.to_job} of team {eviction.to_team}, whose quota covers it, with what {team} "
+            f"had borrowed; Slurm chose it, and {_becomes(job, draft)}"
+        )
+        draft.quota.add_eviction(job.id, team, replace(eviction, restart=job.restarts, text=text))
+        draft.tell("quota.gives_way", f"job {job.id} {text}", job=job.id)
+
+
+def _left_to_slurm(draft: Draft) -> Iterator[tuple[JobId, Eviction]]:
+    """Jobs for which Slurm's preemption is awaited, and that it has not begun with."""
+    for id, memory in draft.quota.jobs.items():
+        job, eviction = draft.seen.jobs.get(id), memory.yielding
+        if job is not None and job.preempted is None and eviction is not None and eviction.due is None:
+            yield id, eviction
+
+
+def _chosen_by_slurm(draft: Draft) -> list[Job]:
+    """Jobs that borrowed and have their grace by Slurm's hand, of whom we know nothing yet."""
+    found = []
+    for job in draft.seen.jobs.values():
+        if job.preempted is None or not job.is_active or job.is_part or job.qos != borrowed_qos(team_of_qos(job.qos)):
+            continue
+        memory = draft.quota.jobs.get(job.id)
+        if memory is None or all(each.restart != job.restarts for each in memory.evictions):
+            found.append(job)
+    return found
 
 
 def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
@@ -60,7 +94,8 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
         if draft.now < eviction.at + patience:
             draft.wake(eviction.at + patience)
             return
-        late = replace(eviction, due=draft.now + draft.want.quota.grace_s)
+        since = draft.now if job.preempted is None else job.preempted  # by Slurm's hand it had its grace
+        late = replace(eviction, due=max(draft.now, since + draft.want.quota.grace_s))
         text = f"job {id}: Slurm made no room for job {eviction.to_job} in {patience:.0f} s: we do"
         draft.tell("quota.late", text, job=id)
         _change(id, memory, late, draft)
@@ -68,7 +103,7 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
     elif draft.now >= eviction.due:
         _end(job, eviction, draft)
     else:
-        draft.wake(eviction.due)
+        _warn(job, eviction, draft)
 
 
 def _parts_hold(id: JobId, draft: Draft) -> bool:
@@ -81,12 +116,16 @@ def _parts_hold(id: JobId, draft: Draft) -> bool:
 
 def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
     """One that ended on our signal is put back all the same, as Slurm's preemption does."""
-    ended_itself = job is not None and job.is_over and job.restarts == eviction.restart
-    if job is not None and ended_itself and eviction.due is not None and job.state in _ENDED_ON_SIGNAL and job.requeue:
+    if job is not None and _ended_on_signal(job, eviction) and job.requeue and job.is_batch:
         _requeue(job, eviction, draft)
         return
     _change(id, memory, replace(eviction, over=draft.now), draft)
     draft.tell("quota.gave_way", f"job {id} {eviction.text}", once=f"gave-way:{id}:{eviction.restart}", job=id)
+
+
+def _ended_on_signal(job: Job, eviction: Eviction) -> bool:
+    ended_itself = job.is_over and job.restarts == eviction.restart
+    return ended_itself and eviction.due is not None and job.state in _ENDED_ON_SIGNAL
 
 
 def _patience(draft: Draft) -> float:
@@ -106,7 +145,7 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
     unless it still waits after a while."""
     for each in yielding:
         victim, job = each.unit, each.unit.jobs[0]
-        is_natural = picture.can.preempts and each.cause is Reclaimed.RECLAIM and is_borrowed(victim)
+        is_natural = picture.can.preempts and each.cause is Reclaimed.RECLAIM and victim.is_borrowed
         is_slurms = is_natural or each.has_nodes
         eviction = Eviction(
             at=draft.now,
@@ -114,12 +153,10 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
             cause=each.cause,
             to_team=each.to.team,
             to_job=each.to.id,
-            text=_text(each, job),
+            text=_text(each, job, draft),
             due=None if is_slurms else draft.now + draft.want.quota.grace_s,
         )
-        memory = draft.quota.jobs.get(victim.id) or QuotaJob(team=victim.team)
-        kept = (*memory.evictions, eviction)[-KEPT:]
-        draft.quota.jobs[victim.id] = replace(memory, evictions=kept, count=memory.count + 1)
+        draft.quota.add_eviction(victim.id, victim.team, eviction)
         draft.tell("quota.gives_way", f"job {victim.id} {eviction.text}", job=victim.id)
         if is_slurms:
             draft.wake(draft.now + _patience(draft))
@@ -138,7 +175,7 @@ def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
 
 
 def _end(job: Job, eviction: Eviction, draft: Draft) -> None:
-    if job.requeue or job.id in draft.jobs:
+    if _may_requeue(job, draft):
         _requeue(job, eviction, draft)
         return
     key = Key(f"quota:cancel:{job.id}:{eviction.restart}")
@@ -174,12 +211,23 @@ def _why(eviction: Eviction) -> Why:
     return Why(rule=_RULES[eviction.cause], text=f"it {eviction.text}", evidence=(evidence,))
 
 
-def _text(each: Yielding, job: Job) -> str:
+def _text(each: Yielding, job: Job, draft: Draft) -> str:
     """After `job 7 `, for its owner: by whom, why, on what, with which shares, and what becomes of it."""
     team, to = each.unit.team, each.to
     because = _because(each.cause, team, told(each.short))
-    next_ = "it is put back into the queue" if job.requeue else "it is cancelled, for it may not be requeued"
-    return f"gives way to job {to.id} of team {to.team}{because}{_shares(each)}; {next_}"
+    return f"gives way to job {to.id} of team {to.team}{because}{_shares(each)}; {_becomes(job, draft)}"
+
+
+def _may_requeue(job: Job, draft: Draft) -> bool:
+    """Slurm takes back no job without a script (salloc, srun)."""
+    return job.is_batch and (job.requeue or job.id in draft.jobs)
+
+
+def _becomes(job: Job, draft: Draft) -> str:
+    if _may_requeue(job, draft):
+        return "it is put back into the queue"
+    why = "it may not be requeued" if job.is_batch else "Slurm requeues batch jobs only"
+    return f"it is cancelled, for {why}"
 
 
 def _because(cause: Reclaimed, team: str, lacked: str) -> str:

@@ -96,8 +96,9 @@ def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:
     """A waiting job that may run has the QOS in which it may; how many jobs were touched. One whose user chose another
     QOS than ours is left there."""
     unit, touched = ruling.unit, 0
-    ours = tuple(name for name in unit.qos if name.startswith(PREFIX))
-    if not (ruling.may_run or unit.replica) or (unit.qos and not ours):
+    if not (ruling.may_run or unit.replica):
+        return 0
+    if unit.qos and not any(name.startswith(PREFIX) for name in unit.qos):
         return 0
     wanted = _qos(ruling, picture)
     for job in unit.jobs:
@@ -137,8 +138,10 @@ def _qos(ruling: Ruling, picture: Accounting) -> tuple[str, ...]:
 
 def _takes_lists(unit: Unit, picture: Accounting) -> bool:
     """Slurm starts the parts of a heterogeneous job together, and then tests each against the QOS that it tried last
-    and not against the one of the list that has room (backfill.c of 26.05, `_het_job_limit_check`)."""
-    return picture.can.qos_lists and len(unit.jobs) == 1
+    and not against the one of the list that has room (backfill.c of 26.05, `_het_job_limit_check`). Of a waiting job
+    with several partitions it keeps a priority for each pair of partition and QOS, in an array that a longer list of
+    QOS does not enlarge: slurmctld writes beyond its end and dies (priority_multifactor.c of 24.11 to 26.05)."""
+    return picture.can.qos_lists and len(unit.jobs) == 1 and "," not in unit.jobs[0].partition
 
 
 def _move(ruling: Ruling, job: Job, qos: tuple[str, ...]) -> MoveJob:

@@ -28,6 +28,32 @@ class Account:
         return max(0, self.use.get(name, 0) - self.owned.nominal.get(name, 0))
 
 
+class _Limits:
+    """Of teams that the same resources limit: what of each request counts, worked out once."""
+
+    def __init__(self, names: frozenset[Resource]) -> None:
+        self.names = names
+        self._counted: dict[int, tuple[Amounts, Amounts]] = {}
+        self._asked: dict[int, tuple[tuple[Amounts, ...], tuple[Amounts, ...]]] = {}
+        """By the id of the request, which is kept so that its id stays its own."""
+        self._parts: dict[frozenset[tuple[Resource, int]], Amounts] = {}
+        self._lists: dict[tuple[int, ...], tuple[Amounts, ...]] = {}
+
+    def counted(self, amounts: Amounts) -> Amounts:
+        known = self._counted.get(id(amounts))
+        if known is None:
+            found = {name: amount for name, amount in amounts.items() if amount and name in self.names}
+            known = self._counted[id(amounts)] = self._parts.setdefault(frozenset(found.items()), found), amounts
+        return known[0]
+
+    def asked(self, options: tuple[Amounts, ...]) -> tuple[Amounts, ...]:
+        known = self._asked.get(id(options))
+        if known is None:
+            found = tuple(self.counted(each) for each in options)
+            known = self._asked[id(options)] = self._lists.setdefault(tuple(map(id, found)), found), options
+        return known[0]
+
+
 class Ledger:
     """`capacity` is what usable nodes have, `free` what of it no job holds; a resource that it lacks is not bounded by
     nodes. `decides` says whether a resource of a machine type is the one that limits teams that have no share of it."""
@@ -52,30 +78,34 @@ class Ledger:
         self.pool_use = dict.fromkeys(names, 0)
         self._kept_idle = {name: sum(each.private(name) for each in owned if name in each.counted) for name in names}
         """The idle part that teams own and do not lend: free, but for nobody else."""
-        self._counted: dict[tuple[str, int], tuple[Amounts, Amounts]] = {}
-        self._limits: dict[str, frozenset[Resource]] = {}
+        limits: dict[frozenset[Resource], _Limits] = {}
+        self._limits: dict[str, _Limits] = {}
+        for team, account in self.accounts.items():
+            own = account.owned
+            limiting = own.counted | self._decides.difference(own.nominal)
+            self._limits[team] = limits.setdefault(limiting, _Limits(limiting))
+        self._ranks: dict[str, dict[int, tuple[float, float]]] = {}
+        """Since the team's use changed."""
 
     def limits(self, team: str) -> frozenset[Resource]:
         """The resources that limit this team: what it counts, and of machine types that it owns nothing of the one that
         decides."""
-        if team not in self._limits:
-            owned = self.accounts[team].owned
-            self._limits[team] = owned.counted | (self._decides - owned.nominal.keys())
-        return self._limits[team]
+        return self._limits[team].names
 
     def counted(self, team: str, amounts: Amounts) -> Amounts:
-        """The part of a request that counts towards this team's limits."""
-        key = team, id(amounts)
-        if key not in self._counted:
-            limits = self.limits(team)
-            found = {name: amount for name, amount in amounts.items() if amount and name in limits}
-            self._counted[key] = found, amounts  # kept, so that its id stays its own
-        return self._counted[key][0]
+        """The part of a request that counts towards this team's limits. Equal parts are the same object."""
+        return self._limits[team].counted(amounts)
+
+    def asked(self, team: str, options: tuple[Amounts, ...]) -> tuple[Amounts, ...]:
+        """Of each option the part that counts. Requests that are the same object here differ in nothing that the
+        quotas ask about."""
+        return self._limits[team].asked(options)
 
     def take(self, team: str, amounts: Amounts, times: int = 1, *, away: Amounts | None = None) -> None:
         """A job of the team has (or is given) so much; negative `times`: it gives it back. `away` of it is on nodes
         that take no jobs."""
         account = self.accounts[team]
+        self._ranks.pop(team, None)
         for name, amount in self.counted(team, amounts).items():
             before = account.use.get(name, 0)
             account.use[name] = before + amount * times
@@ -95,11 +125,11 @@ class Ledger:
     def available(self, team: str, name: Resource) -> int:
         """How much more the quotas let the team have, whatever the nodes say."""
         account = self.accounts[team]
-        lends, private, use = account.owned.lends.get(name, 0), account.owned.private(name), account.use.get(name, 0)
-        of_pool = max(0, use - private)
-        may_borrow = account.owned.may_borrow.get(name, 0)
-        from_pool = min(self.pool[name] - self.pool_use[name], lends - of_pool + may_borrow)
-        return max(0, private - use) + max(0, from_pool)
+        owned, lends, use = account.owned, account.owned.lends.get(name, 0), account.use.get(name, 0)
+        unused = owned.nominal.get(name, 0) - lends - use  # of its private part; below 0: so much is from the pool
+        in_pool = self.pool[name] - self.pool_use[name]
+        may_borrow = lends + min(unused, 0) + owned.may_borrow.get(name, 0)
+        return max(unused, 0) + max(min(in_pool, may_borrow), 0)
 
     def shortage(self, team: str, amounts: Amounts) -> dict[Resource, int]:
         """What the team lacks for a request, of quotas or of free nodes; empty: it fits. Where nodes are broken, or
@@ -137,8 +167,13 @@ class Ledger:
     def rank(self, team: str, more: Amounts | None = None) -> tuple[float, float]:
         """By which teams are sorted, the least served first: what it borrowed, as the largest part of what all lend, by
         its weight, then without it. (0, 0) within its quota. `more`: after it was given that, too."""
+        found, extra = self._ranks.setdefault(team, {}), self.counted(team, more or {})
+        if (key := id(extra)) not in found:
+            found[key] = self._rank(team, extra)
+        return found[key]
+
+    def _rank(self, team: str, extra: Amounts) -> tuple[float, float]:
         account = self.accounts[team]
-        extra = self.counted(team, more) if more is not None else {}
         worst = 0.0
         for name in account.use.keys() | extra.keys() if extra else account.use:
             beyond = account.use.get(name, 0) + extra.get(name, 0) - account.owned.nominal.get(name, 0)

@@ -13,7 +13,9 @@ from steward.model.quota import CPU, GPU, MEM, Resource, kind_of, machine_type_o
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import PROFILE
 from steward.policy.quota.names import borrowed_qos, guaranteed_qos
-from steward.policy.quota.turn import Turn, is_borrowed, is_guaranteed
+from steward.policy.quota.present import Held
+from steward.policy.quota.requests import add
+from steward.policy.quota.turn import Turn
 
 GUARANTEED_PRIORITY = 1000
 """The priority of `g`; those of `b` are below."""
@@ -54,6 +56,7 @@ def wanted_qos(turn: Turn, draft: Draft, picture: Accounting) -> list[WantedQos]
     priorities = _priorities(turn, borrowers)
     used = {team: _Use(turn, team) for team in lenders}
     granted = _granted(turn)
+    all_borrowed = frozenset(borrowed_qos(team) for team in borrowers)
     found = []
     for team in borrowers:
         more = granted.get(team, {})
@@ -69,7 +72,7 @@ def wanted_qos(turn: Turn, draft: Draft, picture: Accounting) -> list[WantedQos]
             )
         )
     for team in lenders:
-        others = frozenset(borrowed_qos(other) for other in borrowers if other != team)
+        others = all_borrowed - {borrowed_qos(team)}
         amounts = {name: used[team].open_to_own(name) for name in turn.ledger.limits(team)}
         found.append(
             WantedQos(
@@ -102,12 +105,12 @@ def users_apart(picture: Accounting, team: str) -> tuple[str, ...]:
     name, has = guaranteed_qos(team), picture.of_account(team)
     if has is None or name not in has.qos:
         return ()
-    return tuple(sorted({a.user for a in picture.associations if a.account == team and a.user and name not in a.qos}))
+    return tuple(sorted({a.user for a in picture.users_of(team) if name not in a.qos}))
 
 
 def users_naming(picture: Accounting, team: str, names: Collection[str]) -> tuple[str, ...]:
     """Users of the team's account whose lists of QOS have one of these."""
-    return tuple(sorted({a.user for a in picture.associations if a.account == team and a.user and a.qos & set(names)}))
+    return tuple(sorted({a.user for a in picture.users_of(team) if a.qos & set(names)}))
 
 
 def users_with_default(picture: Accounting, team: str, names: Collection[str]) -> Mapping[str, str]:
@@ -116,9 +119,7 @@ def users_with_default(picture: Accounting, team: str, names: Collection[str]) -
     has = picture.of_account(team)
     if has is None or has.default_qos in names:
         return {}
-    return {
-        a.user: a.default_qos for a in picture.associations if a.account == team and a.user and a.default_qos in names
-    }
+    return {a.user: a.default_qos for a in picture.users_of(team) if a.default_qos in names}
 
 
 def remedy_for(users: Iterable[str], team: str, sign: str = "+=") -> str:
@@ -165,18 +166,15 @@ class _Use:
     they free is for whom they give way to, not for the next borrower."""
 
     def __init__(self, turn: Turn, team: str) -> None:
-        self._nominal = turn.ledger.accounts[team].owned.nominal
-        self._g: dict[Resource, int] = {}
-        self._b: dict[Resource, int] = {}
+        ledger, held = turn.ledger, turn.held.get(team) or Held()
+        self._nominal = ledger.accounts[team].owned.nominal
+        self._g, self._b = ledger.counted(team, held.guaranteed), ledger.counted(team, held.borrowed)
+        self._other = ledger.counted(team, held.other)
         self._leaving: dict[Resource, int] = {}
-        chosen = {each.unit.id for each in turn.yielding}
-        self._other: dict[Resource, int] = {}
-        for unit in turn.running.get(team, ()):
-            sums = self._g if is_guaranteed(unit) else self._b if is_borrowed(unit) else self._other
-            for name, amount in turn.ledger.counted(team, unit.options[0]).items():
-                sums[name] = sums.get(name, 0) + amount
-                if sums is self._b and (unit.id in turn.going or unit.id in chosen):
-                    self._leaving[name] = self._leaving.get(name, 0) + amount
+        leaving = turn.leaving
+        for unit in held.borrowers if leaving else ():
+            if unit.id in leaving:
+                add(self._leaving, ledger.counted(team, unit.options[0]))
 
     def borrowed(self, name: Resource) -> int:
         return self._b.get(name, 0) - self._leaving.get(name, 0)
@@ -189,12 +187,11 @@ class _Use:
 
 def _leaving(turn: Turn, team: str) -> dict[Resource, int]:
     """The amounts of the team's jobs that run and have to give way."""
-    chosen = {each.unit.id for each in turn.yielding} | turn.going
+    leaving = turn.leaving
     found: dict[Resource, int] = {}
-    for unit in turn.running.get(team, ()) if chosen else ():
-        if unit.id in chosen:
-            for name, amount in unit.options[0].items():
-                found[name] = found.get(name, 0) + amount
+    for unit in turn.running.get(team, ()) if leaving else ():
+        if unit.id in leaving:
+            add(found, unit.options[0])
     return found
 
 
@@ -204,9 +201,7 @@ def _granted(turn: Turn) -> dict[str, dict[Resource, int]]:
     for ruling in turn.rulings.values():
         if ruling.borrowed:
             team = ruling.unit.team
-            sums = found.setdefault(team, {})
-            for name, amount in turn.ledger.counted(team, ruling.amounts).items():
-                sums[name] = sums.get(name, 0) + amount * ruling.borrowed
+            add(found.setdefault(team, {}), turn.ledger.counted(team, ruling.amounts), ruling.borrowed)
     return found
 
 

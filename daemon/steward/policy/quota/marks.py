@@ -14,7 +14,7 @@ from steward.model.quota import QuotaJob
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.requests import Unit
-from steward.policy.quota.turn import Turn, is_borrowed
+from steward.policy.quota.turn import Turn
 
 RETRY_S = 5.0
 SOON_S = 1.0
@@ -60,8 +60,8 @@ def _borrowed(turn: Turn) -> tuple[list[Unit], list[Unit]]:
     """Running jobs with borrowed QOS: those that their quota covers by now, and those that it does not."""
     spared: list[Unit] = []
     beyond: list[Unit] = []
-    for team, units in turn.running.items():
-        borrowed = [unit for unit in units if is_borrowed(unit) and unit.jobs[0].is_active]
+    for team, held in turn.held.items():
+        borrowed = [unit for unit in held.borrowers if unit.jobs[0].is_active]
         excess = {unit.id for unit in turn.room.excess(team)} | turn.going if borrowed else frozenset()
         for unit in borrowed:
             (beyond if unit.id in excess else spared).append(unit)

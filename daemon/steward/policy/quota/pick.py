@@ -18,11 +18,8 @@ class Room:
     `spared` gave way already in this plan or may not be asked again yet.
     """
 
-    def __init__(
-        self, ledger: Ledger, running: Mapping[str, list[Unit]], *, guaranteed: Callable[[Unit], bool]
-    ) -> None:
-        self.ledger = ledger
-        self._running, self._guaranteed = running, guaranteed
+    def __init__(self, ledger: Ledger, running: Mapping[str, list[Unit]]) -> None:
+        self.ledger, self._running = ledger, running
         self._excess: dict[str, list[Unit]] = {}
         self._lowest = {team: min((u.weight for u in units), default=0) for team, units in running.items()}
         self.gone: set[JobId] = set()
@@ -36,7 +33,7 @@ class Room:
             beyond: list[Unit] = []
             order = sorted(
                 self._running.get(team, ()),
-                key=lambda u: (not self._guaranteed(u), u.replica, -u.weight, u.since, u.id),
+                key=lambda u: (not u.is_guaranteed, u.replica, -u.weight, u.since, u.id),
             )
             for unit in order:
                 needs = self.ledger.counted(team, unit.options[0])

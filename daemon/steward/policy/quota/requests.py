@@ -1,8 +1,11 @@
 """What jobs ask for and have, as quotas count it: a unit is a job, a heterogeneous job or waiting tasks of an array."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, is_
+from types import MappingProxyType
+from typing import Any
 
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
@@ -10,12 +13,14 @@ from steward.model.job import Job
 from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import PROFILE, Flavors, parse_tres
-from steward.policy.quota.names import team_of_qos
+from steward.policy.quota.names import borrowed_qos, guaranteed_qos, team_of_qos
 
 CLASS_WORD = "priority-class="
 _CLASS = re.compile(r"(?:^|[\s,;])priority-class=([a-z0-9][-a-z0-9]{0,39})(?=$|[\s,;])")
 _READY = ("None", "Resources", "Priority", "QOS", "Assoc", "ReqNodeNotAvail", "Reservation", "JobArrayTaskLimit")
 """Slurm's reasons of jobs that would run if nodes and limits allowed it."""
+_MOST_KNOWN = 20_000
+"""Different requests that are kept from turn to turn."""
 _GRES, _TYPED = "gres/gpu", "gres/gpu:"
 
 Amounts = Mapping[Resource, int]
@@ -50,28 +55,62 @@ class Unit:
         return tuple(self.jobs[0].qos.split(",")) if self.jobs[0].qos else ()
 
     @property
+    def is_guaranteed(self) -> bool:
+        """Slurm counts it as covered by its team's quota."""
+        return self.jobs[0].qos.partition(",")[0] == guaranteed_qos(self.team)
+
+    @property
+    def is_borrowed(self) -> bool:
+        """Slurm counts it as borrowed."""
+        return self.jobs[0].qos.partition(",")[0] == borrowed_qos(self.team)
+
+    @property
     def nodes(self) -> int:
         return sum(max(job.node_count, len(job.nodes)) for job in self.jobs)
 
 
 class Requests:
-    """Turns jobs into units. Equal requests are worked out once."""
+    """Turns jobs into units. Equal requests are worked out once; what is made of them is `kept` from turn to turn."""
 
-    def __init__(self, draft: Draft, flavors: Flavors, scheduler: SchedulerConfig, borrowers: frozenset[str]) -> None:
+    def __init__(self, flavors: Flavors, scheduler: SchedulerConfig, borrowers: frozenset[str]) -> None:
         """`borrowers` are the teams that have a QOS for what they borrow."""
-        self._draft, self.flavors, self._borrowers = draft, flavors, borrowers
+        self.flavors, self._borrowers = flavors, borrowers
         self._weights = {each.name: each.weight for each in scheduler.classes}
+        self.kept: dict[Hashable, Any] = {}
+        """What others make of units: dropped when these would be other ones."""
         self._asked: dict[tuple[str, str], tuple[Amounts, ...]] = {}
         self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
 
-    def units(self, jobs: Iterable[Job], teams: Mapping[str, str]) -> Iterator[Unit]:
+    @classmethod
+    def of(cls, draft: Draft, flavors: Flavors, scheduler: SchedulerConfig, borrowers: frozenset[str]) -> "Requests":
+        """Those of the plan before, where all that they rest on is as it was."""
+        known: list[Requests] = draft.ground.once("quota requests", (), list)
+        found = Requests(flavors, scheduler, borrowers)
+        for last in known:
+            if last._is_like(found):
+                found.kept = last.kept
+                if len(last._asked) + len(last._had) < _MOST_KNOWN:
+                    found._asked, found._had = last._asked, last._had
+        known[:] = [found]
+        return found
+
+    def _is_like(self, other: "Requests") -> bool:
+        rest = self._weights, self._borrowers
+        return rest == (other._weights, other._borrowers) and self.flavors.is_like(other.flavors)
+
+    def units(
+        self, jobs: Iterable[Job], teams: Mapping[str, str], known: Mapping[JobId, Unit] = MappingProxyType({})
+    ) -> Iterator[Unit]:
         """The units of these jobs, in the order of their ids; the parts of a heterogeneous job are one. `teams` are by
-        account."""
+        account. Of those `known` the ones whose jobs are the same objects are taken as they are."""
         parts: dict[JobId, list[Job]] = {}
-        for job in sorted(jobs, key=lambda each: each.id):
+        for job in sorted(jobs, key=attrgetter("id")):
             parts.setdefault(job.het_job_id or job.id, []).append(job)
         for id, found in parts.items():
-            yield self._unit(id, tuple(found), teams.get(found[0].account, ""))
+            team, unit = teams.get(found[0].account, ""), known.get(id)
+            if unit is None or unit.team != team or not _are_same(unit.jobs, found):
+                unit = self._unit(id, tuple(found), team)
+            yield unit
 
     def _unit(self, id: JobId, jobs: tuple[Job, ...], team: str) -> Unit:
         first, is_one = jobs[0], len(jobs) == 1
@@ -132,9 +171,9 @@ class Requests:
         return found
 
     def _options(self, jobs: tuple[Job, ...]) -> tuple[Amounts, ...]:
+        if len(jobs) == 1:
+            return self._asks(jobs[0])
         each = [self._asks(job) for job in jobs]
-        if len(each) == 1:
-            return each[0]
         return (_sum([options[0] for options in each if options]),) if all(each) else ()
 
     def _asks(self, job: Job) -> tuple[Amounts, ...]:
@@ -159,6 +198,10 @@ class Requests:
         if any(name not in self.flavors.capacity for name in mig):
             return False
         return bool(mig) or (self.flavors.has_gpus(kind) and set(whole) <= (self.flavors.gpu_words(kind) or {*whole}))
+
+
+def _are_same(known: Sequence[Job], found: Sequence[Job]) -> bool:
+    return len(known) == len(found) and all(map(is_, known, found))
 
 
 def sizes(job: Job) -> tuple[int, ...]:
@@ -195,6 +238,11 @@ def is_ready(job: Job, now: float, team: str) -> bool:
     )
 
 
+def may_be_ready_later(job: Job, now: float) -> bool:
+    """Time alone may make it ready; Slurm's delay after a requeue counts for nothing where we hurry it."""
+    return job.reason == "BeginTime" or (job.eligible or 0.0) > now
+
+
 def _is_astray(job: Job, team: str) -> bool:
     """Its user gave it to another team while it waited, and Slurm leaves it in a QOS of the first."""
     teams = {team_of_qos(name) for name in job.qos.split(",")} - {""}
@@ -226,6 +274,11 @@ def _sum(many: list[Amounts]) -> Amounts:
         return many[0]
     found: dict[Resource, int] = {}
     for each in many:
-        for name, amount in each.items():
-            found[name] = found.get(name, 0) + amount
+        add(found, each)
     return found
+
+
+def add(sums: dict[Resource, int], amounts: Amounts, times: int = 1) -> None:
+    """Put so many times these amounts to the sums."""
+    for name, amount in amounts.items():
+        sums[name] = sums.get(name, 0) + amount * times

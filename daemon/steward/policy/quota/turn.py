@@ -11,9 +11,9 @@ from steward.policy.quota.decide import Decider, Rules, Ruling, Yielding
 from steward.policy.quota.fill_in import owned
 from steward.policy.quota.flavors import Flavors
 from steward.policy.quota.ledger import Account, Ledger
-from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from steward.policy.quota.pick import Room
-from steward.policy.quota.requests import Requests, Unit, holds_nodes, is_ready
+from steward.policy.quota.present import Held, Present, present
+from steward.policy.quota.requests import Requests, Unit, is_ready
 
 REQUEUE_DELAY_S = 150.0
 """Slurm before 25.11 lets a requeued job wait for 121 s."""
@@ -30,6 +30,8 @@ class Turn:
     ledger: Ledger
     room: Room
     running: Mapping[str, list[Unit]]
+    held: Mapping[str, Held]
+    """What these have in all."""
     going: frozenset[JobId]
     rulings: Mapping[JobId, Ruling]
     yielding: tuple[Yielding, ...]
@@ -37,6 +39,11 @@ class Turn:
     """Account -> its team, for accounts below a team's."""
     words: dict[str, Mapping[str, list[Resource]]] = field(default_factory=dict)
     """Team -> what Slurm calls its resources, worked out once."""
+
+    @property
+    def leaving(self) -> frozenset[JobId]:
+        """The units that have to give way, before this turn or in it."""
+        return self.going.union(each.unit.id for each in self.yielding) if self.yielding else self.going
 
 
 def in_force(draft: Draft) -> dict[str, ComputeQuota]:
@@ -53,24 +60,22 @@ def take_turn(draft: Draft) -> Turn | None:
     scheduler = draft.quota.scheduler or SchedulerConfig()
     flavors = Flavors(draft, quotas)
     borrowers = frozenset(team for team, quota in quotas.items() if quota.strategy.borrows)
-    requests = Requests(draft, flavors, scheduler, borrowers)
+    requests = Requests.of(draft, flavors, scheduler, borrowers)
     teams = teams_of(draft, quotas)
     ledger = _ledger(draft, quotas, flavors, idle_sharing=scheduler.idle_sharing)
-    running, going = _use(draft, ledger, requests, teams)
-    room = Room(ledger, _staying(running, going), guaranteed=is_guaranteed)
+    jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, draft))
+    going = _enter(jobs, ledger, draft)
+    room = Room(ledger, _staying(jobs.running, going))
     decider = Decider(room, _rules(draft, quotas, fair_share=scheduler.fair_share))
-    waiting = [
-        job for job in draft.seen.jobs.values() if job.account in teams and _is_ready(job, teams[job.account], draft)
-    ]
-    units = list(requests.units(waiting, teams))
-    kept = [unit for unit in units if _is_kept(unit, draft)]
-    decider.decide([unit for unit in units if unit not in kept] if kept else units, kept)
+    kept = [unit for unit in jobs.waiting if _is_kept(unit, draft)]
+    decider.decide([unit for unit in jobs.waiting if unit not in kept] if kept else jobs.waiting, kept)
     return Turn(
         quotas=quotas,
         flavors=flavors,
         ledger=ledger,
         room=room,
-        running=running,
+        running=jobs.running,
+        held=jobs.held,
         going=going,
         rulings=decider.rulings,
         yielding=tuple(decider.yielding),
@@ -91,15 +96,6 @@ def is_delayed(job: Job, draft: Draft) -> bool:
 
 def _is_ready(job: Job, team: str, draft: Draft) -> bool:
     return is_ready(job, draft.now, team) or is_delayed(job, draft)
-
-
-def is_guaranteed(unit: Unit) -> bool:
-    """Slurm counts it as covered by its team's quota."""
-    return unit.jobs[0].qos.partition(",")[0] == guaranteed_qos(unit.team)
-
-
-def is_borrowed(unit: Unit) -> bool:
-    return unit.jobs[0].qos.partition(",")[0] == borrowed_qos(unit.team)
 
 
 def not_before(id: JobId, draft: Draft) -> float | None:
@@ -131,10 +127,12 @@ def teams_of(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> dict[str, str]
 
 def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, *, idle_sharing: bool) -> Ledger:
     types, rules = draft.want.capacity.types, draft.want.quota
-    accounts = {
-        team: Account(team=team, owned=owned(quota, types, count_filled=rules.count_filled), weight=quota.weight)
-        for team, quota in quotas.items()
-    }
+    worth = draft.ground.once(
+        "what quotas are worth",
+        (types, rules, *quotas.values()),
+        lambda: {team: owned(quota, types, count_filled=rules.count_filled) for team, quota in quotas.items()},
+    )
+    accounts = {team: Account(team=team, owned=worth[team], weight=quota.weight) for team, quota in quotas.items()}
     kinds = flavors.named | set(flavors.type_of.values())
     decides = [resource(kind, GPU if flavors.has_gpus(kind) else CPU) for kind in sorted(kinds)]
     present = set(flavors.type_of.values())
@@ -142,24 +140,21 @@ def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, 
     return Ledger(accounts, capacity, decides=decides, idle_sharing=idle_sharing)
 
 
-def _use(
-    draft: Draft, ledger: Ledger, requests: Requests, teams: Mapping[str, str]
-) -> tuple[dict[str, list[Unit]], frozenset[JobId]]:
-    """Enter what runs. What gives way already counts as gone: the one that it makes room for has the room."""
-    running: dict[str, list[Unit]] = {}
-    going: set[JobId] = set()
-    for unit in requests.units([job for job in draft.seen.jobs.values() if holds_nodes(job)], teams):
-        amounts = unit.options[0]
-        if not unit.team:
-            ledger.hold(amounts)
-            ledger.hold(unit.away or {}, -1)
-        else:
-            running.setdefault(unit.team, []).append(unit)
-            if _gives_way(unit, draft):
-                going.add(unit.id)
-                continue
-            ledger.take(unit.team, amounts, away=unit.away)
-    return running, frozenset(going)
+def _enter(jobs: Present, ledger: Ledger, draft: Draft) -> frozenset[JobId]:
+    """Enter what runs; those that give way. They count as gone: the one that they make room for has the room."""
+    for team, held in jobs.held.items():
+        for sums in filter(None, held.parts):
+            ledger.take(team, sums)
+        ledger.hold(held.away, -1)
+    for held in jobs.homeless:
+        ledger.hold(held.other)
+        ledger.hold(held.away, -1)
+    leaving = {id for id, memory in draft.quota.jobs.items() if memory.yielding is not None}
+    each = (unit for units in jobs.running.values() for unit in units) if leaving else ()
+    going = [unit for unit in each if unit.id in leaving and _gives_way(unit, draft)]
+    for unit in going:
+        ledger.take(unit.team, unit.options[0], -1, away=unit.away)
+    return frozenset(unit.id for unit in going)
 
 
 def _gives_way(unit: Unit, draft: Draft) -> bool:

@@ -6,13 +6,10 @@ then.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
-from steward.model.ids import JobId
 from steward.model.job import Job
-from steward.model.quota import Eviction, QuotaJob, Reclaimed
+from steward.model.quota import Eviction, Reclaimed
 from steward.policy.draft import Draft
-from steward.policy.quota.give_way import KEPT
 from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from steward.policy.quota.turn import REQUEUE_DELAY_S, in_force, teams_of
 
@@ -72,6 +69,5 @@ def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
     over = Eviction(
         at=at, restart=job.restarts - 1, cause=Reclaimed.RECLAIM, to_team=owner, to_job=to.id, text=text, over=at
     )
-    memory = draft.quota.jobs.get(JobId(job.id)) or QuotaJob(team=team)
-    draft.quota.jobs[job.id] = replace(memory, evictions=(*memory.evictions, over)[-KEPT:], count=memory.count + 1)
+    draft.quota.add_eviction(job.id, team, over)
     draft.tell("quota.gave_way", f"job {job.id} {text}", once=f"gave-way:{job.id}:{over.restart}", job=job.id)

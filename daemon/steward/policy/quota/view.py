@@ -8,6 +8,7 @@ from steward.model.node_names import fold
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, machine_type_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.fill_in import Owned, owned
+from steward.policy.quota.requests import add
 from steward.policy.quota.turn import Turn, take_turn
 from steward.policy.quota.words import told
 
@@ -75,11 +76,10 @@ def quota_view(draft: Draft) -> QuotaView:
 def _use(turn: Turn) -> dict[str, dict[Resource, int]]:
     """The use of what runs now, before anything of this turn is granted; what gives way still has its nodes."""
     found: dict[str, dict[Resource, int]] = {}
-    for team, units in turn.running.items():
+    for team, held in turn.held.items():
         sums = found.setdefault(team, {})
-        for unit in units:
-            for name, amount in unit.options[0].items():
-                sums[name] = sums.get(name, 0) + amount
+        for part in held.parts:
+            add(sums, part)
     return found
 
 

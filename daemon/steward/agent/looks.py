@@ -1,0 +1,145 @@
+"""The agent's looks at jobs, the end of their output, Slurm and other nodes: bounded, off the loop's thread."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from steward.adapters.node import as_user, job_activity, job_look
+from steward.adapters.node.job_activity import Used
+from steward.adapters.node.job_look import Look, Stamp
+from steward.adapters.node.jobs_here import Base, JobsHere
+from steward.adapters.offload import Threads
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.peer_messages import LookOrder, looked_frame
+from steward.agent.job_folder import PROGRESS, JobFolders
+from steward.agent.opted import OptedBook, Output
+from steward.checks.job_log import signs_in
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId, NodeName
+from steward.model.job_report import LogSign
+from steward.model.observed import WitnessSeen
+from steward.model.probe import QueryGpus, Raw
+from steward.ports import PortError
+
+# On the head's order: look whether another node's slurmd answers, and tell. The head alone may be cut off from it.
+
+AT_ONCE = 16
+"""More are not looked at: no word is better than a late one."""
+_PEER_S = 10.0
+
+
+class Head(Protocol):
+    def post(self, frame: Frame) -> None: ...
+
+
+class PeerLook:
+    def __init__(self, look: Callable[[str, int], WitnessSeen], *, head: Head, threads: Threads) -> None:
+        """`look` at an address and port blocks for some seconds."""
+        self._look, self._head, self._threads = look, head, threads
+        self._tasks: dict[NodeName, asyncio.Task[None]] = {}
+
+    def obey(self, order: LookOrder) -> None:
+        """Begin, unless this node is looked at just now; never blocks."""
+        if order.node not in self._tasks and len(self._tasks) < AT_ONCE:
+            self._tasks[order.node] = asyncio.get_running_loop().create_task(self._tell(order))
+            self._tasks[order.node].add_done_callback(lambda _: self._tasks.pop(order.node, None))
+
+    async def rest(self) -> None:
+        """Until nothing is being looked at."""
+        await asyncio.gather(*self._tasks.values())
+
+    async def _tell(self, order: LookOrder) -> None:
+        try:
+            seen = await self._threads.call(
+                lambda: self._look(order.address, order.port), name=f"look at {order.node}", timeout_s=_PEER_S
+            )
+        except (PortError, OSError):
+            return  # nothing was found out
+        self._head.post(looked_frame(order.node, seen.result))
+
+
+# The agent's own, rare questions to Slurm, off the loop's thread.
+
+_SLURM_S = 6.0
+
+
+class SlurmLook:
+    def __init__(self, jobs: JobsHere, threads: Threads) -> None:
+        self._jobs = jobs
+        self._threads = threads
+
+    async def is_over(self, job: JobId, restart: int) -> bool:
+        """Raises Retryable when slurmctld does not answer."""
+        return await self._threads.call(lambda: self._jobs.is_over(job, restart), name="job look", timeout_s=_SLURM_S)
+
+    async def on(self, node: NodeName) -> Mapping[JobId, int]:
+        """The users of the jobs there. Raises Retryable when slurmctld does not answer."""
+        return await self._threads.call(lambda: self._jobs.on(node), name="jobs look", timeout_s=_SLURM_S)
+
+    async def bases(self, node: NodeName) -> Mapping[JobId, Base]:
+        """The jobs that run there. Raises Retryable when slurmctld does not answer."""
+        return await self._threads.call(lambda: self._jobs.bases(node), name="bases look", timeout_s=_SLURM_S)
+
+
+_IDLE = 1
+"""NVML's bit among the reasons for a GPU's clock: it has nothing to do."""
+
+
+class JobEyes:
+    def __init__(self, folders: JobFolders, look: Callable[[QueryGpus], Raw]) -> None:
+        self._folders = folders
+        self._look = look
+
+    def told(self, opted: OptedIn, before: Stamp | None) -> Look:
+        return job_look.look(self._folders.folder(opted.job), PROGRESS, opted.uid, before)
+
+    def has_room(self) -> bool:
+        return job_look.has_room(self._folders.root)
+
+    def newest(self, path: str, uid: int) -> float | None:
+        return as_user.newest(path, uid)
+
+    def used(self, users: Mapping[JobId, int]) -> Used:
+        return job_activity.used(users)
+
+    def gpus_busy(self) -> bool | None:
+        raw = self._look(QueryGpus())
+        reasons = [gpu.clock_reasons for gpu in raw.gpus or ()]
+        if raw.error or raw.hung or None in reasons:
+            return None
+        return any(not reason & _IDLE for reason in reasons if reason is not None)
+
+
+# Signs at the end of a job's output: read with its user's rights, in children that are killed when slow.
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES = 64 << 10
+_READ_S = 0.5
+
+
+class Files(Protocol):
+    """The files of users. Raises PortError."""
+
+    def tail(self, path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int) -> str: ...
+
+
+class JobLogs:
+    """`__call__` raises Retryable where the output cannot be read in time; of a job without a path nothing is known."""
+
+    def __init__(self, opted: OptedBook, threads: Threads, files: Files = as_user) -> None:
+        self._opted, self._files, self._threads = opted, files, threads
+
+    async def __call__(self, job: JobId, uid: int) -> tuple[LogSign, ...]:
+        out = self._opted.out_of(job, uid)
+        if not out.path.startswith("/"):
+            return ()
+        found = await self._threads.call(
+            lambda: signs_in(self._read(out, uid)), name=f"output of {job}", timeout_s=_READ_S
+        )
+        log.info("output read job=%d signs=%s", job, ",".join(sign.sign for sign in found) or "none")
+        return found
+
+    def _read(self, out: Output, uid: int) -> str:
+        return self._files.tail(out.path, uid, max_bytes=MAX_BYTES, timeout_s=_READ_S, start=out.start)

@@ -1,0 +1,131 @@
+"""The jobs of a picture by team, as quotas count them. A team none of whose jobs changed is as it was in the plan
+before: a turn costs what changed."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from steward.model.job import Job
+from steward.model.quota import Resource
+from steward.policy.draft import Draft
+from steward.policy.quota.requests import Requests, Unit, add, holds_nodes, is_ready, may_be_ready_later
+from steward.policy.traits import OfAccount, Trait
+
+IsReady = Callable[[Job, str], bool]
+"""(job, its team) -> whether it would run now if there were room."""
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """What running units have in all, whether they give way or not, by the QOS in which Slurm counts them. `away` is on
+    nodes that take no jobs; `borrowers` are the units that borrowed."""
+
+    guaranteed: dict[Resource, int] = field(default_factory=dict)
+    borrowed: dict[Resource, int] = field(default_factory=dict)
+    other: dict[Resource, int] = field(default_factory=dict)
+    away: dict[Resource, int] = field(default_factory=dict)
+    borrowers: list[Unit] = field(default_factory=list)
+
+    @property
+    def parts(self) -> tuple[dict[Resource, int], ...]:
+        """All that is held, in parts."""
+        return self.guaranteed, self.borrowed, self.other
+
+    @staticmethod
+    def of(units: Iterable[Unit]) -> "Held":
+        """By these units."""
+        found = Held()
+        for unit in units:
+            sums = found.guaranteed if unit.is_guaranteed else found.other
+            if unit.is_borrowed:
+                sums = found.borrowed
+                found.borrowers.append(unit)
+            add(sums, unit.options[0])
+            add(found.away, unit.away or {})
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TeamJobs:
+    """The units of a team; those of no team are by account. `later` wait for a time, and may be ready in any turn; the
+    others that wait are not, until their records change."""
+
+    stamps: tuple[object, ...]
+    running: list[Unit]
+    ready: list[Unit]
+    later: list[Unit]
+    held: Held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """`running` and `held` have each team that runs something; `homeless` what jobs of no team have. `waiting` are the
+    units that would run if there were room."""
+
+    running: Mapping[str, list[Unit]]
+    held: Mapping[str, Held]
+    homeless: list[Held]
+    waiting: list[Unit]
+
+
+def present(draft: Draft, requests: Requests, teams: Mapping[str, str], may_run: IsReady) -> Present:
+    """The jobs that quotas are about. `teams` are by account."""
+    known, requests.kept = requests.kept, {}
+    running: dict[str, list[Unit]] = {}
+    held: dict[str, Held] = {}
+    homeless: list[Held] = []
+    waiting: list[Unit] = []
+    for key, traits in sorted(_traits(draft, teams).items()):
+        mine: TeamJobs | None = known.get(key)
+        stamps = tuple(map(draft.ground.jobs.stamp, traits))
+        if mine is None or mine.stamps != stamps:
+            mine = _made(mine, stamps, traits, draft, requests, teams)
+        requests.kept[key], (team, _) = mine, key
+        if not team:
+            homeless.append(mine.held)
+            continue
+        waiting += mine.ready
+        waiting += [unit for unit in mine.later if may_run(unit.jobs[0], team)]
+        if mine.running:
+            running[team], held[team] = mine.running, mine.held
+    parts = [draft.seen.jobs[id] for id in draft.ground.jobs.having(Trait.IN_PARTS)]
+    for unit in requests.units([job for job in parts if holds_nodes(job)], teams):
+        if unit.team:
+            running[unit.team] = [*running.get(unit.team, ()), unit]
+            held[unit.team] = Held.of(running[unit.team])
+        else:
+            homeless.append(Held.of((unit,)))
+    of_teams = ((job, teams.get(job.account)) for job in parts)
+    waiting += requests.units([job for job, team in of_teams if team is not None and may_run(job, team)], teams)
+    return Present(running=running, held=held, homeless=homeless, waiting=waiting)
+
+
+def _traits(draft: Draft, teams: Mapping[str, str]) -> dict[tuple[str, str], list[OfAccount]]:
+    """The accounts that have jobs: by team, and where they are of none by themselves."""
+    found: dict[tuple[str, str], list[OfAccount]] = {}
+    for trait in draft.ground.jobs.kinds(OfAccount):
+        team = teams.get(trait.account, "")
+        found.setdefault((team, "" if team else trait.account), []).append(trait)
+    return {key: sorted(traits) for key, traits in found.items()}
+
+
+def _made(
+    before: TeamJobs | None,
+    stamps: tuple[object, ...],
+    traits: list[OfAccount],
+    draft: Draft,
+    requests: Requests,
+    teams: Mapping[str, str],
+) -> TeamJobs:
+    known = {u.id: u for u in chain(before.running, before.ready, before.later)} if before is not None else {}
+    ids = chain.from_iterable(map(draft.ground.jobs.having, traits))
+    found = TeamJobs(stamps=stamps, running=[], ready=[], later=[], held=Held())
+    for unit in requests.units([draft.seen.jobs[id] for id in ids], teams, known):
+        job = unit.jobs[0]
+        if holds_nodes(job):
+            found.running.append(unit)
+        elif is_ready(job, draft.now, unit.team):
+            found.ready.append(unit)
+        elif job.is_pending and may_be_ready_later(job, draft.now):
+            found.later.append(unit)
+    return replace(found, held=Held.of(found.running))

@@ -1,0 +1,105 @@
+"""Of several jobs that borrowed, which one gives way first."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from steward.testbed.accounting import sacctmgr
+from steward.testbed.bed import Bed
+from tests.e2e.quota_bed import SOON_S, QuotaStory
+
+
+@contextmanager
+def youngest_first(bed: Bed) -> Iterator[None]:
+    """slurm.conf says that the newest job gives way first, whichever QOS it has."""
+    conf = bed.spec.dir / "etc" / "slurm.conf"
+    before = conf.read_text()
+    told = before.replace("PreemptParameters=", "PreemptParameters=youngest_first,")
+    assert told != before
+    try:
+        conf.write_text(told)
+        bed.run(["scontrol", "reconfigure"])
+        yield
+    finally:
+        conf.write_text(before)
+        bed.run(["scontrol", "reconfigure"])
+
+
+def at_once(quotas: QuotaStory, *teams: str) -> None:
+    """Slurm gives no grace to who gives way, and is done long before Steward would lose patience: Slurm chooses."""
+    for team in () if quotas.makes_room_itself else teams:
+        sacctmgr(quotas.bed, "modify", "qos", "where", f"name=stw-{team}-b", "set", "GraceTime=0")
+
+
+def begun(quotas: QuotaStory, job: int) -> int:
+    """A job that runs, in a second of its own: Slurm knows of no shorter times."""
+    quotas.wait_state(job, "RUNNING", SOON_S)
+    seen = time.time()
+    quotas.wait("the next job is newer", lambda: time.time() > seen + 1.0)
+    return job
+
+
+def borrows(quotas: QuotaStory, *, grace: bool = False) -> tuple[int, int, int]:
+    """All GPUs are in use: team guest has its own four, and borrowed with a job of two nodes and two of one, the oldest
+    first."""
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
+    if not grace:
+        at_once(quotas, "guest")
+    for node in ("n1", "n2"):
+        begun(quotas, quotas.sleeps("guest", 2, f"--nodelist={node}"))
+    wide = ("--gres=gpu:l4:1", "--nodes=2", "--ntasks=2", "--mem=1G")
+    return (
+        begun(quotas, quotas.asks("guest", *wide)),
+        begun(quotas, quotas.sleeps("guest", 1)),
+        begun(quotas, quotas.sleeps("guest", 1)),
+    )
+
+
+def gave_way(quotas: QuotaStory) -> list[int]:
+    """All jobs that wait again, now that the owner has come for one GPU."""
+    mine = quotas.sleeps("owner", 1)
+    quotas.wait_state(mine, "RUNNING", SOON_S)
+    waiting = [job for job in quotas.jobs if quotas.job(job).state != "RUNNING"]
+    for job in waiting:
+        quotas.wait_says(job, f"gave way to job {mine} of team owner")
+    return waiting
+
+
+def test_of_one_team_the_oldest_of_the_smallest_jobs_gives_way_where_slurm_chooses(quotas: QuotaStory) -> None:
+    """Else the newest: on 22.05 Steward chooses."""
+    _, older, newest = borrows(quotas)
+    assert gave_way(quotas) == [newest if quotas.makes_room_itself else older]
+
+
+def test_none_gives_way_beside_the_one_that_slurm_gave_a_grace_though_steward_loses_patience(
+    quotas: QuotaStory,
+) -> None:
+    """Slurm (23.02 and newer) ends it only some time after its grace, later than Steward waits here."""
+    _, older, newest = borrows(quotas, grace=True)
+    assert gave_way(quotas) == [newest if quotas.makes_room_itself else older]
+
+
+def test_the_newest_job_that_borrowed_gives_way_and_none_beside_it_where_slurm_looks_at_age(quotas: QuotaStory) -> None:
+    with nullcontext() if quotas.makes_room_itself else youngest_first(quotas.bed):
+        _, _, newest = borrows(quotas)
+        assert gave_way(quotas) == [newest]
+
+
+def test_the_team_that_borrowed_most_gives_way_though_a_job_of_another_is_newer(quotas: QuotaStory) -> None:
+    much, little = quotas.gpus("much", 2, percent=100), quotas.gpus("little", 2, percent=100)
+    quotas.wait_in_force(quotas.gpus("owner", 4), much, little)
+    at_once(quotas, "much", "little")
+    for team in ("much", "little"):
+        begun(quotas, quotas.sleeps(team, 2))
+    older, newer = begun(quotas, quotas.sleeps("much", 2)), begun(quotas, quotas.sleeps("little", 1))
+    quotas.wait("Slurm knows who borrowed most", lambda: priority(quotas, "much") < priority(quotas, "little"), SOON_S)
+    mine = quotas.sleeps("owner", 2)
+    quotas.wait_state(mine, "RUNNING", SOON_S)
+    quotas.wait_says(older, f"gave way to job {mine} of team owner")
+    assert [quotas.job(job).state for job in (older, newer)] == ["PENDING", "RUNNING"]
+
+
+def priority(quotas: QuotaStory, team: str) -> int:
+    """Of what the team borrowed: the lowest gives way first."""
+    argv = ["sacctmgr", "-nP", "show", "qos", f"stw-{team}-b", "format=Priority"]
+    return int(quotas.bed.run(argv).text)
