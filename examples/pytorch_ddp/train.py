@@ -1,4 +1,5 @@
-"""PyTorch data-parallel training that goes on from its last checkpoint. Started by `torchrun` on every node of a step.
+"""PyTorch data-parallel training that goes on from its last checkpoint, on GPUs where there are any. Started by
+`torchrun` on every node of a step.
 
 The job is submitted with `sbatch --auto-resume=1` and started again, by `srun` in its allocation or by a requeue; it
 finds its newest whole checkpoint and continues. Where Steward's package is installed it also tells how far it is.
@@ -31,10 +32,10 @@ BATCH = 128
 class Training:
     """Model, optimizer and the number of steps done: what a checkpoint holds."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, device: torch.device) -> None:
         torch.manual_seed(seed)
         layers = (torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
-        self.model = DistributedDataParallel(torch.nn.Sequential(*layers))
+        self.model = DistributedDataParallel(torch.nn.Sequential(*layers).to(device))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
         self.step = 0
 
@@ -87,16 +88,26 @@ def tell(folder: Path, what: str, **facts: object) -> None:
             out.write(line)
 
 
-def train(asked: argparse.Namespace) -> None:
-    pictures, labels = (torch.tensor(each) for each in load_digits(return_X_y=True))
+def own_device() -> torch.device:
+    """This rank's GPU, or the processor on a node without one."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    torch.cuda.set_device(device)
+    return device
+
+
+def train(asked: argparse.Namespace, device: torch.device) -> None:
+    pictures, labels = (torch.tensor(each, device=device) for each in load_digits(return_X_y=True))
     pictures = (pictures / 16.0).float()
-    training = Training(asked.seed)
+    training = Training(asked.seed, device)
     if dist.get_rank() == 0:
         for torn in asked.folder.glob(".step-*"):
             shutil.rmtree(torn)
     dist.barrier()
     training.load(asked.folder)
-    tell(asked.folder, "begun", step=training.step, attempt=os.environ.get("STEWARD_ATTEMPT", "1"))
+    attempt = os.environ.get("STEWARD_ATTEMPT", "1")
+    tell(asked.folder, "begun", step=training.step, attempt=attempt, device=str(device))
     while training.step < asked.steps:
         rows = rows_of(training.step, len(labels), asked.seed)
         loss = training.advance(pictures[rows], labels[rows])
@@ -108,7 +119,7 @@ def train(asked: argparse.Namespace) -> None:
         time.sleep(asked.step_s)
     weights = torch.cat([each.detach().flatten() for each in training.model.parameters()])
     right = (training.model(pictures).argmax(dim=1) == labels).float().mean()
-    digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
+    digest = hashlib.sha256(weights.cpu().numpy().tobytes()).hexdigest()
     tell(asked.folder, "done", step=training.step, weights=digest, accuracy=round(float(right), 4))
 
 
@@ -122,8 +133,9 @@ def main() -> None:
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    train(asked)
+    device = own_device()
+    dist.init_process_group("gloo" if device.type == "cpu" else "nccl")
+    train(asked, device)
     dist.destroy_process_group()
 
 

@@ -41,6 +41,7 @@ ONLY_LOCAL = (
     "test_page.py",
     "test_power",
     "test_programs",
+    "test_real_gpu",
     "test_health_fabric",
     "test_health_hooks",
     "test_health_machine",

@@ -58,10 +58,10 @@ def skip_without_local_python(story: Story) -> None:
         pytest.skip("the examples run with this machine's Python packages, which the containers do not have")
 
 
-def torch_training(story: Story, name: str, *options: str, step_s: float) -> int:
-    """Submit the example as it is; its environment says where Python and its files are."""
+def torch_training(story: Story, name: str, *options: str, step_s: float, nodes: int = 2) -> int:
+    """Submit the example as it is, to train on `nodes` nodes; its environment says where Python and its files are."""
     example = EXAMPLES / "pytorch_ddp"
-    environment = f"--export=ALL,PYTHON={sys.executable},TRAIN_DIR={example}"
+    environment = f"--export=ALL,PYTHON={sys.executable},TRAIN_DIR={example},NODES={nodes}"
     training = (str(example / "train.sbatch"), str(story.dir / name), "--steps", "60", "--step-s", str(step_s))
     output = f"--output={story.dir}/out"
     done = story.bed.run(["sbatch", "--parsable", output, environment, *options, *training])
