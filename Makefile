@@ -21,6 +21,9 @@ SLURM := 22.05
 NEWER_SLURMS := 24.11 26.05
 ARGS ?=
 
+# Where Python may not keep what it compiled, each of the many processes that tests start compiles all of Steward again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
   tested e2e-elastic e2e-docker e2e-versions bench bench-scale bench-capacity bench-elastic docs fresh packages e2e-packages clean
