@@ -44,52 +44,40 @@ static bool _is_refused_for(const char *text, const char *word, const char *why)
 	       strstr(fault.why, why);
 }
 
-/* The table that Python's reader is held to as well. */
-static void _test_table(void)
+static bool _is_mode(const char *text)
 {
-	FILE *file = fopen(getenv("MODES"), "re");
 	struct resume_mode mode;
+
+	return resume_parse(text, &mode, NULL);
+}
+
+static bool _is_elastic(const char *text)
+{
+	struct elastic_spec spec;
+
+	return elastic_parse(text, &spec, NULL);
+}
+
+/* A table that Python's reader is held to as well: a line "good TEXT" or
+ * "bad TEXT"; others are comments. */
+static void _test_table(const char *name, bool (*parses)(const char *),
+			int least)
+{
+	FILE *file = fopen(getenv(name), "re");
 	char line[1024];
 	int read = 0;
 
-	_check(file != NULL, "MODES names the table");
+	_check(file != NULL, name);
 	while (file && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (!strncmp(line, "good ", 5) || !strncmp(line, "bad ", 4)) {
-			const char *text = strchr(line, ' ') + 1;
-
 			read++;
-			_check(resume_parse(text, &mode, NULL) ==
+			_check(parses(strchr(line, ' ') + 1) ==
 				       (line[0] == 'g'),
 			       line);
 		}
 	}
-	_check(read > 90, "the table was read");
-	if (file)
-		fclose(file);
-}
-
-/* The table that Python's reader is held to as well. */
-static void _test_elastic_table(void)
-{
-	FILE *file = fopen(getenv("ELASTICS"), "re");
-	struct elastic_spec spec;
-	char line[1024];
-	int read = 0;
-
-	_check(file != NULL, "ELASTICS names the table");
-	while (file && fgets(line, sizeof(line), file)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (line[0] != '#') {
-			const char *text = strchr(line, ' ') + 1;
-
-			read++;
-			_check(elastic_parse(text, &spec, NULL) ==
-				       (line[0] == 'g'),
-			       line);
-		}
-	}
-	_check(read > 50, "the table was read");
+	_check(read > least, "the table was read");
 	if (file)
 		fclose(file);
 }
@@ -486,9 +474,9 @@ int main(int ac, char **av)
 	if (ac > 1)
 		return 0; /* the srun of _is_executed() */
 	_test_modes();
-	_test_elastic_table();
+	_test_table("MODES", _is_mode, 90);
+	_test_table("ELASTICS", _is_elastic, 50);
 	_test_elastic_begin();
-	_test_table();
 	_test_option();
 	_test_config();
 	_test_answers();

@@ -8,9 +8,9 @@ from steward.model.accounting import Account as AccountRecord
 from steward.model.accounting import Accounting, Association, Capabilities, Qos
 from steward.model.action import Action, DropQos, DropTeam, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.action.quota import Caps
-from steward.model.capacity_policy import MachineType
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
+from steward.model.machine_types import MachineType
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, Share, Strategy, resource
 from steward.policy.quota.decide import Decider, Rules
 from steward.policy.quota.fill_in import owned

@@ -13,7 +13,7 @@ from steward.api.json11.render import render
 from steward.api.json11.validate import read
 from steward.api.operations import handlers
 from steward.model.access import Caller
-from steward.model.capacity_policy import MachineType
+from steward.model.machine_types import MachineType
 from steward.model.memory import Memory
 from tests.builders.api_cluster import ApiPicture
 from tests.builders.want import but

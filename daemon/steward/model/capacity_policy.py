@@ -1,4 +1,4 @@
-"""`[capacity]`: groups that are made and changed through the API, and `[[machine_types]]`: what their machines have."""
+"""`[capacity]`: groups that are made and changed through the API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from types import MappingProxyType
 from pydantic import Field
 
 from steward.model.ids import NodeName
+from steward.model.machine_types import MachineType
 from steward.model.section import Section, Words
 from steward.model.setting_types import SIGNAL_OR_NONE, Durations, NodeCommand, ProviderKind
 
@@ -37,40 +38,6 @@ class Pool:
     group: str
     nodes: tuple[NodeName, ...] = ()
     fixed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineType:
-    """The hardware of a site's machine type. `memory_mb` as Slurm's RealMemory; `gres` as Slurm writes it
-    (`gpu:h100:8`)."""
-
-    name: str
-    cpus: int = 0
-    memory_mb: int = 0
-    gpus: int = 0
-    gres: str = ""
-    features: frozenset[str] = frozenset()
-
-
-class MachineTypeSettings(Section):
-    """A machine type of this site; one of the same name as a built-in `ml.*` type replaces it."""
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="Name that InstanceType takes.")
-    cpus: int = Field(default=0, ge=0, le=100_000, description="Logical CPUs; 0: not said.")
-    memory_mb: int = Field(default=0, ge=0, description="Memory in MiB; 0: not said.")
-    gpus: int = Field(default=0, ge=0, le=1000, description="Accelerators.")
-    gres: str = Field(default="", max_length=200, description="Slurm's Gres of such a node, for example `gpu:h100:8`.")
-    features: Words = Field(default=(), description="Slurm features of such a node.")
-
-    def machine_type(self) -> MachineType:
-        return MachineType(
-            name=self.name,
-            cpus=self.cpus,
-            memory_mb=self.memory_mb,
-            gpus=self.gpus,
-            gres=self.gres,
-            features=frozenset(self.features),
-        )
 
 
 class CapacitySettings(Section):

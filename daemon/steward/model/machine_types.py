@@ -1,12 +1,27 @@
-"""The machine types of the published cluster API, with their hardware. A site's own `[[machine_types]]` come on top.
+"""`[[machine_types]]`: what a site's machines have, and the machine types of the published cluster API, which are built
+in.
 
-Gres and features are empty: they are the business of the site's gres.conf and slurm.conf.
+Gres and features of the built-in ones are empty: they are the business of the site's gres.conf and slurm.conf.
 """
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from steward.model.capacity_policy import MachineType
+from pydantic import Field
+
+from steward.model.section import Section, Words
+
+
+class MachineType(Section):
+    """A machine type of this site; one of the same name as a built-in `ml.*` type replaces it."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="Name that InstanceType takes.")
+    cpus: int = Field(default=0, ge=0, le=100_000, description="Logical CPUs; 0: not said.")
+    memory_mb: int = Field(default=0, ge=0, description="Memory in MiB; 0: not said.")
+    gpus: int = Field(default=0, ge=0, le=1000, description="Accelerators.")
+    gres: str = Field(default="", max_length=200, description="Slurm's Gres of such a node, for example `gpu:h100:8`.")
+    features: Words = Field(default=(), description="Slurm features of such a node.")
+
 
 _MIB_PER_GIB = 1024
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from steward.model.capacity_policy import MachineType
 from steward.model.group import ClusterStatus, Goal, GroupStatus, Role
+from steward.model.machine_types import MachineType
 from steward.model.node import Node, NodeBase
 from steward.model.order import CreateCluster, GroupWish, RefusalKind
 from steward.model.setup import Lifecycle
@@ -70,7 +70,7 @@ def test_the_classic_form_is_refused_since_its_roles_stand_in_a_file_of_the_scri
 
 
 def test_a_new_group_has_the_features_of_its_declared_machine_types() -> None:
-    types = {"big": MachineType(name="big", features=frozenset({"nvlink"}))}
+    types = {"big": MachineType(name="big", features=("nvlink",))}
     picture = with_rules(nothing(), types=types)
     groups = after(a_creation(a_wish("a", 1, types=("big",))), picture).memory.groups
     assert groups["a"].features == {"nvlink"}

@@ -60,7 +60,7 @@ def test_a_type_that_no_machine_has_never_fits() -> None:
 
 def test_accelerators_that_no_quota_names_are_no_way_around_a_teams_own() -> None:
     """Slurm counts them against the team's limit: what runs there would keep the team from what it owns."""
-    bare = replace(G6, gres="")
+    bare = but(G6, gres="")
     picture = a_picture(a_quota("a", Share(machine_type=P5.name, count=1)))
     types = {**picture.want.capacity.types, G6.name: bare}
     want = replace(picture.want, capacity=but(picture.want.capacity, types=types))

@@ -4,13 +4,13 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from steward.model.capacity_policy import CapacityPolicy, CapacitySettings, MachineTypeSettings, Pool
+from steward.model.capacity_policy import CapacityPolicy, CapacitySettings, Pool
 from steward.model.deep_policy import DeepPolicy
 from steward.model.desired import Desired, HealthPolicy, QuotaPolicy
 from steward.model.elastic_policy import ElasticPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
-from steward.model.machine_types import BUILT_IN
+from steward.model.machine_types import BUILT_IN, MachineType
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
 from steward.model.section import Section
@@ -46,7 +46,7 @@ class Settings(Section):
     notify: tuple[NotifySettings, ...] = Field(
         default=(), description="One `[[notify]]` table for each channel that events are sent to."
     )
-    machine_types: tuple[MachineTypeSettings, ...] = Field(
+    machine_types: tuple[MachineType, ...] = Field(
         default=(), description="One `[[machine_types]]` table per machine type of the site."
     )
 
@@ -94,7 +94,7 @@ class Settings(Section):
         return CapacityPolicy.model_construct(
             **dict(self.capacity),
             pools=MappingProxyType(pools),
-            types=MappingProxyType({**BUILT_IN, **{each.name: each.machine_type() for each in self.machine_types}}),
+            types=MappingProxyType({**BUILT_IN, **{each.name: each for each in self.machine_types}}),
             region=self.api.region,
             account=self.api.account,
         )

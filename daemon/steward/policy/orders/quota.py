@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from steward.model.arn import slurm_cluster_arns
-from steward.model.capacity_policy import MachineType
 from steward.model.events import Level
+from steward.model.machine_types import MachineType
 from steward.model.order import Answer
 from steward.model.quota import ComputeQuota, QuotaStatus, Share
 from steward.model.quota_order import CreateQuota, DeleteQuota, QuotaWish, SchedulerWish, UpdateQuota

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import floor
 from types import MappingProxyType
 
-from steward.model.capacity_policy import MachineType
+from steward.model.machine_types import MachineType
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, Share, resource
 
 _MIB_PER_GIB = 1024

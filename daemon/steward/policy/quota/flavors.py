@@ -7,8 +7,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from steward.model.capacity_policy import MachineType
 from steward.model.ids import NodeName
+from steward.model.machine_types import MachineType
 from steward.model.node import Node, NodeBase
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, resource
 from steward.policy.draft import Draft
@@ -99,7 +99,7 @@ class Flavors:
             return True
         if not (each.features or each.gres):
             return False
-        return each.features <= node.features and (not each.gres or gpus_of(each.gres) == gpus_of(node.gres))
+        return node.features.issuperset(each.features) and (not each.gres or gpus_of(each.gres) == gpus_of(node.gres))
 
     def _counted(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]]]:
         """What there is of each resource, and how Slurm calls each machine type's accelerators."""
