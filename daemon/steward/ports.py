@@ -4,30 +4,36 @@ Errors: `Retryable` (try again later, nothing is known to have happened), `Perma
 `Stale` (the thing is not what we thought: look again before acting). An adapter raises nothing else on purpose.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from __future__ import annotations
 
-from steward.model.action import Action, CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
-from steward.model.ask import Answer, Ask, OptedIn
-from steward.model.case import Case
-from steward.model.events import Event
-from steward.model.ids import AskId, InstanceId, JobId, Key, NodeName
-from steward.model.instance import Instance, Slot
-from steward.model.job import Job
-from steward.model.ledger import Run
-from steward.model.mark import Mark
-from steward.model.memory import Memory
-from steward.model.node import Node
-from steward.model.notify import ChannelState, Message
-from steward.model.observed import AgentView, WitnessSeen
-from steward.model.partition import Partition
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
 from steward.model.port_error import Permanent as Permanent
 from steward.model.port_error import PortError as PortError
 from steward.model.port_error import Retryable as Retryable
 from steward.model.port_error import Stale as Stale
-from steward.model.probe import Probe, Raw
-from steward.model.reservation import Reservation
+
+if TYPE_CHECKING:  # an agent that only needs the errors does not pay for records that it never makes
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from steward.model.action import Action, CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
+    from steward.model.ask import Answer, Ask, OptedIn
+    from steward.model.case import Case
+    from steward.model.events import Event
+    from steward.model.ids import AskId, InstanceId, JobId, Key, NodeName
+    from steward.model.instance import Instance, Slot
+    from steward.model.job import Job
+    from steward.model.ledger import Run
+    from steward.model.mark import Mark
+    from steward.model.memory import Memory
+    from steward.model.node import Node
+    from steward.model.notify import ChannelState, Message
+    from steward.model.observed import AgentView
+    from steward.model.partition import Partition
+    from steward.model.probe import Probe, Raw
+    from steward.model.reservation import Reservation
+    from steward.model.witness import WitnessSeen
 
 
 class SlurmPort(Protocol):

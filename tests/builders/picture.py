@@ -12,10 +12,11 @@ from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.job import Job, JobState
 from steward.model.memory import Memory
 from steward.model.node import Node, NodeBase, Reason
-from steward.model.observed import AgentView, Freshness, Observed, Witness, WitnessSeen
+from steward.model.observed import AgentView, Freshness, Observed
 from steward.model.plan import Plan
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumePolicy
+from steward.model.witness import Witness, WitnessSeen
 from steward.policy.plan import plan
 from tests.builders.want import a_want, acts, but
 

@@ -23,7 +23,8 @@ from steward.model.ids import AskId, InstanceId, Key, NodeName
 from steward.model.instance import Instance, Slot
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
-from steward.model.observed import AgentView, Witness, WitnessSeen
+from steward.model.observed import AgentView
+from steward.model.witness import Witness, WitnessSeen
 from steward.policy.job.ledger import Line
 from steward.ports import LedgerQuery, Permanent, Retryable, Stale, StorePort
 from tests.chaos.slurm_port import KEY, WHY

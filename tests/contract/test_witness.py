@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.witness import PortWitness
-from steward.model.observed import Witness
+from steward.model.witness import Witness
 from tests.contract.conftest import Clusters
 
 HERE = "127.0.0.1"

@@ -12,7 +12,8 @@ from steward.model.ids import AskId, InstanceId, Key, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
-from steward.model.observed import AgentView, Witness, WitnessSeen
+from steward.model.observed import AgentView
+from steward.model.witness import Witness, WitnessSeen
 from steward.policy.job.ledger import Line, changed_lines, key_of
 from steward.ports import LedgerQuery, PortError, Stale
 

@@ -10,7 +10,8 @@ from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.mend import MendReport
-from steward.model.observed import AgentView, PeerWord, Witness, WitnessSeen
+from steward.model.observed import AgentView
+from steward.model.witness import PeerWord, Witness, WitnessSeen
 from tests.fakes.machine import REGISTER_S, Machine
 
 BOOT_S = 3.0

@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from steward.model.observed import Witness, WitnessSeen
+from steward.model.witness import Witness, WitnessSeen
 
 _REFUSALS = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
 

@@ -18,8 +18,8 @@ from steward.checks.job_log import signs_in
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import LogSign
-from steward.model.observed import WitnessSeen
 from steward.model.probe import QueryGpus, Raw
+from steward.model.witness import WitnessSeen
 from steward.ports import PortError
 
 # On the head's order: look whether another node's slurmd answers, and tell. The head alone may be cut off from it.

@@ -23,7 +23,7 @@ from steward.head.waiting import Asks, Opted
 from steward.model.ask import Answer, OptedIn
 from steward.model.ids import AskId, NodeName
 from steward.model.job_report import TaskExit
-from steward.model.observed import PeerWord
+from steward.model.witness import PeerWord
 from steward.ports import Clock
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Generic, Protocol, TypeVar
 
-from steward.adapters.wire.elastic_messages import run_order_frame
+from steward.adapters.wire.elastic_messages import resize_frame, submit_frame
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.handshake import Gate, Hello, Terms, accept_agent
 from steward.adapters.wire.job_messages import facts_frame
@@ -30,9 +30,10 @@ from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts
-from steward.model.observed import AgentDetail, AgentView, WitnessSeen
+from steward.model.observed import AgentDetail, AgentView
 from steward.model.resume_mode import SiteDefault
 from steward.model.setting_types import AddressRule
+from steward.model.witness import WitnessSeen
 from steward.ports import Clock, PortError, Stale
 
 log = logging.getLogger(__name__)
@@ -186,7 +187,7 @@ class Hub:
         self._to_one(order.node, mend_frame(order))
 
     def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
-        self._to_one(order.node, run_order_frame(order))
+        self._to_one(order.node, resize_frame(order) if isinstance(order, ResizeRun) else submit_frame(order))
 
     def have_looked_at(self, node: NodeName, address: str, port: int, peers: frozenset[NodeName]) -> None:
         frame = look_frame(LookOrder(node=node, address=address, port=port))

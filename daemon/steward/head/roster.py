@@ -12,8 +12,9 @@ from steward.model.health import Finding, Incarnation, Report
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress, TaskExit
 from steward.model.mend import MendReport
-from steward.model.observed import AgentDetail, AgentView, PeerWord, WitnessSeen
+from steward.model.observed import AgentDetail, AgentView
 from steward.model.setup import SetupReport
+from steward.model.witness import PeerWord, WitnessSeen
 
 _SUPERSEDED_KEPT = 8
 _DEEP_KEPT = 4

@@ -18,7 +18,7 @@ from steward.head.link import Link
 from steward.head.roster import Roster
 from steward.model.ids import NodeName
 from steward.model.node import Node
-from steward.model.observed import Witness, WitnessSeen
+from steward.model.witness import Witness, WitnessSeen
 from steward.ports import Clock, Retryable, WitnessPort
 
 # The second witness for an agent in doubt: asked while its ping is out, so that both words come together.

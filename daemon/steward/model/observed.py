@@ -21,6 +21,7 @@ from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.model.setup import SetupReport
 from steward.model.subject import ReadTimes
+from steward.model.witness import PeerWord, WitnessSeen
 
 
 class Freshness(Enum):
@@ -30,33 +31,6 @@ class Freshness(Enum):
     FRESH = "fresh"
     OLD = "old"
     ABSENT = "absent"
-
-
-class Witness(Enum):
-    """The result of a second look at a silent node's slurmd port."""
-
-    ALIVE = "alive"
-    """slurmd answered or closed our connection: a live process is behind the port."""
-    REFUSED = "refused"
-    """The host answered that nobody listens."""
-    SILENT = "silent"
-    """No answer: a frozen process (its kernel accepts) or a cut or dead host."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WitnessSeen:
-    result: Witness
-    at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeerWord:
-    """The result of a look at a silent node's slurmd port by the agent of another node; `at` is when the head heard of
-    it."""
-
-    by: NodeName
-    result: Witness
-    at: float
 
 
 def _empty() -> Mapping[Any, Any]:

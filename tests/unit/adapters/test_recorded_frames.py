@@ -49,10 +49,10 @@ from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, S
 from steward.model.ids import AskId, BootId, InstanceId, JobId, Key, NodeName
 from steward.model.job_report import Lean, LogSign, Progress, ResumeFacts, TaskExit
 from steward.model.mend import MendReport
-from steward.model.observed import Witness
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.model.setup import Lifecycle, SetupReport, SetupState
 from steward.model.why import Why
+from steward.model.witness import Witness
 from tests.property.test_frames_hostile import SAMPLES, read
 
 RECORDED = Path(__file__).parents[2] / "recordings" / "wire"

@@ -8,7 +8,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.peer_messages import LookOrder, looked_of
 from steward.agent.looks import AT_ONCE, PeerLook
 from steward.model.ids import NodeName
-from steward.model.observed import Witness, WitnessSeen
+from steward.model.witness import Witness, WitnessSeen
 from tests.fakes.agent_parts import FakeHead
 
 

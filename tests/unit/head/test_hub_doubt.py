@@ -10,7 +10,7 @@ import pytest
 from steward.adapters.wire.frames import Channel
 from steward.head.watch import Awake
 from steward.model.ids import NodeName
-from steward.model.observed import Witness
+from steward.model.witness import Witness
 from steward.ports import PortError
 from tests.fakes.hub_bench import HubBench, a_hub, hello
 

@@ -15,9 +15,9 @@ from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.observed import PeerWord, Witness, WitnessSeen
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
+from steward.model.witness import PeerWord, Witness, WitnessSeen
 from steward.ports import Stale
 from tests.fakes.hub_bench import HubBench, a_hub, hello
 from tests.unit.workflows.test_apply import an_ask

@@ -11,7 +11,7 @@ from steward.model.health import Advice
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
-from steward.model.observed import Witness
+from steward.model.witness import Witness
 from steward.policy.draft import Draft
 from steward.policy.job.evidence import may_still_turn_up
 from tests.builders.picture import Picture, a_cluster, changed, n, names

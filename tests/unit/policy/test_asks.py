@@ -10,8 +10,9 @@ from steward.model.case import Step
 from steward.model.health import Severity
 from steward.model.ids import JobId
 from steward.model.job import JobState
-from steward.model.observed import Freshness, Witness
+from steward.model.observed import Freshness
 from steward.model.resume_mode import ResumeMode
+from steward.model.witness import Witness
 from steward.policy.controls import pause
 from tests.builders.picture import T0, Picture, a_cluster, names
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from steward.model.action import DownNode, DrainNode, LaunchInstance
 from steward.model.case import Step
 from steward.model.health import Severity
-from steward.model.observed import Witness
 from steward.model.setting_types import RepairMode
+from steward.model.witness import Witness
 from steward.policy.controls import pause, resume_actions
 from tests.builders.picture import T0, Picture, a_cluster, n
 

@@ -5,8 +5,8 @@ import pytest
 from steward.model.action import DownNode, DrainNode, ProbeNode
 from steward.model.case import Step
 from steward.model.health import Severity
-from steward.model.observed import Witness
 from steward.model.slot import SlotStep
+from steward.model.witness import Witness
 from steward.policy.controls import resume_actions
 from steward.policy.node.correlate import crowded
 from tests.builders.capacity import NODE, a_slot_at

@@ -9,7 +9,8 @@ from steward.model.case import Step, Trigger
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
-from steward.model.observed import Freshness, Witness
+from steward.model.observed import Freshness
+from steward.model.witness import Witness
 from tests.builders.picture import T0, Picture, a_cluster, changed, n
 
 

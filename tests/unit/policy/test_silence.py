@@ -11,7 +11,7 @@ from steward.model.health import Advice
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
-from steward.model.observed import PeerWord, Witness
+from steward.model.witness import PeerWord, Witness
 from steward.policy.node.gone import PEERS, SEEN_ALIVE_S
 from steward.views.explain import explain_job, explain_node
 from tests.builders.picture import Picture, a_cluster, changed, n, names

@@ -10,8 +10,8 @@ from steward.model.deep import DeepResult
 from steward.model.desired import HealthPolicy
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.node import NodeBase
-from steward.model.observed import Witness
 from steward.model.trial import Trial, TrialState
+from steward.model.witness import Witness
 from steward.policy.controls import pause, reset_breakers, resume_actions
 from steward.policy.node.trust import trial_key
 from tests.builders.deep import done, with_run

@@ -26,9 +26,10 @@ from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Slot
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark
-from steward.model.observed import Observed, Witness
+from steward.model.observed import Observed
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
+from steward.model.witness import Witness
 from steward.ports import Permanent, Retryable
 from steward.workflows.apply import Applier
 from steward.workflows.effects import Ports

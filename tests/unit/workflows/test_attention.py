@@ -6,9 +6,9 @@ from steward.model.ask import OptedIn
 from steward.model.case import Step
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
-from steward.model.observed import Witness
 from steward.model.resume import JobMemory, Kept
 from steward.model.resume_mode import ResumeMode
+from steward.model.witness import Witness
 from steward.workflows.attention import Attention, Known, attention, jobs_by_node
 from tests.builders.picture import Picture, a_cluster, names
 from tests.unit.workflows.test_apply import an_ask

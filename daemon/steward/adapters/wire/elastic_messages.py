@@ -4,15 +4,17 @@ Two orders go to the agent of the base's batch host (resize, submit); a word on 
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from steward.adapters.wire.codec import Codec, text
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.model.action import ResizeRun, SubmitReplica
 from steward.model.bounds import Job, MaxLen, Printable, Range, Seconds
 from steward.model.elastic import ElasticWord, Nodes, ReplicaToken
 from steward.model.elastic_spec import MAX_NODES
 from steward.model.ids import NodeName
+
+if TYPE_CHECKING:
+    from steward.model.action import ResizeRun, SubmitReplica
 
 _Grace = Annotated[int, Range(high=86_400)]
 _Passed = Annotated[float | None, Seconds(1e9)]
@@ -62,18 +64,21 @@ def elastic_order_frame(order: Resize | Submit) -> Frame:
     return {"t": "elastic", "run": order.run, "why": record["why"], "order": kind, **record}
 
 
-def run_order_frame(action: ResizeRun | SubmitReplica) -> Frame:
+def resize_frame(action: "ResizeRun") -> Frame:
     """The frame that orders an action, for the agent."""
-    if isinstance(action, ResizeRun):
-        return elastic_order_frame(
-            Resize(
-                run=action.run,
-                generation=action.generation,
-                members=action.members,
-                grace_s=action.grace_s,
-                why=action.why.text,
-            )
+    return elastic_order_frame(
+        Resize(
+            run=action.run,
+            generation=action.generation,
+            members=action.members,
+            grace_s=action.grace_s,
+            why=action.why.text,
         )
+    )
+
+
+def submit_frame(action: "SubmitReplica") -> Frame:
+    """The frame that orders an action, for the agent."""
     return elastic_order_frame(
         Submit(
             run=action.run,

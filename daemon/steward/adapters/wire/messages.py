@@ -6,17 +6,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from steward.adapters.wire.codec import Codec, items, text
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
 from steward.model.bounds import Called, Count, Job, MaxLen, Node, Printable
 from steward.model.health import Finding, Outcome, Report
 from steward.model.ids import AskId, NodeName
 from steward.model.resume_mode import MAX_TEXT, ResumeMode
 from steward.model.text import printable
+
+if TYPE_CHECKING:
+    from steward.model.action import LetGo
 
 MAX_FINDINGS = 48
 MAX_CHECKS = 256
@@ -173,7 +175,7 @@ def asked_at(report: Report) -> float | None:
     return at if math.isfinite(at) else None
 
 
-def let_go_frame(order: LetGo) -> Frame:
+def let_go_frame(order: "LetGo") -> Frame:
     return _LET_GO.write(LetGoOrder(job=order.job, restart=order.restart, before=order.before, why=str(order.why)))
 
 

@@ -8,7 +8,7 @@ from steward.adapters.wire.codec import Codec
 from steward.adapters.wire.frames import Frame
 from steward.model.bounds import MaxLen, Node, Range
 from steward.model.ids import NodeName
-from steward.model.observed import Witness
+from steward.model.witness import Witness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

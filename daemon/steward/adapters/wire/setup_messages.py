@@ -9,14 +9,16 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from steward.adapters.wire.codec import Codec
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.model.action import SetUpNode
 from steward.model.bounds import Called, Flat, Free, Lines, MaxLen, Range, Token, is_token
 from steward.model.setup import Lifecycle, SetupReport
 from steward.ports import Permanent
+
+if TYPE_CHECKING:
+    from steward.model.action import SetUpNode
 
 MAX_LOG = 1 << 20
 """Characters of one setup's output that the head is sent and keeps."""
@@ -74,7 +76,7 @@ def order_of(record: object) -> SetUpOrder:
     return _ORDER.read(record)
 
 
-def set_up_frames(order: SetUpNode) -> list[Frame]:
+def set_up_frames(order: "SetUpNode") -> list[Frame]:
     """The order in parts. Raises Permanent for one that no agent would take."""
     if not is_token(order.token):
         raise Permanent(f"the setup's token {order.token[:130]!r} is not made of letters, digits, '.', '_' and '-'")

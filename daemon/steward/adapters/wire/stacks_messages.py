@@ -1,14 +1,16 @@
 """The order to keep what a job's tasks are doing, and what an agent found, in pieces. What comes in is hostile."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from steward.adapters.wire.codec import Codec
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.model.action import CollectStacks
 from steward.model.bounds import Called, Job, Lenient, Lines, MaxLen, Range, Token, is_token
 from steward.model.resume_mode import STACK_SIGNALS
 from steward.ports import Permanent
+
+if TYPE_CHECKING:
+    from steward.model.action import CollectStacks
 
 MAX_BUNDLE = 256 << 10
 """Characters of one node's part of a bundle."""
@@ -38,7 +40,7 @@ _ORDER = Codec(StacksOrder, "stacks")
 _PIECES = Codec(BundlePiece, "bundle")
 
 
-def stacks_frame(order: CollectStacks) -> Frame:
+def stacks_frame(order: "CollectStacks") -> Frame:
     """Raises Permanent for an order that no agent would take."""
     if not _is_sound(order.name, order.signal):
         raise Permanent(f"stacks of job {order.job} under {order.name[:80]!r} with {order.signal!r}: no such order")

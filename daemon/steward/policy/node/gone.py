@@ -8,7 +8,8 @@ those of agents that are heard, or the head's own where it reaches most of the n
 from steward.model.ids import JobId, NodeName
 from steward.model.memory import Incident
 from steward.model.node import Node
-from steward.model.observed import AgentView, PeerWord, Witness
+from steward.model.observed import AgentView
+from steward.model.witness import PeerWord, Witness
 from steward.policy.draft import Draft
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.verdict import Standing, machine_of, missable, missed_since, standing

@@ -10,8 +10,9 @@ from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, S
 from steward.model.ids import Key, NodeName
 from steward.model.instance import Instance
 from steward.model.node import Node
-from steward.model.observed import AgentView, Witness
+from steward.model.observed import AgentView
 from steward.model.why import Why
+from steward.model.witness import Witness
 from steward.policy.draft import Draft
 from steward.policy.node.absence import there_again
 from steward.policy.traits import is_away_on_purpose

@@ -1,0 +1,33 @@
+"""A second look at a silent node: is a live slurmd behind its port?"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from steward.model.ids import NodeName
+
+
+class Witness(Enum):
+    """The result of a second look at a silent node's slurmd port."""
+
+    ALIVE = "alive"
+    """slurmd answered or closed our connection: a live process is behind the port."""
+    REFUSED = "refused"
+    """The host answered that nobody listens."""
+    SILENT = "silent"
+    """No answer: a frozen process (its kernel accepts) or a cut or dead host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessSeen:
+    result: Witness
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerWord:
+    """The result of a look at a silent node's slurmd port by the agent of another node; `at` is when the head heard of
+    it."""
+
+    by: NodeName
+    result: Witness
+    at: float
