@@ -51,7 +51,8 @@ Watcher = Callable[[Observed, Memory, Plan], None]
 
 @dataclass(slots=True)
 class Head:
-    """`kill_at` is the journal point (counted over its life) at which it is killed once; `watch` sees every plan.
+    """`kill_at` is the journal point (counted over its life) at which it is killed once; `dies` is asked at each.
+    `watch` sees every plan.
     With `sweep_s` it sees as much of Slurm as a real head on a site so large that it is swept so rarely; without, all
     of it in each cycle."""
 
@@ -60,6 +61,7 @@ class Head:
     store: Store = field(default_factory=Store)
     memory: Memory | None = None
     kill_at: int | None = None
+    dies: Callable[[], bool] | None = None
     point: int = 0
     mishaps: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -143,5 +145,5 @@ class Head:
 
     def _point(self) -> None:
         self.point += 1
-        if self.point == self.kill_at:
+        if self.point == self.kill_at or (self.dies is not None and self.dies()):
             raise Killed

@@ -9,6 +9,7 @@ from steward.model.case import Step
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName
 from steward.model.job import JobState
+from tests.fakes.branches import at_each
 from tests.fakes.head import Head
 from tests.fakes.world_cluster import START
 from tests.property.stories import GPU, a_head, opted_in
@@ -75,16 +76,16 @@ def _refused_launch(head: Head) -> None:
 FAULTS = [_kill_inside, _kill_batch_host, _xid, _xid_reboot, _service, _reset, _slurms_own, _command, _refused_launch]
 
 
-def _tell(fault: Callable[[Head], None], kill_at: int | None) -> Head:
+def _tell(fault: Callable[[Head], None], dies: Callable[[], bool]) -> tuple[End, int]:
+    """The end, and how often one machine was launched at most."""
     head = a_head(works_s=8.0)
     opted_in(head, head.world.submit(2, works_s=10.0, spare=True))
-    if kill_at is not None:
-        head.kill_at = head.point + kill_at
+    head.dies = dies
     fault(head)
     head.run(5.0)
     while not _is_at_rest(head) and head.world.now < LATEST:
         head.run(1.0)
-    return head
+    return _end(head), max(head.world.machines.launched.values(), default=0)
 
 
 def _is_at_rest(head: Head) -> bool:
@@ -107,14 +108,9 @@ def _end(head: Head) -> End:
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__.strip("_"))
 def test_a_head_killed_at_any_journal_point_comes_to_the_same_end(fault: Callable[[Head], None]) -> None:
-    before = a_head(works_s=8.0).point
-    undisturbed = _tell(fault, None)
-    end = _end(undisturbed)
+    (end, _), killed = at_each(lambda dies: _tell(fault, dies))
     assert len(end.in_service) == 6
     assert set(end.done) == {JobState.COMPLETED}
-    different = {}
-    for kill_at in range(1, undisturbed.point - before + 1):
-        head = _tell(fault, kill_at)
-        if _end(head) != end or max(head.world.machines.launched.values(), default=0) > 1:
-            different[kill_at] = _end(head)
+    assert killed
+    different = {at: other for at, (other, launches) in enumerate(killed, 1) if other != end or launches > 1}
     assert different == {}

@@ -11,6 +11,7 @@ from steward.model.ids import NodeName
 from steward.model.job import JobState
 from steward.model.mark import SPARE
 from steward.policy.controls import resume_actions
+from tests.fakes.branches import at_each
 from tests.fakes.head import Head
 from tests.fakes.world_cluster import START
 from tests.property.stories import Blow, a_site_head, blow, site_stories, tell
@@ -81,11 +82,10 @@ def _refused(head: Head) -> None:
     _kill(head)
 
 
-def _tell(fault: Callable[[Head], None], kill_at: int | None) -> Head:
+def _tell(fault: Callable[[Head], None], dies: Callable[[], bool]) -> tuple[object, ...]:
     """The fault; a person mends the node that was left to him; all comes to rest."""
     head = a_site_head(spares=1, works_s=8.0)
-    if kill_at is not None:
-        head.kill_at = head.point + kill_at
+    head.dies = dies
     fault(head)
     head.run(12.0)
     for node in (NodeName("n3"), NodeName("n6")):
@@ -95,7 +95,7 @@ def _tell(fault: Callable[[Head], None], kill_at: int | None) -> Head:
             head.world.slurm.undrain(node)
     while head.world.now < LATEST and (head.memory is None or restless(head) or _unfinished(head)):
         head.run(1.0)
-    return head
+    return _end(head)
 
 
 def _unfinished(head: Head) -> bool:
@@ -111,9 +111,7 @@ def _end(head: Head) -> tuple[object, ...]:
 @pytest.mark.long
 @pytest.mark.parametrize("fault", [_kill, _xid_reboot, _refused], ids=lambda fault: fault.__name__.strip("_"))
 def test_a_head_killed_at_any_journal_point_comes_to_the_same_end(fault: Callable[[Head], None]) -> None:
-    before = a_site_head(spares=1, works_s=8.0).point
-    undisturbed = _tell(fault, None)
-    end = _end(undisturbed)
+    end, killed = at_each(lambda dies: _tell(fault, dies))
     assert end == ([f"n{i}" for i in range(1, 7)], [], False, {}, 7)
-    different = {at: _end(_tell(fault, at)) for at in range(1, undisturbed.point - before + 1)}
-    assert {at: seen for at, seen in different.items() if seen != end} == {}
+    assert killed
+    assert {at: seen for at, seen in enumerate(killed, 1) if seen != end} == {}
