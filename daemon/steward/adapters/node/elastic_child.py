@@ -99,7 +99,8 @@ def _join(pid: int) -> None:
 
 
 def cgroup_folders(theirs: str, own: str, mounts: str) -> list[Path]:
-    """Where the cgroups of a process are that we are not in, from both's /proc/PID/cgroup and our mountinfo.
+    """Return the folders of the cgroups that another process is in and we are not. `theirs` and `own` are the texts of
+    /proc/PID/cgroup, `mounts` is our mountinfo.
 
     Raises ValueError where a cgroup is in no mount.
     """
@@ -194,7 +195,8 @@ def replica_options(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str
 
 
 def _tasks(theirs: Mapping[str, str], nodes: int) -> int | None:
-    """As many a node as the base has, where it says so."""
+    """The number of tasks for `nodes` nodes: as many a node as the base job has; None where its environment lacks
+    that."""
     try:
         tasks, over = int(theirs["SLURM_NTASKS"]), int(theirs["SLURM_JOB_NUM_NODES"])
     except (KeyError, ValueError):
@@ -203,8 +205,8 @@ def _tasks(theirs: Mapping[str, str], nodes: int) -> int | None:
 
 
 def _gpus(theirs: Mapping[str, str], nodes: int) -> str:
-    """Its nodes' part of those that the base asked for as a number for the whole job (`--gpus`, by kind); empty: it
-    asked in another way."""
+    """The GPUs for `nodes` nodes: their part of what the base job asked for with `--gpus`, which counts for the whole
+    job. Empty where the base asked in another way."""
     over = theirs.get("SLURM_JOB_NUM_NODES", "")
     parts = [_GPUS.match(part) for part in theirs.get("SLURM_GPUS", "").split(",")]
     if not _NUMBER.match(over) or not int(over) or not all(parts):
@@ -213,7 +215,7 @@ def _gpus(theirs: Mapping[str, str], nodes: int) -> str:
 
 
 def _arguments(pid: int) -> list[str]:
-    """Those of the script itself."""
+    """The arguments of the batch script that this process runs."""
     words = os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")[:-1]
     at = next((number for number, word in enumerate(words) if word.endswith("/slurm_script")), len(words))
     return words[at + 1 :]

@@ -23,7 +23,7 @@ _FIRST_PORT, _PORTS = 20_000, 12_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a run's coordinator is: its files are in `folder`, and it listens at `port`."""
+    """The place of a run's coordinator: its files are in `folder`, and it listens at `port`."""
 
     run: JobId
     uid: int
@@ -69,7 +69,7 @@ def said_by(error: Failed) -> str:
 
 
 def free_port(seed: int) -> int:
-    """One that nobody listens at now. Raises Retryable."""
+    """A port that nobody listens at now. Raises Retryable where there is none."""
     for offset in range(_PORTS):
         port = _FIRST_PORT + (seed * 7919 + offset) % _PORTS
         with socket.socket() as tried:

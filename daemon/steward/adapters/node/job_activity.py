@@ -26,7 +26,7 @@ class Used:
 
 
 def used(users: Mapping[JobId, int], proc_dir: Path = Path("/proc"), sys_dir: Path = Path("/sys")) -> Used:
-    """One look at the jobs of these users; what ends meanwhile is left out."""
+    """Look once at the jobs of these users; a process that ends meanwhile is left out."""
     cpu: defaultdict[JobId, float] = defaultdict(float)
     for pid, job in processes(users, proc_dir):
         cpu[job] += _cpu_s(proc_dir / str(pid))
@@ -81,7 +81,7 @@ def _network(proc_dir: Path) -> int:
 
 
 def _infiniband(sys_dir: Path) -> int:
-    """Its counters are in words of four bytes."""
+    """Bytes that all InfiniBand ports sent and received. Their counters are in words of four bytes."""
     files = (sys_dir / "class/infiniband").glob("*/ports/*/counters/port_*_data")
     words = (_read(file).strip() for file in files)
     return sum(4 * int(word) for word in words if word.isdigit())

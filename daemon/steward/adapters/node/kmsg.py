@@ -27,7 +27,7 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of the kernel's own; `at` is Unix seconds."""
+    """A line that the kernel itself wrote; `at` is Unix seconds."""
 
     at: float
     text: str

@@ -42,8 +42,12 @@ class Conversation:
         return self._child.pid
 
     def ask(self, line: bytes, *, timeout_s: float) -> bytes:
-        """Its next line, without the newline. Raises NoAnswer after `timeout_s`, Failed when it has ended or says more
-        than it may: then it is of no use any more. An empty `line` only waits for what it says by itself."""
+        """Send a line and return the child's next one, without the newline. An empty `line` only waits for what the
+        child says by itself.
+
+        Raises NoAnswer after `timeout_s`, Failed when the child has ended or says more than it may: then it cannot be
+        used any more.
+        """
         deadline = time.monotonic() + timeout_s
         assert self._child.stdin is not None
         try:

@@ -1,4 +1,4 @@
-"""One look at every GPU, in the child that holds NVML. What a driver or a GPU does not know is left out."""
+"""Looks at every GPU, in the child that holds NVML. Values that a driver or a GPU does not know are left out."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -119,7 +119,7 @@ def _identity(handle: Any) -> Record:
 
 
 def _text(told: Any) -> str:
-    """Its version decides whether pynvml gives us bytes."""
+    """The text of an answer: some versions of pynvml give bytes."""
     return told.decode("ascii", "replace") if isinstance(told, bytes) else str(told)
 
 

@@ -118,7 +118,7 @@ class LocalProbes:
                 return Raw(disks={path: _disk(path)} if os.path.isdir(path) else {})
 
     def _real(self, path: str) -> str:
-        """Where a path below /proc or /sys is on this node."""
+        """The real path on this node of a path below /proc or /sys."""
         root = path[: path.find("/", 1) + 1]
         return self._roots[root] + path[len(root) :] if root in self._roots else path
 
@@ -224,7 +224,8 @@ def run_program(probe: RunProgram) -> Raw:
 
 
 def run_on_each(probe: RunOnEach) -> Raw:
-    """As RunOnEach promises. Its status says nothing: such programs have many for "works, but". Raises Failed."""
+    """Do what RunOnEach promises. The program's exit status is not used: such programs have many for "works, but".
+    Raises Failed."""
     if shutil.which(probe.argv[0]) is None:
         return Raw(output=f"{probe.argv[0]} is not installed")
     paths = sorted({path for pattern in probe.patterns for path in glob.glob(pattern)})[: probe.max_paths]
@@ -261,7 +262,8 @@ class Processes:
         return tuple(process for process in seen if process is not None)
 
     def find(self, prefix: str) -> Process | None:
-        """One whose name begins so. The one that was found last is asked first: it mostly runs on. Raises OSError."""
+        """A process whose name begins with `prefix`. The one that was found last is tried first: mostly it still runs.
+        Raises OSError."""
         known = self._found.get(prefix)
         if known is not None and (process := self._look(known)) is not None and process.name.startswith(prefix):
             return process
@@ -302,7 +304,8 @@ def _name(text: str) -> str:
 
 
 def _read(path: str) -> bytes:
-    """One read: the kernel gives such a file whole. Without Python's file objects it costs a third."""
+    """Read the file with one call: the kernel gives such a file whole. Without Python's file objects this costs a
+    third."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, _MAX_STAT)

@@ -1,4 +1,4 @@
-"""One setup on a node's disk: what the agent wants of the runner, and what the runner tells. Both may die at any time.
+"""A setup on a node's disk: what the agent wants of the runner, and what the runner reports. Both may die at any time.
 
 `job.json` is written once, before the runner starts. The runner holds the lock for life; who holds the lock may write
 `report.json`. A run whose lock is free and whose report is not final was cut off, and never runs again.
@@ -68,7 +68,7 @@ class SetupDir:
         return self.root / "scripts"
 
     def job(self) -> SetupJob | None:
-        """None where there is none (any more)."""
+        """The stored job; None where there is none, or none any more."""
         stored = read_json(self.path / "job.json", _MAX_JOB)
         try:
             return _job_of(stored) if isinstance(stored, dict) else None

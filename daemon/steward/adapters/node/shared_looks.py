@@ -37,7 +37,7 @@ class SharedLooks:
             return one.raw
 
     def _one(self, probe: Probe) -> _Look:
-        """Its entry; those of looks that are over and old are let go."""
+        """The entry of a probe; entries of old looks that are over are dropped."""
         with self._table:
             old = self._now() - KEEP_S
             for known in [key for key, one in self._looks.items() if one.at < old and not one.turn.locked()]:

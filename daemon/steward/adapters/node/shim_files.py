@@ -24,7 +24,7 @@ def write_defaults(folder: Path, defaults: Iterable[SiteDefault]) -> None:
 
 
 def write_warning(folder: Path, warning: str) -> None:
-    """The same for the one sentence that sbatch shows, or none. What cannot be written is told in the log."""
+    """Write the one sentence that sbatch shows; an empty one clears it. A failure to write goes to the log."""
     _keep(folder / WARNING, f"{warning}\n" if warning else "")
 
 

@@ -29,7 +29,7 @@ class Digests:
         self._known: dict[Path, tuple[tuple[int, int, int, int], str]] = {}
 
     def of(self, paths: Iterable[Path]) -> dict[Path, str]:
-        """Those of the files that can be read."""
+        """The digests of those files that can be read."""
         told = {path: self._one(path) for path in paths}
         self._known = {path: one for path, one in told.items() if one is not None}
         return {path: digest for path, (_, digest) in self._known.items()}
@@ -48,7 +48,7 @@ class Digests:
 
 
 def make_results_dir(folder: Path) -> None:
-    """Where site checks may keep things; without it they run all the same."""
+    """Make the folder where site checks may keep things; without it they run all the same."""
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 

@@ -13,7 +13,8 @@ _MAGIC = frozenset("*?[")
 
 
 def text_of(path: str) -> str | None:
-    """None where it is absent, or a file of sysfs that has nothing to say. Raises OSError otherwise."""
+    """The text of a small file; None where it is absent, or where sysfs has nothing to say. Raises OSError
+    otherwise."""
     try:
         return _read(path)
     except FileNotFoundError:

@@ -16,7 +16,7 @@ def spool_dir(slurm_conf: str, node: str) -> str:
 
 
 def tmp_fs(slurm_conf: str, node: str) -> str:
-    """The same for the jobs' folder."""
+    """The folder for temporary files of jobs (TmpFS) on this node, as slurm.conf says."""
     return _folder(*_TMP, slurm_conf, node)
 
 

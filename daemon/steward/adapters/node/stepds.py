@@ -27,7 +27,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stepd:
-    """One slurmstepd. `began` is in Unix seconds of this node's clock; `step` as in its title (`0`, `batch`)."""
+    """A running slurmstepd. `began` is in Unix seconds of this node's clock; `step` as in its title (`0`, `batch`)."""
 
     process: Process
     job: JobId
@@ -84,7 +84,8 @@ class Stepds:
             return False
 
     def _of(self, job: JobId, everyone: Iterable[Seen]) -> list[Stepd]:
-        """One that is another's child is a task in the making: it has not got its own program yet."""
+        """The slurmstepds of a job. One that is another's child is left out: it is a task that has not started its own
+        program yet."""
         titled = {seen.process.pid: (seen, step) for seen in everyone if (step := self._step(seen, job))}
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         return [

@@ -43,9 +43,9 @@ def _enter(cgroup: Path) -> None:
 
 
 def cgroup_folder(line: str, mounts: str) -> Path | None:
-    """Where the cgroup of a line of /proc/PID/cgroup is, by our mountinfo; None where it is in no mount.
+    """The folder of the cgroup that a line of /proc/PID/cgroup names, by our mountinfo; None where no mount has it.
 
-    What is mounted may be a part of the hierarchy only (in a container): its root is no part of the path then.
+    In a container only a part of the hierarchy may be mounted: then the root of that part is no part of the path.
     """
     number, controllers, place = line.split(":", 2)
     wanted = {"cgroup2"} if number == "0" else set(controllers.split(","))
@@ -111,7 +111,7 @@ def newest(path: str) -> float | None:
 
 
 def _time_of(entry: "os.DirEntry[str]") -> float | None:
-    """None where it has gone meanwhile."""
+    """The entry's time of change; None where the file has gone meanwhile."""
     try:
         return entry.stat(follow_symlinks=False).st_mtime
     except OSError:

@@ -260,7 +260,7 @@ class SlurmAccounting:
 
 
 def _caps(caps: Caps) -> list[str]:
-    """One word for all limits, or none."""
+    """The limits as one word for sacctmgr; no word where there are none."""
     limits = ",".join(f"{tres}={-1 if limit is None else max(limit, 0)}" for tres, limit in team_rules.limits(caps))
     return [f"GrpTRES={limits}"] if limits else []
 

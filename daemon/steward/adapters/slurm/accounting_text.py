@@ -72,7 +72,7 @@ def jobs_of_qos(text: str, name: str) -> int | None:
 
 
 def with_details(in_force: Mapping[str, Qos], table: str) -> dict[str, Qos]:
-    """The same with what slurmdbd alone tells (`QOS_COLUMNS`)."""
+    """The QOS in force, with the details that only slurmdbd has (`QOS_COLUMNS`)."""
     found = dict(in_force)
     for name, preempt, mode, flags, grace, description in rows(table, 6):
         if name in found:
@@ -88,7 +88,8 @@ def with_details(in_force: Mapping[str, Qos], table: str) -> dict[str, Qos]:
 
 
 def accounts(table: str) -> dict[str, Account]:
-    """Those with plain names; one that is told of twice is nobody's (`ACCOUNT_COLUMNS`)."""
+    """The accounts with plain names (`ACCOUNT_COLUMNS`). One that is listed twice gets no organization and no
+    description."""
     found: dict[str, Account] = {}
     for name, organization, description in rows(table, 3):
         if _NAME.fullmatch(name):

@@ -84,7 +84,8 @@ class CommandLineSlurm:
         self._nodes, self._jobs = NodeReader(self._commands, single), JobReader(self._commands, single)
 
     def describe(self) -> str:
-        """One line, which names the reads that last took more than half of what they may.
+        """Say in one line which commands are used, and which reads last took more than half of the time that they may
+        take.
 
         Raises Retryable when scontrol cannot be run, Permanent when it is too old.
         """
@@ -197,7 +198,7 @@ class CommandLineSlurm:
             raise Retryable(f"jobs are on {show(','.join(busy))}: not deleted")
 
     def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
-        """One command for all nodes whose other features are the same."""
+        """Give the nodes the feature `prefix + word`, with one command for all whose other features are the same."""
         wanted = set(nodes)
         for theirs, names in rules.by_other_features(self.nodes(wanted), wanted, prefix, word).items():
             available, active = (",".join([*sorted(kept), prefix + word]) for kept in theirs)
@@ -287,6 +288,6 @@ class CommandLineSlurm:
                 self._commands.write("delete", f"{kind}={name}")
 
     def _update_nodes(self, nodes: Iterable[NodeName], *changes: str) -> None:
-        """One command, unless their names are too long for one."""
+        """Change the nodes with one command, or several where their names are too long for one."""
         for names in node_lists(nodes):
             self._commands.write("update", f"nodename={names}", *changes)

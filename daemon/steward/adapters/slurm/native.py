@@ -164,7 +164,7 @@ def _words(setting: str) -> frozenset[str]:
 
 
 class _Reader:
-    """One reader process; it is started when first needed, and again after it hung or died."""
+    """A reader process, which is started when first needed, and again after it hung or died."""
 
     def __init__(self, conf: str, timeout_s: float) -> None:
         self._conf = conf

@@ -57,8 +57,8 @@ class JobReader:
         """A job as it was while the library told this of it, before and after it was read."""
 
     def whole(self) -> Mapping[JobId, Job]:
-        """Where no text of the long list changed, the short one is looked at once a minute only: what a job excludes is
-        all that it may tell of then, and a narrow look reads that each time."""
+        """Every job. Where no text of the long list changed, the short list is read once a minute only: then it could
+        only show other excluded nodes of a job, which a narrow look reads each time."""
         try:
             texts = self._texts()
             if time.monotonic() < self._short_until and (same := self._as_before(texts)) is not None:
@@ -74,7 +74,7 @@ class JobReader:
         return found
 
     def _as_before(self, texts: Mapping[JobId, str]) -> Mapping[JobId, Job] | None:
-        """None: some of them are others than at the last look."""
+        """The jobs of the last look, where their texts are the same; else None."""
         known = self._known.copy()
         if known.keys() != texts.keys() or any(not key or key[0] != texts[id] for id, (key, _) in known.items()):
             return None
@@ -97,7 +97,7 @@ class JobReader:
         return self._single.jobs(ids, self._commands.version())
 
     def _same(self, told: Mapping[JobId, bytes]) -> dict[JobId, Job]:
-        """Those that are as they were when they were read last."""
+        """The jobs that are as they were when they were read last."""
         found: dict[JobId, Job] = {}
         for id, text in told.items():
             before, job = self._told.get(id, (None, None))
@@ -120,8 +120,9 @@ class JobReader:
         return None if look.odd or look.merged else look.found
 
     def _tied(self, found: Mapping[JobId, Job], told: Mapping[JobId, bytes]) -> Mapping[JobId, Job]:
-        """The same. Of which the library tells the same after it was read as before, the next time that is enough;
-        under a flag (it cleans up) a state may hide that no text tells."""
+        """Return `found`, and remember each job of which the library says the same after the reading as before it: the
+        next time the library's word is enough for that job. Not for a job with a flag, such as one that cleans up: the
+        library's text may not show its state."""
         plain = [id for id, job in found.items() if id in told and not job.flags]
         for id, text in self._library(plain).items():
             if text == told[id]:

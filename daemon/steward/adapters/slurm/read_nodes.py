@@ -66,7 +66,7 @@ class NodeReader:
         return found
 
     def _singly(self, only: list[NodeName]) -> dict[NodeName, Node] | None:
-        """None: the commands must tell."""
+        """The nodes as the library reads them one by one; None where the commands must be used."""
         parts = self._parts
         if self._single is None or parts is None or not only or len(only) > MOST:
             return None
@@ -93,7 +93,7 @@ class NodeReader:
         return node
 
     def _read(self, answer: str) -> dict[NodeName, Node] | None:
-        """None: JSON must tell."""
+        """The nodes of a text answer; None where a line cannot be read, so that JSON must be used."""
         found: dict[NodeName, Node] = {}
         for line in _lines(answer):
             node = self._one(line)
@@ -155,7 +155,7 @@ def _is_odd(line: str) -> bool:
 
 
 def _lines(answer: str) -> Iterator[str]:
-    """One after the other: an answer of megabytes is not taken apart at once."""
+    """The lines of an answer, one after the other: megabytes are not split at once."""
     at = 0
     while (end := answer.find("\n", at)) >= 0:
         if end > at:

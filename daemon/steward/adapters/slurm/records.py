@@ -50,7 +50,8 @@ def jobs(answer: str) -> dict[JobId, Job]:
 
 
 def some_jobs(answer: str) -> dict[JobId, Job]:
-    """Those that were asked for by id. Slurm then says nothing of an update: no job may also be no answer."""
+    """The jobs that were asked for by id. Such an answer has no time of update: one without jobs may also be no
+    answer."""
     return {job.id: job for job in _each(answer, "jobs", _job, whole=False)}
 
 

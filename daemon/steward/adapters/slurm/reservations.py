@@ -33,7 +33,7 @@ def reservations(answer: str) -> dict[str, Reservation]:
 
 
 def with_leftovers(found: dict[str, Reservation], partitions: Sequence[Partition]) -> dict[str, Reservation]:
-    """And partitions of ours whose reservation is over: they are to be released as well."""
+    """The reservations, and one for each partition of ours whose reservation is over: it has to be released as well."""
     left = {p.name: Reservation(name=p.name, nodes=p.nodes) for p in partitions if p.name.startswith(PREFIX)}
     return left | found
 
@@ -122,10 +122,10 @@ def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: st
 
 
 def script(argv: Sequence[str], sbatch: str) -> bytes:
-    """One task a node; a node that fails does not end the others. The tasks know each other by a secret that only they
-    have: no user's program can pass for one of them.
+    """The batch script of a deep check: one task a node, and a node that fails does not end the others.
 
-    The job has no search path of ours: srun is the one beside the `sbatch` that submits it, where the nodes have that.
+    The tasks know each other by a secret that only they have, so that no user's program can pass for one of them. The
+    job has no search path of ours: it uses the srun beside the `sbatch` that submits it, where the nodes have that.
     """
     words = ("--ntasks-per-node=1", "--kill-on-bad-exit=0", "--mem=0", f"--export={RUN_KEY}", "--chdir=/")
     lines = (

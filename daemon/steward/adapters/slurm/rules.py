@@ -116,8 +116,8 @@ def limit_minutes(job: Job, limit_s: float, longest: int | None) -> int | None:
 
 
 def may_forget(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> tuple[list[NodeName], list[NodeName]]:
-    """Those to delete, and those that jobs are on. Only nodes that registered themselves are among them: Slurm 22.05
-    deletes one of slurm.conf as well, and dies of it later."""
+    """The nodes to delete, and those that jobs are on. Only nodes that registered themselves are among them: Slurm
+    22.05 also deletes a node of slurm.conf, and crashes later because of that."""
     known = [nodes[name] for name in sorted(set(wanted)) if name in nodes and nodes[name].is_dynamic]
     return [node.name for node in known if not node.is_busy], [node.name for node in known if node.is_busy]
 

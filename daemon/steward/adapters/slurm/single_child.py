@@ -43,8 +43,8 @@ class Asker:
         return "".join(self._node(name) for name in names)
 
     def jobs(self, ids: list[str]) -> bytes:
-        """The same of jobs, each with its length: a job's name may hold anything. Libraries of 24.11 and later print no
-        job: then of none anything is told."""
+        """The texts of jobs, each after its length, because a job's name may hold anything. Libraries of 24.11 and
+        later cannot print a job: then each text is empty."""
         prints = hasattr(self._slurm, "slurm_print_job_info_msg")
         told = [self._job(int(id)).encode() if prints else b"" for id in ids]
         return b"".join(b"%d\n" % len(text) + text for text in told)
@@ -84,8 +84,8 @@ class Asker:
         return self._serial
 
     def _loaded_anew(self, found: ctypes.c_void_p) -> int:
-        """Where the library cannot print partitions (26.05) any change of them counts. Since when there was none is the
-        first word of the answer, a time."""
+        """A number for the state of the partitions, where the library cannot print them (26.05): any change counts as
+        new. The answer's first word is the time of the last change."""
         since = ctypes.cast(found, ctypes.POINTER(ctypes.c_long))[0]
         self._slurm.slurm_free_partition_info_msg(found)
         if not 0 < since < 1 << 32:

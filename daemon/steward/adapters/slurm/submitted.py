@@ -30,7 +30,8 @@ class SubmittedJobs:
         self._place: Path | None = None
 
     def mode(self, job: Job) -> ResumeMode | None:
-        """None: it was submitted without the option. Raises Retryable when the record cannot be read."""
+        """The job's mode of resuming; None where it was submitted without the option. Raises Retryable when the record
+        cannot be read."""
         id = job.array_job_id if job.array_task is not None and job.array_job_id is not None else job.id
         path = self._folder() / f"hash.{id % 10}" / f"job.{id}" / "environment"
         try:

@@ -92,7 +92,8 @@ def may_cancel(job: Job, restart: int) -> None:
 
 
 def spelled(job: Job) -> str:
-    """As `rules.spelled`, but the pending rest of an array is the array: what runs of it Slurm leaves as it is."""
+    """The job's id for a command, as `rules.spelled`, but the pending rest of an array is named by the array's id:
+    Slurm leaves the tasks that run as they are."""
     if job.array_job_id is not None and job.array_task is None:
         return str(job.array_job_id)
     return rules.spelled(job)

@@ -35,7 +35,7 @@ SHORT = "%A|%i|%x"
 
 
 class Merged(Odd):
-    """One line tells of several jobs."""
+    """Raised for a line that describes several jobs."""
 
 
 _NODES = re.compile(r"[A-Za-z0-9_.,\[\]-]*")
@@ -68,7 +68,8 @@ class Format:
         return ",".join([*(f"{name}:|" for name in _PLAIN), *(f"{name}:{self.word}" for name in _FREE)])
 
     def cut(self, answer: str) -> list[str]:
-        """One text a record, as it compares from look to look. Raises Odd for what is no whole answer."""
+        """Cut an answer into one text a record, to be compared from look to look. Raises Odd for an incomplete
+        answer."""
         *texts, last = answer.split(self.word)
         size = len(_FREE)
         if last.strip("\n") or len(texts) % size:
@@ -198,7 +199,7 @@ def _text(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """Where there is none, and where somebody called it so."""
+    """The text as a name. Raises Odd for `(null)`: there is no name, or somebody chose this one."""
     if text == "(null)":
         raise Odd(text)
     return text

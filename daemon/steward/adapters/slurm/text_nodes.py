@@ -71,7 +71,7 @@ def name_of(key: str) -> NodeName:
 
 
 def odd_key(line: str) -> str:
-    """The same of a line that could not be read."""
+    """The key of a line that could not be read."""
     return _VOLATILE.sub("", line)
 
 

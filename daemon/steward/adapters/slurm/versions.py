@@ -54,7 +54,7 @@ class Version:
 
     @property
     def read_jobs(self) -> tuple[str, ...]:
-        """Those of hidden partitions, too; the order of the options counts."""
+        """The command that lists all jobs, also those of hidden partitions. The order of its options counts."""
         if self.release < _SCONTROL_JSON:
             return ("squeue", "--all", "--json")
         return ("scontrol", "--json", "--hide", "--all", "show", "jobs")

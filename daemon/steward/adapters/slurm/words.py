@@ -38,7 +38,8 @@ def node_list(names: Iterable[NodeName]) -> str:
 
 
 def node_lists(names: Iterable[NodeName]) -> list[str]:
-    """The same for writes that may come in parts: as many lists as it takes until each is one argument."""
+    """The nodes as Slurm's lists, for writes that may be made in parts: as many lists as are needed for each to fit
+    into one argument."""
     known = sorted(set(names))
     wrong = [name for name in known if not _NODE.fullmatch(name)]
     if wrong:

@@ -20,7 +20,8 @@ _NUMBERS = ("value", "seconds")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepLine:
-    """One measure of run `run`, or (without) how far it is. `node` is where the runner says that it is."""
+    """A line of the runner of deep check `run`: a measure, or without one how far it is. `node` is where the runner
+    says that it runs."""
 
     run: Annotated[str, MaxLen(64), Form(RUN)]
     node: Annotated[Node, Called("here")]

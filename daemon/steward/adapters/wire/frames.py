@@ -61,7 +61,7 @@ async def read_frame(reader: asyncio.StreamReader) -> Frame:
 
 
 class Channel:
-    """One connection after the handshake. Any error of it ends it: close it and, as an agent, connect again."""
+    """A connection after the handshake. Any error ends the connection: close it and, as an agent, connect again."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seals: Seals, *, late_after_s: float

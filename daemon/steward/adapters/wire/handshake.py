@@ -68,9 +68,9 @@ def until_beat(wait_s: float, head_now: float) -> float:
 
 
 class Gate:
-    """Where the head's costly part of handshakes begins: `at_once` are at it, the others wait in turn. Who comes to it
-    later than `patience_s` after it connected is sent away, because it would have given up before its welcome: with
-    thousands that come at once all work would be in vain otherwise."""
+    """The entrance to the costly part of the head's handshakes: `at_once` agents are let in, the others wait in turn.
+    An agent whose turn comes later than `patience_s` after it connected is sent away, because it would have given up
+    before its welcome. Otherwise all work would be wasted when thousands come at once."""
 
     def __init__(self, at_once: int = 16, patience_s: float = 3.0) -> None:
         self._free = asyncio.Semaphore(at_once)

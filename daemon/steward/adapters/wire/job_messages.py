@@ -57,7 +57,7 @@ def facts_wanted_of(frame: Frame) -> JobId:
 
 
 def facts_frame(job: JobId, facts: ResumeFacts | None) -> Frame:
-    """None: nothing is known of the job."""
+    """The frame with what is known of a job's past; `facts` is None where nothing is known."""
     if facts is not None:
         facts = replace(facts, culprits=tuple(sorted(facts.culprits)), excluded=tuple(sorted(facts.excluded)))
     return _FACTS.write(_Told(job=job, facts=facts))

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MendOrder:
-    """As the agent has it: `target` has the form of a unit's name or of a GPU, which says nothing of whether it may."""
+    """An order for a light repair, as the agent reads it. `target` has the form of a unit's name or of a GPU; whether
+    the agent may touch it is not checked here."""
 
     rung: Advice
     target: str

@@ -132,13 +132,14 @@ def report_of(frame: Frame) -> Report:
 
 @lru_cache(maxsize=_SHARED)
 def _shared(names: frozenset[str]) -> frozenset[str]:
-    """The same object for equal sets: the nodes of a cluster pass the same checks, and a set of 60 takes 4 KiB."""
+    """Return one object for all equal sets: the nodes of a cluster pass the same checks, and a set of 60 takes 4
+    KiB."""
     return names
 
 
 @lru_cache(maxsize=_SHARED)
 def _mapping(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    """The same object for equal items."""
+    """Return one mapping for all equal items."""
     return MappingProxyType(dict(items))
 
 
@@ -162,7 +163,7 @@ def answer_of(frame: Frame) -> tuple[AskId, Answer, frozenset[NodeName]]:
 
 
 def check_now_frame(asked_at: float, budget_s: float) -> Frame:
-    """Its id says when it was sent, in Unix seconds of the head's clock."""
+    """The order to run the checks now. Its id is when it was sent, in Unix seconds of the head's clock."""
     return {"t": "check_now", "id": repr(asked_at), "budget_s": budget_s}
 
 

@@ -23,7 +23,7 @@ class HealthCheckResponse:
 
 
 def packed(response: HealthCheckResponse) -> bytes:
-    """As proto3 has it: a field with its default is left out."""
+    """The response in proto3's encoding, in which a field with its default is left out."""
     return b"".join(
         (
             _number(_SUCCESS, int(response.success)),

@@ -98,7 +98,7 @@ class Beats:
 
 
 def times(*given: float) -> bytes:
-    """As JSON writes them."""
+    """The numbers as JSON writes them."""
     return ",".join(map(repr, given)).encode()
 
 

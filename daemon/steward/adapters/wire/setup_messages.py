@@ -67,7 +67,7 @@ _LOG = Codec(LogChunk, "setup_log")
 
 
 def order_record(order: SetUpOrder) -> Frame:
-    """As a JSON object, for the disk and the wire."""
+    """The order as a JSON object, for the disk and the wire."""
     return _ORDER.write(order)
 
 

@@ -25,7 +25,7 @@ _ESCAPED = re.compile(r"[ %]")
 
 
 class BadLine(Exception):
-    """Not a line of this protocol: the connection is closed without an answer."""
+    """Raised for what is no line of this protocol: the connection is closed without an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,8 @@ class ExitLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """Where the script of such a job writes to, as its user says, and how many bytes there were before it began."""
+    """The file that the script of an opted-in job writes to, as its user says, and the file's size before the job
+    began."""
 
     job: JobId
     restart: int

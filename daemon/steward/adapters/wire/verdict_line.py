@@ -95,7 +95,7 @@ def ask_verdict(agent: Path, *, limit_s: float = LIMIT_S) -> Verdict:
 
 
 def _line(sock: socket.socket, end: float) -> bytes:
-    """As much of one line as comes. Raises TimeoutError."""
+    """Read one line, or as much of it as comes before the other side closes. Raises TimeoutError."""
     line = b""
     while not line.endswith(b"\n") and len(line) <= MAX_ANSWER:
         left = end - time.monotonic()
