@@ -47,7 +47,8 @@ def test_an_open_case_a_requeued_job_and_a_group_that_is_updated_are_read_whole(
         folder.mkdir()
         return _load(recording, flow, step, folder)
 
-    assert [case.step for case in loaded("case", "provision").cases.values()] == [Step.PROVISION]
+    (case,) = loaded("case", "provision").cases.values()
+    assert (case.step, case.marking.shown is None) == (Step.PROVISION, False)
     jobs = loaded("requeue", "runs again").jobs
     assert (jobs[JobId(1)].resumes, jobs[JobId(1)].mode.on, jobs[JobId(1)].excluded) == (
         1,

@@ -1,6 +1,6 @@
 """A case: one node's repair from suspicion to return."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from steward.model.health import Advice, Incarnation
@@ -35,6 +35,20 @@ class Trigger(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Marking:
+    """How Slurm showed our mark on the node of a case. Times are Unix seconds.
+
+    `shown` is since when the mark stands there, `gone` since when it does not any more. `under` are the last
+    controllers that showed it, each by when it began. `on_disk`: it stood so long that slurmctld has written it.
+    """
+
+    shown: float | None = None
+    gone: float | None = None
+    under: tuple[int, ...] = ()
+    on_disk: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """Everything remembered of a repair. Times are Unix seconds; None where a step was not reached.
 
@@ -47,6 +61,7 @@ class Case:
     calls for the present one, `refusals` those of them that were not for want of capacity. `command` is an admin's
     reason (`Action:Replace`), or Slurm's own, that stands in place of our mark. `stand_in` is the spare that serves
     in place of a node with a fixed machine. `gone`: not we alone say that the machine is lost (policy/node/gone.py).
+    `marking` is how Slurm showed our mark (policy/node/forgotten.py).
     `asked` and `approved`: since when the repair waits for a person's yes, and when it had it (`repair.mode = "ask"`).
     """
 
@@ -75,6 +90,7 @@ class Case:
     fault_at: float | None = None
     detected: float | None = None
     marked: float | None = None
+    marking: Marking = field(default_factory=Marking)
     replaced: float | None = None
     returned: float | None = None
     closed: float | None = None

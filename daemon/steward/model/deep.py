@@ -103,7 +103,11 @@ class DeepRun:
     entered: float = 0.0
     waiter: str = ""
     tries: int = 0
+    free: float | None = None
+    """Since when, in this try, one of its nodes at least is free."""
     job: JobId | None = None
+    job_over: float | None = None
+    """Since when its job is over or not to be found."""
     started: float | None = None
     ended: float | None = None
     results: Mapping[NodeName, DeepResult] = field(default_factory=lambda: MappingProxyType({}))

@@ -96,6 +96,12 @@ class SlotRecord:
     served: float | None = None
     updated: float | None = None
     has_served: bool = False
+    missing: float | None = None
+    """Since when its instance is not listed any more."""
+    saved: bool = False
+    """Its node was backed up, and is to be restored on the instance that serves next."""
+    over: float | None = None
+    """Since when nothing is left of it but Slurm's record of its dynamic node."""
 
     @property
     def token(self) -> str:

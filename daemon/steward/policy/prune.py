@@ -6,7 +6,6 @@ from typing import TypeVar
 from steward.model.case import Case
 from steward.model.remedy import Mishap, Remedy
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_backup import keep_saved
 from steward.policy.kept import Kept
 
 CASES_KEPT_S = 7 * 86400.0
@@ -38,7 +37,6 @@ def prune(draft: Draft) -> None:
     _prune_resets(draft)
     _keep_lately(draft.remedies, now)
     _keep_lately(draft.mishaps, now)
-    keep_saved(draft)
     _keep_newest(draft.asked, now)
     _keep_newest(draft.noted, now)
     _prune_history(now - max(WEEK_S, draft.want.repair.node_repairs_window_s), draft)

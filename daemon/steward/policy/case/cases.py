@@ -5,7 +5,7 @@ from dataclasses import replace
 from steward.model.case import Case, Step, Trigger
 from steward.model.events import Level
 from steward.model.why import Why
-from steward.policy.case.facts import QUESTIONS
+from steward.policy.case.facts import QUESTIONS, noted
 from steward.policy.case.notes import note_failures, note_old_instance, note_shortage
 from steward.policy.case.scene import Scene
 from steward.policy.case.steps import entered, wish_for
@@ -64,9 +64,10 @@ def _move(case: Case, draft: Draft) -> None:
     if node is None:
         _close_without_node(case, draft)
         return
-    noted = draft.keep(note_shortage(note_old_instance(note_failures(case, draft), draft), draft))
-    scene = Scene(case=noted, node=node, view=draft.seen.agents.get(case.node), draft=draft)
+    case = draft.keep(note_shortage(note_old_instance(note_failures(case, draft), draft), draft))
+    scene = Scene(case=case, node=node, view=draft.seen.agents.get(case.node), draft=draft)
     for _ in range(MOST_MOVES):
+        scene = noted(scene)
         fact = next((f for f in facts_of(scene.case.step) if QUESTIONS[f](scene)), None)
         if fact is None:
             break

@@ -16,7 +16,7 @@ from steward.policy.node.approval import awaits_yes
 from steward.policy.node.breaker import admit
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS, covers, in_incident
-from steward.policy.node.forgotten import has_forgotten
+from steward.policy.node.forgotten import has_forgotten, note_gone
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import is_light, is_used_up, quarantine
 from steward.policy.node.silence import is_withheld
@@ -27,6 +27,17 @@ from steward.policy.node.verdict import NOTHING, Standing, blocks_return, order_
 HARD = (Trigger.LOST, Trigger.FATAL)
 """Triggers that take the node down at once; the others drain it and wait for its jobs."""
 IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
+
+
+MARKED = (Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.HELD)
+"""Steps in which the node bears our mark."""
+
+
+def noted(scene: Scene) -> Scene:
+    """The case with since when its node is without our mark."""
+    if scene.case.step not in MARKED or not _is_unmarked(scene):
+        return scene
+    return replace(scene, case=note_gone(scene.case, scene.draft))
 
 
 def _cleared(scene: Scene) -> bool:

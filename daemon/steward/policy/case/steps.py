@@ -18,7 +18,7 @@ from steward.model.ids import InstanceId, Key, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
-from steward.policy.case.facts import HARD, is_forgotten, is_lost, is_unsigned, own_fatal
+from steward.policy.case.facts import HARD, MARKED, is_forgotten, is_lost, is_unsigned, own_fatal
 from steward.policy.case.notes import old_instance, stale_instances
 from steward.policy.case.scene import Scene
 from steward.policy.case.spares import free_spare, needs_spare
@@ -36,7 +36,6 @@ from steward.policy.node.verdict import ask_mend
 CHECK_EVERY_S = 2.0
 LAUNCH_AGAIN_S = 60.0
 """A launch or reboot that left neither an error nor a trace is asked for again, with the same token."""
-_MARKED = (Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.HELD)
 _ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
 
@@ -120,12 +119,12 @@ _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
 
 def wish_for(scene: Scene) -> None:
     """Ask for what the case needs in its present step."""
-    if scene.case.step in _MARKED and is_forgotten(scene):
+    if scene.case.step in MARKED and is_forgotten(scene):
         _sign_again(scene, "Slurm's controller restarted and has lost our mark")
     elif scene.case.step in _ON_THE_WAY and is_unsigned(scene):
         _sign_again(scene, "it lost our mark when its power changed")
     elif scene.node.is_ours:
-        note_mark(scene.case, scene.draft)
+        scene = replace(scene, case=note_mark(scene.case, scene.draft))
     wish = _WISHES.get(scene.case.step)
     if wish:
         wish(scene)

@@ -12,7 +12,7 @@ from steward.model.why import Why
 from steward.policy.deep.asks import ask_suspects, sweep
 from steward.policy.deep.crowd import Crowd
 from steward.policy.deep.judge import Judged
-from steward.policy.deep.nodes import choose, settle
+from steward.policy.deep.nodes import choose, free_nodes, settle
 from steward.policy.deep.outcome import TABLE, DeepFact, facts_of, finish, tell, with_results
 from steward.policy.deep.scene import DeepScene
 from steward.policy.deep.start import Start, is_awaited, start_of
@@ -80,9 +80,10 @@ def _urgency(run: DeepRun) -> tuple[int, float, str]:
 def _move(run: DeepRun, draft: Draft) -> None:
     for _ in range(MOST_MOVES):
         scene = DeepScene(run=run, crowd=Crowd(draft), draft=draft)
+        run = noted(scene)
         if run.state is DeepState.WAITING:
             run = draft.runs.keep(settled(run, scene))
-            scene = replace(scene, run=run)
+        scene = replace(scene, run=run)
         fact = next((f for f in facts_of(run.state) if QUESTIONS[f](scene)), None)
         if fact is None:
             break
@@ -118,6 +119,18 @@ def _prune(draft: Draft) -> None:
         draft.runs.forget(run.id)
 
 
+def noted(scene: DeepScene) -> DeepRun:
+    """The check with the times since when what its state waits for is so."""
+    run, draft = scene.run, scene.draft
+    knows_reservations = draft.seen.reservations_at > 0
+    waits = run.state is DeepState.WAITING and run.free is None and knows_reservations
+    if waits and free_nodes(run, scene.crowd, draft):
+        return draft.runs.keep(replace(run, free=draft.now))
+    if run.state is DeepState.RUNNING and run.job_over is None and scene.is_job_over:
+        return draft.runs.keep(replace(run, job_over=draft.now))
+    return run
+
+
 def settled(run: DeepRun, scene: DeepScene) -> DeepRun:
     """The waiting check without the nodes that it goes on without."""
     skipped = settle(run, scene.crowd, scene.draft)
@@ -142,7 +155,7 @@ def entered(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepRun:
         job = scene.job
         return replace(moved, job=job.id if job else None, started=draft.now)
     if state is DeepState.WAITING:
-        return replace(moved, tries=run.tries + 1, job=None, started=None)
+        return replace(moved, tries=run.tries + 1, job=None, started=None, free=None, job_over=None)
     return moved
 
 
@@ -157,7 +170,7 @@ def _taking(run: DeepRun, nodes: frozenset[NodeName], draft: Draft) -> DeepRun:
     if rest:
         number = 1 + sum(other.startswith(f"{run.id.split('-')[0]}-") for other in draft.deeps)
         id = f"{run.id.split('-')[0]}-b{number}"
-        draft.runs.keep(replace(run, id=id, nodes=rest, results={}, why={}, entered=draft.now))
+        draft.runs.keep(replace(run, id=id, nodes=rest, results={}, why={}, entered=draft.now, free=None))
     kinds = run.kinds if len(nodes) > 1 else run.kinds - {DeepKind.CONNECTIVITY}
     if kinds != run.kinds:
         draft.tell("deep.alone", f"deep check {run.id}: {min(nodes)} is measured alone, there is no second node")
@@ -243,10 +256,10 @@ def _reported(scene: DeepScene) -> bool:
 
 def _over(scene: DeepScene) -> bool:
     """Its job is over or not to be found, and its agents had the time to tell."""
-    job, draft = scene.job, scene.draft
-    if job is not None and not job.is_over:
+    run, draft = scene.run, scene.draft
+    if not scene.is_job_over:
         return False
-    at = draft.first_seen(f"deep-over:{scene.run.token}") + TELLING_S
+    at = (draft.now if run.job_over is None else run.job_over) + TELLING_S
     draft.wake(at)
     return draft.now >= at
 

@@ -48,15 +48,20 @@ def _in_service(node: Node, crowd: Crowd, draft: Draft) -> Hurdle | None:
     return None if node.name in crowd.idle else Hurdle(text="it is not idle")
 
 
+def free_nodes(run: DeepRun, crowd: Crowd, draft: Draft) -> list[NodeName]:
+    """The nodes of the check that it could take now, in order."""
+    left = sorted(run.nodes - run.results.keys(), key=lambda name: (len(name), name))
+    return [name for name in left if hurdle(name, run, crowd, draft) is None]
+
+
 def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
     """The nodes that it takes now: as many of the free ones as may be, once the first of them has waited for the others
     a little. Nodes of a job that has just ended clean up one after the other."""
-    left = sorted(run.nodes - run.results.keys(), key=lambda name: (len(name), name))
-    free = [name for name in left if hurdle(name, run, crowd, draft) is None]
+    free = free_nodes(run, crowd, draft)
     if not free:
         return frozenset()
-    gathered = draft.first_seen(f"deep-free:{run.token}") + draft.want.deep.gather_s
-    if len(free) < len(left) and draft.now < gathered:
+    gathered = (draft.now if run.free is None else run.free) + draft.want.deep.gather_s
+    if len(free) < len(run.nodes - run.results.keys()) and draft.now < gathered:
         draft.wake(gathered)
         return frozenset()
     room = len(free) if run.cause is DeepCause.ON_START else crowd.room()

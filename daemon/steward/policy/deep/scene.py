@@ -39,6 +39,11 @@ class DeepScene:
         return max(self.draft.overview.deep_jobs(self.name), key=lambda job: job.id, default=None)
 
     @property
+    def is_job_over(self) -> bool:
+        """Whether its job is over, or not to be found."""
+        return self.job is None or self.job.is_over
+
+    @property
     def job_end(self) -> str:
         """How its job ended, for people; its exit code as Slurm writes it, code:signal."""
         job = self.job

@@ -1,13 +1,13 @@
 """The site's own backup before an instance goes, and its restore on the next one."""
 
+from dataclasses import replace
+
 from steward.model.action import BackUpNode
 from steward.model.events import Level
 from steward.model.ids import InstanceId, Key
-from steward.model.slot import Purpose, SlotRecord, SlotStep
+from steward.model.slot import Purpose
 from steward.model.why import Why
-from steward.policy.draft import Draft
 from steward.policy.groups.slot_scene import SlotScene
-from steward.policy.standing_notes import stand
 
 AGAIN_S = 3600.0
 """A backup whose outcome nobody knows is asked for again; the command is run once at a time."""
@@ -34,14 +34,8 @@ def ask_backup(scene: SlotScene) -> None:
         return
     why = Why(rule="slot.backup", text=f"{record.node} goes and is backed up before", evidence=(str(record.why),))
     draft.wish(BackUpNode(key=_backup_key(scene), why=why, node=record.node, instance=record.instance), AGAIN_S)
-    draft.noted[_saved(record)] = draft.now
-
-
-def keep_saved(draft: Draft) -> None:
-    """That a slot was backed up is remembered until it serves again, however long its next machine takes."""
-    for record in draft.records.values():
-        if record.step is not SlotStep.SERVING and _saved(record) in draft.noted:
-            stand(_saved(record), draft)
+    if not record.saved:
+        draft.keep_slot(replace(record, saved=True))
 
 
 def ask_restore(scene: SlotScene) -> None:
@@ -56,7 +50,7 @@ def ask_restore(scene: SlotScene) -> None:
 def restore_is_over(scene: SlotScene) -> bool:
     """Nothing is to be restored, or it was tried: a failure is told and stops nothing."""
     record, draft = scene.record, scene.draft
-    if not draft.want.capacity.has_backup or _saved(record) not in draft.noted:
+    if not draft.want.capacity.has_backup or not record.saved:
         return True
     key = _restore_key(scene)
     error = draft.seen.failures.get(key)
@@ -78,7 +72,3 @@ def _backup_key(scene: SlotScene) -> Key:
 
 def _restore_key(scene: SlotScene) -> Key:
     return Key(f"restore:{scene.record.token}:{scene.record.instance or InstanceId('')}")
-
-
-def _saved(record: SlotRecord) -> str:
-    return f"saved:{record.logical}"

@@ -54,4 +54,4 @@ def follow_repair(record: SlotRecord, draft: Draft) -> SlotRecord:
     if last is None or draft.instance(last.new_instance) is None:
         return record
     version = draft.groups[record.group].version
-    return draft.keep_slot(replace(record, instance=last.new_instance, version=version))
+    return draft.keep_slot(replace(record, instance=last.new_instance, missing=None, version=version))

@@ -1,23 +1,40 @@
-"""The facts that the picture shows of a slot: one small question for each fact of the table."""
+"""The facts that the picture shows of a slot: one small question for each fact of the table. Since when something is so
+is noted on the slot before the questions are asked."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from steward.model.instance import InstanceState
-from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
+from steward.model.slot import Hitch, Purpose, SlotStep
 from steward.policy.deep.start import Start
 from steward.policy.groups.setup import Setup, failure, is_prepared
 from steward.policy.groups.slot_backup import is_saved, is_unsaved, restore_is_over
 from steward.policy.groups.slot_scene import LAUNCH_AGAIN_S, LET_BE_S, SlotScene, is_busy
-from steward.policy.groups.slot_table import SlotFact
+from steward.policy.groups.slot_table import SlotFact, facts_of
 from steward.policy.groups.slot_turn import is_turn
 from steward.policy.node.verdict import blocks_return
 
-MISSING = "missing:"
-"""Notes since when an instance of a slot is not listed any more."""
 CLOCKS_APART_S = 60.0
 """A slurmd's start time is of its node's clock."""
 GONE_FOR_S = 1.0
 """An instance is missed when it was missing in a list, and still is in one that began this much later."""
+
+
+def noted(scene: SlotScene) -> SlotScene:
+    """The slot with the times since when what its step asks for is so."""
+    record, draft = scene.record, scene.draft
+    asked, missing, over = facts_of(record.step), record.missing, record.over
+    if SlotFact.LOST in asked and _may_judge(scene) and record.step is not SlotStep.LAUNCH:
+        missing = None if _is_there(scene) else _first(missing, draft.now)
+    if SlotFact.GONE in asked and record.purpose is Purpose.LEAVE and _is_over(scene):
+        over = _first(over, draft.now)
+    if (missing, over) == (record.missing, record.over):
+        return scene
+    return replace(scene, record=draft.keep_slot(replace(record, missing=missing, over=over)))
+
+
+def _first(before: float | None, now: float) -> float:
+    return now if before is None else before
 
 
 def setup_of(scene: SlotScene) -> Setup:
@@ -123,15 +140,24 @@ def _back(scene: SlotScene) -> bool:
 
 def _lost(scene: SlotScene) -> bool:
     record, draft = scene.record, scene.draft
-    if not draft.provider_is_fresh or scene.is_hosted or draft.case_in_work(record.node) is not None:
+    if not _may_judge(scene):
         return False
     if record.step is SlotStep.LAUNCH:
         tokens = (i.token for i in draft.seen.instances.values() if i.state is InstanceState.GONE)
         return scene.launched is None and record.token in tokens
-    if draft.instance(record.instance) is not None or _speaks(scene):
-        draft.noted.pop(f"{MISSING}{record.instance}", None)
-        return False
-    return record.instance is not None and _is_missed(record, scene)
+    return not _is_there(scene) and _is_missed(scene)
+
+
+def _may_judge(scene: SlotScene) -> bool:
+    """Whether the list of instances says that the slot's own one is gone. A repair knows better while it goes on."""
+    draft = scene.draft
+    return draft.provider_is_fresh and not scene.is_hosted and draft.case_in_work(scene.record.node) is None
+
+
+def _is_there(scene: SlotScene) -> bool:
+    """Whether its instance is listed, or speaks; a slot without one misses none."""
+    record = scene.record
+    return record.instance is None or scene.draft.instance(record.instance) is not None or _speaks(scene)
 
 
 def _speaks(scene: SlotScene) -> bool:
@@ -141,12 +167,12 @@ def _speaks(scene: SlotScene) -> bool:
     return scene.incarnation is not None or scene.draft.now < due
 
 
-def _is_missed(record: SlotRecord, scene: SlotScene) -> bool:
+def _is_missed(scene: SlotScene) -> bool:
     """Listed as gone, or missing in two lists."""
-    draft = scene.draft
+    record, draft = scene.record, scene.draft
     if record.instance in draft.seen.instances:
         return True
-    first = draft.first_seen(f"{MISSING}{record.instance}")
+    first = _first(record.missing, draft.now)
     listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
     draft.wake(first + GONE_FOR_S)
     return listed >= first + GONE_FOR_S
@@ -190,7 +216,7 @@ def _gone(scene: SlotScene) -> bool:
         return False
     if scene.pool is not None or not scene.is_compute or scene.node is None:
         return True
-    until = scene.draft.first_seen(f"over:{scene.record.token}") + LET_BE_S
+    until = _first(scene.record.over, scene.draft.now) + LET_BE_S
     scene.draft.wake(until)
     return scene.draft.now >= until
 

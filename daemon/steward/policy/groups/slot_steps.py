@@ -59,14 +59,14 @@ def host_instance(node: str) -> InstanceId:
 
 def _given_up(record: SlotRecord) -> SlotRecord:
     """Without its instance; the next launch has another token."""
-    return replace(record, instance=None, launched=None, launches=record.launches + 1, deadline=None)
+    bare = replace(record, instance=None, launched=None, launches=record.launches + 1, deadline=None)
+    return replace(bare, missing=None, over=None)
 
 
 def _serving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     now = scene.draft.now
     sound = replace(record, tries=0, hitch=Hitch.NONE, trouble="", next_try=0.0, served=now, has_served=True)
-    scene.draft.noted.pop(f"saved:{record.logical}", None)
-    return replace(sound, updated=now) if record.has_served else sound
+    return replace(sound, updated=now if record.has_served else record.updated, saved=False)
 
 
 def _leaving(record: SlotRecord, scene: SlotScene) -> SlotRecord:

@@ -9,7 +9,7 @@ from steward.model.ids import NodeName
 from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_cases import close_case, follow_repair
-from steward.policy.groups.slot_facts import MISSING, QUESTIONS
+from steward.policy.groups.slot_facts import QUESTIONS, noted
 from steward.policy.groups.slot_scene import SlotScene
 from steward.policy.groups.slot_steps import entered
 from steward.policy.groups.slot_table import TABLE, SlotFact, facts_of
@@ -51,20 +51,19 @@ def _settled(draft: Draft) -> AbstractSet[NodeName]:
         records = draft.records.unchanged
         of = (records if records is not None else object(), draft.seen.instances)
         draft.found.settled = draft.ground.once("settled slots", of, lambda: _find_settled(draft))
-    missing = {key.removeprefix(MISSING) for key in draft.noted.touched if key.startswith(MISSING)}
-    missing.update(draft.overview.noted_of(MISSING))
-    doubtful = {node for node, record in draft.records.items() if record.instance in missing} if missing else set()
-    return draft.found.settled - draft.records.touched - doubtful
+    return draft.found.settled - draft.records.touched
 
 
 def _find_settled(draft: Draft) -> frozenset[NodeName]:
     staying = (r for r in draft.records.values() if r.step is SlotStep.SERVING and r.purpose is Purpose.STAY)
-    return frozenset(record.node for record in staying if draft.instance(record.instance) is not None)
+    listed = (record for record in staying if draft.instance(record.instance) is not None)
+    return frozenset(record.node for record in listed if record.missing is None)
 
 
 def _move(record: SlotRecord, group: Group, draft: Draft) -> None:
     scene = SlotScene(record=follow_repair(record, draft), group=group, draft=draft)
     for _ in range(MOST_MOVES):
+        scene = noted(scene)
         fact = next((f for f in facts_of(scene.record.step) if QUESTIONS[f](scene)), None)
         if fact is None:
             break

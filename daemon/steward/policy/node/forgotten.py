@@ -8,13 +8,14 @@ lost only where other old things were lost with it. How long it stood is counted
 clock may be set. In the same way slurmctld forgets that we gave a node back, and the mark stands there again.
 """
 
+from dataclasses import replace
+
 from steward.model.action import ReturnNode
-from steward.model.case import Case, Step
+from steward.model.case import Case, Marking, Step
 from steward.model.ids import CaseId, Key
 from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.standing_notes import stand
 
 _ON_DISK_S = 30.0
 """Seconds after which a state is taken to be on slurmctld's disk."""
@@ -23,6 +24,8 @@ _GAP_S = 15.0
 _LOOKED, _STEADY = "marks:looked", "marks:steady"
 _WHOLE_S = 1.0
 """Slurm tells its beginning in whole seconds."""
+_CONTROLLERS = 10
+"""So many beginnings of a controller are remembered of each mark."""
 _AGAIN_S = 10.0
 """In which Slurm shows it, or the next try is made after one that failed."""
 
@@ -33,27 +36,34 @@ def has_forgotten(case: Case, draft: Draft) -> bool | None:
     began = _began(draft)
     if case.marked is None or not began:
         return False
-    if not _unmarked_since(case, draft) <= draft.seen.partitions_at <= draft.now:
+    if not _gone_since(case, draft) <= draft.seen.partitions_at <= draft.now:
         draft.wake(draft.now + _WHOLE_S)
         return None
-    if _under_key(case, began) in draft.noted:
+    if round(began) in case.marking.under:
         return False
-    if _on_disk_key(case) in draft.noted:
+    if case.marking.on_disk:
         return _lost_its_state(case, began, draft)
-    was_shown = any(key.startswith(f"under:{case.id}:") for key in draft.noted)
-    return was_shown or began > case.marked - _WHOLE_S
+    return bool(case.marking.under) or began > case.marked - _WHOLE_S
 
 
-def note_mark(case: Case, draft: Draft) -> None:
-    """The node bears our mark, under the controller that was last seen."""
-    if draft.noted.pop(_unmarked_key(case), None) is not None:
-        draft.noted.pop(_shown_key(case), None)
-        draft.noted.pop(_on_disk_key(case), None)
-    if began := _began(draft):
-        draft.first_seen(_under_key(case, began))
-    stands_for = draft.now - max(draft.first_seen(_shown_key(case)), _steady_since(draft))
-    if stands_for >= _ON_DISK_S or _on_disk_key(case) in draft.noted:
-        stand(_on_disk_key(case), draft)
+def note_mark(case: Case, draft: Draft) -> Case:
+    """The case, whose node bears our mark under the controller that was last seen."""
+    was, began = case.marking, round(_began(draft))
+    if was.gone is not None:
+        was = Marking(under=was.under)
+    under = was.under if not began or began in was.under else (*was.under, began)[-_CONTROLLERS:]
+    shown = draft.now if was.shown is None else was.shown
+    is_on_disk = draft.now - max(shown, _steady_since(draft)) >= _ON_DISK_S
+    return _keep(case, Marking(shown=shown, under=under, on_disk=was.on_disk or is_on_disk), draft)
+
+
+def note_gone(case: Case, draft: Draft) -> Case:
+    """The case, whose node is in service without our mark."""
+    return _keep(case, replace(case.marking, gone=_gone_since(case, draft)), draft)
+
+
+def _keep(case: Case, marking: Marking, draft: Draft) -> Case:
+    return case if marking == case.marking else draft.keep(replace(case, marking=marking))
 
 
 def _steady_since(draft: Draft) -> float:
@@ -76,13 +86,13 @@ def _lost_its_state(case: Case, began: float, draft: Draft) -> bool:
 
 def _misses_marks(case: Case, draft: Draft) -> bool:
     marked = [each for each in draft.cases.values() if each.is_open and each.step is not Step.RETURN]
-    others = [draft.seen.nodes.get(each.node) for each in marked if each != case and _on_disk_key(each) in draft.noted]
+    others = [draft.seen.nodes.get(each.node) for each in marked if each.id != case.id and each.marking.on_disk]
     return any(node is not None and not (node.is_drain or node.is_down) for node in others)
 
 
 def _misses_jobs(case: Case, draft: Draft) -> bool:
     """Slurm shows a job for minutes after its end."""
-    since = _unmarked_since(case, draft)
+    since = _gone_since(case, draft)
     gone = [mem for id, mem in draft.jobs.items() if id not in draft.seen.jobs]
     return any(mem.ended is None or mem.ended >= since for mem in gone)
 
@@ -109,29 +119,11 @@ def _ended_well(case: Case) -> bool:
     return case.closed is not None and case.returned is not None and case.stand_in is None
 
 
-def _unmarked_since(case: Case, draft: Draft) -> float:
+def _gone_since(case: Case, draft: Draft) -> float:
     """Never in the future, whatever the clock did."""
-    key = _unmarked_key(case)
-    draft.noted[key] = min(draft.first_seen(key), draft.now)
-    return draft.noted[key]
+    return draft.now if case.marking.gone is None else min(case.marking.gone, draft.now)
 
 
 def _began(draft: Draft) -> float:
     """When slurmctld last began anew (Unix s); 0 where it is not known."""
     return max((partition.loaded for partition in draft.seen.partitions.values()), default=0.0)
-
-
-def _unmarked_key(case: Case) -> str:
-    return f"unmarked:{case.id}"
-
-
-def _shown_key(case: Case) -> str:
-    return f"shown:{case.id}"
-
-
-def _on_disk_key(case: Case) -> str:
-    return f"on-disk:{case.id}"
-
-
-def _under_key(case: Case, began: float) -> str:
-    return f"under:{case.id}:{began:.0f}"

@@ -1,0 +1,48 @@
+"""What an older Steward kept as notes stands on the records."""
+
+from dataclasses import replace
+
+from steward.adapters.store.older import adopted
+from steward.model.case import Marking, Step
+from steward.model.ids import CaseId, InstanceId
+from steward.model.memory import Memory
+from steward.model.slot import SlotStep
+from tests.builders.capacity import a_slot_at
+from tests.builders.deep import a_run
+from tests.contract.test_store_port import CASE
+
+SLOT = replace(next(iter(a_slot_at(SlotStep.END).memory.slots.values())), instance=InstanceId("i-1"))
+RUN = a_run("n1", id="d7", tries=1)
+NOTES = {
+    f"shown:{CASE.id}": 10.0,
+    f"unmarked:{CASE.id}": 20.0,
+    f"on-disk:{CASE.id}": 30.0,
+    f"under:{CASE.id}:1700000000": 5.0,
+    f"under:{CASE.id}:1700000100": 15.0,
+    "missing:i-1": 40.0,
+    f"over:{SLOT.token}": 50.0,
+    f"saved:{SLOT.logical}": 60.0,
+    "deep-free:d7-1": 70.0,
+    "deep-over:d7-1": 80.0,
+}
+OTHERS = {"over:7:0": 1.0, "missing:i-2": 2.0, "deep-free:d7-0": 3.0, "under:c10:1700000000": 4.0}
+MEMORY = Memory(cases={CASE.id: CASE}, slots={SLOT.node: SLOT}, deeps={RUN.id: RUN}, noted={**NOTES, **OTHERS})
+
+
+def test_notes_of_an_older_head_stand_on_their_records() -> None:
+    found = adopted(MEMORY)
+    marking = Marking(shown=10.0, gone=20.0, under=(1_700_000_000, 1_700_000_100), on_disk=True)
+    assert found.cases[CASE.id] == replace(CASE, marking=marking)
+    assert found.slots[SLOT.node] == replace(SLOT, missing=40.0, over=50.0, saved=True)
+    assert found.deeps[RUN.id] == replace(RUN, free=70.0, job_over=80.0)
+
+
+def test_a_note_is_moved_once_and_those_of_other_records_stay() -> None:
+    found = adopted(MEMORY)
+    assert found.noted == OTHERS
+    assert adopted(found) is found
+
+
+def test_a_closed_case_asks_for_none() -> None:
+    closed = replace(CASE, id=CaseId("c10"), step=Step.CLOSED)
+    assert adopted(replace(MEMORY, cases={closed.id: closed})).cases == {closed.id: closed}
