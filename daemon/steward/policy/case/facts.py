@@ -19,6 +19,7 @@ from steward.policy.node.correlate import AGENTS, covers, in_incident
 from steward.policy.node.forgotten import has_forgotten, note_gone
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import is_light, is_used_up, quarantine
+from steward.policy.node.new_machine import has_passed, is_in_service, may_take_jobs, was_checked
 from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import keeps_reason
 from steward.policy.node.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
@@ -259,14 +260,14 @@ def _tries_left(scene: Scene) -> bool:
 
 def _sound(scene: Scene) -> bool:
     view = scene.server_view
-    if view is None or not scene.is_reborn or not scene.is_prepared or not is_checked(scene):
+    if not scene.is_reborn or not scene.is_prepared:
         return False
-    return is_registered(scene) and not any(blocks_return(f, scene.draft) for f in view.findings)
+    return has_passed(view, scene.case.entered, scene.draft) and is_registered(scene)
 
 
 def is_checked(scene: Scene) -> bool:
     """Whether the checks that the present step asked for were answered."""
-    return scene.server_view is not None and scene.server_view.checked_at > scene.case.entered
+    return was_checked(scene.server_view, scene.case.entered)
 
 
 def is_registered(scene: Scene) -> bool:
@@ -278,8 +279,7 @@ def is_registered(scene: Scene) -> bool:
 
 
 def _back(scene: Scene) -> bool:
-    is_proved = scene.start in (Start.NONE, Start.PASSED)
-    return scene.server.is_schedulable and scene.server.mark is None and is_proved
+    return is_in_service(scene.server) and may_take_jobs(scene.start)
 
 
 QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from steward.model.action import (
-    CheckNow,
     DownNode,
     DrainNode,
     LaunchInstance,
@@ -31,11 +30,9 @@ from steward.policy.node.approval import ask_for_yes, awaits_yes
 from steward.policy.node.budget import must_wait
 from steward.policy.node.forgotten import note_mark
 from steward.policy.node.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine
+from steward.policy.node.new_machine import LAUNCH_AGAIN_S, ask_checks
 from steward.policy.node.verdict import ask_mend
 
-CHECK_EVERY_S = 2.0
-LAUNCH_AGAIN_S = 60.0
-"""A launch or reboot that left neither an error nor a trace is asked for again, with the same token."""
 _ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
 
@@ -241,8 +238,7 @@ def _verify(scene: Scene) -> None:
         what = node
     why = Why(rule="case.verify", text=f"{what} must pass its checks")
     key = Key(f"verify:{case.id}:{case.launches}:{case.rung.value}")
-    budget = draft.want.resume.check_budget_s
-    draft.wish(CheckNow(key=key, why=why, nodes=frozenset({node}), budget_s=budget), CHECK_EVERY_S)
+    ask_checks(node, key, why, draft)
 
 
 def _give_back(scene: Scene) -> None:

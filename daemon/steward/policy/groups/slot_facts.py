@@ -9,10 +9,10 @@ from steward.model.slot import Hitch, Purpose, SlotStep
 from steward.policy.deep.start import Start
 from steward.policy.groups.setup import Setup, failure, is_prepared
 from steward.policy.groups.slot_backup import is_saved, is_unsaved, restore_is_over
-from steward.policy.groups.slot_scene import LAUNCH_AGAIN_S, LET_BE_S, SlotScene, is_busy
+from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy
 from steward.policy.groups.slot_table import SlotFact, facts_of
 from steward.policy.groups.slot_turn import is_turn
-from steward.policy.node.verdict import blocks_return
+from steward.policy.node.new_machine import LAUNCH_AGAIN_S, has_passed, is_in_service, may_take_jobs, was_checked
 
 CLOCKS_APART_S = 60.0
 """A slurmd's start time is of its node's clock."""
@@ -93,13 +93,10 @@ def _failed(scene: SlotScene) -> bool:
 
 
 def _sound(scene: SlotScene) -> bool:
-    view = scene.view
-    if scene.incarnation is None or view is None or view.checked_at <= scene.record.entered:
+    record = scene.record
+    if scene.incarnation is None or not was_checked(scene.view, record.entered) or not _may_return_again(scene):
         return False
-    if not _may_return_again(scene):
-        return False
-    is_fit = not any(blocks_return(f, scene.draft) for f in view.findings)
-    return is_fit and is_registered(scene) and restore_is_over(scene)
+    return has_passed(scene.view, record.entered, scene.draft) and is_registered(scene) and restore_is_over(scene)
 
 
 def _may_return_again(scene: SlotScene) -> bool:
@@ -132,10 +129,9 @@ def _unfit(scene: SlotScene) -> bool:
 
 
 def _back(scene: SlotScene) -> bool:
-    node = scene.node
-    if scene.start not in (Start.NONE, Start.PASSED):
+    if not may_take_jobs(scene.start):
         return False
-    return not scene.is_compute or (node is not None and node.is_schedulable and node.mark is None)
+    return not scene.is_compute or (scene.node is not None and is_in_service(scene.node))
 
 
 def _lost(scene: SlotScene) -> bool:

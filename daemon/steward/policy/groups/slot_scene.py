@@ -16,8 +16,6 @@ from steward.policy.draft import Draft
 from steward.policy.groups.slot_of import pool_of
 from steward.policy.groups.slot_table import deadline
 
-LAUNCH_AGAIN_S = 60.0
-"""A launch that left neither an error nor a trace is asked for again, with the same token."""
 LET_BE_S = 30.0
 """How long the end of a slot waits for what only proves that it is over (Slurm shows it down, its agent is gone)."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from steward.model.action import (
-    CheckNow,
     DownNode,
     DrainNode,
     ForgetNode,
@@ -20,10 +19,9 @@ from steward.policy.groups.slot_backup import ask_backup, ask_restore
 from steward.policy.groups.slot_facts import setup_of
 from steward.policy.groups.slot_jobs import signal_jobs
 from steward.policy.groups.slot_of import slot_of
-from steward.policy.groups.slot_scene import LAUNCH_AGAIN_S, LET_BE_S, SlotScene, is_busy
+from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy
 from steward.policy.groups.slot_turn import is_turn
-
-CHECK_EVERY_S = 2.0
+from steward.policy.node.new_machine import LAUNCH_AGAIN_S, ask_checks
 
 
 def wish_for(scene: SlotScene) -> None:
@@ -96,13 +94,12 @@ def _set_up(scene: SlotScene) -> None:
 
 def _verify(scene: SlotScene) -> None:
     _hold(scene)
-    record, draft = scene.record, scene.draft
+    record = scene.record
     if scene.incarnation is None:
         return
     ask_restore(scene)
     why = _why(scene, "slot.verify", f"the instance of {record.node} must pass its checks")
-    key, budget = Key(f"verify:{record.token}"), draft.want.resume.check_budget_s
-    draft.wish(CheckNow(key=key, why=why, nodes=frozenset({record.node}), budget_s=budget), CHECK_EVERY_S)
+    ask_checks(record.node, Key(f"verify:{record.token}"), why, scene.draft)
 
 
 def _give_back(scene: SlotScene) -> None:
