@@ -4,8 +4,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob
-from steward.adapters.node.setup_start import Starter
+from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob, Starter
 from steward.adapters.wire.setup_messages import SetUpOrder
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName

@@ -13,9 +13,8 @@ from steward.adapters.node.mender import same_gpu
 from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.messages import finding_of, finding_record
 from steward.checks.check import Verdict, said_of
-from steward.checks.kernel_events import Kept, remember
+from steward.checks.kernel_events import Kept, related, remember
 from steward.checks.kernel_log import FAMILY, judge, with_limits
-from steward.checks.kernel_relations import related
 from steward.checks.limits import Limits
 from steward.model.health import Advice, Finding, Incarnation, Outcome
 from steward.ports import Clock, PortError

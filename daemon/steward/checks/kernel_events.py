@@ -1,11 +1,12 @@
-"""Events of this boot from the kernel log: events stay until the node is another incarnation."""
+"""Events of this boot from the kernel log: they stay until the node is another incarnation, and explain each other."""
 
 from dataclasses import dataclass, replace
 
 from steward.checks.check import Verdict, failed, passed
 from steward.checks.kernel_log import Sign
 from steward.checks.repeat import GAP_S, Repeat
-from steward.model.health import Finding
+from steward.checks.xid import LINK_LOST
+from steward.model.health import Finding, Severity
 
 MAX_EVENTS = 32
 QUIET_S = 60.0
@@ -13,6 +14,12 @@ QUIET_S = 60.0
 OLD_S = 86400.0
 """A line that is older when it is read first (the agent is new on a node that has been up for long) tells of the past:
 what is still broken, the other checks see."""
+BURST_S = 180.0
+"""Events of one cause come within this time."""
+_XID = "kernel_log.xid"
+_DRIVER = f"{_XID}154"
+_OFF_BUS = f"{_XID}79"
+_LINK_LOST = f"kernel_log.sxid{LINK_LOST}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,3 +102,37 @@ def _bounded(events: tuple[Kept, ...]) -> tuple[Kept, ...]:
         return events
     least = min(events, key=lambda one: (one.verdict.is_bad, one.verdict.severity.rank, one.at))
     return tuple(one for one in events if one is not least)
+
+
+def related(events: tuple[Kept, ...]) -> tuple[Kept, ...]:
+    """The events, seen together: the driver's own word (Xid 154) goes before the table's for the same GPU, and a link
+    that an NVSwitch lost because a GPU of this node fell off the bus is that GPU's."""
+    words = [one for one in events if one.check == _DRIVER and one.verdict.is_bad]
+    gone = [one for one in events if one.check == _OFF_BUS and one.verdict.is_bad]
+    return tuple(_collateral(_by_driver(one, words), gone) for one in events)
+
+
+def _by_driver(event: Kept, words: list[Kept]) -> Kept:
+    if not event.check.startswith(_XID) or event.check == _DRIVER or not event.verdict.is_bad:
+        return event
+    word = next((one for one in words if _card(one) == _card(event) and _together(one, event)), None)
+    if word is None or event.verdict.severity is Severity.SUSPECT or len(event.times) > 1:
+        return event  # what only asks for a look stays so; what came again is more than this word speaks of
+    verdict = replace(event.verdict, severity=word.verdict.severity, advice=word.verdict.advice)
+    return replace(event, verdict=verdict)
+
+
+def _collateral(event: Kept, gone: list[Kept]) -> Kept:
+    if event.check != _LINK_LOST or not event.verdict.is_bad or not any(_together(event, one) for one in gone):
+        return event
+    verdict = passed(f"because a GPU fell off the bus (Xid 79): {event.verdict.text}")
+    return replace(event, verdict=verdict)
+
+
+def _card(event: Kept) -> str:
+    """The GPU that an event is about; NVLink's name the link as well."""
+    return event.subject.split(" ")[0]
+
+
+def _together(one: Kept, other: Kept) -> bool:
+    return abs(one.at - other.at) <= BURST_S

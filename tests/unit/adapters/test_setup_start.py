@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.node.setup_dir import SetupDir, SetupJob
-from steward.adapters.node.setup_start import Starter
+from steward.adapters.node.setup_dir import SetupDir, SetupJob, Starter
 from steward.model.setup import SetupState
 from steward.ports import Retryable
 from tests.fakes.setups import NodeDisk

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from steward.adapters.clock import SystemClock
-from steward.adapters.dial import dial
 from steward.adapters.offload import Threads
-from steward.adapters.wire.frames import Channel, Frame, Gone, Malformed
+from steward.adapters.wire.frames import Channel, Frame, Gone, Malformed, dial
 from steward.adapters.wire.handshake import Terms, greet_agent, greet_head
 from steward.agent.link import LAST_BACKOFF_S, Link, backoff_s
 from tests.fakes.munge import FakeMunged

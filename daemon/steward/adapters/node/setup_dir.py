@@ -1,4 +1,5 @@
 """A setup on a node's disk: what the agent wants of the runner, and what the runner reports. Both may die at any time.
+The agent starts the runner, and cleans up after it.
 
 `job.json` is written once, before the runner starts. The runner holds the lock for life; who holds the lock may write
 `report.json`. A run whose lock is free and whose report is not final was cut off, and never runs again.
@@ -7,14 +8,17 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from steward.adapters.own_folder import make_own
-from steward.adapters.proc import Process
+from steward.adapters.proc import Process, is_alive
+from steward.adapters.process import run
 from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
@@ -27,6 +31,9 @@ from steward.ports import Permanent, Retryable
 _MAX_JOB = 32 << 20
 _RUNS_KEPT = 5
 _PATH = 4096
+_START_TIMEOUT_S = 60.0
+_PASSED_ON = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "TMPDIR", "SLURM_CONF")
+_PASSED_PREFIXES = ("AWS_", "STEWARD_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,20 +189,62 @@ def load_job(run: SetupDir) -> SetupJob:
 
 def last_run(root: Path, incarnation: Incarnation) -> SetupDir | None:
     """The latest run that was ordered in this incarnation."""
-    for run in _runs(root):
-        job = run.job()
+    for known in _runs(root):
+        job = known.job()
         if job is not None and job.here.incarnation == incarnation:
-            return run
+            return known
     return None
 
 
 def prune(root: Path) -> None:
     """Forget the oldest runs, so that a few are left for people to look at."""
-    for run in _runs(root)[_RUNS_KEPT - 1 :]:
-        run.forget()
+    for known in _runs(root)[_RUNS_KEPT - 1 :]:
+        known.forget()
 
 
 def _runs(root: Path) -> list[SetupDir]:
     """The latest first."""
     jobs = sorted((root / "runs").glob("*/job.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     return [SetupDir(root, path.parent.name) for path in jobs]
+
+
+class Starter:
+    """Starts the runner so that it outlives the agent.
+
+    A service of systemd gets a unit of its own: the agent's is ended as a whole, and its restrictions (no new
+    privileges, last to be killed for memory) are not for a site's scripts nor for the daemons that they start.
+    """
+
+    def __init__(self, *, systemd: Path = Path("/run/systemd/system"), env: Mapping[str, str] = os.environ) -> None:
+        """`systemd` exists where it runs; `env` is the agent's environment."""
+        self._is_service = systemd.is_dir() and "INVOCATION_ID" in env
+        self._env = env
+
+    def start(self, setup: SetupDir) -> None:
+        """Returns when the runner has begun, or had ended before. Raises Retryable when it could not."""
+        argv = [sys.executable, "-m", "steward.lifecycle", "run", str(setup.root), setup.token]
+        unit = _unit(setup.token, self._env) if self._is_service else ()
+        run([*unit, *argv], timeout_s=_START_TIMEOUT_S)
+
+    def sweep(self, setup: SetupDir) -> None:
+        """End the script that a runner which was cut off has left behind."""
+        script = setup.script()
+        if script is not None and is_alive(script):
+            with suppress(ProcessLookupError):
+                os.killpg(script.pid, signal.SIGKILL)
+
+
+def _unit(token: str, env: Mapping[str, str]) -> Sequence[str]:
+    """The words before the runner's argv. A forking service has begun when its first process ends; what scripts leave
+    in the background is not ended with it."""
+    properties = ("Type=forking", "KillMode=process", "OOMPolicy=continue", "TimeoutStartSec=60")
+    names = sorted(name for name in env if name.upper() in _PASSED_ON or name.startswith(_PASSED_PREFIXES))
+    return (
+        "systemd-run",
+        "--quiet",
+        "--collect",
+        f"--unit=steward-setup-{token}",
+        *(f"--property={each}" for each in properties),
+        *(f"--setenv={name}" for name in names),
+        "--",
+    )

@@ -8,6 +8,7 @@ import json
 import socket
 from typing import Any, NoReturn
 
+from steward.adapters.offload import Threads
 from steward.adapters.wire.seal import Seals, times
 from steward.ports import Permanent, Retryable
 
@@ -15,6 +16,7 @@ Frame = dict[str, Any]
 
 MAX_FRAME = 65536
 BEAT = "beat"
+DIAL_TIMEOUT_S = 5.0
 _LENGTH = 4
 
 
@@ -47,6 +49,25 @@ def unpack(body: bytes) -> Frame:
 
 def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(word)
+
+
+async def dial(host: str, port: int, threads: Threads) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the first address of `host` that answers. The look-up of its name and the connecting are bounded and
+    never hold up an exit. Raises Gone, with the last reason."""
+    try:
+        found = await threads.call(
+            lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), name="resolve", timeout_s=DIAL_TIMEOUT_S
+        )
+    except OSError as error:
+        raise Gone(f"the head's name {host!r} cannot be resolved: {error}") from None
+    why = "it has no address"
+    for *_, address in found:
+        try:
+            async with asyncio.timeout(DIAL_TIMEOUT_S):
+                return await asyncio.open_connection(str(address[0]), port, limit=MAX_FRAME + 4)
+        except (OSError, TimeoutError) as error:
+            why = str(error) or type(error).__name__
+    raise Gone(f"no head at {host}:{port}: {why}")
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Frame:
