@@ -170,7 +170,8 @@ def _heard_again(scene: Scene) -> bool:
 
 
 def _came(scene: Scene) -> bool:
-    """None was heard in time: one that was and is no good is left to a person."""
+    """Whether the new machine came after its deadline. One that was heard in time and is no good is left to a
+    person."""
     case = scene.case
     is_waited_for = case.rung is Advice.REPLACE and case.replaced is None and not needs_spare(case, scene.draft)
     return is_waited_for and scene.instance is not None and scene.is_reborn

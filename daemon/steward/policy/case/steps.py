@@ -262,7 +262,8 @@ def _give_back(scene: Scene) -> None:
 
 
 def _prove(scene: Scene) -> None:
-    """Its deep check comes first; when that failed the node goes out again, before users' jobs can reach it."""
+    """Ask for the deep check of the new machine; when that failed take the node out again, before users' jobs reach
+    it."""
     case, draft = scene.case, scene.draft
     if scene.start is Start.WAITS:
         ask_start(case.node, case.token, draft)

@@ -13,7 +13,7 @@ ALL_KINDS = frozenset(DeepKind)
 
 
 def ask_suspects(doubts: Mapping[NodeName, str], crowd: Crowd, draft: Draft) -> None:
-    """One check a suspect, when its node is idle. `doubts` says why it is one."""
+    """Ask for a deep check of each suspect, when its node is idle. `doubts` says why each is one."""
     for name in sorted(doubts.keys() & crowd.idle):
         if not _had(name, SUSPECT_AGAIN_S, draft):
             draft.tell("deep.suspect", f"{name}: {doubts[name]}; a deep check is asked for", node=name)

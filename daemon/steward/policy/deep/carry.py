@@ -255,7 +255,7 @@ def _reported(scene: DeepScene) -> bool:
 
 
 def _over(scene: DeepScene) -> bool:
-    """Its job is over or not to be found, and its agents had the time to tell."""
+    """Whether the check's job is over or not to be found, and the agents had the time to report."""
     run, draft = scene.run, scene.draft
     if not scene.is_job_over:
         return False

@@ -128,7 +128,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One node's result; `why` names the numbers that it rests on."""
+    """The result of a node; `why` names the numbers that it rests on."""
 
     result: DeepResult
     why: str

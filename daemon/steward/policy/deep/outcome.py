@@ -98,7 +98,7 @@ def _profile(name: NodeName, draft: Draft) -> str:
 
 
 def tell(run: DeepRun, name: NodeName, draft: Draft) -> None:
-    """One event a node; a suspect found good is told as that."""
+    """Write an event about a node's result; a suspect that was found good is reported as such."""
     result, why = run.results[name], run.why[name]
     good = run.cause is DeepCause.SUSPECT and result is DeepResult.PASSED
     text = f"{name}: deep check {run.id}: {'what was suspected is not so' if good else result.value}: {why}"

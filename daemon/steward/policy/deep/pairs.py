@@ -18,8 +18,8 @@ def pair_of(one: NodeName, other: NodeName) -> Pair:
 
 
 def first_rounds(nodes: Collection[NodeName], seed: str) -> tuple[Round, ...]:
-    """One random perfect matching. With an odd number one node is left over; it gets a round of its own with a partner
-    that was measured before. Fewer than two nodes: no rounds."""
+    """The first rounds: a random matching of all nodes in pairs. With an odd number the node that is left over gets a
+    round of its own, with a partner that was measured before. With fewer than two nodes there is no round."""
     order = _shuffled(nodes, seed)
     if len(order) < 2:
         return ()

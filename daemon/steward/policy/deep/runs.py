@@ -26,7 +26,7 @@ class DeepRuns:
         self._changed(self._runs.pop(id), None)
 
     def of(self, waiter: str) -> Collection[DeepRun]:
-        """Those that were made for this slot or repair."""
+        """The checks that were made for this slot or repair."""
         if self._of_waiter is None:
             self._of_waiter = {}
             for run in self._runs.values():
@@ -68,5 +68,5 @@ class DeepRuns:
 
 
 def nodes_of(run: DeepRun) -> frozenset[NodeName]:
-    """Those that it is not over for yet."""
+    """The nodes of a check that it is not over for yet."""
     return run.nodes - run.results.keys()

@@ -24,18 +24,18 @@ class DeepScene:
 
     @property
     def reservation(self) -> Reservation | None:
-        """That holds all its nodes; None before Slurm showed it."""
+        """The reservation that holds all nodes of the check; None before Slurm showed it."""
         found = self.draft.seen.reservations.get(self.name)
         return found if found is not None and found.ends and found.nodes >= self.nodes else None
 
     @property
     def nodes(self) -> frozenset[NodeName]:
-        """Those that it is not over for yet."""
+        """The nodes of the check that it is not over for yet."""
         return self.run.nodes - self.run.results.keys()
 
     @property
     def job(self) -> Job | None:
-        """Its newest; nobody else can use its partition."""
+        """The newest job of the check; nobody else can use its partition."""
         return max(self.draft.overview.deep_jobs(self.name), key=lambda job: job.id, default=None)
 
     @property

@@ -51,7 +51,7 @@ class Usual:
     """Baseline key -> the run's own median, and how many nodes took part."""
 
     def bar(self, measure: Measure) -> Bar | None:
-        """None where there is nothing to compare it with."""
+        """The bar that a measure must reach; None where there is nothing to compare it with."""
         if measure.check in NOT_COMPARED or math.isnan(measure.value):
             return None
         loose = _LOOSE.get(measure.check, 1.0)

@@ -30,7 +30,8 @@ def settle_orphans(draft: Draft) -> None:
 
 
 def _strays(ours: str, draft: Draft) -> list[Instance]:
-    """Those that bear a token of ours and belong to no slot, and those of others under the name of a slot's node."""
+    """The instances that bear a token of ours and belong to no slot, and those of others under the name of a slot's
+    node."""
     owners = {record.logical: record for record in draft.records.values()}
     found = []
     for instance in draft.seen.instances.values():
@@ -59,7 +60,7 @@ def _settle(instance: Instance, draft: Draft) -> None:
 
 
 def settle_late(draft: Draft) -> None:
-    """Where a node has several machines, end those that its repairs asked for and gave up on: they came late."""
+    """End machines that came late: a repair asked for them and gave up on them, and the node has another one."""
     if not draft.provider_is_fresh or not draft.may_touch_nodes:
         return
     for node in sorted({case.node for case in draft.cases.values()} - _launching(draft)):
@@ -92,7 +93,8 @@ def _try_of(instance: Instance, draft: Draft) -> tuple[float, CaseId, int] | Non
 
 
 def _that_counts(node: NodeName, there: list[Instance], tries: _Tries, draft: Draft) -> InstanceId | None:
-    """That which speaks for the node, is its slot's, or was asked for last; not the machine that was found bad."""
+    """The machine that stays: the one that speaks for the node, or is its slot's, or was asked for last; never the one
+    that was found bad."""
     case, view, record = draft.open_case(node), draft.seen.agents.get(node), draft.records.get(node)
     may_stay = {instance.id for instance in there if case is None or instance.id in tries}
     speaks = view.incarnation.instance if view is not None and view.is_heard and view.incarnation is not None else None

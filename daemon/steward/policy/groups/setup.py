@@ -24,7 +24,7 @@ AGAIN_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """One run of a group's scripts on one instance. `token` is unique to the instance and the try."""
+    """A run of a group's scripts on an instance. `token` is unique to the instance and the try."""
 
     node: NodeName
     group: Group
@@ -159,14 +159,14 @@ def _instance(record: SlotRecord, group: Group, draft: Draft) -> dict[str, str]:
 
 
 def _address(record: SlotRecord, group: Group, draft: Draft) -> str:
-    """Where others reach it. Empty when that is not known yet, and for a controller of which only the controller itself
-    could use what is known: each node then takes the head that it speaks to."""
+    """The address at which others reach a slot. Empty when it is not known yet, and for a controller whose known
+    address works on the controller alone: each node then takes the head that it speaks to."""
     address = _known_address(record, draft)
     return "" if group.role is Role.CONTROLLER and address.startswith(_HERE) else address
 
 
 def _known_address(record: SlotRecord, draft: Draft) -> str:
-    """Where its agent speaks from, or what the provider says of its instance."""
+    """The address that the slot's agent speaks from, or that the provider gives for its instance."""
     agent = draft.seen.agents.get(record.node)
     if agent is not None and agent.address and agent.incarnation and agent.incarnation.instance == record.instance:
         return agent.address

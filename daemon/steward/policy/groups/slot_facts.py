@@ -157,7 +157,8 @@ def _is_there(scene: SlotScene) -> bool:
 
 
 def _speaks(scene: SlotScene) -> bool:
-    """Its agent is connected, or has not had the time to come back since the head's start: a list may be wrong."""
+    """Whether the slot's agent is connected, or has not had the time to come back since the head's start: a list may be
+    wrong."""
     due = scene.draft.seen.agents_since + scene.draft.want.repair.agents_grace_s
     scene.draft.wake(due)
     return scene.incarnation is not None or scene.draft.now < due

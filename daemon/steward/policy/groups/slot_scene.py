@@ -86,7 +86,8 @@ class SlotScene:
 
     @property
     def is_ours(self) -> bool:
-        """Its node is out of service under a mark of its cluster: not one that says that a slot before it left."""
+        """Whether the node is out of service under a mark of its cluster, which does not say that a slot before it
+        left."""
         mark = self.node.mark if self.node else None
         if mark is None or mark.id != self.mark.id:
             return False

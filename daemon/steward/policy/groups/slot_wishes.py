@@ -45,7 +45,8 @@ def _wait(scene: SlotScene) -> None:
 
 
 def _hold(scene: SlotScene) -> None:
-    """Its node takes no job before it is verified. Jobs on a machine that is gone are told so."""
+    """Take the node out, so that it gets no job before it is verified. Jobs on a machine that is gone are ended:
+    DOWN."""
     record = scene.record
     if scene.is_out or scene.node is None:
         return
@@ -133,7 +134,7 @@ def _why_it_goes(scene: SlotScene) -> str:
 
 
 def _end(scene: SlotScene) -> None:
-    """Its jobs lose the node first, then the instance goes, then Slurm's record of a dynamic node.
+    """End the slot: its jobs lose the node first, then the instance goes, then Slurm's record of a dynamic node.
 
     A slot that never had an instance has nothing to take out of service.
     """

@@ -32,7 +32,8 @@ def _at_random(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[
 
 
 def least_harm(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
-    """Not yet joined, failed, drained, idle (newest first), then those on which the least work is lost."""
+    """Choose slots to leave: those not yet joined, failed, drained, idle (newest first), then those on which the least
+    work is lost."""
     busy = _jobs_by_node(slots, draft)
     ranked = sorted(
         (slot for slot in slots if slot.node not in busy), key=lambda s: (_rank(s, draft), -s.created, -s.serial)

@@ -4,7 +4,7 @@ from steward.policy.job.decide import RULES
 
 
 def table() -> str:
-    """One row for each rule, in the order in which they are tried."""
+    """The table of rulings: a row for each rule, in the order in which they are tried."""
     rows = [
         f"| {number} | `{rule.name}` | {rule.decision.value} | {rule.text} |" for number, rule in enumerate(RULES, 1)
     ]

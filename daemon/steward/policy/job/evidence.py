@@ -17,9 +17,9 @@ START_SLACK_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """One fact about one node; `at` is when the fault was known (Unix s). One that does not blame the node speaks for
-    the job alone: it may run there again. One that lasts speaks for as long as the job holds the node, however old it
-    is."""
+    """A fact about a node; `at` is when the fault was known (Unix s). Evidence that does not blame the node speaks for
+    the job alone, which may run there again. Evidence that lasts counts as long as the job holds the node, however old
+    it is."""
 
     node: NodeName
     text: str
@@ -37,7 +37,8 @@ def evidence(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft:
 
 
 def _earliest(mem: JobMemory, failed_at: float, draft: Draft) -> float:
-    """Where its run seems to begin after its failure, the clock was set back."""
+    """The earliest time of evidence that counts for a failure. Where the run seems to begin after its failure, the
+    clock was set back."""
     earliest = failed_at - draft.want.resume.evidence_before_s
     if mem.started is None or mem.started > failed_at:
         return earliest
@@ -146,7 +147,7 @@ def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft)
 
 
 def nodes_of_parts(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Those of the other parts of a heterogeneous job."""
+    """The nodes of the other parts of a heterogeneous job."""
     return frozenset(node for other in other_parts(job, draft.seen.jobs) for node in other.nodes)
 
 

@@ -1,4 +1,4 @@
-"""One failure of a job, with everything that may bear on what is done about it: gathered here, judged in decide.py."""
+"""A failure of a job, with everything that may bear on what is done about it: gathered here, judged in decide.py."""
 
 import signal
 from collections.abc import Iterable, Sequence

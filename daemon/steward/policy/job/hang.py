@@ -79,7 +79,8 @@ def _where(hang: Standstill) -> str:
 
 
 def _is_watched(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """Not while a shim of it waits: what failed does not go on, and is being decided about."""
+    """Whether the job is watched for hanging. Not while a shim of the job waits: it failed, and a ruling is under
+    way."""
     wanted = draft.want.resume.hang if mem.mode.hang is None else mem.mode.hang
     runs = job.state is JobState.RUNNING and not job.is_completing and job.restarts == mem.restarts
     asks = any(ask.job == job.id for ask in draft.seen.asks)
@@ -106,7 +107,7 @@ def _is_heard(job: Job, draft: Draft) -> bool:
 
 
 def _standstill(job: Job, mem: JobMemory, draft: Draft) -> _Still | None:
-    """None while it goes on."""
+    """The standstill of a job; None while it goes on."""
     told = told_of(job.id, job.nodes, draft, restart=job.restarts)
     stepping = [one for one in told if one.step is not None and one.stepped is not None]
     return _no_step(mem, stepping, draft) if stepping else _quiet(job, mem, told, draft)

@@ -183,7 +183,7 @@ def _retried(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
 
 
 def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
-    """As it was, unless it is over or another one follows."""
+    """The run with its end, where it is over or another one follows; else as it was."""
     if mem.ended is not None:
         at = job.ended if job is not None and job.ended is not None else mem.ended
         final = _last(mem, run, (Decision.STOP,)) if "COMPLETED" not in mem.end_text else None

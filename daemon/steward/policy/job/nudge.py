@@ -92,9 +92,8 @@ def is_left_to_slurm(mem: JobMemory) -> bool:
 
 
 def lost_its_place(mem: JobMemory) -> bool:
-    """Its run was ended for a fault, by our ruling or before it, and the next one is to come. A job that a person, the
-    job itself or Slurm's preemption put back, or whose time was over, has no place to get back: it goes before nobody.
-    """
+    """Whether the job's run was ended for a fault, by our ruling or before it, and the next run is to come. A job that
+    a person, the job itself or Slurm's preemption requeued, or whose time was over, has no place to get back."""
     last = mem.last_attempt
     if last is None or not _is_under_way(last) or last.restart != mem.restarts:
         return False

@@ -1,4 +1,4 @@
-"""Where a resumed job can run: which of its nodes are sound, which others are free, and who else waits for them."""
+"""The nodes on which a resumed job can run: its own sound ones, others that are free, and who else waits for them."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ from steward.policy.job.options import options
 
 
 def resume_facts(job: JobId, memory: Memory, rules: ResumePolicy) -> ResumeFacts | None:
-    """None: the job did not opt in, or nothing is known of it yet."""
+    """The facts for a resumed job; None where the job did not opt in, or nothing is known of it yet."""
     mem = memory.jobs.get(job)
     if mem is None:
         return None

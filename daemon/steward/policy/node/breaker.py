@@ -37,7 +37,8 @@ def members(scope: str, draft: Draft) -> int:
 
 
 def limit(scope: str, draft: Draft) -> int:
-    """So many nodes may be out (for a check: taken out within its window); the next one trips the breaker."""
+    """The number of nodes of a scope that may be out (for a check: taken out within its window); the next one trips the
+    breaker."""
     rules = draft.want.repair
     if scope.startswith("check:"):
         return max(rules.check_breaker_min, int(rules.check_breaker_fraction * members(scope, draft)))
@@ -63,7 +64,8 @@ def holding(node: NodeName, check: str, draft: Draft) -> Breaker | None:
 
 
 def admit(case: Case, draft: Draft) -> Breaker | None:
-    """The same for a case; one that may go on is the repair that its half-open breakers let through."""
+    """The breaker that holds a case; None where the case may go on. It is then the one repair that its half-open
+    breakers let through."""
     breaker = _holding(case.node, case.check, case, draft)
     if breaker is None:
         for scope in guards(case.node, case.check, draft):

@@ -73,7 +73,8 @@ def failures(group: Group, draft: Draft) -> list[float]:
 
 
 def limits(group: Group, draft: Draft) -> tuple[int, int]:
-    """So many in a row, or within an hour, are too many; in a large group a share of it."""
+    """The numbers of failed bring-ups that are too many, in a row and within an hour; in a large group a share of
+    it."""
     rules = draft.want.capacity
     share = int(rules.bringup_fraction * group.goal.target)
     return max(rules.bringup_failures, share), max(rules.bringup_failures_per_hour, share)

@@ -38,7 +38,7 @@ def _for_turn(case: Case, draft: Draft) -> str:
 
 
 def _for_turn_of_all(case: Case, draft: Draft) -> str:
-    """And in the whole cluster up to a number."""
+    """Why a repair waits for others in the whole cluster; empty where it need not."""
     most = draft.want.repair.concurrent_all_count
     busy = len(draft.replacing)
     return "" if busy < most else f"waits for its turn: {busy} repairs run in the whole cluster (limit {most})"

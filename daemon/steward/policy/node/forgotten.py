@@ -115,7 +115,7 @@ def give_back_again(node: Node, draft: Draft) -> bool:
 
 
 def _ended_well(case: Case) -> bool:
-    """Its own node is back in service, not another one in its place."""
+    """Whether the case ended with its own node back in service, and not another one in its place."""
     return case.closed is not None and case.returned is not None and case.stand_in is None
 
 

@@ -52,8 +52,8 @@ def _by_provider(node: Node, since: float, draft: Draft) -> str:
 
 
 def _by_slurm(node: Node, draft: Draft) -> str:
-    """Not where the head reaches nobody: its Slurm is cut off as it is. Nor while the first are heard again: the others
-    may follow."""
+    """Slurm's own word that the node is DOWN. It does not count where the head reaches nobody, because Slurm is cut off
+    like the head; nor while the first nodes are heard again, because others may follow."""
     is_slurms = node.is_down and node.mark is None
     return "Slurm has it DOWN" if is_slurms and reach(draft)[0] and _is_calm(0.0, draft) else ""
 
@@ -133,7 +133,7 @@ def has_jobs(node: NodeName, draft: Draft) -> bool:
 
 
 def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
-    """Those that a job has now, or of its lost run while that cleans up."""
+    """The nodes that a job has now, or those of its lost run while that cleans up."""
     known = draft.seen.jobs.get(job)
     if known is not None and known.is_active:
         return known.nodes

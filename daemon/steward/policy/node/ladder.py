@@ -37,7 +37,8 @@ def higher(one: Advice, other: Advice) -> Advice:
 
 
 def first_rung(finding: Finding, node: NodeName, draft: Draft) -> tuple[Advice, str]:
-    """Where the finding's advice begins, and the target of a light rung. A light one without a fit target is no use."""
+    """The rung at which the repair of a finding begins, and the target of a light rung. A light rung without a target
+    that fits is skipped."""
     rung, target = finding.advice, finding.hardware
     if rung is Advice.NONE or (_hit_opted_in_job(node, draft) and _does_harm(finding)):
         return Advice.REPLACE, ""

@@ -27,7 +27,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One event of a score: `points` are what is left of its `weight` after its age."""
+    """An event of a score: `points` are what is left of its `weight` at its age."""
 
     at: float
     what: str

@@ -36,8 +36,8 @@ def _hush(finding: Finding, view: AgentView, trials: Mapping[str, Trial], canari
 
 
 def _is_trusted(check: str, view: AgentView, trials: Mapping[str, Trial], canaries: bool) -> bool:
-    """One of ours, or one whose version on this node is armed. A site's check of which no version is told (its file
-    could not be read) has shown nothing."""
+    """Whether the check is one of ours, or one whose version on this node is armed. A site's check without a known
+    version (its file could not be read) is not trusted."""
     version = view.versions.get(check)
     if version is None:
         return not (canaries and check.startswith(SITE))

@@ -190,7 +190,8 @@ def _second_witness(node: Node, draft: Draft) -> str:
 
 
 def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance | None:
-    """As the provider lists it: the one that the agent named, or the only one that can be behind a fixed slot."""
+    """The node's machine as the provider lists it: the one that the agent named, or the only one that can be behind a
+    fixed slot."""
     if view is not None and view.incarnation is not None and view.incarnation.instance in draft.seen.instances:
         return draft.seen.instances[view.incarnation.instance]
     slot = draft.slots.get(node)
@@ -254,12 +255,12 @@ NOTHING = Order(token="")
 
 
 def order_of(case: Case) -> Order:
-    """One a rung and case: carried out once a boot, however often it is asked for."""
+    """The order for the case's rung: an agent carries it out once a boot, however often it is asked for."""
     return NOTHING if case.rung is Advice.NONE else Order(token=f"{case.id}-{case.rung.value}")
 
 
 def outcome(order: Order, view: AgentView | None) -> str | None:
-    """None: not known yet; empty: carried out; else why it was not."""
+    """How an order ended: None where that is not known yet, empty where it was carried out, else why it was not."""
     report = view.mend if view is not None and view.connected else None
     return report.error if report is not None and report.token == order.token else None
 

@@ -13,7 +13,7 @@ KEPT = 8
 
 
 class QuotaBook:
-    """As memory has it, to be changed while a plan is made."""
+    """The quotas' part of memory, to be changed while a plan is made."""
 
     def __init__(self, memory: Memory) -> None:
         self.quotas, self.scheduler = Kept(memory.quotas), memory.scheduler

@@ -1,6 +1,6 @@
-"""What a job's comment says of quotas, in a few words that seldom change: each change is one more call to Slurm.
+"""The words of a job's comment about quotas: few, and seldom changed, because each change is one more call to Slurm.
 
-Only what its user can do something about, or would ask about: that it never fits, what it waits for, that it gave way.
+They say only what the job's user can act on, or would ask: that it never fits, what it waits for, that it gave way.
 A job that starts at once gets no comment.
 """
 

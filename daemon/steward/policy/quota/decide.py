@@ -79,7 +79,7 @@ class Rules:
 
 
 class Decider:
-    """One turn. `rulings` has every waiting unit, `yielding` who gives way."""
+    """The rulings of one turn. `rulings` has every waiting unit, `yielding` those that give way."""
 
     def __init__(self, room: Room, rules: Rules) -> None:
         self._room, self._ledger, self._rules = room, room.ledger, rules
@@ -96,8 +96,8 @@ class Decider:
         self._sizes: dict[tuple[int, int, int], Amounts] = {}
 
     def decide(self, waiting: Iterable[Unit], kept: Iterable[Unit] = ()) -> None:
-        """Those that own quotas cover first, then those that borrow, then those that push out others. Nodes are kept
-        for the units `kept`: they have what they ask for before all."""
+        """Rule on all waiting units: first those that their team's own quota covers, then those that borrow, then those
+        that push out others. Nodes are kept for the units `kept`: they get what they ask for before all others."""
         for unit in kept:
             self._keep(unit)
         queue, asked = sorted(waiting, key=_turn), self._ledger.asked
@@ -129,7 +129,8 @@ class Decider:
         return all(beyond)
 
     def _owners(self, queue: Sequence[Unit]) -> list[Unit]:
-        """Those left over. Of a team whose jobs start in order, all behind the first that its quota does not cover."""
+        """Give own quota to units, and return those left over. Of a team whose jobs start in order these are all behind
+        the first that its quota does not cover."""
         rest: list[Unit] = []
         stopped: set[str] = set()
         for unit in queue:
@@ -170,7 +171,8 @@ class Decider:
         return False
 
     def _reclaim(self, unit: Unit, asked: Amounts) -> None:
-        """Where nobody can give way, nodes are lacking, not quota: it waits for them."""
+        """Take back what others borrowed. Where nobody can give way it is nodes that are lacking: the unit waits for
+        them."""
         short, ranks = self._ledger.shortage(unit.team, asked), self._ranks()
         has_nodes = self._ledger.has_nodes(asked)
         found = pick.take_back(self._room, unit.team, asked) or ()
@@ -198,7 +200,7 @@ class Decider:
                 heapq.heappush(heap, self._key(queue[-1]))
 
     def _waits_too(self, unit: Unit) -> bool:
-        """Its turn need not be awaited."""
+        """Rule at once that the unit waits, where its turn can change nothing. True: it was ruled on."""
         if not self._is_blocked(unit):
             return False
         if unit.id in self.rulings or unit.id in self._rules.not_before:
@@ -212,7 +214,7 @@ class Decider:
         return rank, -unit.weight, unit.since, unit.id, unit.team
 
     def _lend(self, unit: Unit) -> bool:
-        """As many of it as fit. True: all."""
+        """Lend to as many of the unit's tasks as fit. True: to all."""
         ledger, before = self._ledger, self.rulings.get(unit.id)
         if before is not None:  # tasks of an array that the quota does not cover go on as one machine type's
             granted = self._grant(unit, before.amounts, unit.count - before.granted)

@@ -1,4 +1,4 @@
-"""What a quota is worth in numbers: what was asked for, and what is filled in from the machine type.
+"""The numbers of a quota: what was asked for, and what is filled in from the machine type.
 
 One rule: `Count` is all of so many machines. Otherwise the largest share of one machine that was asked for (of its
 accelerators, its CPUs or its memory) gives the CPUs and the memory that were not; accelerators are never filled in.
@@ -23,8 +23,8 @@ _PROFILE = re.compile(r"^(\d+)g\.\d+gb")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owned:
-    """Of one team. `nominal` is what it owns, `lends` how much of that others may use, `may_borrow` how much it may
-    have beyond. `counted` are the resources that limit it; the others are only shown."""
+    """What a team owns: `nominal`; `lends` is how much of that others may use, `may_borrow` how much the team may have
+    beyond. `counted` are the resources that limit it; the others are only shown."""
 
     nominal: Mapping[Resource, int]
     lends: Mapping[Resource, int]
@@ -74,7 +74,8 @@ def filled(share: Share, machine: MachineType) -> Mapping[str, int]:
 
 
 def asked_kinds(share: Share, machine: MachineType) -> frozenset[str]:
-    """Those that were asked for, and the one that decides: accelerators where the machine has some, else CPUs."""
+    """The kinds of resources that were asked for, and the one that decides: accelerators where the machine has some,
+    else CPUs."""
     named = {kind for kind, amount in _said(share).items() if amount is not None}
     has_gpus = bool(machine.gpus or share.accelerators)
     return frozenset(named | {GPU if has_gpus else CPU})

@@ -20,7 +20,7 @@ _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024, "P": 1024**3}
 
 
 class Gpus(NamedTuple):
-    """One entry of a node's Gres; `type` is empty where it has none."""
+    """An entry of a node's Gres; `type` is empty where it has none."""
 
     type: str
     amount: int
@@ -47,8 +47,9 @@ def parse_tres(text: str) -> Mapping[str, int]:
 
 
 class Flavors:
-    """Of one picture. `type_of` has the nodes that are of a known machine type, `usable` those of them that take jobs.
-    One with accelerators is of its type also where no quota names that: Slurm counts them against a team's limit.
+    """The machine types of a picture's nodes. `type_of` has the nodes of a known machine type, `usable` those of them
+    that take jobs. A node with accelerators has its type also where no quota names that: Slurm counts its accelerators
+    against a team's limit.
 
     Nodes under repair and hot spares are nobody's. A node that Slurm powered down takes jobs: it is powered up for
     them.
@@ -102,7 +103,7 @@ class Flavors:
         return node.features.issuperset(each.features) and (not each.gres or gpus_of(each.gres) == gpus_of(node.gres))
 
     def _counted(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]]]:
-        """What there is of each resource, and how Slurm calls each machine type's accelerators."""
+        """The amount of each resource in the cluster, and Slurm's names for each machine type's accelerators."""
         sums: defaultdict[Resource, int] = defaultdict(int)
         words: defaultdict[str, set[str]] = defaultdict(set)
         shapes: defaultdict[tuple[str, str, int, int, bool], int] = defaultdict(int)
@@ -125,7 +126,7 @@ class Flavors:
         return found
 
     def has_gpus(self, kind: str) -> bool:
-        """Its accelerators decide, not its CPUs."""
+        """Whether the accelerators of a machine type decide, and not its CPUs."""
         return bool(self.capacity.get(resource(kind, GPU))) or bool(kind in self._types and self._types[kind].gpus)
 
     def gpu_words(self, kind: str) -> frozenset[str]:

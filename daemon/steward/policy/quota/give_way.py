@@ -34,7 +34,7 @@ _RULES = {
 
 
 def follow(draft: Draft) -> None:
-    """Those chosen before: over, called off, overdue, or to be ended now."""
+    """Follow the jobs that were chosen to give way: they are over, called off, overdue, or to be ended now."""
     _hand_over(draft)
     for id, memory in list(draft.quota.jobs.items()):
         job = draft.seen.jobs.get(id)
@@ -45,8 +45,8 @@ def follow(draft: Draft) -> None:
 
 
 def _hand_over(draft: Draft) -> None:
-    """Where Slurm makes the room it also says who gives way, and may say another than we thought: that one does, and no
-    second one beside it."""
+    """Take over Slurm's choice. Where Slurm makes the room it also chooses who gives way, and may choose another job
+    than we did: then that job gives way, and no second one beside it."""
     expected = list(_left_to_slurm(draft))
     for (id, eviction), job in zip(expected, _chosen_by_slurm(draft) if expected else (), strict=False):
         _change(id, draft.quota.jobs[id], None, draft)
@@ -107,7 +107,8 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
 
 
 def _parts_hold(id: JobId, draft: Draft) -> bool:
-    """Of a heterogeneous job, some part still has its nodes: Slurm shows its parts one after the other as gone."""
+    """Whether some part of a heterogeneous job still has its nodes: Slurm shows the parts one after the other as
+    gone."""
     job = draft.seen.jobs.get(id)
     if job is None or not job.het_job_id:
         return False
@@ -115,7 +116,8 @@ def _parts_hold(id: JobId, draft: Draft) -> bool:
 
 
 def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
-    """One that ended on our signal is put back all the same, as Slurm's preemption does."""
+    """Note that a job has given way. One that ended on our signal is requeued all the same, as Slurm's preemption
+    does."""
     if job is not None and _ended_on_signal(job, eviction) and job.requeue and job.is_batch:
         _requeue(job, eviction, draft)
         return
@@ -141,8 +143,8 @@ def _is_waited_for(eviction: Eviction, draft: Draft) -> bool:
 
 
 def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> None:
-    """Those chosen in this turn. Where nodes are free, Slurm starts the owner's job on them: nobody need go for it,
-    unless it still waits after a while."""
+    """Begin with the jobs that were chosen in this turn. Where nodes are free, Slurm starts the owner's job on them: no
+    job has to go for it, unless it still waits after a while."""
     for each in yielding:
         victim, job = each.unit, each.unit.jobs[0]
         is_natural = picture.can.preempts and each.cause is Reclaimed.RECLAIM and victim.is_borrowed
@@ -165,7 +167,7 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
 
 
 def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
-    """Its checkpoint signal, and so long to use it."""
+    """Send the job its checkpoint signal, and end the job when its time to use it is over."""
     if eviction.due is not None and eviction.due > draft.now:
         key = Key(f"quota:signal:{job.id}:{eviction.restart}")
         draft.wish(SignalJob(key=key, why=_why(eviction), job=job.id, signal=_signal(job, draft)))

@@ -17,7 +17,7 @@ _WITHOUT_WEIGHT = float("inf")
 
 @dataclass(slots=True, kw_only=True)
 class Account:
-    """One team. `use` is of all kinds; only those that `limits` says count."""
+    """The account of a team. `use` has all kinds of resources; only those count that `limits` names."""
 
     team: str
     owned: Owned
@@ -29,7 +29,7 @@ class Account:
 
 
 class _Limits:
-    """Of teams that the same resources limit: what of each request counts, worked out once."""
+    """The part of each request that counts, worked out once for all teams that the same resources limit."""
 
     def __init__(self, names: frozenset[Resource]) -> None:
         self.names = names
@@ -97,8 +97,8 @@ class Ledger:
         return self._limits[team].counted(amounts)
 
     def asked(self, team: str, options: tuple[Amounts, ...]) -> tuple[Amounts, ...]:
-        """Of each option the part that counts. Requests that are the same object here differ in nothing that the
-        quotas ask about."""
+        """The part that counts, of each option. Requests that are the same object here differ in nothing that quotas
+        ask about."""
         return self._limits[team].asked(options)
 
     def take(self, team: str, amounts: Amounts, times: int = 1, *, away: Amounts | None = None) -> None:
@@ -132,8 +132,8 @@ class Ledger:
         return max(unused, 0) + max(min(in_pool, may_borrow), 0)
 
     def shortage(self, team: str, amounts: Amounts) -> dict[Resource, int]:
-        """What the team lacks for a request, of quotas or of free nodes; empty: it fits. Where nodes are broken, or
-        jobs of no team have them, the idle part of those who do not lend is still theirs."""
+        """The amounts that the team lacks for a request, in quotas or in free nodes; empty where it fits. Where nodes
+        are broken, or jobs of no team have them, the idle part of teams that do not lend is still theirs."""
         short: dict[Resource, int] = {}
         account = self.accounts[team]
         for name, amount in self.counted(team, amounts).items():
@@ -146,7 +146,7 @@ class Ledger:
         return short
 
     def has_nodes(self, amounts: Amounts) -> bool:
-        """So much is free on nodes, whatever the quotas say."""
+        """Whether so much is free on nodes, whatever the quotas say."""
         return all(amount <= self.free[name] for name, amount in amounts.items() if name in self.free)
 
     def fits(self, team: str, amounts: Amounts) -> bool:

@@ -1,4 +1,4 @@
-"""What Slurm should hold each team to: the fields of its two QOS and of its account.
+"""The limits that Slurm has to enforce for each team: the fields of its two QOS and of its account.
 
 `g` is open up to the quota at any time, so that owners get their own back also while Steward is away; `b` has what
 runs in it and what was granted in this turn.
@@ -50,7 +50,7 @@ class WantedTeam:
 
 
 def wanted_qos(turn: Turn, draft: Draft, picture: Accounting) -> list[WantedQos]:
-    """Those of borrowers first: others name them."""
+    """The QOS of all teams, those of borrowers first, because others name them."""
     lenders = sorted(turn.quotas)
     borrowers = [team for team in lenders if turn.quotas[team].strategy.borrows]
     priorities = _priorities(turn, borrowers)
@@ -162,8 +162,8 @@ def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
 
 
 class _Use:
-    """What a team has in Slurm's own eyes. Those that give way are among it, but for the limit of what it borrows: what
-    they free is for whom they give way to, not for the next borrower."""
+    """The amounts that a team has as Slurm counts them. Jobs that give way are among them, but not for the limit of
+    what the team borrows: what they free is for the job that they give way to, not for the next borrower."""
 
     def __init__(self, turn: Turn, team: str) -> None:
         ledger, held = turn.ledger, turn.held.get(team) or Held()

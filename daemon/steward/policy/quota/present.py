@@ -17,8 +17,8 @@ IsReady = Callable[[Job, str], bool]
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """What running units have in all, whether they give way or not, by the QOS in which Slurm counts them. `away` is on
-    nodes that take no jobs; `borrowers` are the units that borrowed."""
+    """The sums of what running units have, whether they give way or not, by the QOS in which Slurm counts them. `away`
+    is on nodes that take no jobs; `borrowers` are the units that borrowed."""
 
     guaranteed: dict[Resource, int] = field(default_factory=dict)
     borrowed: dict[Resource, int] = field(default_factory=dict)

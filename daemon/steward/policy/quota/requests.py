@@ -1,4 +1,4 @@
-"""What jobs ask for and have, as quotas count it: a unit is a job, a heterogeneous job or waiting tasks of an array."""
+"""The requests of jobs, as quotas count them: a unit is a job, a heterogeneous job or waiting tasks of an array."""
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,8 @@ Amounts = Mapping[Resource, int]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Unit:
-    """What is admitted, and gives way, as a whole. Never changed; not frozen, for a turn makes one for each job.
+    """A job, or jobs, admitted as a whole and giving way as a whole. Never changed; not frozen, for a turn makes one
+    for each job.
 
     `team` is empty for one of no team. `options` is what it uses: one for a running job, for a waiting one one for each
     machine type on which it may run. `count` is how many of the same it stands for (tasks of an array), `sizes` the
@@ -83,7 +84,7 @@ class Requests:
 
     @classmethod
     def of(cls, draft: Draft, flavors: Flavors, scheduler: SchedulerConfig, borrowers: frozenset[str]) -> "Requests":
-        """Those of the plan before, where all that they rest on is as it was."""
+        """The requests of the plan before, where all that they rest on is as it was; else new ones."""
         known: list[Requests] = draft.ground.once("quota requests", (), list)
         found = Requests(flavors, scheduler, borrowers)
         for last in known:
@@ -244,7 +245,7 @@ def may_be_ready_later(job: Job, now: float) -> bool:
 
 
 def _is_astray(job: Job, team: str) -> bool:
-    """Its user gave it to another team while it waited, and Slurm leaves it in a QOS of the first."""
+    """Whether the job's user gave it to another team while it waited, so that Slurm leaves it in a QOS of the first."""
     teams = {team_of_qos(name) for name in job.qos.split(",")} - {""}
     return job.reason == "InvalidQOS" and bool(teams) and team not in teams
 

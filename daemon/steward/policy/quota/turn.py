@@ -1,4 +1,4 @@
-"""One look at who owns, uses and wants what, and the rulings on it: the same for the plan, the tables and `explain`."""
+"""A look at who owns, uses and wants what, and the rulings on it: the same for the plan, the tables and `explain`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ def in_force(draft: Draft) -> dict[str, ComputeQuota]:
 
 
 def take_turn(draft: Draft) -> Turn | None:
-    """None where no quota is in force, or Slurm's accounting was not read."""
+    """Look and rule. None where no quota is in force, or Slurm's accounting was not read."""
     quotas, picture = in_force(draft), draft.seen.accounting
     if not quotas or picture is None or picture.trouble:
         return None
@@ -84,8 +84,8 @@ def take_turn(draft: Draft) -> Turn | None:
 
 
 def is_delayed(job: Job, draft: Draft) -> bool:
-    """It gave way, and only the delay that Slurm gives every requeued job keeps it from running. One that opted in is
-    hurried on by its resume."""
+    """Whether the job gave way, and only the delay that Slurm gives every requeued job keeps it from running. A job
+    that opted in is started sooner by its resume."""
     memory = draft.quota.jobs.get(job.id)
     last = memory.evictions[-1] if memory is not None and memory.evictions else None
     if last is None or last.over is None or job.restarts != last.restart + 1 or job.id in draft.jobs:
@@ -200,5 +200,5 @@ def _rebalance_before(draft: Draft) -> float | None:
 
 
 def jobs_of(turn: Turn, draft: Draft) -> list[Job]:
-    """Those that quotas are about."""
+    """The jobs that quotas are about."""
     return [job for job in draft.seen.jobs.values() if job.account in turn.teams]

@@ -15,9 +15,9 @@ from steward.policy.quota.words import told
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRow:
-    """Of one team and resource. `counted`: it limits the team; others are only shown. `lent`: so much of its idle part
-    others have. `share`: what it borrowed as a part of what all lend, by its weight (None: it borrows and has no
-    weight, so it comes last)."""
+    """A team and a resource. `counted`: it limits the team; others are only shown. `lent` is how much of its idle part
+    others have. `share` is what the team borrowed as a part of what all lend, by its weight (None: it borrows and has
+    no weight, so it comes last)."""
 
     resource: Resource
     counted: bool
@@ -42,8 +42,9 @@ class TeamView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceView:
-    """Of the whole cluster. `capacity` is what nodes that take jobs have, `owned` the sum of the quotas, `pool` what
-    may be borrowed, `free` what no job has, `stranded` what of it no job can use: no CPU or memory is left with it."""
+    """A resource of the whole cluster. `capacity` is what nodes that take jobs have, `owned` the sum of the quotas,
+    `pool` what may be borrowed, `free` what no job has, `stranded` the part of that which no job can use, because no
+    CPU or memory is left with it."""
 
     resource: Resource
     capacity: int
@@ -61,7 +62,7 @@ class QuotaView:
 
 
 def quota_view(draft: Draft) -> QuotaView:
-    """Of every quota in memory, those that are not in force among them. Pure; decides nothing."""
+    """A view of every quota in memory, those that are not in force among them. Pure; decides nothing."""
     turn = take_turn(draft)
     use = _use(turn) if turn else {}
     quotas = sorted(draft.quota.quotas.values(), key=lambda quota: quota.team)
@@ -153,7 +154,7 @@ def _team(
 
 
 def _resources(turn: Turn, worth: Mapping[str, Owned]) -> list[ResourceView]:
-    """Those that quotas name, and of their machine types what the cluster has."""
+    """The resources that quotas name, and those of their machine types that the cluster has."""
     types = sorted(turn.flavors.named)
     names = sorted(
         {resource(kind, unit) for kind in types for unit in (GPU, CPU, MEM)} & turn.flavors.capacity.keys()
