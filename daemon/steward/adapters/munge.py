@@ -25,7 +25,7 @@ _HINTS = {
 
 
 class Munge:
-    """One munged, by its socket path ("" = the library's default). Calls block up to some seconds while munged is away:
+    """A munged, by its socket path ("" = the library's default). Calls block up to some seconds while munged is away:
     call them in a thread. Every call has its own context, so threads may share one object."""
 
     def __init__(self, socket: str = "") -> None:

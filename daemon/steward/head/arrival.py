@@ -119,7 +119,7 @@ class Admission:
         return f"its agent at {alive.address} is heard in time, and no provider knows of a newer machine"
 
     def _is_same(self, claim: Claim, view: AgentView) -> bool:
-        """Its agent began anew, or the machine did."""
+        """Whether the claim is of the machine that the node had: its agent began anew, or the machine did."""
         same = view.incarnation is not None and view.incarnation.instance == claim.hello.incarnation.instance
         return same and view.address == claim.place.address
 

@@ -29,7 +29,8 @@ from steward.workflows.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityPlace:
-    """Where partitions of API groups can be: our file, and those that are lent. `dynamic`: nodes may register anew."""
+    """The places for partitions of API groups: our file, and partitions that are lent. `dynamic`: nodes may register
+    themselves."""
 
     include: IncludeFile | None = None
     lent: frozenset[str] = frozenset()
@@ -58,7 +59,7 @@ class Doctor:
     asks: bool
 
     def examine(self) -> list[Line]:
-        """One line or more for each topic."""
+        """Examine everything: a line or more for each topic."""
         looks: tuple[tuple[str, str, Callable[[], list[Line]]], ...] = (
             ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
             ("picture", "see the head's log", self._picture),

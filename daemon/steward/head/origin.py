@@ -1,6 +1,6 @@
-"""Where agents' connections come from, compared with where Slurm and the provider know the nodes to be.
+"""Compares where agents' connections come from with the addresses that Slurm and the provider know of the nodes.
 
-Nothing here reads a name of a node that only an agent spoke of, and what cannot be known is not held against anybody.
+A node's name that only an agent gave is never resolved here, and an unknown address counts against nobody.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class Origin(Enum):
 
 
 def resolve(name: str) -> frozenset[str]:
-    """As this host resolves names."""
+    """The addresses of a name, as this host resolves it."""
     return frozenset(plain(str(found[4][0])) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM))
 
 
@@ -113,7 +113,7 @@ class Origins:
         self._found[name] = (found, time.monotonic() + (_KNOWN_S if found else _UNKNOWN_S))
 
     def _names(self, node: NodeName) -> list[str]:
-        """Those of a node's names and addresses that are to be looked up."""
+        """The names of a node that have to be looked up; addresses need not."""
         known = self._nodes.get(node)
         said = {known.address or node, known.extra.get("hostname", ""), node} if known is not None else set()
         return [name for name in said if name and not _is_ip(name)]

@@ -158,7 +158,7 @@ class PieceFiles:
             _empty(old)
 
     def _prune(self) -> None:
-        """Those that nobody wrote to for the time that they are kept."""
+        """Remove the files that nobody wrote to for the time that they are kept."""
         now = self._now()
         if now - self._pruned < _PRUNE_EVERY_S:
             return

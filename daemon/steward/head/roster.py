@@ -100,7 +100,7 @@ class Roster:
             self._views[node] = replace(self._views[node], last_heard=heard, late=True)
 
     def lost(self, node: NodeName, why: str, now: float, *, heard: float) -> None:
-        """Its connection ended at `now`."""
+        """Note that the connection of the node's agent ended at `now`."""
         with self._lock:
             view = self._views[node]
             self._views[node] = replace(view, last_heard=heard, connected=False, lost_at=now, lost_why=why)

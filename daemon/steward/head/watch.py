@@ -37,11 +37,11 @@ class SecondLook:
         self._threads = Threads(_AT_ONCE)
 
     def learn(self, nodes: Mapping[NodeName, Node]) -> None:
-        """Where slurmds listen, as Slurm said last."""
+        """Take over where slurmds listen, as Slurm said last."""
         self._nodes = nodes
 
     async def __call__(self, name: NodeName) -> Witness | None:
-        """None where nothing was found out."""
+        """Look at the node's slurmd; None where nothing was found out."""
         node = self._nodes.get(name)
         if node is None:
             return None
@@ -302,7 +302,7 @@ class Watch:
         return [one for one in found if one is not None and one.can_pong and one.is_open]
 
     def _names(self) -> list[NodeName]:
-        """As people count them: n2 before n10."""
+        """The names of nodes as people count them: n2 before n10."""
         at, names = self._order
         if self.now() > at + _ORDER_KEPT_S or len(names) != len(self._links):
             names = sorted(self._links, key=lambda name: (len(name), name))

@@ -132,7 +132,7 @@ class Flat:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Not in a frame: who reads it knows it, or it has its default."""
+    """A field that is not in a frame: who reads the frame knows its value, or it has its default."""
 
 
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")

@@ -32,7 +32,7 @@ class Victims(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Where a group's nodes come from: `nodes` are the only names that its slots may have, in order (empty: NAME-1,
+    """The source of a group's nodes: `nodes` are the only names that its slots may have, in order (empty: NAME-1,
     NAME-2, ... of nodes that Slurm learns of when they register). `fixed` as in Slot."""
 
     group: str

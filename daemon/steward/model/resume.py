@@ -180,7 +180,8 @@ class JobMemory:
 
     @property
     def stays_in_place(self) -> bool:
-        """Its user does not want it requeued: only its steps run again. What the option says stands above Slurm's."""
+        """Whether the job's user does not want it requeued: only its steps run again. The option stands above Slurm's
+        record."""
         return self.no_requeue if self.mode.requeue is None else not self.mode.requeue
 
     @property

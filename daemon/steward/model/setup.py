@@ -12,7 +12,7 @@ MAX_LINE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
-    """Where a group's scripts come from (`file://`, `https://`, `s3://`) and which of them run, in this order.
+    """The source of a group's scripts (`file://`, `https://`, `s3://`), and which of them run, in this order.
 
     `sha256` (hex) is the digest of the whole folder as the runner computes it; empty: not checked.
     """

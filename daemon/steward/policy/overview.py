@@ -79,7 +79,7 @@ class Overview:
 
     @cached_property
     def waiting_alike(self) -> Sequence[Sequence[Job]]:
-        """The same jobs, those together that ask for the same nodes: many that wait are alike."""
+        """The waiting jobs, in lists of those that ask for the same nodes: many that wait are alike."""
         found: defaultdict[tuple[str, int, frozenset[NodeName]], list[Job]] = defaultdict(list)
         for job in self.waiting:
             found[job.partition, job.node_count, job.excluded].append(job)
@@ -148,13 +148,13 @@ class Overview:
         return frozenset(self._seen.nodes)
 
     def free_among(self, nodes: frozenset[NodeName]) -> frozenset[NodeName]:
-        """Those of them on which nothing runs, in service."""
+        """The nodes among these that are in service and on which nothing runs."""
         if nodes not in self._free_among:
             self._free_among[nodes] = nodes & self._ground.nodes.having(Trait.FREE)
         return self._free_among[nodes]
 
     def idle_of(self, partitions: str) -> frozenset[NodeName]:
-        """Those of them that are idle."""
+        """The idle nodes of these partitions."""
         if partitions not in self._idle_of:
             self._idle_of[partitions] = self.idle & self.nodes_of(partitions)
         return self._idle_of[partitions]

@@ -49,7 +49,7 @@ class Budget:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """Where `name` (with `/`) lies below `folder`. Raises Permanent for a name that leads out of it."""
+    """The path of `name` (with `/`) below `folder`. Raises Permanent for a name that leads out of it."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
         raise Permanent(f"{name[:200]!r} is not a path inside of the scripts' folder")

@@ -66,7 +66,7 @@ def refuse_others(path: Path, seen: os.stat_result | None = None) -> None:
 
 
 def refuse_others_way(place: Path) -> None:
-    """The same for `place` and every folder on the way to it: who may change one could put another in its place. In a
-    sticky one (/tmp) nobody moves what is root's."""
+    """Refuse `place` where others may change it or a folder on the way to it: they could put another one in its place.
+    In a sticky folder (/tmp) nobody moves what is root's."""
     for path in (place, *place.parents):
         refuse_others(path)

@@ -46,7 +46,7 @@ def _download(source: str, file: IO[bytes], budget: Budget) -> None:
 
 
 def _session() -> requests.Session:
-    """One that knows no other way than https: what it brings is run as root, and a redirect may lead anywhere."""
+    """A session that uses https alone: what it fetches is run as root, and a redirect may lead anywhere."""
     session = requests.Session()
     del session.adapters["http://"]
     return session

@@ -38,7 +38,7 @@ def fetch_s3(source: str, folder: Path, budget: Budget) -> None:
 
 
 def _config() -> Any:
-    """One try here: the whole fetch is tried again."""
+    """The client's configuration: each call is tried once, because the whole fetch is tried again."""
     return Config(connect_timeout=_CONNECT_S, read_timeout=_READ_S, retries={"total_max_attempts": 1})
 
 

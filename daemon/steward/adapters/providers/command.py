@@ -193,7 +193,7 @@ A = TypeVar("A", bound=Answer)
 
 
 def asked(action: str, **words: Any) -> bytes:
-    """One JSON object with an end of line."""
+    """The request for the program: a JSON object with an end of line."""
     return json.dumps({"version": VERSION, "action": action, **words}, separators=(",", ":")).encode() + b"\n"
 
 

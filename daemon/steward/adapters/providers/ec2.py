@@ -233,7 +233,8 @@ class Ec2Provider:
                     yield from reservation["Instances"]
 
     def _interrupted(self, found: Mapping[InstanceId, Instance], spot: frozenset[InstanceId]) -> Iterator[Instance]:
-        """Those that the spot market will take away by itself. Only asked where there is a spot instance."""
+        """The instances that the spot market will take away by itself. EC2 is asked only where there is a spot
+        instance."""
         if not spot:
             return
         words = [(f"tag:{CLUSTER}", [self._settings.cluster]), ("status-code", _TAKEN_AWAY)]

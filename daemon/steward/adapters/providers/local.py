@@ -57,7 +57,8 @@ class Records:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One writer at a time, over processes too: the head and a person's command may act at once."""
+        """Hold the lock of the records: one writer at a time, over processes too, because the head and a person's
+        command may act at once."""
         self._dir.mkdir(parents=True, exist_ok=True)
         with locked(self._dir / "lock"):
             yield

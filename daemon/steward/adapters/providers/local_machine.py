@@ -153,7 +153,7 @@ def own_environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_limit(path: Path) -> int | None:
-    """None: as many as are asked for."""
+    """The largest number of machines that may be made; None where there is no limit."""
     try:
         text = path.read_text(encoding="ascii").strip()
     except FileNotFoundError:

@@ -61,7 +61,8 @@ class PowerRecords:
             raise Retryable(f"power provider: {self._path}: {error}; SlurmUser must be able to write there") from error
 
     def load(self) -> dict[NodeName, Cycle]:
-        """None where there is no file yet. A file that cannot be read is an error: whose each machine is, is in it."""
+        """The power cycles by node; none where there is no file yet. A file that cannot be read is an error: it says
+        whose each machine is."""
         try:
             text = self._path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -158,7 +159,8 @@ class PowerProvider:
                 self._records.save({**cycles, name: replace(mine, ended=True, leaving=True)})
 
     def reboot(self, instance: InstanceId, token: str) -> None:
-        """Not possible: powering a node down clears its drain, and it would take jobs before it is verified."""
+        """Raises Permanent always: powering a node down clears its drain, and it would take jobs before it is
+        verified."""
         raise Permanent(f"{instance} cannot be rebooted: Slurm's power states only know another machine; replace it")
 
     def _again(self, cycle: Cycle, node: Node | None) -> Instance:

@@ -116,7 +116,7 @@ def _witness(settings: Settings) -> Iterator[Problem]:
 
 
 def _breaker(settings: Settings) -> Iterator[Problem]:
-    """As many repairs as may run at once must not trip the breaker."""
+    """The repairs that may run at once must not be so many that they trip the breaker."""
     repair = settings.repair
     if repair.breaker_percent < repair.concurrent_percent:
         remedy = f"at least repair.concurrent_percent ({repair.concurrent_percent:g}), or normal work trips the breaker"

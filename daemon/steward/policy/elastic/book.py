@@ -14,7 +14,7 @@ KEPT_S = 86_400.0
 
 
 class ElasticBook:
-    """As memory has it, to be changed while a plan is made."""
+    """The elastic runs' part of memory, to be changed while a plan is made."""
 
     def __init__(self, memory: Memory) -> None:
         self.runs = Kept(memory.elastic)

@@ -34,7 +34,7 @@ def enter(scene: Scene, fact: Fact) -> ElasticRun:
 
 
 def _consumed(scene: Scene) -> int | None:
-    """As it said last."""
+    """The samples that the run has consumed, by its coordinator's last word."""
     said = scene.word.consumed if scene.word is not None else None
     return scene.run.consumed if said is None else said
 

@@ -44,7 +44,8 @@ def _formed(scene: Scene) -> bool:
 
 
 def _unbegun(scene: Scene) -> bool:
-    """Its coordinator goes on as before: the order got lost with the nodes, and nothing will come of it."""
+    """Whether the run's coordinator goes on as before: the order was lost with the nodes, and nothing will come of
+    it."""
     word = scene.word
     return not scene.lost and scene.is_running and word is not None and word.generation < scene.run.ordered
 

@@ -26,7 +26,7 @@ class Stretch:
 
 
 def stretches_of(run: ElasticRun, now: float, consumed: int | None) -> list[Stretch]:
-    """Its remembered changes up to now, or to its end. `consumed`: samples by now."""
+    """The stretches between the run's remembered changes, up to now or to its end. `consumed` is the samples by now."""
     ends = [(change.at, change.consumed) for change in run.events[1:]]
     ends.append((now, consumed) if run.ended is None else (run.ended, run.consumed))
     found = list[Stretch]()

@@ -172,7 +172,7 @@ def free_nodes(scene: Scene) -> frozenset[NodeName]:
 
 
 def ask_for_more(scene: Scene, taken: set[NodeName]) -> None:
-    """One replica job for each step in size that idle nodes are there for, where the pause pays."""
+    """Ask for a replica job for each step in size that idle nodes are there for, where the pause pays."""
     free = free_nodes(scene) - taken
     steps = list(_steps(scene, len(free)))
     picks = list[frozenset[NodeName]]()

@@ -27,7 +27,7 @@ class RunRules:
 
 @lru_cache(maxsize=1024)
 def rules_of(spec: str, base: int, site: ElasticPolicy) -> RunRules | None:
-    """None for a spec that cannot be (the shim refused it; who speaks so is no shim)."""
+    """The rules of a run; None for a spec that is not valid. The shim refuses those, so who gives one is no shim."""
     try:
         own = ElasticSpec.parse(spec, base)
     except ValueError:

@@ -1,4 +1,4 @@
-"""One run as the picture shows it: its jobs, its coordinator's last word, which nodes it has, and which it loses."""
+"""A run as the picture shows it: its jobs, its coordinator's last word, which nodes it has, and which it loses."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,8 +43,8 @@ class Scene:
 
     @property
     def is_ending(self) -> bool:
-        """Its base has ended, and its nodes still clean up. The run is not over before they have: the job may go back
-        into the queue."""
+        """Whether the base job has ended and its nodes still clean up. The run is not over before they have: the job
+        may go back into the queue."""
         return self.base is not None and self.base.is_completing and not self.base.is_active
 
     @cached_property
@@ -106,7 +106,7 @@ class Scene:
 
     @cached_property
     def nodes(self) -> frozenset[NodeName]:
-        """Of all its jobs, also of those that are about to end."""
+        """The nodes of all jobs of the run, also of those that are about to end."""
         return self.base_nodes.union(*(job.nodes for job in self.jobs.values() if not job.is_over))
 
     def taken_before(self, token: str) -> frozenset[NodeName]:
@@ -124,7 +124,7 @@ class Scene:
 
     @property
     def most(self) -> int:
-        """As large as it may be now: what a person asked for, less what others need."""
+        """The largest size that the run may have now: what a person asked for, less what others need."""
         sizes = self.rules.spec.sizes
         wished = sizes[-1] if self.run.wish is None else self.rules.spec.fitting(self.run.wish)
         beyond = max(len(self.here) - len(self.base_nodes) - self.rivals, 0) if self.rivals else sizes[-1]

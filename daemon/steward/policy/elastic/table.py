@@ -10,7 +10,8 @@ from steward.policy.fact_table import in_order
 
 
 class Fact(Enum):
-    """What the picture says of a run, in the order in which it is asked. The value is a sentence for people."""
+    """A fact that the picture shows of a run, in the order in which facts are tried. The value is a sentence for
+    people."""
 
     OVER = "its training is done, or its base job is over"
     QUEUED = "its base job waits in the queue again"

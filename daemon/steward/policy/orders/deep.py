@@ -13,7 +13,8 @@ from steward.policy.orders.refuse import conflict, group_of, invalid
 
 
 def check_deep(order: CheckDeep, desk: Desk) -> Answer:
-    """One run. Raises Refusal where a node or a kind is not known, or another request is not over yet."""
+    """Ask for one deep check. Raises Refusal where a node or a kind is not known, or another request is not over
+    yet."""
     nodes = frozenset(NodeName(name) for name in order.nodes)
     if unknown := sorted(nodes - desk.seen.nodes.keys()):
         raise invalid(f"Slurm has no node {fold(unknown)}.")
@@ -24,7 +25,7 @@ def check_deep(order: CheckDeep, desk: Desk) -> Answer:
 
 
 def kinds_of(words: Collection[str]) -> frozenset[DeepKind]:
-    """None given: all. Raises Refusal for a word that is none of the kinds."""
+    """The kinds that words name; all kinds where no word is given. Raises Refusal for a word that names none."""
     known = {kind.value: kind for kind in DeepKind}
     if unknown := sorted(set(words) - known.keys()):
         raise invalid(f"{', '.join(unknown)}: no such deep check; there are {' and '.join(sorted(known))}.")

@@ -115,7 +115,7 @@ class Desk:
         return [self.groups[name] for name in sorted(self.groups) if not is_going(self.groups[name])]
 
     def memory(self) -> Memory:
-        """As it is with what was changed so far."""
+        """The memory with what orders changed so far."""
         return replace(
             self.before,
             cluster=self.cluster,

@@ -15,8 +15,8 @@ _ROLE_ARN = "ExecutionRole"
 
 
 def new_group(wish: GroupWish, desk: Desk) -> Group:
-    """Not there yet: status Creating, its MinCount clock runs from now. Raises Refusal for a check on start that
-    nothing here does."""
+    """A new group: its status is Creating, and its MinCount clock runs from now. Raises Refusal for a check on start
+    that nothing here does."""
     role = wish.role or Role.COMPUTE
     return Group(
         name=wish.name,
@@ -43,7 +43,8 @@ def _on_start_checks(wish: GroupWish) -> tuple[str, ...] | None:
 
 
 def _first_minimum(wish: GroupWish, role: Role) -> int:
-    """As HyperPod: workers may come as they can be had, a controller and one login machine are waited for."""
+    """The minimum of a new group, as HyperPod: workers come as they can be had, a controller and one login machine are
+    waited for."""
     if wish.minimum is not None:
         return wish.minimum
     return 0 if role is Role.COMPUTE else min(1, wish.count)

@@ -38,7 +38,8 @@ def update_quota(order: UpdateQuota, desk: Desk) -> Answer:
 
 
 def delete_quota(order: DeleteQuota, desk: Desk) -> Answer:
-    """Its limits leave Slurm with the next turns; jobs that run go on, and those that wait need no quota any more."""
+    """Delete a quota. Its limits leave Slurm with the next turns; jobs that run go on, and those that wait need no
+    quota any more."""
     quota = quota_of(order.id, desk)
     drop(quota, desk)
     return Answer(made=quota.id)

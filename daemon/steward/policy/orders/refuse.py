@@ -89,7 +89,8 @@ def check_classic(wishes: Sequence[GroupWish]) -> None:
 
 
 def check_group(group: Group, desk: Desk, *, continuous: bool, minimum: int | None) -> None:
-    """One group by itself: its minimum, where its machines come from, their types, its partition."""
+    """Check a group by itself: its minimum, where its machines come from, their types, its partition. Raises
+    Refusal."""
     if minimum is not None and not continuous:
         raise invalid(
             f"Instance group {group.name}: MinInstanceCount needs NodeProvisioningMode Continuous; leave one out or "

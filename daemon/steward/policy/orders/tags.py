@@ -48,7 +48,7 @@ def _tell(kind: str, what: str, before: Mapping[str, str], tags: Mapping[str, st
 
 
 def check_tags(tags: Mapping[str, str]) -> None:
-    """Those of a new cluster."""
+    """Check the tags of a new cluster. Raises Refusal."""
     check_keys(tags)
     check_number(tags)
 
