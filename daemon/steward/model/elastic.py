@@ -112,7 +112,7 @@ class ElasticWord:
 
 
 class Phase(Enum):
-    """Where a run stands; what comes next is in `policy/elastic/table.py`."""
+    """The phase of a run; what comes next is in `policy/elastic/table.py`."""
 
     WAITING = "waiting"
     RUNNING = "running"

@@ -77,7 +77,7 @@ class Run:
 
     @property
     def steps_redone(self) -> int | None:
-        """Its steps that later runs make again; None: not known, or it has no successor."""
+        """The steps of this run that later runs make again; None where that is not known, or it has no successor."""
         kept = self._kept_step
         if self.step is None or kept is None:
             return None

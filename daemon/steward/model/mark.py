@@ -24,7 +24,7 @@ class Mark:
 
     @property
     def tells_of_leaving(self) -> bool:
-        """Its group of the API does not want the node (any more): its machine was ended on purpose."""
+        """Whether the node's group of the API does not want it (any more): its machine was ended on purpose."""
         return (self.check, self.action) == LEAVE
 
     @property

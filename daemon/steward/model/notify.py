@@ -31,8 +31,8 @@ class ChannelRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One that is to be sent. `count` events of one `key` are in it; `last` is the newest, `level` the highest, `since`
-    the oldest one's time (Unix s). `number` is the first event's: it never comes twice in a channel.
+    """A message that is to be sent. `count` events of one `key` are in it; `last` is the newest, `level` the highest,
+    `since` the oldest one's time (Unix s). `number` is the first event's: it never comes twice in a channel.
 
     `trying`: a try was begun and its end is not known. `tries` have failed.
     """

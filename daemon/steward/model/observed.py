@@ -137,5 +137,5 @@ class Observed:
         return self.at if self.node_times is None else self.node_times.at(name)
 
     def job_at(self, id: JobId) -> float:
-        """The same for a job."""
+        """When the job's record was read (Unix s)."""
         return self.at if self.job_times is None else self.job_times.at(id)

@@ -18,8 +18,8 @@ class PartitionState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """As Slurm has it now. `loaded` is when slurmctld last began anew (Unix s; 0: not known): it then takes the state
-    from its configuration again, whatever had been set."""
+    """A partition as Slurm has it now. `loaded` is when slurmctld last began anew (Unix s; 0: not known): it then takes
+    the state from its configuration again, whatever had been set."""
 
     name: str
     state: PartitionState

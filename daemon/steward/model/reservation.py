@@ -21,7 +21,7 @@ def hot_name(group: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """As Slurm has it. Times are Unix seconds. `starts` in the past: it holds its nodes now."""
+    """A reservation as Slurm has it. Times are Unix seconds. `starts` in the past: it holds its nodes now."""
 
     name: str
     nodes: frozenset[NodeName]

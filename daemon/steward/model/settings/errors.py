@@ -15,7 +15,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing to mend."""
+    """A wrong setting, and what to write instead."""
 
     key: str
     text: str
