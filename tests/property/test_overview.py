@@ -149,8 +149,8 @@ def test_the_crowd_is_that_of_the_deep_checks_as_they_are_now(picture: Picture, 
         for name in picture.seen.nodes:
             other = any(name in taken([each]) for each in runs if each.id != run.id)
             assert is_in_other_run(name, run, draft) is other
-        draft.runs.keep(run)
-        draft.runs.keep(replace(draft.deeps[min(draft.deeps)], state=DeepState.DONE))
+        draft.deeps.keep(run)
+        draft.deeps.keep(replace(draft.deeps[min(draft.deeps)], state=DeepState.DONE))
 
 
 @settings(max_examples=200)
@@ -177,8 +177,8 @@ def test_checks_of_a_waiter_are_those_that_are_remembered_for_it_now(
     draft = draft_of(a_cluster(2))
     for id, waiter, stays in changes:
         if stays:
-            draft.runs.keep(a_run("n1", id=id, waiter=waiter))
+            draft.deeps.keep(a_run("n1", id=id, waiter=waiter))
         elif id in draft.deeps:
-            draft.runs.forget(id)
+            draft.deeps.forget(id)
         for each in ("", "s1", "s2"):
-            assert list(draft.runs.of(each)) == [run for run in draft.deeps.values() if run.waiter == each]
+            assert list(draft.deeps.of(each)) == [run for run in draft.deeps.values() if run.waiter == each]

@@ -4,12 +4,11 @@ The only mutable thing in the policy, and it lives for one call of `plan`. Each 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from steward.model.action import Action
-from steward.model.case import Case, Step
 from steward.model.desired import Desired
 from steward.model.events import Event, Level
 from steward.model.group import Role
@@ -21,8 +20,8 @@ from steward.model.observed import Freshness, Observed
 from steward.model.outcome import was_not_tried
 from steward.model.plan import Plan, stops_last
 from steward.model.slot import SlotRecord, SlotStep
-from steward.model.why import Why
-from steward.policy.deep.runs import DeepRuns
+from steward.policy.case.book import CaseBook
+from steward.policy.deep.book import DeepBook
 from steward.policy.elastic.book import ElasticBook
 from steward.policy.groundwork import Groundwork
 from steward.policy.groups.slot_of import slot_of
@@ -52,9 +51,6 @@ class Found:
 
 
 NOT_TRIED_AGAIN_S = 5.0
-TIDY = (Step.SUSPECT, Step.CLOSED)
-"""Nothing was done to the node (yet, or any more)."""
-REPLACING = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
 
 class Draft:
@@ -73,7 +69,7 @@ class Draft:
         self.found = Found()
         self.paused, self.looked, self.breakers_reset = memory.paused, memory.looked, memory.breakers_reset
         self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, Kept(memory.trials), memory.next_case
-        self.cases, self.groups = Kept(memory.cases), Kept(memory.groups)
+        self.cases, self.groups = CaseBook(memory.cases), Kept(memory.groups)
         self.jobs, self.ledger = Kept(memory.jobs), Kept(memory.ledger)
         self.incidents, self.breakers = Kept(memory.incidents), Kept(memory.breakers)
         self.asked, self.noted = Kept(memory.asked), Kept(memory.noted)
@@ -85,18 +81,13 @@ class Draft:
         self.gates, self.operations = Kept(memory.gates), Kept(memory.operations)
         self.client_tokens, self.baselines = Kept(memory.client_tokens), Kept(memory.baselines)
         self.quota = QuotaBook(memory)
-        self.elastic, self.deeps = ElasticBook(memory), Kept(memory.deeps)
-        self.runs = DeepRuns(self.deeps)
-        """These change `deeps`; nobody else does."""
+        self.elastic, self.deeps = ElasticBook(memory), DeepBook(memory.deeps)
         self.launching = sum(1 for record in self.records.values() if record.step is SlotStep.LAUNCH)
         self._members: defaultdict[str, dict[NodeName, None]] | None = None
         self._sizes: Counter[str] | None = None
         self._slots: dict[NodeName, Slot] | None = None
-        self._cases_of: defaultdict[NodeName, dict[CaseId, None]] | None = None
-        self._open = {case.node: case.id for case in self.cases.values() if case.is_open}
         self.quota_said: dict[JobId, str] = {}
         """The words of quotas for the comments of jobs, where they are new."""
-        self.replacing = {case.id: case.node for case in self.cases.values() if case.step in REPLACING}
         self._actions, self._events = list[Action](), list[Event]()
         self._wake: float | None = None
 
@@ -192,51 +183,6 @@ class Draft:
     def may_provision(self) -> bool:
         """False while a person paused us. Groups are a caller's wish: made and ended also where we only report."""
         return not self.paused
-
-    def open_case(self, node: NodeName) -> Case | None:
-        """The node's open case (there is at most one)."""
-        return self.cases[self._open[node]] if node in self._open else None
-
-    @property
-    def nodes_in_repair(self) -> Collection[NodeName]:
-        """Nodes with an open case."""
-        return self._open.keys()
-
-    def case_in_work(self, node: NodeName) -> Case | None:
-        """The node's open case when it is past suspicion."""
-        return case if (case := self.open_case(node)) and case.step not in TIDY else None
-
-    def cases_of(self, node: NodeName) -> list[Case]:
-        """Every case of a node that is remembered, open ones and closed ones."""
-        if self._cases_of is None:
-            self._cases_of = defaultdict(dict)
-            for case in self.cases.values():
-                self._cases_of[case.node][case.id] = None
-        return [self.cases[id] for id in self._cases_of[node]] if node in self._cases_of else []
-
-    def keep(self, case: Case) -> Case:
-        self.cases[case.id] = case
-        self.replacing.pop(case.id, None)
-        if case.step in REPLACING:
-            self.replacing[case.id] = case.node
-        if self._cases_of is not None:
-            self._cases_of[case.node][case.id] = None
-        if case.is_open:
-            self._open[case.node] = case.id
-        elif self._open.get(case.node) == case.id:
-            del self._open[case.node]
-        return case
-
-    def close(self, case: Case, why: Why) -> Case:
-        return self.keep(replace(case, step=Step.CLOSED, entered=self.now, closed=self.now, why=why))
-
-    def forget(self, case: Case) -> None:
-        self.cases.pop(case.id, None)
-        self.replacing.pop(case.id, None)
-        if self._cases_of is not None:
-            self._cases_of[case.node].pop(case.id, None)
-        if self._open.get(case.node) == case.id:
-            del self._open[case.node]
 
     @property
     def actions(self) -> Sequence[Action]:

@@ -72,7 +72,7 @@ def _prune_cases(draft: Draft) -> None:
     closed = sorted((c for c in draft.cases.values() if not c.is_open), key=_closed_at, reverse=True)
     old = [c for c in closed if draft.now >= _closed_at(c) + CASES_KEPT_S] + closed[CASES_KEPT:]
     for case in old:
-        draft.forget(case)
+        draft.cases.forget(case)
 
 
 def _closed_at(case: Case) -> float:

@@ -45,7 +45,7 @@ def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, 
     draft = Draft(seen, want, memory, now)
     node = seen.nodes.get(name)
     lines = [*_stale(draft), *verdict_lines(name, draft), *_known_of_node(name, node, draft), *slot_lines(name, draft)]
-    case = draft.open_case(name)
+    case = draft.cases.open_of(name)
     if case is not None or not _is_unused(node, draft):
         lines += _agent(name, node, draft)
         lines += [*finding_lines(name, draft), *(_case(case, draft) if case else _no_case(node, draft))]
@@ -114,7 +114,7 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     if _is_unused(node, draft):
         return [*lines, _UNUSED if node.mark is None else _LEFT]
     if node.mark is not None and node.mark != SPARE:
-        case = draft.open_case(name)
+        case = draft.cases.open_of(name)
         back = "" if case and case.is_stood_in else "; it is given back when all its checks passed after the repair"
         lines.append(f"Out of service by our own mark{back}.")
     elif (row := acting_row(node, draft)) is not None:

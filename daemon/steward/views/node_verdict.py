@@ -118,7 +118,7 @@ def _verdict(name: NodeName, again: Mapping[NodeName, str], draft: Draft) -> Nod
 
 
 def _of_case(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | None:
-    case = draft.open_case(name)
+    case = draft.cases.open_of(name)
     if case is None:
         return None
     evidence = _case_evidence(case)

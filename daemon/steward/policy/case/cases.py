@@ -32,7 +32,7 @@ def forgive_blind_time(draft: Draft) -> None:
     is_blind = gap > BLIND_S
     if is_blind or not draft.may_touch_nodes:
         for case in [c for c in draft.cases.values() if c.is_open]:
-            draft.keep(replace(case, entered=case.entered + gap))
+            draft.cases.keep(replace(case, entered=case.entered + gap))
         draft.looked = draft.now
     if is_blind:
         for slot in [s for s in draft.records.values() if s.step in TIMED]:
@@ -64,7 +64,7 @@ def _move(case: Case, draft: Draft) -> None:
     if node is None:
         _close_without_node(case, draft)
         return
-    case = draft.keep(note_shortage(note_old_instance(note_failures(case, draft), draft), draft))
+    case = draft.cases.keep(note_shortage(note_old_instance(note_failures(case, draft), draft), draft))
     scene = Scene(case=case, node=node, view=draft.seen.agents.get(case.node), draft=draft)
     for _ in range(MOST_MOVES):
         scene = noted(scene)
@@ -85,7 +85,7 @@ def _enter(scene: Scene, fact: Fact) -> Case:
     if fact in BY_PERSON:
         case = replace(case, why=Why(rule="case.by_person", text=fact.value, evidence=(str(before.why),)))
     if before.step is Step.SUSPECT and step is Step.CLOSED:
-        draft.forget(case)
+        draft.cases.forget(case)
         draft.tell("node.cleared", f"{case.node}: {fact.value}", node=case.node, case=case.id)
         return case
     if before.step is Step.SUSPECT:
@@ -94,7 +94,7 @@ def _enter(scene: Scene, fact: Fact) -> Case:
     level = Level.WARNING if step is Step.HELD else Level.INFO
     text = f"{case.node}: {before.step.value} -> {step.value}: {fact.value}{by}"
     draft.tell(f"case.{step.value}", text, level=level, node=case.node, case=case.id)
-    return draft.keep(case)
+    return draft.cases.keep(case)
 
 
 def _confirm(case: Case, scene: Scene) -> Case:
@@ -110,5 +110,5 @@ def _confirm(case: Case, scene: Scene) -> Case:
 
 def _close_without_node(case: Case, draft: Draft) -> None:
     why = Why(rule="case.no_node", text=f"Slurm does not know {case.node} any more", evidence=(str(case.why),))
-    draft.close(case, why)
+    draft.cases.close(case, why, draft.now)
     draft.tell("case.closed", why.text, level=Level.WARNING, node=case.node, case=case.id)

@@ -36,7 +36,7 @@ def keep_spares(draft: Draft) -> None:
 def _hold(name: NodeName, draft: Draft) -> None:
     """Also while jobs run on it: they end well, and no other begins. One that waited to be idle might wait for ever."""
     node = draft.seen.nodes.get(name)
-    if node is None or not node.is_schedulable or draft.case_in_work(name) is not None:
+    if node is None or not node.is_schedulable or draft.cases.in_work(name) is not None:
         return
     why = Why(
         rule="spare.hold", text=f"{name} is a spare and stands in for no node", evidence=("provider.static.spares",)
@@ -61,7 +61,7 @@ def _end_if_over(loan: Instance, draft: Draft) -> None:
 
 def _why_over(loan: Instance, draft: Draft) -> str:
     """Empty while the loan goes on: a case uses it, or the broken node is away and the spare serves."""
-    case = draft.open_case(loan.instead_of) if loan.instead_of else None
+    case = draft.cases.open_of(loan.instead_of) if loan.instead_of else None
     if loan.instead_of and _is_idle_spare(loan.instead_of, draft):
         return f"{loan.instead_of}, itself a spare, is needed no longer"
     if case is not None and (case.stand_in == loan.node or (case.step is Step.LAUNCH and _is_for(loan, case))):
@@ -108,7 +108,7 @@ def loan_of(case: Case, draft: Draft) -> Instance | None:
 def is_spoilt(spare: NodeName, draft: Draft) -> bool:
     """The spare fell ill itself, or somebody else took it, since it was chosen."""
     node = draft.seen.nodes.get(spare)
-    return node is None or node.is_foreign or draft.case_in_work(spare) is not None
+    return node is None or node.is_foreign or draft.cases.in_work(spare) is not None
 
 
 def free_spare(case: Case, draft: Draft) -> NodeName | None:
@@ -138,7 +138,7 @@ def _why_not(name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) ->
         return "is not known to Slurm"
     if loan is not None:
         return f"serves for {loan.instead_of}"
-    if draft.case_in_work(name) is not None:
+    if draft.cases.in_work(name) is not None:
         return "is broken itself"
     if node.mark != SPARE:
         return "was taken out of service by somebody else" if node.is_foreign else "is not held yet"

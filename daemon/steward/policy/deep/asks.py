@@ -33,7 +33,7 @@ def sweep(crowd: Crowd, draft: Draft) -> None:
 
 def _may_sweep(name: NodeName, draft: Draft) -> bool:
     view = draft.seen.agents.get(name)
-    return view is not None and view.connected and draft.open_case(name) is None
+    return view is not None and view.connected and draft.cases.open_of(name) is None
 
 
 def _had(name: NodeName, within_s: float, draft: Draft) -> bool:
@@ -72,7 +72,7 @@ def new_run(
     )
     draft.next_case += 1
     draft.wake(draft.now + SOON_S)
-    draft.runs.keep(run)
+    draft.deeps.keep(run)
     words = ", ".join(sorted(kind.value for kind in kinds))
     draft.tell("deep.asked", f"deep check {run.id} ({words}) of {len(nodes)} nodes: {cause.value}, by {who}")
     return run

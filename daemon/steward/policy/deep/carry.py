@@ -82,7 +82,7 @@ def _move(run: DeepRun, draft: Draft) -> None:
         scene = DeepScene(run=run, crowd=Crowd(draft), draft=draft)
         run = noted(scene)
         if run.state is DeepState.WAITING:
-            run = draft.runs.keep(settled(run, scene))
+            run = draft.deeps.keep(settled(run, scene))
         scene = replace(scene, run=run)
         fact = next((f for f in facts_of(run.state) if QUESTIONS[f](scene)), None)
         if fact is None:
@@ -90,7 +90,7 @@ def _move(run: DeepRun, draft: Draft) -> None:
         state = TABLE[run.state, fact]
         text = f"deep check {run.id}: {run.state.value} -> {state.value}: {fact.value}"
         text += f" ({scene.job_end})" if fact in (DeepFact.INTERRUPTED, DeepFact.ENDED) else ""
-        run = draft.runs.keep(entered(scene, fact, state))
+        run = draft.deeps.keep(entered(scene, fact, state))
         draft.tell(f"deep.{state.value}", text)
     wish_for(DeepScene(run=run, crowd=Crowd(draft), draft=draft))
 
@@ -116,7 +116,7 @@ def _prune(draft: Draft) -> None:
     over = sorted((run for run in draft.deeps.values() if run.ended is not None), key=lambda run: run.ended or 0.0)
     old = [run for run in over if draft.now >= (run.ended or 0.0) + KEPT_S]
     for run in {each.id: each for each in (*old, *over[: max(0, len(over) - RUNS_KEPT)])}.values():
-        draft.runs.forget(run.id)
+        draft.deeps.forget(run.id)
 
 
 def noted(scene: DeepScene) -> DeepRun:
@@ -125,9 +125,9 @@ def noted(scene: DeepScene) -> DeepRun:
     knows_reservations = draft.seen.reservations_at > 0
     waits = run.state is DeepState.WAITING and run.free is None and knows_reservations
     if waits and free_nodes(run, scene.crowd, draft):
-        return draft.runs.keep(replace(run, free=draft.now))
+        return draft.deeps.keep(replace(run, free=draft.now))
     if run.state is DeepState.RUNNING and run.job_over is None and scene.is_job_over:
-        return draft.runs.keep(replace(run, job_over=draft.now))
+        return draft.deeps.keep(replace(run, job_over=draft.now))
     return run
 
 
@@ -170,7 +170,7 @@ def _taking(run: DeepRun, nodes: frozenset[NodeName], draft: Draft) -> DeepRun:
     if rest:
         number = 1 + sum(other.startswith(f"{run.id.split('-')[0]}-") for other in draft.deeps)
         id = f"{run.id.split('-')[0]}-b{number}"
-        draft.runs.keep(replace(run, id=id, nodes=rest, results={}, why={}, entered=draft.now, free=None))
+        draft.deeps.keep(replace(run, id=id, nodes=rest, results={}, why={}, entered=draft.now, free=None))
     kinds = run.kinds if len(nodes) > 1 else run.kinds - {DeepKind.CONNECTIVITY}
     if kinds != run.kinds:
         draft.tell("deep.alone", f"deep check {run.id}: {min(nodes)} is measured alone, there is no second node")

@@ -24,12 +24,12 @@ class Crowd:
     @cached_property
     def idle(self) -> frozenset[NodeName]:
         """Nodes on which Slurm would start a job now, those of deep checks left out."""
-        return self._draft.overview.idle.difference(self._draft.runs.holding, self.foreign)
+        return self._draft.overview.idle.difference(self._draft.deeps.holding, self.foreign)
 
     @cached_property
     def held(self) -> frozenset[NodeName]:
         """Nodes in service that deep checks have or asked for."""
-        holding = self._draft.runs.holding.items()
+        holding = self._draft.deeps.holding.items()
         return frozenset(
             node for node, runs in holding if any(r.cause is not DeepCause.ON_START for r in runs.values())
         )
@@ -76,8 +76,8 @@ class Crowd:
 
 def _is_repaired_for(reservation: Reservation, node: NodeName, draft: Draft) -> bool:
     """We keep the node for a job, and it must prove itself before it is back."""
-    return reservation.kept_for is not None and draft.open_case(node) is not None
+    return reservation.kept_for is not None and draft.cases.open_of(node) is not None
 
 
 def is_in_other_run(node: NodeName, run: DeepRun, draft: Draft) -> bool:
-    return any(id != run.id for id in draft.runs.holding.get(node, ()))
+    return any(id != run.id for id in draft.deeps.holding.get(node, ()))

@@ -133,7 +133,7 @@ def _is_settled(node: NodeName, at: float, draft: Draft) -> bool:
         return True
     if record is not None and record.launched is not None and record.launched > at:
         return True
-    return any(case.opened >= at and not case.is_open for case in draft.cases_of(node))
+    return any(case.opened >= at and not case.is_open for case in draft.cases.of(node))
 
 
 def _kind(run: DeepRun, node: NodeName) -> DeepKind:

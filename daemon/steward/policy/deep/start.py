@@ -28,7 +28,7 @@ class Start(Enum):
 
 def start_of(node: NodeName, waiter: str, draft: Draft) -> Start:
     """`waiter` is the token of the slot or repair that has a new machine. Changes nothing."""
-    runs = draft.runs.of(waiter)
+    runs = draft.deeps.of(waiter)
     if not runs and not start_kinds(node, draft):
         return Start.NONE
     last = max(runs, key=lambda run: (run.asked, run.id), default=None)
@@ -44,7 +44,7 @@ def start_of(node: NodeName, waiter: str, draft: Draft) -> Start:
 
 def ask_start(node: NodeName, waiter: str, draft: Draft) -> None:
     """Have the node deep-checked for this waiter, unless that goes on or is over."""
-    runs, kinds = draft.runs.of(waiter), start_kinds(node, draft)
+    runs, kinds = draft.deeps.of(waiter), start_kinds(node, draft)
     unclear = all(not run.is_open and run.results.get(node) is DeepResult.INCONCLUSIVE for run in runs)
     if kinds and unclear and len(runs) < MOST_RUNS:
         new_run(DeepCause.ON_START, "steward", kinds, frozenset({node}), draft, waiter=waiter)
@@ -52,7 +52,7 @@ def ask_start(node: NodeName, waiter: str, draft: Draft) -> None:
 
 def why_failed(waiter: str, draft: Draft) -> str:
     """The grounds of this waiter's last deep check."""
-    last = max(draft.runs.of(waiter), key=lambda run: (run.asked, run.id), default=None)
+    last = max(draft.deeps.of(waiter), key=lambda run: (run.asked, run.id), default=None)
     return "; ".join(last.why.values()) if last else ""
 
 
@@ -78,7 +78,7 @@ def start_kinds(node: NodeName, draft: Draft) -> frozenset[DeepKind]:
 def is_awaited(run: DeepRun, draft: Draft) -> bool:
     """Whether the slot or repair that it was made for still waits for it."""
     for node in run.nodes:
-        case, record = draft.open_case(node), draft.records.get(node)
+        case, record = draft.cases.open_of(node), draft.records.get(node)
         if case is not None and case.token == run.waiter and case.step is Step.RETURN:
             return True
         if record is not None and record.token == run.waiter and record.step is SlotStep.RETURN:

@@ -97,7 +97,7 @@ class Scene:
         node = self.draft.seen.nodes.get(name)
         if node is None or self.is_lost(name) or node.is_drain:
             return False
-        return self.draft.open_case(name) is None
+        return self.draft.cases.open_of(name) is None
 
     @cached_property
     def here(self) -> frozenset[NodeName]:

@@ -41,7 +41,7 @@ def is_current(slot: SlotRecord, group: Group, seen: Observed, repaired: Collect
 
 def serves(record: SlotRecord, group: Group, draft: Draft) -> bool:
     """Whether the slot counts now, in what was decided so far."""
-    return is_current(record, group, draft.seen, draft.nodes_in_repair)
+    return is_current(record, group, draft.seen, draft.cases.nodes_in_repair)
 
 
 def current(group: Group, draft: Draft) -> int:

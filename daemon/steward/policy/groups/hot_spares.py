@@ -122,7 +122,7 @@ def _is_of(name: NodeName, group: str, draft: Draft) -> bool:
 def _is_sound(name: NodeName, draft: Draft) -> bool:
     """In service, its checks passed and no fault is known of it."""
     node = draft.seen.nodes.get(name)
-    if node is None or not node.is_schedulable or draft.open_case(name) is not None:
+    if node is None or not node.is_schedulable or draft.cases.open_of(name) is not None:
         return False
     return standing(node, draft).standing is Standing.FINE and worst(draft.seen.agents.get(name), draft) is None
 

@@ -95,7 +95,7 @@ def _try_of(instance: Instance, draft: Draft) -> tuple[float, CaseId, int] | Non
 def _that_counts(node: NodeName, there: list[Instance], tries: _Tries, draft: Draft) -> InstanceId | None:
     """The machine that stays: the one that speaks for the node, or is its slot's, or was asked for last; never the one
     that was found bad."""
-    case, view, record = draft.open_case(node), draft.seen.agents.get(node), draft.records.get(node)
+    case, view, record = draft.cases.open_of(node), draft.seen.agents.get(node), draft.records.get(node)
     may_stay = {instance.id for instance in there if case is None or instance.id in tries}
     speaks = view.incarnation.instance if view is not None and view.is_heard and view.incarnation is not None else None
     for id in (speaks, record.instance if record is not None else None):

@@ -173,7 +173,7 @@ def _next_batch(group: Group, rollout: Rollout, draft: Draft) -> None:
 def _batch(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
     """The nodes next in turn, least work lost first; those under repair when they are back, unless nothing else is."""
     waiting = _to_do(group, rollout, draft)
-    free = [slot for slot in waiting if draft.case_in_work(slot.node) is None]
+    free = [slot for slot in waiting if draft.cases.in_work(slot.node) is None]
     size = rollout.rollback_batch or rollout.batch if rollout.state is _BACK else rollout.batch
     return least_harm(free or waiting, nodes_of(size, len(draft.members(group.name))), draft)
 

@@ -34,14 +34,14 @@ def is_being_verified(node: NodeName, draft: Draft) -> bool:
 
 def close_case(record: SlotRecord, draft: Draft) -> None:
     """A slot that comes, leaves, or has another instance launched takes over what the repair wanted."""
-    case = draft.open_case(record.node)
+    case = draft.cases.open_of(record.node)
     if case is None:
         return
     if case.step is Step.SUSPECT:
-        draft.forget(case)
+        draft.cases.forget(case)
         return
     why = Why(rule="case.slot", text=f"group {record.group} replaces {record.node} now", evidence=(str(case.why),))
-    draft.close(case, why)
+    draft.cases.close(case, why, draft.now)
     draft.tell("case.closed", why.text, node=record.node, case=case.id, group=record.group)
 
 
@@ -49,7 +49,7 @@ def follow_repair(record: SlotRecord, draft: Draft) -> SlotRecord:
     """The slot with the instance that a repair gave its node."""
     if record.step is not SlotStep.SERVING or draft.instance(record.instance) is not None:
         return record
-    repaired = [c for c in draft.cases_of(record.node) if c.new_instance is not None]
+    repaired = [c for c in draft.cases.of(record.node) if c.new_instance is not None]
     last = max(repaired, key=lambda c: (c.opened, c.id), default=None)
     if last is None or draft.instance(last.new_instance) is None:
         return record

@@ -147,7 +147,7 @@ def _lost(scene: SlotScene) -> bool:
 def _may_judge(scene: SlotScene) -> bool:
     """Whether the list of instances says that the slot's own one is gone. A repair knows better while it goes on."""
     draft = scene.draft
-    return draft.provider_is_fresh and not scene.is_hosted and draft.case_in_work(scene.record.node) is None
+    return draft.provider_is_fresh and not scene.is_hosted and draft.cases.in_work(scene.record.node) is None
 
 
 def _is_there(scene: SlotScene) -> bool:

@@ -143,7 +143,7 @@ def _repairs(record: SlotRecord, draft: Draft) -> list[str]:
     """Cases of the node since the slot exists; asked for only when the slot ends, or moves otherwise."""
     if record.step not in (SlotStep.SERVING, SlotStep.DRAIN, SlotStep.BACKUP, SlotStep.END):
         return []
-    return sorted(c.id for c in draft.cases_of(record.node) if c.opened >= record.created)
+    return sorted(c.id for c in draft.cases.of(record.node) if c.opened >= record.created)
 
 
 def is_busy(scene: SlotScene) -> bool:

@@ -56,7 +56,7 @@ def is_failed(node: NodeName, draft: Draft) -> bool:
     """Under repair, down, or without its agent."""
     view = draft.seen.agents.get(node)
     is_silent = view is None or not view.connected
-    return is_silent or draft.open_case(node) is not None or _is_down(node, draft)
+    return is_silent or draft.cases.open_of(node) is not None or _is_down(node, draft)
 
 
 def _jobs_by_node(slots: Collection[SlotRecord], draft: Draft) -> dict[NodeName, list[Job]]:

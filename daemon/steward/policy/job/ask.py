@@ -127,7 +127,7 @@ def _may_resume(failure: Failure) -> bool:
 def _waits_for_exit(job: Job, bad: frozenset[NodeName], draft: Draft) -> bool:
     """Whether a bad node is still on its way out of service, or Slurm still shows a dead one in the job."""
     for node in sorted(bad & held_by(job, draft)):
-        case, known = draft.case_in_work(node), draft.seen.nodes.get(node)
+        case, known = draft.cases.in_work(node), draft.seen.nodes.get(node)
         if case is not None and case.step is Step.DRAIN and draft.may_touch_nodes:
             return True
         since = case.marked if case is not None and case.marked is not None else None

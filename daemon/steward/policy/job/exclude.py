@@ -67,7 +67,7 @@ def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
     Slurm told the dead node to end its part of the step, got no answer and tells it again a minute later: the new
     machine under the old name obeys and ends the same step of the job's new run, which bears the same number.
     """
-    cases = (case for node in mem.excised for case in draft.cases_of(node))
+    cases = (case for node in mem.excised for case in draft.cases.of(node))
     killed = (case for case in cases if case.marked is not None and case.trigger in HARD)
     ends = {c.node: (_new_since(c) or c.closed or draft.now) + LATE_KILL_S for c in killed}
     return {node: until for node, until in ends.items() if until > draft.now}
@@ -98,7 +98,7 @@ def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
 
 def _is_sound(node: NodeName, draft: Draft) -> bool:
     known = draft.seen.nodes.get(node)
-    if known is None or not known.is_schedulable or draft.open_case(node) is not None:
+    if known is None or not known.is_schedulable or draft.cases.open_of(node) is not None:
         return False
     fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
     return fine and worst(draft.seen.agents.get(node), draft) is None

@@ -235,7 +235,7 @@ def _explained(run: Run, draft: Draft) -> Run:
     """With the instants of its culprits' repairs, which may be opened a little later than it was decided."""
     if run.decided is None or run.marked is not None or not run.was_hit:
         return run
-    cases = [case for node in sorted(run.culprits) for case in draft.cases_of(node) if _explains(case, run)]
+    cases = [case for node in sorted(run.culprits) for case in draft.cases.of(node) if _explains(case, run)]
     if not cases and run.detected is not None:
         return run
     faults = [case.fault_at for case in cases if case.fault_at is not None]

@@ -58,8 +58,8 @@ def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
         need=max(1, job.node_count, len(mem.nodes)),
         own=own,
         free=own & fits,
-        others=fits.difference(own, reserved, mem.nodes, draft.nodes_in_repair),
-        hot=(draft.overview.hot & fits).difference(own, draft.nodes_in_repair),
+        others=fits.difference(own, reserved, mem.nodes, draft.cases.nodes_in_repair),
+        hot=(draft.overview.hot & fits).difference(own, draft.cases.nodes_in_repair),
         lost=frozenset(lost),
         coming=frozenset(name for name in lost - reserved if name in draft.seen.nodes and _is_repaired(name, draft)),
     )
@@ -76,7 +76,7 @@ def _going(draft: Draft) -> frozenset[NodeName]:
 
 def _is_sound(name: NodeName, draft: Draft) -> bool:
     node = draft.seen.nodes.get(name)
-    return node is not None and node.is_schedulable and draft.case_in_work(name) is None
+    return node is not None and node.is_schedulable and draft.cases.in_work(name) is None
 
 
 def _is_taken(name: NodeName, job: Job, draft: Draft) -> bool:
@@ -105,7 +105,7 @@ def has_hope(places: Places, draft: Draft) -> bool:
 
 
 def _is_repaired(name: NodeName, draft: Draft) -> bool:
-    case = draft.open_case(name)
+    case = draft.cases.open_of(name)
     return case is not None and case.step is not Step.HELD and not awaits_yes(case, draft)
 
 

@@ -33,14 +33,14 @@ def why_awaits(case: Case, draft: Draft) -> str:
 def ask_for_yes(case: Case, draft: Draft) -> Case:
     """Tell people once for each remedy that is proposed, and remember since when the case waits."""
     if not awaits_yes(case, draft):
-        return case if case.asked is None or case.approved is not None else draft.keep(replace(case, asked=None))
+        return case if case.asked is None or case.approved is not None else draft.cases.keep(replace(case, asked=None))
     text = (
         f"{case.node} takes no more jobs; Steward asks to {_DOES[case.rung]}: {case.why}. Yes: `steward approve "
         f"{case.number}`. No: `scontrol update nodename={case.node} state=resume`{_page(case, draft)}"
     )
     once = f"ask:{case.id}:{case.rung.value}"
     draft.tell("case.asked", text, once=once, level=Level.WARNING, node=case.node, case=case.id)
-    return case if case.asked is not None else draft.keep(replace(case, asked=draft.now))
+    return case if case.asked is not None else draft.cases.keep(replace(case, asked=draft.now))
 
 
 def _page(case: Case, draft: Draft) -> str:

@@ -31,7 +31,7 @@ def _for_turn(case: Case, draft: Draft) -> str:
     rules = draft.want.repair
     group = scopes(case.node, draft)[0]
     most = max(rules.concurrent_min, int(rules.concurrent_fraction * members(group, draft)))
-    busy = [node for node in draft.replacing.values() if scopes(node, draft)[0] == group]
+    busy = [node for node in draft.cases.replacing.values() if scopes(node, draft)[0] == group]
     if len(busy) < most:
         return ""
     return f"waits for its turn: {len(busy)} of at most {most} repairs run ({fold(busy)})"
@@ -40,7 +40,7 @@ def _for_turn(case: Case, draft: Draft) -> str:
 def _for_turn_of_all(case: Case, draft: Draft) -> str:
     """Why a repair waits for others in the whole cluster; empty where it need not."""
     most = draft.want.repair.concurrent_all_count
-    busy = len(draft.replacing)
+    busy = len(draft.cases.replacing)
     return "" if busy < most else f"waits for its turn: {busy} repairs run in the whole cluster (limit {most})"
 
 

@@ -63,7 +63,7 @@ def note_gone(case: Case, draft: Draft) -> Case:
 
 
 def _keep(case: Case, marking: Marking, draft: Draft) -> Case:
-    return case if marking == case.marking else draft.keep(replace(case, marking=marking))
+    return case if marking == case.marking else draft.cases.keep(replace(case, marking=marking))
 
 
 def _steady_since(draft: Draft) -> float:

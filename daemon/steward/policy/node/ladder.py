@@ -176,7 +176,7 @@ def cool_until(case: Case, draft: Draft) -> float:
     """When the next repair that a check asks for may begin: a while after the node's last return."""
     if case.trigger not in (Trigger.FATAL, Trigger.DEGRADED):
         return 0.0
-    back = [c.returned for c in draft.cases_of(case.node) if c.returned is not None and not c.is_open]
+    back = [c.returned for c in draft.cases.of(case.node) if c.returned is not None and not c.is_open]
     return max(back) + draft.want.repair.budgets.cooldown_s if back else 0.0
 
 

@@ -40,7 +40,7 @@ def note_foreign(draft: Draft) -> None:
 
 def _is_orphan(node: Node, draft: Draft) -> bool:
     """Out of service with our mark, and no case is open for it: nobody would give it back."""
-    is_out = node.mark is not None and (node.is_drain or node.is_down) and draft.open_case(node.name) is None
+    is_out = node.mark is not None and (node.is_drain or node.is_down) and draft.cases.open_of(node.name) is None
     is_meant = (node.name in draft.want.spares and node.mark == SPARE) or is_between(node, draft)
     return is_out and not is_meant
 
@@ -80,7 +80,7 @@ def _probe(node: Node, draft: Draft) -> None:
     verdict = standing(node, draft)
     if verdict.standing is Standing.LOST:
         note_lost(node.name, verdict.since or draft.now, draft)
-    case = draft.case_in_work(node.name)
+    case = draft.cases.in_work(node.name)
     given_up = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
     if verdict.standing not in LOOKED_AT or given_up:
         return

@@ -52,7 +52,7 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
             continue
         view = draft.seen.agents.get(node)
         missed = missed_since(known, draft)
-        if (missed is None and not is_late(view)) or draft.case_in_work(node) or gone_by_word(known, draft):
+        if (missed is None and not is_late(view)) or draft.cases.in_work(node) or gone_by_word(known, draft):
             continue
         heard = view.last_heard if view is not None else 0.0
         found[node] = max(heard, there_again(node, draft) or 0.0) or missed or draft.now

@@ -21,7 +21,7 @@ def suspects(draft: Draft) -> dict[NodeName, str]:
     names = again.keys() | set(draft.overview.finding)
     for node in (draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes):
         why = doubt(node.name, again, draft)
-        if why and draft.open_case(node.name) is None and not is_between(node, draft) and not node.is_foreign:
+        if why and draft.cases.open_of(node.name) is None and not is_between(node, draft) and not node.is_foreign:
             found[node.name] = why
     return found
 

@@ -84,14 +84,14 @@ def _is_unsure(fault: Fault) -> bool:
 
 def _needs_case(node: Node, fault: Fault, draft: Draft) -> bool:
     """No second case; a command closes the first one by its own fact. A verdict that a person overruled is done."""
-    return draft.open_case(node.name) is None and not _overruled(node, fault, draft)
+    return draft.cases.open_of(node.name) is None and not _overruled(node, fault, draft)
 
 
 def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
     """A person gave the node back or took it over although this incarnation failed this check: his word stands."""
     if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
         return False
-    for case in draft.cases_of(node.name):
+    for case in draft.cases.of(node.name):
         by_person = case.step is Step.CLOSED and case.why.rule == "case.by_person"
         same = case.check == mark_word(fault.check) and case.old == incarnation_of(node.name, draft)
         if by_person and same and (not fault.is_event or fault.at <= (case.closed or 0.0)):
@@ -179,7 +179,7 @@ def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
     group = draft.groups.get(record.group) if record else None
     if fault.trigger is not Trigger.DEGRADED or group is None or not group.goal.minimum:
         return ""
-    serving = [r for r in draft.members(group.name) if is_current(r, group, draft.seen, draft.nodes_in_repair)]
+    serving = [r for r in draft.members(group.name) if is_current(r, group, draft.seen, draft.cases.nodes_in_repair)]
     if len(serving) > group.goal.minimum or all(record.node != node for record in serving):
         return ""
     return f"group {group.name} would fall below its minimum ({len(serving)} serve, {group.goal.minimum} must)"
@@ -214,7 +214,7 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         detected=draft.now,
     )
     draft.next_case += 1
-    return draft.keep(on_probation(replace(case, old_instance=old_instance(case, draft)), draft))
+    return draft.cases.keep(on_probation(replace(case, old_instance=old_instance(case, draft)), draft))
 
 
 def mark_word(check: str) -> str:

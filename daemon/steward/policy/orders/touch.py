@@ -188,12 +188,12 @@ def mend(wish: NodeWish, chosen: Sequence[SlotRecord], desk: Desk) -> None:
 
 
 def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
-    before = draft.open_case(slot.node)
+    before = draft.cases.open_of(slot.node)
     if before is not None and before.step is Step.SUSPECT:
-        draft.forget(before)
+        draft.cases.forget(before)
     elif before is not None:
         by = Why(rule="case.by_person", text=why.text, evidence=(str(before.why),))
-        draft.close(before, by)
+        draft.cases.close(before, by, draft.now)
     fault = Fault(trigger=Trigger.ADMIN, check="admin", rung=rung, why=why, at=draft.now)
     new_case(draft.seen.nodes[slot.node], fault, draft)
 

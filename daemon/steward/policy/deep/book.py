@@ -1,35 +1,39 @@
-"""The deep checks of a plan in the making: what is asked of all of them is worked out once between two changes."""
+"""The deep checks of a plan in the making: the part of memory that is about them, and what is found by node."""
 
 from collections.abc import Collection, Mapping
 
 from steward.model.deep import DeepRun
 from steward.model.ids import NodeName
+from steward.policy.kept import Kept
 
 
-class DeepRuns:
-    """Every change of a deep check goes through `keep` and `forget`."""
+class DeepBook(Kept[str, DeepRun]):
+    """The deep checks by id. Every change goes through `keep` and `forget`."""
 
-    def __init__(self, runs: dict[str, DeepRun]) -> None:
-        """`runs` are by id; they are changed here."""
-        self._runs = runs
+    __slots__ = ("_holding", "_of_waiter")
+
+    def __init__(self, before: Mapping[str, DeepRun]) -> None:
+        super().__init__(before)
         self._of_waiter: dict[str, dict[str, DeepRun]] | None = None
         self._holding: dict[NodeName, dict[str, DeepRun]] | None = None
 
     def keep(self, run: DeepRun) -> DeepRun:
-        before = self._runs.get(run.id)
+        """Remember the check as it is now."""
+        before = self.get(run.id)
         if before is not run:
-            self._runs[run.id] = run
+            self[run.id] = run
             self._changed(before, run)
         return run
 
     def forget(self, id: str) -> None:
-        self._changed(self._runs.pop(id), None)
+        """Drop the check from memory."""
+        self._changed(self.pop(id), None)
 
     def of(self, waiter: str) -> Collection[DeepRun]:
         """The checks that were made for this slot or repair."""
         if self._of_waiter is None:
             self._of_waiter = {}
-            for run in self._runs.values():
+            for run in self.values():
                 self._of_waiter.setdefault(run.waiter, {})[run.id] = run
         return self._of_waiter.get(waiter, {}).values()
 
@@ -38,7 +42,7 @@ class DeepRuns:
         """Node -> the checks, by id, that have it, or asked for it, and are not over for it."""
         if self._holding is None:
             self._holding = {}
-            for run in self._runs.values():
+            for run in self.values():
                 self._hold(run, self._holding)
         return self._holding
 
