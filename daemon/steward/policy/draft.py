@@ -3,7 +3,6 @@
 The only mutable thing in the policy, and it lives for one call of `plan`. Each named step reads it and adds to it.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,20 +10,18 @@ from typing import Any
 from steward.model.action import Action
 from steward.model.desired import Desired
 from steward.model.events import Event, Level
-from steward.model.group import Role
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
-from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.instance import Instance, InstanceState
 from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.observed import Freshness, Observed
 from steward.model.outcome import was_not_tried
 from steward.model.plan import Plan, stops_last
-from steward.model.slot import SlotRecord, SlotStep
 from steward.policy.case.book import CaseBook
 from steward.policy.deep.book import DeepBook
 from steward.policy.elastic.book import ElasticBook
 from steward.policy.groundwork import Groundwork
-from steward.policy.groups.slot_of import slot_of
+from steward.policy.groups.book import SlotBook
 from steward.policy.kept import Kept
 from steward.policy.node.trust import hushed
 from steward.policy.overview import Overview
@@ -76,86 +73,15 @@ class Draft:
         self.history, self.agents = Kept(memory.history), Kept(memory.agents)
         self.remedies, self.mishaps = Kept(memory.remedies), Kept(memory.mishaps)
         self.served, self.cluster = Kept(memory.served), memory.cluster
-        self.records = Kept(memory.slots)
-        """The slots of API groups; `slots` are the nodes we may repair."""
+        self.slots = SlotBook(memory.slots, self.groups, want)
         self.gates, self.operations = Kept(memory.gates), Kept(memory.operations)
         self.client_tokens, self.baselines = Kept(memory.client_tokens), Kept(memory.baselines)
         self.quota = QuotaBook(memory)
         self.elastic, self.deeps = ElasticBook(memory), DeepBook(memory.deeps)
-        self.launching = sum(1 for record in self.records.values() if record.step is SlotStep.LAUNCH)
-        self._members: defaultdict[str, dict[NodeName, None]] | None = None
-        self._sizes: Counter[str] | None = None
-        self._slots: dict[NodeName, Slot] | None = None
         self.quota_said: dict[JobId, str] = {}
         """The words of quotas for the comments of jobs, where they are new."""
         self._actions, self._events = list[Action](), list[Event]()
         self._wake: float | None = None
-
-    @property
-    def slots(self) -> dict[NodeName, Slot]:
-        """The nodes we may repair: made when it is first asked for, a quiet plan does without."""
-        if self._slots is None:
-            self._slots = self._repairable()
-        return self._slots
-
-    @property
-    def group_sizes(self) -> Counter[str]:
-        """How many nodes of each group we may repair."""
-        if self._sizes is None:
-            self._sizes = Counter(slot.group for slot in self.slots.values())
-        return self._sizes
-
-    def _repairable(self) -> dict[NodeName, Slot]:
-        """Slots of pools that no API group took over, and of API groups those in service."""
-        kept = {node: slot for node, slot in self.want.slots.items() if slot.group not in self.groups}
-        for record in self.records.values():
-            if slot := self._as_repairable(record):
-                kept[record.node] = slot
-        return kept
-
-    def _as_repairable(self, record: SlotRecord) -> Slot | None:
-        group = self.groups.get(record.group)
-        if group is None or group.role is Role.CONTROLLER or record.step is not SlotStep.SERVING:
-            return None
-        return slot_of(record, group, self.want)
-
-    def members(self, group: str) -> list[SlotRecord]:
-        """The slots of a group, the oldest first."""
-        if self._members is None:
-            self._members = defaultdict(dict)
-            for record in sorted(self.records.values(), key=lambda r: (r.created, len(r.logical), r.logical)):
-                self._members[record.group][record.node] = None
-        return [self.records[node] for node in self._members[group]] if group in self._members else []
-
-    def keep_slot(self, record: SlotRecord) -> SlotRecord:
-        before = self.records.get(record.node)
-        self.launching += (record.step is SlotStep.LAUNCH) - (before is not None and before.step is SlotStep.LAUNCH)
-        self.records[record.node] = record
-        if self._members is not None:
-            self._members[record.group][record.node] = None
-        self._keep_repairable(record)
-        return record
-
-    def _keep_repairable(self, record: SlotRecord) -> None:
-        if self._slots is None:
-            return
-        slot = self._as_repairable(record)
-        if slot is None:
-            self._slots.pop(record.node, None)
-        else:
-            self._slots[record.node] = slot
-
-    def forget_slot(self, record: SlotRecord) -> None:
-        self.launching -= self.records.pop(record.node).step is SlotStep.LAUNCH
-        if self._members is not None:
-            del self._members[record.group][record.node]
-        if self._slots is not None:
-            self._slots.pop(record.node, None)
-
-    def drop_group(self, name: str) -> None:
-        """A group without slots is no more; its pool's nodes are the pool's again."""
-        del self.groups[name]
-        self._slots = None
 
     def instances_of(self, node: NodeName) -> list[Instance]:
         """Every instance that the provider lists for a node, gone ones left out, by id."""
@@ -260,7 +186,7 @@ class Draft:
             looked=self.looked,
             cluster=self.cluster,
             groups=self.groups.frozen(),
-            slots=self.records.frozen(),
+            slots=self.slots.frozen(),
             gates=self.gates.frozen(),
             operations=self.operations.frozen(),
             client_tokens=self.client_tokens.frozen(),

@@ -121,14 +121,14 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
         lines.append(f"Taken out of service by Slurm itself ({row.kind.value}): {row.response.value}.")
     elif node.is_foreign:
         lines.append("Taken out of service by somebody else: Steward leaves it alone.")
-    if name not in draft.slots and name not in draft.records:
+    if name not in draft.slots.repairable and name not in draft.slots:
         lines.append("No provider can replace it: Steward only takes it out of service and then needs a person.")
     return lines
 
 
 def _is_unused(node: Node | None, draft: Draft) -> bool:
     """A node of the API's groups without a slot: it has no machine on purpose, and nobody misses its agent."""
-    return node is not None and node.name not in draft.records and is_between(node, draft)
+    return node is not None and node.name not in draft.slots and is_between(node, draft)
 
 
 def _spare(name: NodeName, node: Node, draft: Draft) -> str:

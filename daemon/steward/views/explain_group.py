@@ -41,7 +41,7 @@ def _numbers(group: Group, draft: Draft) -> str:
 
 def _working(group: Group, draft: Draft) -> list[SlotRecord]:
     """The slots that count now."""
-    return [slot for slot in draft.members(group.name) if serves(slot, group, draft)]
+    return [slot for slot in draft.slots.members(group.name) if serves(slot, group, draft)]
 
 
 def _status(group: Group, draft: Draft) -> list[str]:
@@ -75,7 +75,7 @@ def _rollout(group: Group, draft: Draft) -> list[str]:
     if rollout.finished is not None:
         said = f" ({rollout.why})" if rollout.why else ""
         return [f"Its last software update: {rollout.state.value}, over {ago(rollout.finished, draft.now)}{said}."]
-    members = draft.members(group.name)
+    members = draft.slots.members(group.name)
     done = sum(slot.step is SlotStep.SERVING and slot.version == group.version for slot in members)
     way = "back to the version before" if rollout.state is RolloutState.ROLLBACK_IN_PROGRESS else "to the new version"
     line = f"Its software update is {rollout.state.value}: {done} of {len(members)} nodes are brought {way}"
@@ -107,7 +107,7 @@ def _operations(group: Group, draft: Draft) -> list[str]:
 def _away(group: Group, draft: Draft) -> list[str]:
     """Slots in service whose node cannot work now."""
     working = {slot.node for slot in _working(group, draft)}
-    serving = [slot.node for slot in draft.members(group.name) if slot.step is SlotStep.SERVING]
+    serving = [slot.node for slot in draft.slots.members(group.name) if slot.step is SlotStep.SERVING]
     away = sorted(node for node in serving if node not in working)
     if not away:
         return []
@@ -116,7 +116,7 @@ def _away(group: Group, draft: Draft) -> list[str]:
 
 def _missing(group: Group, draft: Draft) -> list[str]:
     """Each slot on its way in or out, those that are tried next first."""
-    moving = [slot for slot in draft.members(group.name) if slot.step is not SlotStep.SERVING]
+    moving = [slot for slot in draft.slots.members(group.name) if slot.step is not SlotStep.SERVING]
     moving.sort(key=lambda slot: (slot.is_leaving, slot.next_try, slot.created, slot.logical))
     lines = [f"{slot.node}: {_step(slot, group, draft)}." for slot in moving[:_SHOWN]]
     return lines + ([f"... and {len(moving) - _SHOWN} more on their way."] if len(moving) > _SHOWN else [])
@@ -140,7 +140,7 @@ def _step(slot: SlotRecord, group: Group, draft: Draft) -> str:
 
 def slot_lines(node: NodeName, draft: Draft) -> list[str]:
     """A node's place in its group, and how far it is on its way."""
-    slot = draft.records.get(node)
+    slot = draft.slots.get(node)
     group = draft.groups.get(slot.group) if slot else None
     if slot is None or group is None:
         return []
@@ -173,7 +173,7 @@ def _behind(partition: str, draft: Draft) -> list[Group]:
 def _lack(group: Group, draft: Draft) -> list[str]:
     """The group's numbers, its clock, and the slot that may come next."""
     lines = [f"Group {group.name} is {group.status.value}: {_numbers(group, draft)}.", *_status(group, draft)]
-    coming = [slot for slot in draft.members(group.name) if slot.is_coming and not slot.is_leaving]
+    coming = [slot for slot in draft.slots.members(group.name) if slot.is_coming and not slot.is_leaving]
     soonest = min(coming, key=lambda s: (s.step is SlotStep.WAITING, s.next_try, s.created, s.logical), default=None)
     if soonest is not None:
         lines.append(f"Next may come {soonest.node}: {_step(soonest, group, draft)}.")

@@ -99,7 +99,7 @@ def _talked_of(draft: Draft) -> frozenset[NodeName]:
     stand_ins = (case.stand_in for case in draft.cases.values() if case.stand_in is not None)
     deeps = (name for run in draft.deeps.values() for name in (*run.nodes, *run.results))
     slots = draft.want.slots.keys() if draft.groups else ()
-    return frozenset((*cases, *stand_ins, *deeps, *draft.records, *slots))
+    return frozenset((*cases, *stand_ins, *deeps, *draft.slots, *slots))
 
 
 def _is_at_rest(node: Node, view: AgentView | None) -> bool:
@@ -146,7 +146,7 @@ def _case_word(case: Case) -> Word:
 
 def _of_slot(name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
     """On its way into or out of an API group, or without a machine on purpose."""
-    record = draft.records.get(name)
+    record = draft.slots.get(name)
     if node is not None and not is_between(node, draft):
         return None
     if record is None:

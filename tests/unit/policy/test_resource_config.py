@@ -117,7 +117,7 @@ def test_an_instance_that_came_in_this_very_plan_is_in_it() -> None:
     first = resource_config(W1, draft)
     assert resource_config(W1, draft) is first, "made once"
     new = NodeName("worker-2")
-    draft.records[new] = a_slot(new, "worker", "i-2")
+    draft.slots[new] = a_slot(new, "worker", "i-2")
     assert '"i-2"' in resource_config(new, draft)
 
 

@@ -35,8 +35,8 @@ def forgive_blind_time(draft: Draft) -> None:
             draft.cases.keep(replace(case, entered=case.entered + gap))
         draft.looked = draft.now
     if is_blind:
-        for slot in [s for s in draft.records.values() if s.step in TIMED]:
-            draft.keep_slot(replace(slot, entered=slot.entered + gap))
+        for slot in [s for s in draft.slots.values() if s.step in TIMED]:
+            draft.slots.keep(replace(slot, entered=slot.entered + gap))
 
 
 def note_look(draft: Draft) -> None:
@@ -44,7 +44,7 @@ def note_look(draft: Draft) -> None:
     if not draft.may_provision:
         return
     is_busy = any(case.is_open and not case.waits_for_person for case in draft.cases.values())
-    if not is_busy and not any(slot.step in TIMED for slot in draft.records.values()):
+    if not is_busy and not any(slot.step in TIMED for slot in draft.slots.values()):
         draft.looked = 0.0
     elif not draft.looked or draft.now - draft.looked > BLIND_S / 2:
         draft.looked = draft.now

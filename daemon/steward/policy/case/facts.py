@@ -154,7 +154,7 @@ def _unmanaged(scene: Scene) -> bool:
     case, draft = scene.case, scene.draft
     if is_light(case):
         return False
-    return case.node not in draft.slots or (needs_spare(case, draft) and not can_have_spare(case, draft))
+    return case.node not in draft.slots.repairable or (needs_spare(case, draft) and not can_have_spare(case, draft))
 
 
 def _heard_again(scene: Scene) -> bool:

@@ -71,7 +71,7 @@ def _why_over(loan: Instance, draft: Draft) -> str:
     spare, broken = draft.seen.nodes.get(loan.node), draft.seen.nodes.get(loan.instead_of or NodeName(""))
     if spare is None or spare.mark == SPARE:
         return "it did not go into service"
-    if broken is None or broken.name not in draft.slots:
+    if broken is None or broken.name not in draft.slots.repairable:
         return f"{loan.instead_of} is not one of Steward's nodes any more"
     return f"{broken.name} serves again" if case is None and broken.is_schedulable else ""
 
@@ -88,7 +88,7 @@ def _is_idle_spare(name: NodeName, draft: Draft) -> bool:
 
 def needs_spare(case: Case, draft: Draft) -> bool:
     """Whether only another node can replace this one."""
-    slot = draft.slots.get(case.node)
+    slot = draft.slots.repairable.get(case.node)
     return slot is not None and slot.fixed and case.rung is Advice.REPLACE
 
 

@@ -189,7 +189,7 @@ def _is_listing_older_than(case: Case, draft: Draft) -> bool:
 def _launch(scene: Scene) -> None:
     case = scene.case
     why = Why(rule="case.launch", text=f"a new instance for {case.node}", evidence=(str(case.why),))
-    _ask_for(scene.draft.slots[case.node], why, scene)
+    _ask_for(scene.draft.slots.repairable[case.node], why, scene)
 
 
 def _take_spare(scene: Scene) -> None:
@@ -197,7 +197,7 @@ def _take_spare(scene: Scene) -> None:
     case, draft = scene.case, scene.draft
     spare = free_spare(case, draft)
     if spare is not None:
-        slot = replace(draft.slots[case.node], node=spare, instead_of=case.node)
+        slot = replace(draft.slots.repairable[case.node], node=spare, instead_of=case.node)
         why = Why(rule="case.spare", text=f"{spare} is to serve for {case.node}", evidence=(str(case.why),))
         _ask_for(slot, why, scene)
 

@@ -32,7 +32,7 @@ def hurdle(name: NodeName, run: DeepRun, crowd: Crowd, draft: Draft) -> Hurdle |
 
 
 def _in_service(node: Node, crowd: Crowd, draft: Draft) -> Hurdle | None:
-    record = draft.records.get(node.name)
+    record = draft.slots.get(node.name)
     if draft.cases.open_of(node.name) is not None:
         return Hurdle(text="it is under repair", is_final=True)
     if record is not None and record.is_leaving:

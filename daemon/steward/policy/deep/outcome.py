@@ -128,7 +128,7 @@ def failed_deep(draft: Draft) -> frozenset[NodeName]:
 
 
 def _is_settled(node: NodeName, at: float, draft: Draft) -> bool:
-    known, record = draft.seen.nodes.get(node), draft.records.get(node)
+    known, record = draft.seen.nodes.get(node), draft.slots.get(node)
     if known is not None and known.boot_time is not None and known.boot_time > at:
         return True
     if record is not None and record.launched is not None and record.launched > at:

@@ -66,7 +66,7 @@ def start_kinds(node: NodeName, draft: Draft) -> frozenset[DeepKind]:
     """The checks that a new machine of this node must pass: by its API group, else by the settings."""
     if not draft.want.deep.enabled:
         return frozenset()
-    record = draft.records.get(node)
+    record = draft.slots.get(node)
     if record is None:
         is_ours = node in draft.want.slots and node not in draft.want.spares
         return frozenset(draft.want.deep.on_start if is_ours else ())
@@ -78,7 +78,7 @@ def start_kinds(node: NodeName, draft: Draft) -> frozenset[DeepKind]:
 def is_awaited(run: DeepRun, draft: Draft) -> bool:
     """Whether the slot or repair that it was made for still waits for it."""
     for node in run.nodes:
-        case, record = draft.cases.open_of(node), draft.records.get(node)
+        case, record = draft.cases.open_of(node), draft.slots.get(node)
         if case is not None and case.token == run.waiter and case.step is Step.RETURN:
             return True
         if record is not None and record.token == run.waiter and record.step is SlotStep.RETURN:

@@ -46,9 +46,9 @@ def serves(record: SlotRecord, group: Group, draft: Draft) -> bool:
 
 def current(group: Group, draft: Draft) -> int:
     """The number that the API shows as CurrentCount, and that MinCount is compared with."""
-    return sum(serves(record, group, draft) for record in draft.members(group.name))
+    return sum(serves(record, group, draft) for record in draft.slots.members(group.name))
 
 
 def staying(group: Group, draft: Draft) -> list[SlotRecord]:
     """The slots that nobody sends away, the oldest first."""
-    return [record for record in draft.members(group.name) if not record.is_leaving]
+    return [record for record in draft.slots.members(group.name) if not record.is_leaving]

@@ -59,11 +59,11 @@ def _add(group: Group, many: int, draft: Draft) -> None:
         return
     text = f"group {group.name} is to have {group.goal.target} instances"
     why = Why(rule="group.target", text=text, evidence=(f"{many} more than there are slots",))
-    taken = taken_names(group.name, draft.records, draft.seen, draft.want)
+    taken = taken_names(group.name, draft.slots, draft.seen, draft.want)
     draft.cluster, slots = mint(group, many, taken, cluster, draft.want, why, draft.now)
     for record in slots:
         close_case(record, draft)
-        draft.keep_slot(record)
+        draft.slots.keep(record)
     draft.wake(draft.now + _MOVE_S)
     if len(slots) < many:
         text = f"group {group.name}: its [[groups]] table names {many - len(slots)} nodes too few for its target"
@@ -73,26 +73,26 @@ def _add(group: Group, many: int, draft: Draft) -> None:
 def send_away(record: SlotRecord, text: str, draft: Draft) -> None:
     """The slot leaves: drained, backed up, ended."""
     why = Why(rule="slot.leave", text=text, evidence=(f"slot {record.logical} since {record.created:.0f}",))
-    draft.keep_slot(replace(record, purpose=Purpose.LEAVE, why=why))
+    draft.slots.keep(replace(record, purpose=Purpose.LEAVE, why=why))
 
 
 def _heed_interruptions(draft: Draft) -> None:
     """A machine that its provider is about to take away is replaced while its jobs can still save their state."""
     for instance in draft.seen.instances.values():
-        record = draft.records.get(instance.node) if instance.interrupted else None
+        record = draft.slots.get(instance.node) if instance.interrupted else None
         if record is None or record.instance != instance.id or record.purpose is not Purpose.STAY:
             continue
         text = f"its provider takes {record.node} away: {instance.interrupted}"
         why = Why(rule="slot.interrupted", text=text, evidence=(f"instance {instance.id}",))
-        draft.keep_slot(replace(record, purpose=Purpose.RENEW, why=why))
+        draft.slots.keep(replace(record, purpose=Purpose.RENEW, why=why))
         draft.tell("instance.interrupted", text, level=Level.WARNING, node=record.node, group=record.group)
 
 
 def _drop_ended(draft: Draft) -> None:
     """A deleted group goes with its last slot, a deleted cluster with its last group."""
     for group in list(draft.groups.values()):
-        if group.status is GroupStatus.DELETING and not draft.members(group.name):
-            draft.drop_group(group.name)
+        if group.status is GroupStatus.DELETING and not draft.slots.members(group.name):
+            draft.slots.drop_group(group.name)
             draft.tell("group.deleted", f"group {group.name} is deleted", group=group.name)
     cluster: Cluster | None = draft.cluster
     if cluster is not None and cluster.status is ClusterStatus.DELETING and not draft.groups:
@@ -157,7 +157,7 @@ def _why_failed(draft: Draft) -> str:
 
 def _after_rollback(cluster: Cluster, draft: Draft) -> ClusterStatus:
     """RollingBack until what was too much is gone; then a new cluster has failed, an old one is as it was."""
-    if any(record.is_leaving for record in draft.records.values()):
+    if any(record.is_leaving for record in draft.slots.values()):
         return ClusterStatus.ROLLING_BACK
     has_any = any(g.goal.target for g in draft.groups.values())
     return ClusterStatus.IN_SERVICE if has_any else ClusterStatus.FAILED
@@ -243,7 +243,7 @@ def roll_back(group: Group, text: str, draft: Draft) -> None:
     here = staying(back, draft)
     why = Why(rule="group.rollback", text=f"group {group.name}: {said}", evidence=(f"{len(here)} slots",))
     for record in sorted(here, key=lambda r: _worth(r, back, draft), reverse=True)[good.target :]:
-        draft.keep_slot(replace(record, purpose=Purpose.LEAVE, why=why))
+        draft.slots.keep(replace(record, purpose=Purpose.LEAVE, why=why))
 
 
 def rolled_key(group: str) -> str:
@@ -258,7 +258,9 @@ def _worth(record: SlotRecord, group: Group, draft: Draft) -> tuple[bool, bool, 
 
 def _tell_missing(group: Group, draft: Draft) -> None:
     """The message names what the last tries came to while instances are missing."""
-    troubled = [r for r in draft.members(group.name) if r.hitch is not Hitch.NONE and r.is_coming and not r.is_leaving]
+    troubled = [
+        r for r in draft.slots.members(group.name) if r.hitch is not Hitch.NONE and r.is_coming and not r.is_leaving
+    ]
     if group.message and not group.message.startswith(MISSING):
         return
     text = ""
@@ -290,5 +292,5 @@ def _is_over(name: str, goal: Goal, draft: Draft) -> bool:
     group = draft.groups.get(name)
     if group is None or group.goal != goal:
         return True
-    members = draft.members(name)
+    members = draft.slots.members(name)
     return len(members) == goal.target and all(slot.step is SlotStep.SERVING for slot in members)

@@ -77,7 +77,7 @@ def _counts(draft: Draft) -> dict[str, int]:
     if not draft.may_touch_nodes or not draft.want.resume.enabled:
         return {}
     usual, own = draft.want.resume.hot_spares, draft.want.hot_spares
-    counts = {group: own.get(group, usual) for group in draft.group_sizes} if usual or own else {}
+    counts = {group: own.get(group, usual) for group in draft.slots.group_sizes} if usual or own else {}
     return {group: count for group, count in counts.items() if count}
 
 
@@ -96,7 +96,7 @@ def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> f
     if any(_comes_back(draft.jobs[id], draft) for id in restless(draft)):
         return frozenset()  # it may need what is idle
     reserved = {node for each in draft.seen.reservations.values() for node in each.nodes}
-    members = [name for name, slot in draft.slots.items() if slot.group == group]
+    members = [name for name, slot in draft.slots.repairable.items() if slot.group == group]
     nodes = draft.seen.nodes
     free = [name for name in members if name in nodes and is_idle(nodes[name]) and _is_sound(name, draft)]
     free = sorted(set(free) - reserved - there - _lent(draft))
@@ -116,7 +116,7 @@ def _comes_back(mem: JobMemory, draft: Draft) -> bool:
 
 
 def _is_of(name: NodeName, group: str, draft: Draft) -> bool:
-    return name in draft.slots and draft.slots[name].group == group
+    return name in draft.slots.repairable and draft.slots.repairable[name].group == group
 
 
 def _is_sound(name: NodeName, draft: Draft) -> bool:

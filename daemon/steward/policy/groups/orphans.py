@@ -20,19 +20,19 @@ def settle_orphans(draft: Draft) -> None:
     """End instances that carry a token of this cluster's slots and belong to none; say once what is somebody else's."""
     if draft.cluster is None or not draft.provider_is_fresh:
         return
-    ours, records = f"{draft.cluster.id}-", draft.records.unchanged
+    ours, records = f"{draft.cluster.id}-", draft.slots.unchanged
     of = (draft.seen.instances, records if records is not None else object(), draft.cluster.id)
     for instance in draft.ground.once("strays", of, lambda: _strays(ours, draft)):
         if instance.token.startswith(ours):
             _settle(instance, draft)
-        elif instance.node not in draft.slots:
+        elif instance.node not in draft.slots.repairable:
             _tell_foreign(instance, draft)
 
 
 def _strays(ours: str, draft: Draft) -> list[Instance]:
     """The instances that bear a token of ours and belong to no slot, and those of others under the name of a slot's
     node."""
-    owners = {record.logical: record for record in draft.records.values()}
+    owners = {record.logical: record for record in draft.slots.values()}
     found = []
     for instance in draft.seen.instances.values():
         if instance.state is InstanceState.GONE:
@@ -40,7 +40,7 @@ def _strays(ours: str, draft: Draft) -> list[Instance]:
         if instance.token.startswith(ours):
             is_stray = not _is_of(owners.get(instance.token.rpartition("-")[0]), instance)
         else:
-            record = draft.records.get(instance.node)
+            record = draft.slots.get(instance.node)
             is_stray = record is not None and record.instance != instance.id
         if is_stray:
             found.append(instance)
@@ -95,7 +95,7 @@ def _try_of(instance: Instance, draft: Draft) -> tuple[float, CaseId, int] | Non
 def _that_counts(node: NodeName, there: list[Instance], tries: _Tries, draft: Draft) -> InstanceId | None:
     """The machine that stays: the one that speaks for the node, or is its slot's, or was asked for last; never the one
     that was found bad."""
-    case, view, record = draft.cases.open_of(node), draft.seen.agents.get(node), draft.records.get(node)
+    case, view, record = draft.cases.open_of(node), draft.seen.agents.get(node), draft.slots.get(node)
     may_stay = {instance.id for instance in there if case is None or instance.id in tries}
     speaks = view.incarnation.instance if view is not None and view.is_heard and view.incarnation is not None else None
     for id in (speaks, record.instance if record is not None else None):
@@ -124,7 +124,7 @@ def _end(instance: Instance, what: str, text: str, draft: Draft) -> None:
 
 def _tell_foreign(instance: Instance, draft: Draft) -> None:
     """A machine that is not the slot's bears its node's name: left alone."""
-    record = draft.records[instance.node]
+    record = draft.slots[instance.node]
     is_known = instance.id == record.instance or instance.token.startswith(f"{record.logical}-")
     if is_known or any(instance.token.startswith(f"{id}-") for id in draft.cases):
         return

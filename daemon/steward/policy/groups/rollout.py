@@ -65,7 +65,7 @@ def _begin(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
 
 def _renew_coming(group: Group, wanted: Version, draft: Draft) -> None:
     """Begin instances anew that are on their way with another version: they serve nobody yet."""
-    for slot in draft.members(group.name):
+    for slot in draft.slots.members(group.name):
         is_made = slot.is_coming and slot.step is not SlotStep.WAITING
         if is_made and slot.purpose is Purpose.STAY and slot.version != wanted:
             _renew(slot, f"{slot.node} is being made from another version", draft)
@@ -73,7 +73,7 @@ def _renew_coming(group: Group, wanted: Version, draft: Draft) -> None:
 
 def _renew(slot: SlotRecord, text: str, draft: Draft) -> None:
     why = Why(rule="rollout.renew", text=text, evidence=(f"made from {_told(slot.version)}",))
-    draft.keep_slot(replace(slot, purpose=Purpose.RENEW, why=why))
+    draft.slots.keep(replace(slot, purpose=Purpose.RENEW, why=why))
 
 
 def _told(version: Version) -> str:
@@ -83,7 +83,7 @@ def _told(version: Version) -> str:
 
 def _count_failures(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
     """Each failed try of a node with the version that is aimed at counts once."""
-    for slot in draft.members(group.name):
+    for slot in draft.slots.members(group.name):
         if slot.hitch not in _BAD or slot.version != aim(rollout):
             continue
         key = f"rollout:{aim(rollout).serial}:{rollout.state.value}:{slot.token}:{slot.hitch.value}:{slot.tries}"
@@ -128,7 +128,7 @@ def _in_work(group: Group, draft: Draft) -> list[SlotRecord]:
     """Nodes that served and are away now: another batch waits for them."""
     return [
         slot
-        for slot in draft.members(group.name)
+        for slot in draft.slots.members(group.name)
         if not slot.is_leaving and (slot.purpose is Purpose.RENEW or (slot.step is not _SERVING and slot.has_served))
     ]
 
@@ -137,7 +137,7 @@ def _to_do(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
     """Nodes in service with another version."""
     return [
         slot
-        for slot in draft.members(group.name)
+        for slot in draft.slots.members(group.name)
         if slot.step is _SERVING and slot.purpose is Purpose.STAY and slot.version != aim(rollout)
     ]
 
@@ -175,7 +175,7 @@ def _batch(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
     waiting = _to_do(group, rollout, draft)
     free = [slot for slot in waiting if draft.cases.in_work(slot.node) is None]
     size = rollout.rollback_batch or rollout.batch if rollout.state is _BACK else rollout.batch
-    return least_harm(free or waiting, nodes_of(size, len(draft.members(group.name))), draft)
+    return least_harm(free or waiting, nodes_of(size, len(draft.slots.members(group.name))), draft)
 
 
 def nodes_of(size: BatchSize | None, members: int) -> int:

@@ -34,7 +34,7 @@ class Setup:
 def setup_of_case(case: Case, draft: Draft) -> Setup | None:
     """The setup that the instance of this repair needs before its checks say anything; None where no scripts are to
     run."""
-    record = draft.records.get(case.node)
+    record = draft.slots.get(case.node)
     group = draft.groups.get(record.group) if record else None
     if record is None or group is None or case.rung is not Advice.REPLACE or not group.lifecycle.has_scripts:
         return None
@@ -93,7 +93,7 @@ def resource_config(node: NodeName, draft: Draft) -> str:
     """`resource_config.json`: every group and its instances. It is the same for all nodes of a plan; one in which the
     node's own present instance is not named is made anew."""
     text, named = _whole(draft)
-    record = draft.records.get(node)
+    record = draft.slots.get(node)
     if record is not None and record.instance is not None and record.instance not in named:
         _whole.cache_clear()
         text, _ = _whole(draft)
@@ -118,7 +118,7 @@ def provisioning_parameters(draft: Draft) -> str:
 @lru_cache(maxsize=1)
 def _whole(draft: Draft) -> tuple[str, frozenset[InstanceId]]:
     """Made once for a plan, in which hundreds of nodes may ask for it. (text, instances that are in it)."""
-    named = [record for record in draft.records.values() if record.instance is not None]
+    named = [record for record in draft.slots.values() if record.instance is not None]
     by_group: dict[str, list[SlotRecord]] = {}
     for record in sorted(named, key=lambda record: record.created):
         by_group.setdefault(record.group, []).append(record)

@@ -35,7 +35,7 @@ def ask_backup(scene: SlotScene) -> None:
     why = Why(rule="slot.backup", text=f"{record.node} goes and is backed up before", evidence=(str(record.why),))
     draft.wish(BackUpNode(key=_backup_key(scene), why=why, node=record.node, instance=record.instance), AGAIN_S)
     if not record.saved:
-        draft.keep_slot(replace(record, saved=True))
+        draft.slots.keep(replace(record, saved=True))
 
 
 def ask_restore(scene: SlotScene) -> None:

@@ -15,7 +15,7 @@ def is_between(node: Node, draft: Draft) -> bool:
 
     One that left stays so when its group is deleted, until a person or another group takes it.
     """
-    record = draft.records.get(node.name)
+    record = draft.slots.get(node.name)
     if record is None:
         slot = draft.want.slots.get(node.name)
         has_left = node.mark is not None and node.mark.is_slots
@@ -26,7 +26,7 @@ def is_between(node: Node, draft: Draft) -> bool:
 
 def is_being_verified(node: NodeName, draft: Draft) -> bool:
     """Whether a slot's own machine was heard, is prepared, and only has to prove that it is sound."""
-    record, view = draft.records.get(node), draft.seen.agents.get(node)
+    record, view = draft.slots.get(node), draft.seen.agents.get(node)
     if record is None or record.purpose is not Purpose.STAY or view is None or view.incarnation is None:
         return False
     return record.step in (SlotStep.VERIFY, SlotStep.RETURN) and view.incarnation.instance == record.instance
@@ -54,4 +54,4 @@ def follow_repair(record: SlotRecord, draft: Draft) -> SlotRecord:
     if last is None or draft.instance(last.new_instance) is None:
         return record
     version = draft.groups[record.group].version
-    return draft.keep_slot(replace(record, instance=last.new_instance, missing=None, version=version))
+    return draft.slots.keep(replace(record, instance=last.new_instance, missing=None, version=version))

@@ -30,7 +30,7 @@ def noted(scene: SlotScene) -> SlotScene:
         over = _first(over, draft.now)
     if (missing, over) == (record.missing, record.over):
         return scene
-    return replace(scene, record=draft.keep_slot(replace(record, missing=missing, over=over)))
+    return replace(scene, record=draft.slots.keep(replace(record, missing=missing, over=over)))
 
 
 def _first(before: float | None, now: float) -> float:

@@ -26,8 +26,8 @@ def why_not_yet(scene: SlotScene) -> str:
         return f"waits: machine {machine} bears its name and does not run; start it, or end it"
     if _waits_for_controller(scene):
         return "waits for the controller group"
-    if draft.launching >= draft.want.capacity.launches_at_once:
-        return f"waits for its turn: {draft.launching} launches are under way"
+    if draft.slots.launching >= draft.want.capacity.launches_at_once:
+        return f"waits for its turn: {draft.slots.launching} launches are under way"
     return _waits_for_old_agent(scene)
 
 
@@ -41,7 +41,7 @@ def _waits_for_controller(scene: SlotScene) -> bool:
     if scene.group.role is Role.CONTROLLER:
         return False
     controllers = [group.name for group in draft.groups.values() if group.role is Role.CONTROLLER]
-    serving = (r.step is SlotStep.SERVING for name in controllers for r in draft.members(name))
+    serving = (r.step is SlotStep.SERVING for name in controllers for r in draft.slots.members(name))
     return bool(controllers) and not any(serving)
 
 

@@ -36,11 +36,11 @@ def move_slots(draft: Draft) -> None:
 
     Without a fresh list of instances nothing is launched, moved or ended; nor while we are paused.
     """
-    if not draft.records or not draft.provider_is_fresh or not draft.may_provision:
+    if not draft.slots or not draft.provider_is_fresh or not draft.may_provision:
         return
     settled = _settled(draft)
     for group in sorted(draft.groups.values(), key=lambda group: group.turn):
-        for record in draft.members(group.name):
+        for record in draft.slots.members(group.name):
             if record.node not in settled:
                 _move(record, group, draft)
 
@@ -48,14 +48,14 @@ def move_slots(draft: Draft) -> None:
 def _settled(draft: Draft) -> AbstractSet[NodeName]:
     """The usual case, seen quickly: nodes whose slot serves and shall stay, and whose instance is listed."""
     if draft.found.settled is None:
-        records = draft.records.unchanged
+        records = draft.slots.unchanged
         of = (records if records is not None else object(), draft.seen.instances)
         draft.found.settled = draft.ground.once("settled slots", of, lambda: _find_settled(draft))
-    return draft.found.settled - draft.records.touched
+    return draft.found.settled - draft.slots.touched
 
 
 def _find_settled(draft: Draft) -> frozenset[NodeName]:
-    staying = (r for r in draft.records.values() if r.step is SlotStep.SERVING and r.purpose is Purpose.STAY)
+    staying = (r for r in draft.slots.values() if r.step is SlotStep.SERVING and r.purpose is Purpose.STAY)
     listed = (record for record in staying if draft.instance(record.instance) is not None)
     return frozenset(record.node for record in listed if record.missing is None)
 
@@ -85,11 +85,11 @@ def _enter(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
     text = f"{before.node}: {before.step.value} -> {step.value}: {fact.value}{trouble}"
     level = Level.WARNING if fact in WORRYING else Level.INFO
     draft.tell(f"slot.{step.value}", text, level=level, node=before.node, group=before.group)
-    return draft.keep_slot(after)
+    return draft.slots.keep(after)
 
 
 def _go(scene: SlotScene, fact: SlotFact) -> None:
     record, draft = scene.record, scene.draft
-    draft.forget_slot(record)
+    draft.slots.forget(record)
     text = f"{record.node}: {record.step.value} -> gone: {fact.value}"
     draft.tell("slot.gone", text, node=record.node, group=record.group)

@@ -20,7 +20,7 @@ DAY_S = 86400.0
 
 def scopes(node: NodeName, draft: Draft) -> tuple[str, ...]:
     """The breakers that guard a node: its group's, if it has one, and the cluster's."""
-    slot = draft.slots.get(node)
+    slot = draft.slots.repairable.get(node)
     return (f"group:{slot.group}", "all") if slot else ("all",)
 
 
@@ -32,7 +32,7 @@ def guards(node: NodeName, check: str, draft: Draft) -> tuple[str, ...]:
 def members(scope: str, draft: Draft) -> int:
     """How many nodes a breaker guards."""
     if scope.startswith("group:"):
-        return draft.group_sizes[scope.removeprefix("group:")]
+        return draft.slots.group_sizes[scope.removeprefix("group:")]
     return len(draft.seen.nodes)
 
 

@@ -87,7 +87,7 @@ def _failed(group: Group) -> str:
 def _too_many(group: Group, draft: Draft) -> str:
     """Empty while there are not."""
     times, (most_in_row, most_per_hour) = failures(group, draft), limits(group, draft)
-    served = [slot.served or 0.0 for slot in draft.members(group.name) if slot.version == group.version]
+    served = [slot.served or 0.0 for slot in draft.slots.members(group.name) if slot.version == group.version]
     in_row = sum(at > max(served, default=0.0) for at in times)
     if in_row >= most_in_row:
         return f"{in_row} bring-ups in a row failed (limit {most_in_row})"

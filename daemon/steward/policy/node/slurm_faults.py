@@ -51,7 +51,7 @@ def acting_row(node: Node, draft: Draft) -> Row | None:
 
 
 def _can_act(response: Response, node: NodeName, draft: Draft) -> bool:
-    view, has_slot = draft.seen.agents.get(node), node in draft.slots
+    view, has_slot = draft.seen.agents.get(node), node in draft.slots.repairable
     if view is None or not view.connected or view.incarnation is None:
         return response is Response.REVIVE and has_slot
     match response:

@@ -164,9 +164,9 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
 
 def why_left_alone(node: NodeName, draft: Draft) -> str:
     """Why faults of this node are only told: its cluster or its group is not to be repaired by itself."""
-    if node in draft.records and draft.cluster is not None and not draft.cluster.recovery:
+    if node in draft.slots and draft.cluster is not None and not draft.cluster.recovery:
         return "the cluster's NodeRecovery is None"
-    slot = draft.slots.get(node)
+    slot = draft.slots.repairable.get(node)
     if slot is not None and slot.group in draft.want.unrepaired:
         return f'the recovery of group {slot.group} is "none"'
     return ""
@@ -175,11 +175,13 @@ def why_left_alone(node: NodeName, draft: Draft) -> str:
 def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
     """Why a node that still serves must go on: its group would fall below its minimum. One that is dead serves no
     more."""
-    record = draft.records.get(node)
+    record = draft.slots.get(node)
     group = draft.groups.get(record.group) if record else None
     if fault.trigger is not Trigger.DEGRADED or group is None or not group.goal.minimum:
         return ""
-    serving = [r for r in draft.members(group.name) if is_current(r, group, draft.seen, draft.cases.nodes_in_repair)]
+    serving = [
+        r for r in draft.slots.members(group.name) if is_current(r, group, draft.seen, draft.cases.nodes_in_repair)
+    ]
     if len(serving) > group.goal.minimum or all(record.node != node for record in serving):
         return ""
     return f"group {group.name} would fall below its minimum ({len(serving)} serve, {group.goal.minimum} must)"

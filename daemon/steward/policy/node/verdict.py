@@ -82,7 +82,7 @@ def standing(node: Node, draft: Draft) -> Verdict:
     view = draft.seen.agents.get(node.name)
     if view is not None and view.connected:
         return _connected(view)
-    if node.name in draft.records:
+    if node.name in draft.slots:
         return _unconnected(node, view, draft)  # its slot may be another one in the next step
     if node.name not in draft.found.standings:
         draft.found.standings[node.name] = _unconnected(node, view, draft)
@@ -194,7 +194,7 @@ def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance
     fixed slot."""
     if view is not None and view.incarnation is not None and view.incarnation.instance in draft.seen.instances:
         return draft.seen.instances[view.incarnation.instance]
-    slot = draft.slots.get(node)
+    slot = draft.slots.repairable.get(node)
     if slot is None or not slot.fixed:
         return None
     return next(iter(draft.overview.instances_of(node)), None)

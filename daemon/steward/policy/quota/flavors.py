@@ -77,7 +77,7 @@ class Flavors:
         ) and all(self.types_of(each) == found for each, found in other._of_partitions.items())
 
     def _type(self, name: NodeName, node: Node) -> str:
-        record = self._draft.records.get(name)
+        record = self._draft.slots.get(name)
         group = self._draft.groups.get(record.group) if record is not None else None
         if group is not None and group.types:
             return group.types[0]
