@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,15 +28,14 @@ def messages(file: Path) -> Iterator[str]:
             yield node.value
 
 
+@cache
+def all_messages() -> list[tuple[Path, str]]:
+    return [(file.relative_to(SOURCES), text) for file in SOURCES.rglob("*.py") for text in messages(file)]
+
+
 @pytest.mark.parametrize("word", INSIDE)
 def test_no_message_uses_a_word_of_the_code(word: str) -> None:
-    found = [
-        f"{file.relative_to(SOURCES)}: {text!r}"
-        for file in SOURCES.rglob("*.py")
-        for text in messages(file)
-        if INSIDE[word].search(text)
-    ]
-    assert found == []
+    assert [f"{file}: {text!r}" for file, text in all_messages() if INSIDE[word].search(text)] == []
 
 
 def test_a_site_that_only_reports_is_shown_both_ways_on() -> None:

@@ -57,11 +57,11 @@ class Picture:
         """The same world later, with the memory of what was just decided."""
         return replace(self, memory=self.plan().memory, now=self.now + after_s)
 
-    def wait(self, seconds: float) -> "Picture":
+    def wait(self, seconds: float, every_s: float = 10.0) -> "Picture":
         """The same world for `seconds`, looked at as often as a head would."""
         picture = self
         while seconds > 0:
-            picture, seconds = picture.then(min(seconds, 10.0)), seconds - 10.0
+            picture, seconds = picture.then(min(seconds, every_s)), seconds - every_s
         return picture.then()
 
     def after(self, seconds: float) -> "Picture":

@@ -100,7 +100,7 @@ def test_the_spare_goes_back_when_a_person_returns_the_mended_node() -> None:
 def test_the_spare_goes_on_serving_while_an_admin_has_the_broken_node() -> None:
     picture = serving(broken(a_site("s1"))).down("n2", "ticket 4711: board").then(1)
     assert case_of(picture).step is Step.CLOSED
-    assert picture.wait(8 * 86400).plan().actions == ()
+    assert picture.wait(8 * 86400, every_s=600).plan().actions == ()
     assert "spare s1 served" in text_of(picture, "n2")
 
 
