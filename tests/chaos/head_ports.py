@@ -38,10 +38,10 @@ class AgentsOfWorld:
     trouble: Trouble
 
     def views(self) -> Mapping[NodeName, AgentView]:
-        return dict(self.world.seen().agents)
+        return self.world.agents()
 
     def asks(self) -> tuple[Ask, ...]:
-        return self.world.seen().asks
+        return self.world.asks_heard()
 
     def opted_in(self) -> tuple[OptedIn, ...]:
         return tuple(self.world.opted.values())

@@ -56,11 +56,11 @@ class SlurmOfWorld:
         return self._read(self._partitions)
 
     def _partitions(self) -> Mapping[str, Partition]:
-        found = self.world.seen().partitions or {"main": Partition(name="main", state=PartitionState.UP)}
+        found = self.world.partitions() or {"main": Partition(name="main", state=PartitionState.UP)}
         return {name: replace(each, loaded=self.world.slurm.began) for name, each in found.items()}
 
     def reservations(self) -> Mapping[str, Reservation]:
-        return self._read(lambda: self.world.seen().reservations)
+        return self._read(self.world.reservations)
 
     def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
         wanted = self._may_take_out(nodes)

@@ -78,7 +78,7 @@ def unrest(world: World, memory: Memory, foreign: set[NodeName]) -> list[str]:
     ]
     found += [f"deep check {run.id} is {run.state.value}" for run in memory.deeps.values() if run.is_open]
     found += [f"ask {ask} was never answered" for ask in world.asks]
-    agents = world.seen().agents
+    agents = world.agents()
     for name, node in world.slurm.shown_nodes(world.now).items():
         is_sound = node.is_schedulable and world.is_alive(name)
         if not is_sound and name not in held | foreign and not _is_admins(node):

@@ -9,7 +9,7 @@ from steward.model.deep_command import PREFIX
 from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
-from steward.model.observed import Observed
+from steward.model.observed import AgentView
 from steward.model.reservation import Reservation
 from tests.fakes.sim_slurm import Run, SimSlurm
 from tests.fakes.world import World
@@ -64,11 +64,11 @@ class DeepWorld(World):
                 self.lose_jobs -= 1
                 self.slurm.cancel(id, self.now)
 
-    def seen(self) -> Observed:
-        seen = World.seen(self)
-        agents = {name: replace(view, deep=self._told(name)) for name, view in seen.agents.items()}
-        both = {**seen.reservations, **self.slurm.reservations}
-        return replace(seen, agents=agents, reservations=both, reservations_at=self.now)
+    def agents(self) -> dict[NodeName, AgentView]:
+        return {name: replace(view, deep=self._told(name)) for name, view in World.agents(self).items()}
+
+    def reservations(self) -> dict[str, Reservation]:
+        return {**World.reservations(self), **self.slurm.reservations}
 
     def _told(self, node: NodeName) -> tuple[DeepReport, ...]:
         if self.mute_runner:

@@ -89,8 +89,10 @@ class GroupWorld(World):
             machine.setup = replace(report, state=SetupState.SUCCEEDED)
 
     def seen(self) -> Observed:
-        shown = {name: self._shown(partition) for name, partition in self.slurm.partitions.items()}
-        return replace(World.seen(self), partitions=shown, partitions_at=self.now)
+        return replace(World.seen(self), partitions=self.partitions(), partitions_at=self.now)
+
+    def partitions(self) -> dict[str, Partition]:
+        return {name: self._shown(partition) for name, partition in self.slurm.partitions.items()}
 
     def _shown(self, partition: Partition) -> Partition:
         nodes = frozenset(node.name for node in self.slurm.nodes.values() if partition.name in node.partitions)

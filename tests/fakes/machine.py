@@ -1,6 +1,7 @@
 """One machine of the simulated provider: it boots, runs an agent and a slurmd, and can die in several ways."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from steward.model.health import Advice, Finding, Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
@@ -9,6 +10,11 @@ from steward.model.setup import SetupReport
 
 REGISTER_S = 0.5
 RECONNECT_S = 0.4
+
+
+@cache
+def _incarnation(id: InstanceId, boot: int) -> Incarnation:
+    return Incarnation(instance=id, boot=BootId(f"{id}-b{boot}"))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +51,7 @@ class Machine:
 
     @property
     def incarnation(self) -> Incarnation:
-        return Incarnation(instance=self.id, boot=BootId(f"{self.id}-b{self.boot}"))
+        return _incarnation(self.id, self.boot)
 
     def is_up(self, now: float) -> bool:
         return now >= self.ready_at and not self.mute

@@ -58,7 +58,10 @@ class Machines:
         return machine
 
     def of(self, node: NodeName) -> Machine | None:
-        return next((m for m in self.alive.values() if m.node == node), None)
+        for machine in self.alive.values():
+            if machine.node == node:
+                return machine
+        return None
 
     def firsts(self) -> dict[NodeName, Machine]:
         """`of` for every node that has one."""

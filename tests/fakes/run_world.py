@@ -7,7 +7,7 @@ from steward.model.action import Action, CancelReplica, ResizeRun, SubmitReplica
 from steward.model.elastic import Activity, ElasticWord, replica_comment
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
-from steward.model.observed import Observed
+from steward.model.observed import AgentView
 from tests.fakes.world import World
 from tests.fakes.world_cluster import USER
 
@@ -55,13 +55,12 @@ class RunWorld(World):
 
     # The ports
 
-    def seen(self) -> Observed:
-        seen, base = World.seen(self), self.slurm.jobs.get(BASE)
+    def agents(self) -> dict[NodeName, AgentView]:
+        views, base = World.agents(self), self.slurm.jobs.get(BASE)
         host = base.batch_host if base is not None and base.is_active else None
-        if base is None or self.one is None or host is None or host not in seen.agents:
-            return seen
-        view = replace(seen.agents[host], elastic=(self._word(base, self.one),))
-        return replace(seen, agents={**seen.agents, host: view})
+        if base is not None and self.one is not None and host is not None and host in views:
+            views[host] = replace(views[host], elastic=(self._word(base, self.one),))
+        return views
 
     def _word(self, base: Job, one: Coordinator) -> ElasticWord:
         return ElasticWord(

@@ -26,10 +26,12 @@ from steward.model.action import (
     SetNice,
     TerminateInstance,
 )
-from steward.model.ask import Answer
+from steward.model.ask import Answer, Ask
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase
-from steward.model.observed import Freshness, Observed
+from steward.model.observed import AgentView, Freshness, Observed
+from steward.model.partition import Partition
+from steward.model.reservation import Reservation
 from tests.fakes.world_cluster import Cluster
 
 _IN_SLURM = (
@@ -63,21 +65,33 @@ class World(Cluster):
             self.last_good = (self.slurm.shown_nodes(self.now), self.slurm.shown(self.now))
         nodes, jobs = self.last_good or ({}, {})
         freshness = Freshness.FRESH if not hangs else Freshness.OLD if self.last_good else Freshness.ABSENT
-        connected = {node for node, view in self.machines.views.items() if view.connected}
         return Observed(
             at=self.now,
             slurm=freshness,
             nodes=dict(nodes),
             jobs=dict(jobs),
-            agents=dict(self.machines.views),
+            agents=self.agents(),
             agents_since=self.agents_since,
             provider=Freshness.OLD if self.now < self.provider_hangs_until else Freshness.FRESH,
             instances=dict(self.machines.listed(self.now)),
-            asks=tuple(ask for ask in self.asks.values() if ask.node in connected),
+            asks=self.asks_heard(),
             opted_in=tuple(self.opted.values()),
-            reservations=self.slurm.still_kept(self.now),
+            reservations=self.reservations(),
             reservations_at=self.now,
         )
+
+    def agents(self) -> dict[NodeName, AgentView]:
+        return dict(self.machines.views)
+
+    def asks_heard(self) -> tuple[Ask, ...]:
+        connected = {node for node, view in self.machines.views.items() if view.connected}
+        return tuple(ask for ask in self.asks.values() if ask.node in connected)
+
+    def reservations(self) -> dict[str, Reservation]:
+        return self.slurm.still_kept(self.now)
+
+    def partitions(self) -> dict[str, Partition]:
+        return {}
 
     # The ports
 
