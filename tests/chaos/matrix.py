@@ -6,8 +6,9 @@ Options: `--only TEXT` cells whose row or column has it (nothing is written then
 import argparse
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.chaos import page
@@ -32,10 +33,21 @@ def flow_of(name: str) -> Flow:
     return next(flow for flow in FLOWS if flow.name == name)
 
 
-def run_row(flow: str, step: str, columns: Sequence[Column]) -> Row:
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No line of a log: stories have thousands."""
+    before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
-    control = run_control(flow_of(flow), step)
-    results = tuple(run_cell(flow_of(flow), step, column, control) for column in columns)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def run_row(flow: str, step: str, columns: Sequence[Column]) -> Row:
+    with quiet():
+        control = run_control(flow_of(flow), step)
+        results = tuple(run_cell(flow_of(flow), step, column, control) for column in columns)
     bad = (control,) if control.broken else ()
     return Row(flow=flow, step=step, undisturbed_s=control.seconds, results=(*bad, *results))
 
