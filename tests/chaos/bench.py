@@ -124,6 +124,11 @@ class Bench:
         self.start()
         return self
 
+    def move(self) -> None:
+        """A process that is a copy goes on with files of its own; the head is to be killed next."""
+        self.folder = Path(mkdtemp(prefix="steward-chaos-"))
+        self.disk.move(self.folder)
+
     def close(self) -> None:
         self.disk.unlock()
         self.disk.close()

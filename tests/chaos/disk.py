@@ -35,6 +35,8 @@ class Disk:
     file: Path
     full: bool = False
     engine: Engine | None = None
+    left: Engine | None = None
+    """Of the process that this one is a copy of, and not ours to close."""
     holder: sqlite3.Connection | None = None
 
     @staticmethod
@@ -50,6 +52,14 @@ class Disk:
         self.engine = open_engine(sqlite_url(self.file))
         self._listen(self.engine)
         return SqlStore(self.engine, now=lambda: world.now)
+
+    def move(self, folder: Path) -> None:
+        """Go on with a copy of the file, in a process that is a copy itself."""
+        self.left, self.engine = self.engine, None
+        for name in (self.file.name, f"{self.file.name}-wal"):
+            if (self.file.parent / name).exists():
+                shutil.copy(self.file.parent / name, folder / name)
+        self.file = folder / self.file.name
 
     def close(self) -> None:
         if self.engine is not None:

@@ -1,5 +1,6 @@
 """A reclaim survives the head's death at each of its writes and acts, slurmdbd's death, and an admin's hand."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,32 +16,29 @@ from tests.chaos.flow import Flow
 from tests.chaos.slurm_port import KEY, WHY
 from tests.chaos.team_flows import RECLAIMS
 from tests.chaos.trouble import Point
+from tests.fakes.branches import at_each
 from tests.fakes.team_world import TeamWorld
 
 BY_NAME = {flow.name: flow for flow in RECLAIMS}
 START = "owner asks"
-MOST = 60
-"""More writes or acts than a reclaim has."""
 
 
-def killed_at(point: Point, number: int) -> Column:
-    """Once, at the point that comes after so many of its kind."""
+def each_kill(flow: Flow, point: Point) -> tuple[Result, list[Result]]:
+    """The reclaim undisturbed, and killed once at each point that it comes to."""
+    control = run_control(flow, START)
 
-    def begin(bench: Bench, node: str) -> None:
-        bench.trouble.kill_at, bench.trouble.spared, bench.trouble.kills = point, number, 1
+    def story(here: Callable[[], bool]) -> Result:
+        def begin(bench: Bench, node: str) -> None:
+            def dies() -> bool:
+                if is_copy := here():
+                    bench.move()
+                return is_copy
 
-    return Column(name=f"killed {point.value} {number + 1}", begin=begin, is_kill=True, lasts_s=0.0)
+            bench.trouble.kill_at, bench.trouble.kills, bench.trouble.dies = point, 1, dies
 
+        return run_cell(flow, START, Column(name=point.value, begin=begin, is_kill=True, lasts_s=0.0), control)
 
-def each_kill(flow: Flow, point: Point) -> list[Result]:
-    """Until there is no such point any more."""
-    control, found = run_control(flow, START), list[Result]()
-    for number in range(MOST):
-        result = run_cell(flow, START, killed_at(point, number), control)
-        found.append(result)
-        if not result.felt:
-            break
-    return found
+    return at_each(story)
 
 
 @pytest.mark.long
@@ -48,10 +46,11 @@ def each_kill(flow: Flow, point: Point) -> list[Result]:
 @pytest.mark.parametrize("name", list(BY_NAME))
 def test_a_head_killed_at_each_write_and_act_of_a_reclaim_ends_it_as_if_it_lived(name: str, point: Point) -> None:
     """One that dies before a write or an act leaves what one leaves that died after the write or the act before it."""
-    found = each_kill(BY_NAME[name], point)
-    assert [(each.column, each.broken) for each in found if each.broken] == []
-    assert not found[-1].felt, "the last one came after everything"
-    assert len(found) > 4, "there were some"
+    undisturbed, found = each_kill(BY_NAME[name], point)
+    assert [(at, each.broken) for at, each in enumerate(found, 1) if each.broken] == []
+    assert all(each.felt for each in found)
+    assert (undisturbed.felt, undisturbed.broken) == (False, ())
+    assert len(found) > 3, "there were some"
 
 
 def slurmdbd_dies(bench: Bench, node: str) -> None:

@@ -1,5 +1,6 @@
 """The faults that are active, and where the head is to be killed. `bites` counts how often each was felt."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -50,8 +51,8 @@ class Trouble:
     kill_at: Point | None = None
     kills: int = 0
     """How many kills are left at `kill_at`."""
-    spared: int = 0
-    """So often it comes through there before."""
+    dies: Callable[[], bool] | None = None
+    """Asked there, each time, whether it is killed now."""
     store: str = ""
     """Why no write of the store goes through; for people, the disk itself refuses."""
     bites: int = 0
@@ -63,8 +64,7 @@ class Trouble:
     def point(self, point: Point) -> None:
         """Raises Killed when it is to be here."""
         if self.kills and point is self.kill_at:
-            if self.spared:
-                self.spared -= 1
+            if self.dies is not None and not self.dies():
                 return
             self.kills -= 1
             self.bite()
