@@ -330,4 +330,4 @@ def test_without_slurmdbd_limits_are_seen_and_stay_and_jobs_still_move(world: Ac
     world.start_slurmdbd()
     world.wait("it is reachable", lambda: world.picture().reachable)
     world.port.set_qos(set_qos(G, (("gres/gpu", 1),)))
-    assert world.qos(G).limits["gres/gpu"] == 1
+    world.wait("slurmctld heard it of a slurmdbd that just came back", lambda: world.qos(G).limits["gres/gpu"] == 1)
