@@ -106,6 +106,18 @@ def test_tasks_that_wait_again_are_told_of_one_by_one(world: RealWorld) -> None:
     assert [different(found[job], wanted[job]) for job in tasks.values()] == [[], []]
 
 
+def test_an_array_whose_tasks_were_cancelled_one_by_one_is_the_same_as_text_and_as_json(world: RealWorld) -> None:
+    """Slurm keeps its record, which stands for no task any more."""
+    array = world.cluster.sbatch("-H", "--array=1-2")
+    for task in (1, 2):
+        world.cluster.run("scancel", f"{array}_{task}")
+    world.wait("it is over", lambda: world.job(JobId(array)).is_over)
+
+    found, wanted = world.port.jobs()[JobId(array)], by_json(world)[JobId(array)]
+    assert different(found, wanted) == []
+    assert (wanted.array_job_id, wanted.array_task, wanted.waiting_tasks) == (None, None, 1)
+
+
 def test_what_did_not_change_is_the_same_object(world: RealWorld) -> None:
     job, other = world.running(world.submit(on="n1")).id, world.submit(hold=True)
     nodes, jobs = world.port.nodes(), world.port.jobs()

@@ -125,7 +125,7 @@ def _reason(record: Json) -> Reason | None:
 
 def _job(record: Json) -> Job:
     state, flags = job_state(_words(record["job_state"]))
-    array_job = _number(record["array_job_id"]) or None
+    array_job, task = _array(record)
     het_job = _number(record["het_job_id"]) or None
     batch_host = _text(record["batch_host"])
     nodes = expand(_text(record["nodes"]))
@@ -143,8 +143,8 @@ def _job(record: Json) -> Job:
         requeue=bool(record["requeue"]),
         exit_status=_exit_status(record["exit_code"]),
         excluded=expand(_text(record["excluded_nodes"])),
-        array_job_id=JobId(array_job) if array_job else None,
-        array_task=_number(record["array_task_id"]) if array_job else None,
+        array_job_id=array_job,
+        array_task=task,
         het_job_id=JobId(het_job) if het_job else None,
         partition=_text(record["partition"]),
         account=_text(record["account"]),
@@ -164,6 +164,16 @@ def _job(record: Json) -> Job:
         allocated=_text(record.get("tres_alloc_str")) if has_nodes(state, nodes) else "",
         **_of_quotas(record, has_nodes=has_nodes(state, nodes)),
     )
+
+
+def _array(record: Json) -> tuple[JobId | None, int | None]:
+    """The array and the task. Once all its waiting tasks were cancelled one by one, the record that stood for them
+    stands for none: it is a job of its own, as squeue shows it."""
+    array = _number(record["array_job_id"])
+    task = _number(record["array_task_id"]) if array else None
+    if not array or (task is None and not _text(record.get("array_task_string"))):
+        return None, None
+    return JobId(array), task
 
 
 def has_nodes(state: JobState, nodes: Collection[NodeName]) -> bool:
