@@ -20,10 +20,14 @@ def telling(story: Story, check: str) -> dict[str, Finding]:
     return {name: one for name, agent in agents.items() for one in agent["bad"] if one["check"] == check}
 
 
+def checks_of(story: Story, node: str) -> dict[str, Finding]:
+    """Check -> what the node says of it now, good or bad."""
+    return {each["id"]: each for each in story.get(f"/v1/checks?node={node}")}
+
+
 def why_unknown(story: Story, node: str, check: str) -> str:
     """Why the check cannot tell on the node; empty when it can."""
-    shown = {each["id"]: each for each in story.get(f"/v1/checks?node={node}")}
-    one = shown.get(check, {"outcome": None})
+    one = checks_of(story, node).get(check, {"outcome": None})
     return str(one["text"]) if one["outcome"] == "unknown" else ""
 
 

@@ -2,24 +2,15 @@
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from steward.testbed.bed import Bed
+from tests.e2e.changed_conf import changed_conf
 
 
-@contextmanager
-def memory_lost(bed: Bed, node: str) -> Iterator[None]:
+def memory_lost(bed: Bed, node: str) -> AbstractContextManager[None]:
     """slurm.conf says of the node twice what the machine has."""
-    conf = bed.spec.dir / "etc" / "slurm.conf"
-    before = conf.read_text()
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-    lied = re.sub(rf"(?m)^(NodeName={node} .*RealMemory=)\d+", rf"\g<1>{2 * there}", before)
-    assert lied != before
-    try:
-        conf.write_text(lied)
-        bed.run(["scontrol", "reconfigure"])
-        yield
-    finally:
-        conf.write_text(before)
-        bed.run(["scontrol", "reconfigure"])
+    return changed_conf(
+        bed, lambda conf: re.sub(rf"(?m)^(NodeName={node} .*RealMemory=)\d+", rf"\g<1>{2 * there}", conf)
+    )

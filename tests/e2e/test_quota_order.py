@@ -1,28 +1,17 @@
 """Of several jobs that borrowed, which one gives way first."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from steward.testbed.accounting import sacctmgr
 from steward.testbed.bed import Bed
+from tests.e2e.changed_conf import changed_conf
 from tests.e2e.quota_bed import SOON_S, QuotaStory
 
 
-@contextmanager
-def youngest_first(bed: Bed) -> Iterator[None]:
+def youngest_first(bed: Bed) -> AbstractContextManager[None]:
     """slurm.conf says that the newest job gives way first, whichever QOS it has."""
-    conf = bed.spec.dir / "etc" / "slurm.conf"
-    before = conf.read_text()
-    told = before.replace("PreemptParameters=", "PreemptParameters=youngest_first,")
-    assert told != before
-    try:
-        conf.write_text(told)
-        bed.run(["scontrol", "reconfigure"])
-        yield
-    finally:
-        conf.write_text(before)
-        bed.run(["scontrol", "reconfigure"])
+    return changed_conf(bed, lambda conf: conf.replace("PreemptParameters=", "PreemptParameters=youngest_first,"))
 
 
 def at_once(quotas: QuotaStory, *teams: str) -> None:

@@ -8,13 +8,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from steward.testbed.bed import Bed, Overrides
 from steward.testbed.faults import FaultKind
 from tests.e2e.conftest import brought_up, own_place
+from tests.e2e.findings import checks_of
 from tests.e2e.story import Story
 from tests.e2e.test_examples import progress, step, torch_training, weights
 
@@ -55,7 +55,11 @@ def gpu_story(gpu_machine: Bed, request: pytest.FixtureRequest) -> Iterator[Stor
 
 def test_every_node_looks_at_the_gpu_and_stays_in_service(gpu_story: Story) -> None:
     story = gpu_story
-    story.wait("all have looked at it", lambda: {outcome(story, node, "gpu") for node in NODES} == {"passed"}, 60.0)
+    story.wait(
+        "all have looked at it",
+        lambda: {checks_of(story, node).get("gpu", {}).get("outcome") for node in NODES} == {"passed"},
+        60.0,
+    )
     assert all(story.node_state(node) == "IDLE" for node in NODES)
     assert story.cases() == []
 
@@ -98,20 +102,7 @@ def test_a_programs_own_fault_on_the_gpu_is_told_as_its_own_and_drains_nothing(g
     seen = story.wait_end(job, 90)
     assert (seen.state, seen.restarts) == ("FAILED", 0)
     assert any("illegal memory access" in line for line in story.lines("out"))
-    story.wait("a node tells it", lambda: any(is_told(story, node, "kernel_log.xid31") for node in NODES), 30.0)
+    story.wait("a node tells it", lambda: any("kernel_log.xid31" in checks_of(story, node) for node in NODES), 30.0)
     assert story.cases(since=since) == []
     assert {node: story.instance(node) for node in NODES} == before
     assert all(story.node_state(node) == "IDLE" for node in NODES)
-
-
-def outcome(story: Story, node: str, check: str) -> str:
-    return str(told(story, node).get(check, {}).get("outcome"))
-
-
-def is_told(story: Story, node: str, check: str) -> bool:
-    return check in told(story, node)
-
-
-def told(story: Story, node: str) -> dict[str, dict[str, Any]]:
-    """Check -> what the node says of it now."""
-    return {each["id"]: each for each in story.get(f"/v1/checks?node={node}")}

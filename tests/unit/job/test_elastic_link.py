@@ -53,11 +53,8 @@ def link(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Link, Coordinator]]:
         made.close()
 
 
-def test_processes_that_are_done_for_good_are_done_also_where_their_node_is_to_leave(
-    link: tuple[Link, Coordinator],
-) -> None:
-    """A launcher that went without a word to the others would have them wait for it: torchrun does, for minutes."""
-    agent, coordinator = link
+def form_a_generation(agent: Link, coordinator: Coordinator) -> None:
+    """The agent waits, and its coordinator forms generation 1 of it."""
 
     def coordinate() -> None:
         coordinator.hear("wait")
@@ -65,6 +62,14 @@ def test_processes_that_are_done_for_good_are_done_also_where_their_node_is_to_l
 
     threading.Thread(target=coordinate).start()
     assert agent.wait("n1", 7, 30, 60)
+
+
+def test_processes_that_are_done_for_good_are_done_also_where_their_node_is_to_leave(
+    link: tuple[Link, Coordinator],
+) -> None:
+    """A launcher that went without a word to the others would have them wait for it: torchrun does, for minutes."""
+    agent, coordinator = link
+    form_a_generation(agent, coordinator)
     coordinator.say(leave=True)
     coordinator.say(verdict="done")
     wait_until("both are heard", lambda: agent.leave and agent.verdict, 30)
@@ -74,13 +79,7 @@ def test_processes_that_are_done_for_good_are_done_also_where_their_node_is_to_l
 
 def test_what_ends_while_its_coordinator_begins_anew_is_judged_by_the_new_one(link: tuple[Link, Coordinator]) -> None:
     agent, coordinator = link
-
-    def coordinate() -> None:
-        coordinator.hear("wait")
-        coordinator.form(1)
-
-    threading.Thread(target=coordinate).start()
-    assert agent.wait("n1", 7, 30, 60)
+    form_a_generation(agent, coordinator)
     coordinator.close()
     wait_until("the line is gone", lambda: not agent.connected, 30)
     assert agent.ended("failed") == "wait"
@@ -113,13 +112,7 @@ def test_a_node_that_is_to_leave_and_has_nothing_to_save_waits_for_no_coordinato
 ) -> None:
     """Of a run whose base was ended with its coordinator: Slurm would kill the replica only after KillWait."""
     agent, coordinator = link
-
-    def coordinate() -> None:
-        coordinator.hear("wait")
-        coordinator.form(1)
-
-    threading.Thread(target=coordinate).start()
-    assert agent.wait("n1", 7, 30, 60)
+    form_a_generation(agent, coordinator)
     coordinator.close()
     coordinator.server.close()
     wait_until("the line is gone", lambda: not agent.connected, 30)
