@@ -32,7 +32,7 @@ def look(fake: FakeGpus) -> tuple[Gpu, ...]:
 
 def children() -> set[int]:
     """Our own that ask NVML."""
-    found = run(["ps", "--ppid", str(os.getpid()), "-o", "pid=,args="], timeout_s=5, check=False)
+    found = run(["ps", "-ww", "--ppid", str(os.getpid()), "-o", "pid=,args="], timeout_s=5, check=False)
     return {int(line.split()[0]) for line in found.text.splitlines() if CHILD in line}
 
 
