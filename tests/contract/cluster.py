@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steward.testbed.local_setup import free_ports
+from steward.testbed.wait import pause_s
 from tests.contract.installed import search_path, version
 
 PARTITIONS = "partitions.conf"
@@ -78,10 +79,11 @@ class Cluster:
         return self.run("scontrol", "-o", "show", "job", str(job))
 
     def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = 20.0) -> None:
-        end = time.monotonic() + deadline_s
+        began = time.monotonic()
         while not holds():
-            assert time.monotonic() < end, f"not within {deadline_s:g} s: {sentence}\n{self.log_tail()}"
-            time.sleep(0.05)
+            waited_s = time.monotonic() - began
+            assert waited_s < deadline_s, f"not within {deadline_s:g} s: {sentence}\n{self.log_tail()}"
+            time.sleep(pause_s(waited_s))
 
     def wait_job(self, job: int, state: str, deadline_s: float = 20.0) -> None:
         self.wait(f"job {job} is {state}", lambda: f"JobState={state} " in self.show_job(job), deadline_s)

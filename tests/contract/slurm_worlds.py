@@ -296,4 +296,4 @@ class RealWorld(SlurmWorld):
         self.cluster.start_controller()
 
     def step(self) -> None:
-        time.sleep(0.05)
+        time.sleep(0.1)
