@@ -49,7 +49,7 @@ test: setup shim    ## lint, types, the shim, unit, property and contract tests,
 test-all: setup setup-demo shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
 	@tools/setup torch
 	@python3 tools/stages.py lint:15 shim-tests:15 demo:15 e2e-local:85 \
-	  // images:45 e2e-docker:75 e2e-versions:85 // contract:60 e2e-elastic:75 // nice unit-all:90
+	  // images:45 e2e-docker:75 contract:60 // e2e-elastic:75 e2e-versions:85 // nice unit-all:90
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
@@ -95,6 +95,7 @@ e2e-docker: shim ## end-to-end tests on the docker test bed
 e2e-versions: shim ## the main job, elastic runs, quotas and accounting on the newer Slurms, docker test bed
 	@tools/setup torch
 	for version in $(NEWER_SLURMS); do \
+	  docker/engine.sh run docker/build $$version || exit 1; \
 	  docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py tests/e2e/test_grow.py tests/e2e/test_elastic_life.py \
 	    tests/e2e/test_elastic_programs.py -k $(ON_EACH_SLURM) --everywhere $(AGAIN) --backend docker --slurm $$version \
 	    --junitxml=$(RESULTS)/$@-$$version.xml $(ARGS) || exit 1; \
