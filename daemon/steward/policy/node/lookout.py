@@ -13,11 +13,14 @@ from steward.policy.job.evidence import note_lost
 from steward.policy.node.forgotten import give_back_again
 from steward.policy.node.gone import AGREE, has_jobs, held_nodes, most_are_reached, open_silence, peers_of
 from steward.policy.node.order_words import near_miss
-from steward.policy.node.verdict import Standing, missable, standing
+from steward.policy.node.verdict import Standing, Verdict, missable, standing
 from steward.policy.traits import Trait
 
 LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
 """A look at a late one is in time for when its silence becomes a loss."""
+DIES_AFTER_S = 0.2
+"""The slurmd of a machine that dies may answer a moment longer than its agent: it is looked at again after this long,
+and then each time after as long as the agent has been gone."""
 PROBE_OFTEN_S = 60.0
 """After this long without its agent a node is looked at ten times less often."""
 LOOKS_AT_ONCE = 256
@@ -84,10 +87,19 @@ def _probe(node: Node, draft: Draft) -> None:
     given_up = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
     if verdict.standing not in LOOKED_AT or given_up:
         return
+    key = Key(f"probe:{node.name}")
+    every = _look_every_s(verdict, draft.asked_at(key), draft)
+    peers = peers_of(node.name, draft) if _needs_peers(node.name, draft) else frozenset()
+    draft.wish(ProbeNode(key=key, why=verdict.why, node=node.name, peers=peers), every)
+
+
+def _look_every_s(verdict: Verdict, last: float | None, draft: Draft) -> float:
+    """How long after the last look, at `last`, to look again."""
     since = verdict.since if verdict.since is not None else draft.now
     every = draft.want.repair.witness_fresh_s * (1 if draft.now - since < PROBE_OFTEN_S else 10)
-    peers = peers_of(node.name, draft) if _needs_peers(node.name, draft) else frozenset()
-    draft.wish(ProbeNode(key=Key(f"probe:{node.name}"), why=verdict.why, node=node.name, peers=peers), every)
+    if verdict.standing is not Standing.AGENT_ONLY:
+        return every
+    return min(every, max(DIES_AFTER_S, (last or since) - since))
 
 
 def _needs_peers(node: NodeName, draft: Draft) -> bool:
