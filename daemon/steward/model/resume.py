@@ -66,6 +66,30 @@ class Suspension:
     total_s: float = 0.0
 
 
+# Records of how a run ends, or loses a node and goes on.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """How a run ends, as it was seen. Times are Unix seconds on the head's clock.
+
+    `restart` is the run's. `since`: since when it cleans up; None where nobody saw it do so. `clean`: since when it is
+    seen clean and back in the queue.
+    """
+
+    restart: int
+    since: float | None = None
+    clean: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenOut:
+    """A node that Slurm took out of a running job, and when that was seen (Unix s)."""
+
+    node: NodeName
+    at: float
+
+
 class Decision(Enum):
     RETRY = "retry"
     REQUEUE = "requeue"
@@ -104,6 +128,8 @@ class Attempt:
     restart: int = 0
     final: bool = False
     """The batch script itself was told to stop: nothing is looked at again for this restart."""
+    failed_at: float | None = None
+    """When the step or the script failed that was asked about; None: nobody asked."""
     requeued: float | None = None
     running: float | None = None
     given_limit_s: float | None = None
@@ -162,6 +188,10 @@ class JobMemory:
     """When that run began."""
     excised: frozenset[NodeName] = frozenset()
     """Nodes that it lost while it ran on without them (`--no-kill`)."""
+    taken_out: tuple[TakenOut, ...] = ()
+    """Those of its present run."""
+    leaving: Leaving | None = None
+    """How its present or last run ended; None: no end of a run was seen yet."""
     attempts: tuple[Attempt, ...] = ()
     saved: Saved | None = None
     """Its newest checkpoint; None: none is known."""

@@ -17,10 +17,10 @@ def retried(decision: Decision = Decision.RETRY, **fields: object) -> Picture:
     """n2 failed at T0, the retry was decided 40 s later, and it is 60 s after the fault."""
     picture = a_cluster().job(time_limit_s=3600.0).opted_in().then()
     why = Why(rule="resume.evidence", text="a node failed", evidence=("n2",))
-    attempt = Attempt(**{"decided_for": "a1", "decision": decision, "why": why, "at": T0 + 40, **fields})  # type: ignore[arg-type]
+    told = {"decided_for": "a1", "decision": decision, "why": why, "at": T0 + 40, "failed_at": T0}
+    attempt = Attempt(**{**told, **fields})  # type: ignore[arg-type]
     mem = replace(picture.memory.jobs[J], attempts=(attempt,))
-    memory = replace(picture.memory, jobs={J: mem}, noted={**picture.memory.noted, "ask:a1": T0})
-    return replace(picture, memory=memory, now=T0 + 60)
+    return replace(picture, memory=replace(picture.memory, jobs={J: mem}), now=T0 + 60)
 
 
 def extensions(picture: Picture) -> list[float]:

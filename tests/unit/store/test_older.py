@@ -4,11 +4,15 @@ from dataclasses import replace
 
 from steward.adapters.store.older import adopted
 from steward.model.case import Marking, Step
-from steward.model.ids import CaseId, InstanceId
+from steward.model.ids import CaseId, InstanceId, JobId
 from steward.model.memory import Memory
+from steward.model.resume import Attempt, Decision, JobMemory, Leaving, TakenOut
+from steward.model.resume_mode import ResumeMode
 from steward.model.slot import SlotStep
+from steward.model.why import Why
 from tests.builders.capacity import a_slot_at
 from tests.builders.deep import a_run
+from tests.builders.picture import n
 from tests.contract.test_store_port import CASE
 
 SLOT = replace(next(iter(a_slot_at(SlotStep.END).memory.slots.values())), instance=InstanceId("i-1"))
@@ -25,8 +29,26 @@ NOTES = {
     "deep-free:d7-1": 70.0,
     "deep-over:d7-1": 80.0,
 }
+JOB = JobMemory(
+    id=JobId(7),
+    uid=1000,
+    mode=ResumeMode(text="1", on=True),
+    opted_at=1.0,
+    restarts=2,
+    excised=frozenset({n("n3")}),
+    attempts=(Attempt(decided_for="a1", decision=Decision.RETRY, why=Why(rule="r", text="t"), at=95.0),),
+)
+JOB_NOTES = {"completing:7:2": 91.0, "over:7:2": 90.0, "clean:7:3": 92.0, "taken:7:2:n3": 93.0}
+ASK = {"ask:a1": 94.0}
+"""The shim that asked may wait still."""
 OTHERS = {"over:7:0": 1.0, "missing:i-2": 2.0, "deep-free:d7-0": 3.0, "under:c10:1700000000": 4.0}
-MEMORY = Memory(cases={CASE.id: CASE}, slots={SLOT.node: SLOT}, deeps={RUN.id: RUN}, noted={**NOTES, **OTHERS})
+MEMORY = Memory(
+    cases={CASE.id: CASE},
+    slots={SLOT.node: SLOT},
+    deeps={RUN.id: RUN},
+    jobs={JOB.id: JOB},
+    noted={**NOTES, **JOB_NOTES, **ASK, **OTHERS},
+)
 
 
 def test_notes_of_an_older_head_stand_on_their_records() -> None:
@@ -37,9 +59,16 @@ def test_notes_of_an_older_head_stand_on_their_records() -> None:
     assert found.deeps[RUN.id] == replace(RUN, free=70.0, job_over=80.0)
 
 
+def test_notes_of_jobs_stand_on_their_memory() -> None:
+    leaving = Leaving(restart=2, since=90.0, clean=92.0)
+    taken_out = (TakenOut(node=n("n3"), at=93.0),)
+    attempts = (replace(JOB.attempts[0], failed_at=94.0),)
+    assert adopted(MEMORY).jobs == {JOB.id: replace(JOB, leaving=leaving, taken_out=taken_out, attempts=attempts)}
+
+
 def test_a_note_is_moved_once_and_those_of_other_records_stay() -> None:
     found = adopted(MEMORY)
-    assert found.noted == OTHERS
+    assert found.noted == {**ASK, **OTHERS}
     assert adopted(found) is found
 
 

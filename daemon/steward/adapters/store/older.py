@@ -5,7 +5,9 @@ from types import MappingProxyType
 
 from steward.model.case import Case, Marking
 from steward.model.deep import DeepRun
+from steward.model.ids import NodeName
 from steward.model.memory import Memory
+from steward.model.resume import Attempt, JobMemory, Leaving, TakenOut
 from steward.model.slot import SlotRecord
 
 _Notes = dict[str, float]
@@ -18,13 +20,15 @@ def adopted(memory: Memory) -> Memory:
     cases = {id: _case(case, notes) for id, case in memory.cases.items()}
     slots = {node: _slot(record, notes) for node, record in memory.slots.items()}
     deeps = {id: _deep(run, notes) for id, run in memory.deeps.items()}
-    if len(notes) == len(memory.noted):
+    jobs = {id: _job(mem, notes) for id, mem in memory.jobs.items()}
+    if len(notes) == len(memory.noted) and jobs == memory.jobs:
         return memory
     return replace(
         memory,
         cases=MappingProxyType(cases),
         slots=MappingProxyType(slots),
         deeps=MappingProxyType(deeps),
+        jobs=MappingProxyType(jobs),
         noted=MappingProxyType(notes),
     )
 
@@ -53,3 +57,25 @@ def _slot(record: SlotRecord, notes: _Notes) -> SlotRecord:
 def _deep(run: DeepRun, notes: _Notes) -> DeepRun:
     free, job_over = notes.pop(f"deep-free:{run.token}", None), notes.pop(f"deep-over:{run.token}", None)
     return run if free is None and job_over is None else replace(run, free=free, job_over=job_over)
+
+
+def _job(mem: JobMemory, notes: _Notes) -> JobMemory:
+    """An older head noted the end of a run under the restart that Slurm showed: the run's own, or the next one's."""
+    shown = [f"{mem.id}:{restart}" for restart in (mem.restarts, mem.restarts + 1)]
+    began = [at for run in shown for kind in ("over", "completing") if (at := notes.pop(f"{kind}:{run}", None))]
+    clean = [at for run in shown if (at := notes.pop(f"clean:{run}", None))]
+    leaving = Leaving(restart=mem.restarts, since=min(began, default=None), clean=min(clean, default=None))
+    mark = f"taken:{mem.id}:{mem.restarts}:"
+    taken = {key.removeprefix(mark): notes.pop(key) for key in [*notes] if key.startswith(mark)} if mem.excised else {}
+    taken_out = tuple(TakenOut(node=NodeName(node), at=at) for node, at in sorted(taken.items()))
+    attempts = tuple(_attempt(attempt, notes) for attempt in mem.attempts)
+    if not (began or clean or taken_out or attempts != mem.attempts):
+        return mem
+    ended = leaving if began or clean else mem.leaving
+    return replace(mem, leaving=ended, taken_out=taken_out or mem.taken_out, attempts=attempts)
+
+
+def _attempt(attempt: Attempt, notes: _Notes) -> Attempt:
+    """The note stays: the shim that asked may wait still."""
+    failed_at = notes.get(f"ask:{attempt.decided_for}")
+    return replace(attempt, failed_at=failed_at) if attempt.failed_at is None and failed_at is not None else attempt

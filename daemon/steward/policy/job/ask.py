@@ -207,4 +207,4 @@ def _tell(ask: Ask, answer: Answer, why: Why, draft: Draft, exclude: frozenset[N
 
 
 def _remember(ask: Ask, ruling: Ruling, draft: Draft) -> None:
-    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node)
+    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=draft.first_seen(f"ask:{ask.id}"))

@@ -48,7 +48,7 @@ def _earliest(mem: JobMemory, failed_at: float, draft: Draft) -> float:
 def _against(
     node: NodeName, held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft
 ) -> list[Evidence]:
-    in_slurm = _in_slurm(node, failed_at, draft) if node in held else _taken_out(node, mem, draft)
+    in_slurm = _in_slurm(node, failed_at, draft) if node in held else _taken_out(node, mem)
     late = _killed_late(node, mem, failed_at, draft) if node in held else []
     lost = _lost(node, failed_at, draft) or _was_lost(node, mem, draft)
     return [*lost, *_in_case(node, mem, draft), *_findings(node, draft), *in_slurm, *late]
@@ -127,15 +127,10 @@ def _in_slurm(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
     return []
 
 
-def taken_out_key(mem: JobMemory, node: NodeName) -> str:
-    """Under which it is noted when a run was first seen without one of its nodes."""
-    return f"taken:{mem.id}:{mem.restarts}:{node}"
-
-
-def _taken_out(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
+def _taken_out(node: NodeName, mem: JobMemory) -> list[Evidence]:
     """A node that the run has no more: with `--no-kill` Slurm takes those out that go DOWN, whoever said so."""
-    at = draft.noted.get(taken_out_key(mem, node))
-    return [] if at is None else [Evidence(node=node, text=f"{node}: Slurm took it out of the running job", at=at)]
+    text = f"{node}: Slurm took it out of the running job"
+    return [Evidence(node=node, text=text, at=one.at) for one in mem.taken_out if one.node == node]
 
 
 def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:

@@ -38,7 +38,7 @@ def _give(job: Job, attempt: Attempt, draft: Draft) -> None:
         works = _works_since(job, attempt, draft)
         if works is None:
             return
-        failed_at = draft.noted.get(f"ask:{attempt.decided_for}", attempt.at)
+        failed_at = attempt.failed_at if attempt.failed_at is not None else attempt.at
         lost = works - failed_at
         given = (job.time_limit_s or 0.0) + lost if lost >= LEAST_S else 0.0
         mem = draft.jobs[job.id]

@@ -14,6 +14,7 @@ from steward.model.why import Why
 from steward.policy.case.facts import HARD
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
+from steward.policy.job.nudge import cleans_up_since
 
 LINGERS_S = 0.3
 """Healthy nodes have cleaned up within 0.1 s of a kill."""
@@ -33,7 +34,7 @@ def let_go(draft: Draft) -> None:
 
 
 def _let_go(job: Job, mem: JobMemory, draft: Draft) -> None:
-    over = draft.first_seen(f"over:{job.id}:{mem.restarts}")
+    over = cleans_up_since(job, draft)
     cases = _lost(mem, over, draft)
     nodes = frozenset(node for node in mem.nodes - {case.node for case in cases} if _lingers(node, draft))
     if not cases or not nodes or draft.now >= over + GIVE_UP_S:

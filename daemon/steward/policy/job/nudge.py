@@ -6,7 +6,7 @@ from dataclasses import replace
 from steward.model.action import NudgeJob
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job
-from steward.model.resume import Attempt, Decision, JobMemory, Saved
+from steward.model.resume import Attempt, Decision, JobMemory, Leaving, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
@@ -57,13 +57,26 @@ def credential_safe_at(job: Job, draft: Draft) -> float:
     Started again within that second, the new credential counts as revoked too and slurmctld kills the job ("Job
     credential revoked"). It ended before we saw it clean up; where we did not see that, before it was clean.
     """
-    clean = draft.first_seen(f"clean:{job.id}:{job.restarts}")
-    return _next_second(min(clean, draft.noted.get(cleaning_key(job), clean)))
+    end = _end_of(draft.jobs[job.id])
+    if end.clean is None:
+        end = replace(end, clean=draft.now)
+        draft.jobs[job.id] = replace(draft.jobs[job.id], leaving=end)
+    return _next_second(min(at for at in (end.since, end.clean) if at is not None))
 
 
-def cleaning_key(job: Job) -> str:
-    """Under which it is noted since when a run that ended cleans up."""
-    return f"completing:{job.id}:{job.restarts}"
+def cleans_up_since(job: Job, draft: Draft) -> float:
+    """Since when its last run is seen to clean up; it does so now."""
+    end = _end_of(draft.jobs[job.id])
+    if end.since is not None:
+        return end.since
+    draft.jobs[job.id] = replace(draft.jobs[job.id], leaving=replace(end, since=draft.now))
+    return draft.now
+
+
+def _end_of(mem: JobMemory) -> Leaving:
+    """What was seen of the end of its last run; nothing yet for a run that is not the one that was seen to end."""
+    end = mem.leaving
+    return end if end is not None and end.restart == mem.restarts else Leaving(restart=mem.restarts)
 
 
 def _next_second(at: float) -> float:

@@ -8,14 +8,14 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job, JobState, other_parts
 from steward.model.node_names import fold
 from steward.model.outcome import is_refusal
-from steward.model.resume import Decision, JobMemory
+from steward.model.resume import Decision, JobMemory, TakenOut
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
-from steward.policy.job.evidence import Evidence, nodes_of_parts, taken_out_key
+from steward.policy.job.evidence import Evidence, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
-from steward.policy.job.nudge import cleaning_key, nudge, slurms_requeue
+from steward.policy.job.nudge import cleans_up_since, nudge, slurms_requeue
 from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved
 from steward.policy.job.remember import is_another
@@ -50,7 +50,7 @@ def follow_jobs(draft: Draft) -> None:
 
 def _look_soon(job: Job, draft: Draft) -> None:
     """Slurm tells nobody when a job has cleaned up, and one that was requeued waits for us then."""
-    began = draft.first_seen(cleaning_key(job))
+    began = cleans_up_since(job, draft)
     if draft.now < began + COMPLETING_WATCH_S:
         draft.wake(draft.now + (COMPLETING_SOON_S if draft.now < began + COMPLETING_SHORT_S else COMPLETING_LOOK_S))
 
@@ -90,11 +90,16 @@ def _note_run(job: Job, draft: Draft) -> None:
     parts = nodes_of_parts(job, draft) | (mem.parts if same_run else frozenset())
     excised = mem.excised | (nodes - job.nodes)
     followed = replace(mem, nodes=nodes, parts=parts, excised=excised, restarts=job.restarts, started=job.started)
+    followed = replace(followed, taken_out=_taken_out(nodes - job.nodes, mem.taken_out if same_run else (), draft))
     followed = replace(followed, ended=None, end_text="", no_requeue=mem.no_requeue and not job.requeue)
     if followed != draft.jobs[job.id]:
         draft.jobs[job.id] = followed
-    for node in sorted(nodes - job.nodes):
-        draft.first_seen(taken_out_key(followed, node))
+
+
+def _taken_out(lost: frozenset[NodeName], known: tuple[TakenOut, ...], draft: Draft) -> tuple[TakenOut, ...]:
+    """The nodes that the run lost and goes on without, each with the time when that was seen first."""
+    new = lost - {one.node for one in known}
+    return (*known, *(TakenOut(node=node, at=draft.now) for node in sorted(new)))
 
 
 def _is_as_remembered(job: Job, mem: JobMemory) -> bool:

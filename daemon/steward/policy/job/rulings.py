@@ -15,7 +15,14 @@ MOST_ATTEMPTS = 20
 
 
 def keep_ruling(
-    id: JobId, decided_for: str, ruling: Ruling, draft: Draft, *, node: NodeName | None = None, slurm_did: bool = False
+    id: JobId,
+    decided_for: str,
+    ruling: Ruling,
+    draft: Draft,
+    *,
+    node: NodeName | None = None,
+    failed_at: float | None = None,
+    slurm_did: bool = False,
 ) -> None:
     """Tell of a ruling and remember it, once for each `decided_for`; all but STOP count against the job's budget, and
     but that it gave way to another job.
@@ -35,6 +42,7 @@ def keep_ruling(
         culprits=ruling.culprits,
         restart=mem.restarts,
         final=ruling.final,
+        failed_at=failed_at,
         requeued=draft.now if slurm_did else None,
         saved=mem.saved,
         lines=ruling.lines,
