@@ -14,7 +14,6 @@ from steward.adapters.keys_file import KeysFile
 from steward.adapters.logs import log_to, log_to_stderr
 from steward.adapters.notify.command import Command as CommandMessenger
 from steward.adapters.notify.mail import Mail, Smtp
-from steward.adapters.notify.webhook import Webhook
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.power import PowerProvider
@@ -231,6 +230,12 @@ def _messenger(one: NotifySettings, cluster: str) -> MessengerPort:
         return CommandMessenger(argv=one.command or (), cluster=cluster, timeout_s=one.timeout_s)
     if problem := problem_of(one.template):
         raise Permanent(f"notify channel {one.name}: template {problem}")
+    return _webhook(one, cluster)
+
+
+def _webhook(one: NotifySettings, cluster: str) -> MessengerPort:
+    from steward.adapters.notify.webhook import Webhook  # noqa: PLC0415 - its client takes 6 MiB: only for who has one
+
     return Webhook(
         url=_secret(one.url, one.url_file, f"notify channel {one.name}: url_file"),
         cluster=cluster,
