@@ -17,7 +17,7 @@ import resource
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -74,16 +74,16 @@ def address(number: int) -> str:
     return f"127.{1 + (number >> 16)}.{(number >> 8) & 255}.{number & 255}"
 
 
-async def _agent(number: int, port: int, rng: random.Random) -> None:
+async def _agent(node: NodeName, source: str, port: int, munge: MungePort, rng: random.Random) -> None:
     """As the agent's own link: it tries with growing waits, beats once it is in, and begins again when that ends."""
-    who = Incarnation(instance=InstanceId(f"i-{number}"), boot=BootId(secrets.token_hex(8)))
-    hello = Hello(node=NodeName(f"n{number}"), incarnation=who, version="bench")
-    sealer = Sealer(OpenMunge(), frozenset({0}), AtOnce(1))
+    who = Incarnation(instance=InstanceId(f"i-{node}"), boot=BootId(secrets.token_hex(8)))
+    hello = Hello(node=node, incarnation=who, version="bench")
+    sealer = Sealer(munge, frozenset({0}), AtOnce(1))
     tries = 0
     while True:
         began = time.monotonic()
         try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address(number), 0))
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
             try:
                 channel, terms = await greet_head(reader, writer, sealer, hello)
                 wait_s = terms.interval_s * rng.random()
@@ -100,20 +100,23 @@ async def _agent(number: int, port: int, rng: random.Random) -> None:
         await asyncio.sleep(backoff_s(tries, rng.random()))
 
 
-def _crowd(numbers: range, port: int) -> None:
+def _crowd(agents: Sequence[tuple[NodeName, str]], port: int, munged: str) -> None:
+    munge = Munge(munged) if munged else OpenMunge()
+
     async def run() -> None:
-        await asyncio.gather(*(_agent(number, port, random.Random(number)) for number in numbers))
+        await asyncio.gather(*(_agent(node, source, port, munge, random.Random(node)) for node, source in agents))
 
     suit_many_nodes()
     asyncio.run(run())
 
 
 @contextlib.contextmanager
-def crowd(agents: int, port: int) -> Iterator[None]:
-    """They try to connect while this lasts."""
+def crowd(agents: Sequence[tuple[NodeName, str]], port: int, munged: str = "") -> Iterator[None]:
+    """They, nodes and the addresses they come from, try to connect while this lasts. `munged` is the socket of the
+    munged that makes their credentials; without one they prove nothing."""
     context = multiprocessing.get_context("spawn")
     crowds = [
-        context.Process(target=_crowd, args=(range(1 + part, 1 + agents, _CROWDS), port), daemon=True)
+        context.Process(target=_crowd, args=(agents[part::_CROWDS], port, munged), daemon=True)
         for part in range(_CROWDS)
     ]
     for one in crowds:
@@ -137,7 +140,7 @@ async def measure(agents: int, munge: MungePort, *, away_s: float, watch_s: floa
         origins=origins,
     )
     port = free_ports(1)[0]
-    with crowd(agents, port):
+    with crowd([(NodeName(f"n{number}"), address(number)) for number in range(1, agents + 1)], port):
         await asyncio.sleep(away_s)
         cpu = time.process_time()
         await hub.start("127.0.0.1", port)
