@@ -15,7 +15,7 @@ _WITH_VALUE: Mapping[str, str] = {
     "mail-type": "mail-t",
     "time-min": "time-",
 }
-"""Its name, and how short getopt lets it be."""
+"""An option's name, and how short getopt lets it be."""
 _ALONE: Mapping[str, str] = {"wait": "wait", "test-only": "te", "parsable": "pars", "hold": "hold"}
 _LETTERS, _LETTERS_ALONE = ("w", "F", "b"), ("W", "H")
 _LINE = re.compile(rb"#SBATCH\s+(.*)")

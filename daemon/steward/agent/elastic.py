@@ -57,7 +57,7 @@ class Bases(Protocol):
 
 
 class Start(Protocol):
-    """What is done in the user's name; each blocks and raises PortError."""
+    """Acts in the user's name; each blocks and raises PortError."""
 
     def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None: ...
 
@@ -258,7 +258,7 @@ class Elastic:
             run.starting = False if not token else run.starting
 
     def _hear_word(self, run: _Run, word: Mapping[str, Any]) -> None:
-        """What a coordinator says; what is not its to say is put in its place. Raises Malformed."""
+        """Take in a coordinator's word; what is not the coordinator's to say is put in its place. Raises Malformed."""
         ours = {"run": run.opted.job, "restart": run.opted.restart, "uid": run.opted.uid, "spec": run.opted.elastic}
         run.word = elastic_word_of({**word, **ours, "failed": []}, self._node, 0.0)
         if not run.unsaid:

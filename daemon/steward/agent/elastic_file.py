@@ -25,7 +25,7 @@ def write_runs(path: Path, runs: Iterable[tuple[OptedIn, Place]]) -> None:
 
 
 def read_runs(path: Path) -> list[tuple[OptedIn, int, str]]:
-    """What was said of each run, its port and its secret."""
+    """The saved runs: what each job asked for, its port and its secret."""
     found = []
     records = read_json(path)
     for value in records if isinstance(records, list) else []:

@@ -21,7 +21,7 @@ def runs_view(snapshot: Snapshot, site: ElasticPolicy) -> list[Json]:
 
 
 def run_report(snapshot: Snapshot, run: ElasticRun) -> Json:
-    """Its size and throughput over time: every change, and a picture as lines of text."""
+    """The run's size and throughput over time: every change, and a picture as lines of text."""
     words = (word for agent in snapshot.seen.agents.values() for word in agent.elastic if word.run == run.id)
     consumed = next((word.consumed for word in words if word.consumed is not None), run.consumed)
     stretches = stretches_of(run, snapshot.at, consumed)

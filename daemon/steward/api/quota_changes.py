@@ -85,7 +85,7 @@ def _quota(old: ComputeQuota | None, new: ComputeQuota | None, want: Desired) ->
 
 
 def _facts(quota: ComputeQuota, want: Desired) -> dict[str, str]:
-    """Its parts, each in a few words."""
+    """The parts of a quota, each in a few words."""
     worth = _worth(quota, want)
     asked = {name: amount for name, amount in worth.nominal.items() if name in worth.counted}
     rest = {name: amount for name, amount in worth.nominal.items() if name not in worth.counted}

@@ -11,7 +11,7 @@ from steward.model.events import Event
 from steward.workflows.subject import kind_of
 
 _SHOWN: dict[type, tuple[str, ...] | None] = {}
-"""What is worked out once for each type, of which there are as many as the program has."""
+"""The shown fields of a type, worked out once; None: no dataclass."""
 
 
 def shape(value: Any) -> Any:

@@ -21,7 +21,7 @@ _BROKEN = frozenset((8, 9, 10, 129, 130, 142, 143, 145))
 _LEAST_STRANGE = 100
 """From here on a status is a shell's, or a signal's."""
 _OWN_NAME = "nhc-steward"
-"""Its log lines and its pid file are not those of a site's own nhc."""
+"""A name for nhc's log lines and pid file that a site's own nhc does not use."""
 _HOST_SETTINGS = '[[ ! -r "$SYSCONFIGDIR/nhc" ]] || . "$SYSCONFIGDIR/nhc"'
 """The host's settings of nhc (/etc/default/nhc, /etc/sysconfig/nhc), read before ours: those that we need win. Under
 another name nhc 1.4.3 would not read them, and under its own after ours."""

@@ -36,7 +36,7 @@ class Past:
         return sum(new - old if new >= old else new for old, new in pairs)
 
     def per_second(self, name: str, within_s: float) -> float:
-        """Its mean rate over the time that the readings of that window span; 0 with fewer than two."""
+        """The mean rate of `name` over the time that the readings of that window span; 0 with fewer than two."""
         times = [r.at for r in self._within(within_s) if name in r.values]
         span = times[-1] - times[0] if times else 0.0
         return self.growth(name, within_s) / span if span > 0 else 0.0

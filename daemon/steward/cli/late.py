@@ -9,7 +9,7 @@ import click
 
 
 class LateGroup(click.Group):
-    """Its commands stand in `late` as name -> "module:attribute"; only a list of them with their help imports all."""
+    """A group whose commands stand in `late` as name -> "module:attribute"; only a list with their help imports all."""
 
     late: Mapping[str, str] = MappingProxyType({})
 

@@ -40,7 +40,7 @@ def report(
     svg: Path | None,
     as_json: bool,
 ) -> None:
-    """What faults cost: where the time of jobs went. Of jobs with --auto-resume; also what each incident took."""
+    """Show what faults cost: where the time of jobs went. Of jobs with --auto-resume; also what each incident took."""
     if svg is not None and job is None:
         raise click.UsageError("--svg draws one job: name it")
     begin = 0.0 if month or (job is not None and since is None) else time.time() - (since or 7 * DAY_S)

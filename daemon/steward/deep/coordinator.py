@@ -42,7 +42,7 @@ class Member:
     asked: int = 0
 
     async def ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Its answer; one to an order before it, which was not waited for any more, is let go. Raises NoPeer."""
+        """The rank's answer; one to an order before it, which was not waited for any more, is let go. Raises NoPeer."""
         self.asked += 1
         try:
             async with asyncio.timeout(timeout_s):

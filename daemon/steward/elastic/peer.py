@@ -47,7 +47,7 @@ class Peer:
         return not self.is_first, not self.is_base, parts
 
     def forget_generation(self) -> None:
-        """Its processes are stopped: what they said is about the past."""
+        """The agent's processes are stopped: what they said is about the past."""
         self.saved.clear()
         self.noticed, self.over = False, ""
 

@@ -25,7 +25,7 @@ class Run:
     grace_s: float
     generation: int = 0
     members: tuple[str, ...] = ()
-    """Of the generation, by rank."""
+    """The nodes of the generation, by rank."""
     state: str = "waiting"
     peers: dict[str, Peer] = field(default_factory=dict)
     out: list[tuple[str, Line]] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Run:
             self.notice(peer.node, now)
 
     def wait(self, node: str, words: Mapping[str, Any], now: float) -> None:
-        """Its processes are stopped (or were never begun), and it waits for a generation."""
+        """The node's processes are stopped (or were never begun), and it waits for a generation."""
         peer = self.peers[node]
         peer.address, peer.port = address_of(words), whole_of(words, "port", high=65535)
         peer.waits, peer.generation = True, 0
@@ -81,7 +81,7 @@ class Run:
         self._form_if_ready(now)
 
     def notice(self, node: str, now: float) -> None:
-        """Its node is to be given back."""
+        """The node is to be given back."""
         peer = self.peers[node]
         if peer.leaves:
             return
@@ -94,7 +94,7 @@ class Run:
             self._ask(tuple(one for one in self._wanted() if one != node), self.grace_s, now, f"{node} has to leave")
 
     def said(self, node: str, words: Mapping[str, Any], now: float) -> None:
-        """What a process of the training told its agent."""
+        """Take in what a process of the training told its agent."""
         peer, what = self.peers[node], words.get("what")
         if whole_of(words, "generation", high=1 << 31) != self.generation or node not in self.members or self.target:
             return
@@ -117,7 +117,7 @@ class Run:
         self._gather_if_saved(now)
 
     def over(self, node: str, how: str, now: float) -> None:
-        """Its processes ended. After a save on demand that is no end; a failure may be another node's."""
+        """The node's processes ended. After a save on demand that is no end; a failure may be another node's."""
         peer = self.peers[node]
         peer.over = how
         if self.target:
@@ -137,7 +137,7 @@ class Run:
         self._gather_if_saved(now)
 
     def lost(self, node: str, now: float) -> None:
-        """Its line is gone: it ended, or its node died."""
+        """The line of the node's agent is gone: the agent ended, or the node died."""
         peer = self.peers.pop(node, None)
         if self.is_over and not self.peers:
             self.state, self.members, self.why = "waiting", (), "all agents are gone"
@@ -164,7 +164,7 @@ class Run:
             self._gather(wanted, now, why)
 
     def tick(self, now: float) -> None:
-        """What is late."""
+        """Do what is due: deadlines that passed, and the next step."""
         late = [name for name, at in self.deadlines.items() if at <= now]
         for name in late:
             self.deadlines.pop(name, None)
@@ -196,7 +196,7 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Its processes ended for good: they were done, or failed for a reason of their own."""
+        """Whether the run's processes ended for good: they were done, or failed for a reason of their own."""
         return self.state in ("done", "failed")
 
     @property

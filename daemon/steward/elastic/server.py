@@ -74,9 +74,9 @@ class Coordinator:
                 await asyncio.wait_for(stopped.wait(), _TICK_S)
 
     def send_away(self) -> None:
-        """It ends with its base: replicas do not wait for the next one, which is another run's. Where one of the base's
-        own nodes is here still, its job may go on and the run with it: who has to leave learns that from the next
-        coordinator, or from there being none."""
+        """The run ends with its base: replicas do not wait for the next one, which is another run's. Where one of the
+        base's own nodes is here still, its job may go on and the run with it: who has to leave learns that from the
+        next coordinator, or from there being none."""
         is_over = not any(peer.is_base for peer in self.run.peers.values())
         self.run.out += [(node, {"leave": True} if is_over else {"ends": True}) for node in self.run.peers]
         self.flush()
@@ -109,7 +109,8 @@ class Coordinator:
             writer.close()
 
     def arrive(self, hello: Line, writer: asyncio.StreamWriter) -> str:
-        """Its node; empty for a second agent of a node whose line lives: two that replace each other never end."""
+        """The node of an agent that arrives; empty for a second agent of a node whose line lives: two that replace each
+        other never end."""
         peer, members = peer_of(hello), nodes_of(hello, "members")
         known = self.run.peers.get(peer.node)
         if known is not None and (known.agent != peer.agent or not peer.agent) and (known.is_base or not peer.is_base):
@@ -194,7 +195,7 @@ class Coordinator:
 
 
 def word_of(run: Run) -> Line:
-    """What the head is to know of a run."""
+    """The run as the head is told of it."""
     return {
         "state": "ended" if run.is_finished else {"done": "running", "failed": "waiting"}.get(run.state, run.state),
         "generation": run.generation,

@@ -1,4 +1,4 @@
-"""What a training script may use inside its job: three lines, the standard library only, harmless everywhere.
+"""For training scripts inside a job: three lines, the standard library only, harmless everywhere.
 
     from steward import job
 

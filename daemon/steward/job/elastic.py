@@ -46,7 +46,7 @@ _LOOK_S = 0.05
 
 
 class _Run:
-    """What this process remembers of its run: a worker lives for one generation."""
+    """This process's memory of its run: a worker lives for one generation."""
 
     def __init__(self) -> None:
         self.calls = 0

@@ -1,4 +1,4 @@
-"""What torchrun finds under the name `steward` in the entry points `torchrun.handlers`.
+"""The entry that torchrun finds under the name `steward` in the entry points `torchrun.handlers`.
 
 Every process that imports torch.distributed's launcher loads this, training processes too, and while torch is half
 imported: so torch is imported once a handler is wanted.
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def handler() -> Callable[[Any], Any]:
-    """What makes a rendezvous handler from torchrun's parameters."""
+    """The function that makes a rendezvous handler from torchrun's parameters."""
     return _create
 
 

@@ -53,7 +53,7 @@ def own_address(env: Mapping[str, str]) -> str:
 
 
 class Link:
-    """What the agent's main thread sees of the run; the thread keeps it true.
+    """The run as the agent's main thread sees it; the link's own thread keeps it true.
 
     `form` is the generation to take part in, `restart` says that the processes of this one are to be stopped, `leave`
     that this node is no longer wanted, `verdict` what becomes of processes that ended.
@@ -125,7 +125,7 @@ class Link:
             self._send({"what": "started", "generation": self.generation, "ranks": ranks})
 
     def ended(self, how: str) -> str:
-        """What to do about processes that ended: `restart`, `wait`, or their own end (`done`, `failed`)."""
+        """Tell that processes ended, and hear what to do: `restart`, `wait`, or their own end (`done`, `failed`)."""
         with self.changed:
             self._hear_words()
             if self.over != how:
@@ -242,7 +242,7 @@ class Link:
         os.environ[FOLDER], os.environ[GENERATION] = str(self.folder), str(self.generation)
 
     def _hear_words(self) -> None:
-        """What the training's processes said, in order. Saves are kept for a coordinator that begins anew."""
+        """Take in what the training's processes said, in order. Saves are kept for a coordinator that begins anew."""
         while True:
             try:
                 words = json.loads(self._heard.recv(65536))

@@ -120,7 +120,7 @@ class Launcher:
 
 
 def _adopt_orphans() -> None:
-    """What a process of ours leaves behind becomes our child, not init's."""
+    """Have orphans of our processes become our children, not init's."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 

@@ -1,4 +1,4 @@
-"""What Steward tells a job of its past, in its environment."""
+"""A job's past, as Steward tells it in the job's environment."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class ResumeInfo:
-    """Of this run of the job. Outside Steward, and in a first run, all of it is empty."""
+    """The past of this run of the job. Outside Steward, and in a first run, all of it is empty."""
 
     resumes: int = 0
     """How often the job was resumed before this run."""

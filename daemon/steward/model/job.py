@@ -84,7 +84,7 @@ class Job:
     allocated: str = ""
     """The same of what a running job has."""
     comment: str = ""
-    """Its user's own."""
+    """The comment that the job's user gave it."""
     most_nodes: int = 0
     """The most nodes that the job takes (`-N 1-4`); 0: as many as `node_count`."""
     node_sizes: str = ""

@@ -224,7 +224,7 @@ class Answer:
     made: str = ""
     """Id of a quota or of a scheduler configuration."""
     version: int = 0
-    """Its version after a change."""
+    """The group's version after a change."""
 
 
 # The result of an order.

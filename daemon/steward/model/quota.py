@@ -145,13 +145,13 @@ class Reclaimed(Enum):
     """Why a job had to give way, in the words of the event and of `explain`."""
 
     RECLAIM = "reclaim"
-    """Its team had borrowed, and the owner wants it back."""
+    """The job's team had borrowed, and the owner wants it back."""
     IN_TEAM = "in_team"
     """A job of its own team has a higher priority class."""
     PRIORITY = "priority"
     """The resources were borrowed, and a job of another team that may borrow has a higher priority class."""
     REBALANCE = "rebalance"
-    """Its team had borrowed more than its fair share."""
+    """The job's team had borrowed more than its fair share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -194,7 +194,7 @@ class JobMemory:
     """How its present or last run ended; None: no end of a run was seen yet."""
     attempts: tuple[Attempt, ...] = ()
     saved: Saved | None = None
-    """Its newest checkpoint; None: none is known."""
+    """The job's newest checkpoint; None: none is known."""
     hang: Standstill | None = None
     """None while it goes on."""
     suspension: Suspension | None = None

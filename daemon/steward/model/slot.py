@@ -99,7 +99,7 @@ class SlotRecord:
     missing: float | None = None
     """Since when its instance is not listed any more."""
     saved: bool = False
-    """Its node was backed up, and is to be restored on the instance that serves next."""
+    """The slot's node was backed up, and is to be restored on the instance that serves next."""
     over: float | None = None
     """Since when nothing is left of it but Slurm's record of its dynamic node."""
 

@@ -10,7 +10,7 @@ class TrialState(Enum):
     RUNNING = "on trial"
     """Report only."""
     ARMED = "armed"
-    """Its failures count as the settings say."""
+    """The check's failures count as the settings say."""
     REFUSED = "refused"
     """The check failed on too many nodes, or a person disarmed it: it only reports until a person arms it."""
 

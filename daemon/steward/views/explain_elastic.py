@@ -23,7 +23,7 @@ def elastic_lines(id: JobId, draft: Draft) -> list[str]:
 
 
 def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
-    """Its sizes over time, why it grew or did not, and what it waits for."""
+    """A run's sizes over time, why it grew or did not, and what it waits for."""
     rules = rules_of(run.spec, run.base, site)
     sizes = ", ".join(map(str, rules.spec.sizes)) if rules is not None else "none"
     has = f"has {len(run.members)} nodes (sizes: {sizes})" if run.is_open else "is over"

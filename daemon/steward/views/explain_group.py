@@ -85,7 +85,7 @@ def _rollout(group: Group, draft: Draft) -> list[str]:
 
 
 def _bring_ups(group: Group, draft: Draft) -> list[str]:
-    """Its breaker, or how far it is from tripping."""
+    """The group's breaker, or how far it is from tripping."""
     breaker = draft.breakers.get(scope_of(group.name))
     if breaker is not None:
         return [f"Paused {ago(breaker.tripped, draft.now)}: {breaker.text}."]

@@ -104,7 +104,7 @@ def _remedy_line(remedy: Remedy, piece: str, now: float) -> str:
 
 
 def deep_lines(name: NodeName, draft: Draft) -> list[str]:
-    """Its deep checks: those that go on, and the last results."""
+    """The node's deep checks: those that go on, and the last results."""
     mine = sorted((run for run in draft.deeps.values() if name in run.nodes), key=lambda run: (-run.asked, run.id))
     return [_deep_line(name, run, draft.now) for run in mine[:_SHOWN]]
 

@@ -37,7 +37,7 @@ def quota_lines(job: Job | None, draft: Draft) -> list[str]:
 
 
 def has_quota(job: Job | None, draft: Draft) -> bool:
-    """Its account has one of its own."""
+    """Whether the job's account has a quota of its own."""
     return job is not None and job.account in in_force(draft)
 
 

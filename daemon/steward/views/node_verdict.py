@@ -36,7 +36,7 @@ class Word(Enum):
     DEGRADED = "degraded"
     """The node has a fault; it is, or will be, taken out of service for it."""
     LOST = "lost"
-    """Its agent is gone, and a second witness agrees."""
+    """The node's agent is gone, and a second witness agrees."""
     IN_REPAIR = "in repair"
     IN_DEEP_CHECK = "in deep check"
     HELD = "held"
@@ -79,7 +79,7 @@ def node_verdicts(draft: Draft) -> dict[NodeName, NodeVerdict]:
 
 
 def _at_rest(node: Node, draft: Draft) -> NodeVerdict | None:
-    """What is told of a node that nobody talks of and that tells of nothing. None: it is to be looked at."""
+    """The verdict on a node that nobody talks of and that tells of nothing. None: it is to be looked at."""
     view = draft.seen.agents.get(node.name)
     if _is_at_rest(node, view):
         return _fine(node.name, draft)

@@ -61,5 +61,5 @@ def is_reserving(memory: Memory, now: float) -> bool:
 
 
 def _is_of_interest(run: DeepRun, now: float) -> bool:
-    """Its reservation is there, or may still be."""
+    """Whether the check's reservation is there, or may still be."""
     return run.ended is None or now < run.ended + _DEEP_AFTER_S

@@ -33,7 +33,7 @@ class _Child:
     ended: int
     """pidfd: readable when it has ended."""
     error: int
-    """Its stderr."""
+    """What the child wrote to stderr."""
 
 
 class MountLooks:

@@ -58,7 +58,7 @@ _COMMENT_S = 2.0
 """A comment that takes longer is written another time: slurmctld may hold it for 5 s."""
 _SIGNAL_S = 3.0
 _AGAIN = "transitional state, retrying"
-"""What `scancel --verbose` says before it waits 5 s and sends the signal once more."""
+"""The words of `scancel --verbose` before it waits 5 s and sends the signal once more."""
 
 
 class CommandLineSlurm:

@@ -105,7 +105,7 @@ def _job(job: JobMemory, snapshot: Snapshot, now: float) -> Json:
 
 
 def _timeline(id: JobId, ended: float | None, snapshot: Snapshot, now: float) -> Json:
-    """Its time as stretches of a bar, and in words."""
+    """A job's time as stretches of a bar, and in words."""
     found = timeline(snapshot.memory.ledger.get(id, ()), ended or now)
     if not found:
         return {"bars": [], "spent": ""}

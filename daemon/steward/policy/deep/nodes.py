@@ -18,7 +18,7 @@ class Hurdle:
 
 
 def hurdle(name: NodeName, run: DeepRun, crowd: Crowd, draft: Draft) -> Hurdle | None:
-    """What keeps the node from being reserved for the check; None where it may be reserved now."""
+    """Why the node cannot be reserved for the check; None where it may be reserved now."""
     node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
     if node is None:
         return Hurdle(text="Slurm does not know it", is_final=True)

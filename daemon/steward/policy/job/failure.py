@@ -72,7 +72,7 @@ class Failure:
     stalls: int = 0
     is_batch: bool = True
     stays_in_place: bool = False
-    """Its user does not want it requeued."""
+    """The job's user does not want it requeued."""
     may_retry: bool = False
     """A retry in place has what it needs: its input, its host, and a try before that was no flop."""
     gave_way: str = ""

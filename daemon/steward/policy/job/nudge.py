@@ -74,7 +74,7 @@ def cleans_up_since(job: Job, draft: Draft) -> float:
 
 
 def _end_of(mem: JobMemory) -> Leaving:
-    """What was seen of the end of its last run; nothing yet for a run that is not the one that was seen to end."""
+    """The end of the job's last run as far as it was seen; nothing yet of a run that another one followed."""
     end = mem.leaving
     return end if end is not None and end.restart == mem.restarts else Leaving(restart=mem.restarts)
 

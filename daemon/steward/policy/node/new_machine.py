@@ -1,4 +1,4 @@
-"""What a new machine has to show before jobs reach it. A repair and a slot of a group bring machines up by tables of
+"""A new machine's tests before jobs reach it. A repair and a slot of a group bring machines up by tables of
 their own; what they ask for, and what counts as an answer, is the same and stands here."""
 
 from steward.model.action import CheckNow

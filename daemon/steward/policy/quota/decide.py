@@ -16,7 +16,7 @@ from steward.policy.quota.requests import Amounts, Unit
 
 class Standing(Enum):
     OWN = "own"
-    """Its team's quota covers it: it runs when nodes are free."""
+    """The quota of the job's team covers it: it runs when nodes are free."""
     BORROWED = "borrowed"
     """The job may run with what others lend."""
     WAITS = "waits"
@@ -26,7 +26,7 @@ class Standing(Enum):
     BACKS_OFF = "backs off"
     """The job gave way before, and may borrow again only later."""
     BEHIND = "behind"
-    """Its team's jobs start in order, and an earlier one waits."""
+    """The jobs of its team start in order, and an earlier one waits."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -23,7 +23,7 @@ _PROFILE = re.compile(r"^(\d+)g\.\d+gb")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owned:
-    """What a team owns: `nominal`; `lends` is how much of that others may use, `may_borrow` how much the team may have
+    """A team's own: `nominal`; `lends` is how much of that others may use, `may_borrow` how much the team may have
     beyond. `counted` are the resources that limit it; the others are only shown."""
 
     nominal: Mapping[Resource, int]

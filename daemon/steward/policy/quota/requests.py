@@ -78,7 +78,7 @@ class Requests:
         self.flavors, self._borrowers = flavors, borrowers
         self._weights = {each.name: each.weight for each in scheduler.classes}
         self.kept: dict[Hashable, Any] = {}
-        """What others make of units: dropped when these would be other ones."""
+        """Results that others work out of units: dropped when these would be other ones."""
         self._asked: dict[tuple[str, str], tuple[Amounts, ...]] = {}
         self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
 

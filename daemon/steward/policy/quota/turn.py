@@ -31,7 +31,7 @@ class Turn:
     room: Room
     running: Mapping[str, list[Unit]]
     held: Mapping[str, Held]
-    """What these have in all."""
+    """The amounts that teams hold in all."""
     going: frozenset[JobId]
     rulings: Mapping[JobId, Ruling]
     yielding: tuple[Yielding, ...]
