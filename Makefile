@@ -48,8 +48,8 @@ test: setup shim    ## lint, types, the shim, unit, property and contract tests,
 
 test-all: setup setup-demo shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
 	@tools/setup torch
-	@python3 tools/stages.py lint:15 shim-tests:15 demo:15 e2e-local:85 \
-	  // images:45 e2e-docker:75 contract:60 // e2e-elastic:75 e2e-versions:85 // nice unit-all:90
+	@python3 tools/stages.py demo:15 e2e-local:85 // images:45 e2e-docker:75 contract:60 \
+	  // e2e-elastic:75 e2e-versions:85 // nice lint:15 shim-tests:15 unit-all:90
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
