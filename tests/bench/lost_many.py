@@ -8,6 +8,7 @@ all are back in the queue or run. Goal: 2 s and 10 s.
 
 import argparse
 import json
+import signal
 import socket
 import sys
 import time
@@ -97,8 +98,8 @@ def cut(rack: Machine) -> None:
     """All its processes end in one moment."""
     below = proc.descendants(rack.init)
     for seen in below:
-        proc.send(seen.process, 9)
-    proc.send(rack.init, 9)
+        proc.send(seen.process, signal.SIGKILL)
+    proc.send(rack.init, signal.SIGKILL)
 
 
 def states(bed: Bed, partition: str = "many") -> Counter[str]:
@@ -165,7 +166,7 @@ def measure(bed: Bed, asked: argparse.Namespace) -> Found:
 def watch(bed: Bed, began: float, lost: int) -> Found:
     """Until all jobs run again, or too long."""
     queued_at = first_at = running_at = None
-    told = ""
+    shown = ""
     while time.time() < began + _WATCH_S and running_at is None:
         now, seen, back = time.time(), states(bed), restarted(bed)
         waiting = seen["PENDING"] + back
@@ -175,15 +176,14 @@ def watch(bed: Bed, began: float, lost: int) -> Found:
             queued_at = now
         if back >= lost:
             running_at = now
-        if (line := f"{dict(seen)}, {back} run again") != told:
+        if (line := f"{dict(seen)}, {back} run again") != shown:
             say(f"{now - began:6.1f} s: {line}")
-            told = line
+            shown = line
         time.sleep(_LOOK_S)
-    events = ask_head(bed, "/v1/events?limit=20000")
-    say(str(Counter(event["kind"] for event in events if event["at"] >= began)))
-    for event in events[:12] if not events else [event for event in events if event["at"] >= began][:12]:
-        say(f"{event['at'] - began:6.1f} s: {event['kind']}: {event['text'][:160]}")
-    ruled = min((e["at"] for e in events if e["at"] >= began and e["kind"].startswith("case.")), default=began)
+    marked = [case["marked"] for case in ask_head(bed, "/v1/cases") if case["opened"] >= began and case["marked"]]
+    told = Counter(event["kind"] for event in ask_head(bed, "/v1/events?limit=5000") if event["at"] >= began)
+    say(f"{len(marked)} nodes taken out within {max(marked, default=began) - began:.1f} s; events: {dict(told)}")
+    ruled = min(marked, default=began)
     return Found(
         lost=lost,
         ruled_s=round(ruled - began, 2),

@@ -281,7 +281,7 @@ def doctor(context: Context, as_json: bool) -> None:
 @click.pass_obj
 @one_line_errors
 def plan(context: Context, dry_run: bool, as_json: bool) -> None:
-    """Show what the head would do now if nothing held it back, and why."""
+    """Show what the head would do if nothing held it, and why."""
     found = context.client().plan()
     if wants_json(context, as_json):
         print_json(found)

@@ -36,6 +36,15 @@ def test_nudges_wait_until_the_job_left_completing() -> None:
     assert nudges(by_slurm().change_job(flags=frozenset({"COMPLETING"}))) == []
 
 
+def test_a_run_that_was_seen_to_clean_up_costs_no_second_more_though_slurm_counts_the_next_one_already() -> None:
+    """Credentials are revoked up to the second in which the end began; `restarts` grows when the job is back."""
+    marked = a_cluster().job().opted_in().then().lost("n2").then().marked("n2")
+    cleaning = marked.change_job(state=JobState.UNKNOWN, flags=frozenset({"COMPLETING"})).then(1.1)
+    back = cleaning.requeued(flags=frozenset())
+    assert len(nudges(back)) == 1
+    assert nudges(marked.then(1.1).requeued()) == [], "when the end began is not known: before it was seen over"
+
+
 def test_nudges_come_every_second_at_first_and_then_more_slowly() -> None:
     picture, times = by_slurm(), []
     start = picture.now

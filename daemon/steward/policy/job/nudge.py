@@ -57,10 +57,13 @@ def credential_safe_at(job: Job, draft: Draft) -> float:
     Started again within that second, the new credential counts as revoked too and slurmctld kills the job ("Job
     credential revoked"). It ended before we saw it clean up; where we did not see that, before it was clean.
     """
-    end = _end_of(draft.jobs[job.id])
+    mem = draft.jobs.get(job.id)
+    if mem is None:  # it gave way and did not ask to be resumed
+        return _next_second(draft.first_seen(f"clean:{job.id}:{job.restarts}"))
+    end = _end_of(mem)
     if end.clean is None:
         end = replace(end, clean=draft.now)
-        draft.jobs[job.id] = replace(draft.jobs[job.id], leaving=end)
+        draft.jobs[job.id] = replace(mem, leaving=end)
     return _next_second(min(at for at in (end.since, end.clean) if at is not None))
 
 
