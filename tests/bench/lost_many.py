@@ -25,7 +25,7 @@ from steward.adapters.providers.local_machine import Machine, Program, own_envir
 from steward.model.ids import NodeName
 from steward.testbed.bed import Bed, BedSpec
 from steward.testbed.layout import Layout
-from steward.testbed.local_setup import find_program, free_ports, load, slurm_env
+from steward.testbed.local_setup import find_program, load, slurm_env
 from steward.testbed.ready import ask_head
 from steward.testbed.wait import wait_until, wait_until_empty
 from tests.bench.reconnect import crowd
@@ -36,6 +36,9 @@ _LOOPBACK = "127.0.0.1"
 _UP_S = 300.0
 _WATCH_S = 180.0
 _LOOK_S = 0.2
+_IN_A_RACK = 50
+_PORTS = 20_000
+"""The first of the slurmds' ports."""
 _SETTINGS = {"resume": {"default": [{"partition": "many", "mode": "1"}]}}
 _SUBMIT = "for i in $(seq {count}); do sbatch --parsable -N1 -pmany -o /dev/null -D /tmp --wrap 'sleep 3600'; done"
 
@@ -64,20 +67,26 @@ def names(kind: str, count: int) -> list[NodeName]:
 
 
 def spec_of(lost: Sequence[NodeName], sound: Sequence[NodeName]) -> BedSpec:
-    """Nodes with ports of their own, in a partition of their own."""
-    ports = free_ports(len(lost) + len(sound))
-    host = socket.gethostname()
-    lines = [
-        f"NodeName={node} NodeHostname={host} NodeAddr={_LOOPBACK} Port={port} CPUs=1 State=UNKNOWN"
-        for node, port in zip([*lost, *sound], ports, strict=True)
-    ]
-    lines.append(f"PartitionName=many Nodes={','.join([*lost, *sound])} Default=NO MaxTime=INFINITE State=UP")
+    """Nodes with ports of their own, in a partition of their own; two lines for all, as a site writes them: each command
+    of Slurm reads slurm.conf."""
+    host, first = socket.gethostname(), _PORTS
+    lines = []
+    for nodes in (lost, sound):
+        names, ports = f"{nodes[0][:-1]}[1-{len(nodes)}]", f"[{first}-{first + len(nodes) - 1}]"
+        lines.append(f"NodeName={names} NodeHostname={host} NodeAddr={_LOOPBACK} Port={ports} CPUs=1 State=UNKNOWN")
+        first += len(nodes)
+    many = f"lost[1-{len(lost)}],sound[1-{len(sound)}]"
+    lines.append(f"PartitionName=many Nodes={many} Default=NO MaxTime=INFINITE State=UP")
     # One node that is silent, so that the bed does not wait for ours, which begin later.
     return BedSpec(dir=new_dir(), nodes=3, silent=1, slurm_conf="\n".join(lines), settings=_SETTINGS)
 
 
-def rack(bed: Bed, name: str, nodes: Sequence[NodeName]) -> Machine:
-    """A slurmd for each of the nodes, which lose their power together."""
+def racks(bed: Bed, nodes: Sequence[NodeName]) -> list[Machine]:
+    """A slurmd for each of the nodes, in racks of some."""
+    return [_rack(bed, nodes[first : first + _IN_A_RACK]) for first in range(0, len(nodes), _IN_A_RACK)]
+
+
+def _rack(bed: Bed, nodes: Sequence[NodeName]) -> Machine:
     layout = Layout(root=bed.spec.dir)
     for node in nodes:
         (layout.node(node) / "spool").mkdir(parents=True)
@@ -91,15 +100,21 @@ def rack(bed: Bed, name: str, nodes: Sequence[NodeName]) -> Machine:
         )
         for node in nodes
     )
-    return power_on(name, programs, cwd=layout.root, state=layout.root / f"{name}.json")
+    return power_on(nodes[0], programs, cwd=layout.root, state=layout.root / f"rack-{nodes[0]}.json")
 
 
-def cut(rack: Machine) -> None:
-    """All its processes end in one moment."""
-    below = proc.descendants(rack.init)
-    for seen in below:
-        proc.send(seen.process, signal.SIGKILL)
-    proc.send(rack.init, signal.SIGKILL)
+def cut(racks: Sequence[Machine]) -> None:
+    """All their processes end in one moment."""
+    inits = {rack.init.pid for rack in racks}
+    children: dict[int, list[proc.Seen]] = {}
+    for seen in proc.every():
+        children.setdefault(seen.parent, []).append(seen)
+    doomed, parents = [rack.init for rack in racks], [*inits]
+    while below := [seen for pid in parents for seen in children.get(pid, [])]:
+        doomed += [seen.process for seen in below]
+        parents = [seen.process.pid for seen in below]
+    for process in doomed:
+        proc.send(process, signal.SIGKILL)
 
 
 def states(bed: Bed, partition: str = "many") -> Counter[str]:
@@ -113,13 +128,15 @@ def restarted(bed: Bed) -> int:
     return sum(word != "0" for word in told.split())
 
 
-def bring_up(bed: Bed, stack: ExitStack, lost: list[NodeName], sound: list[NodeName]) -> tuple[Machine, ExitStack]:
+def bring_up(
+    bed: Bed, stack: ExitStack, lost: list[NodeName], sound: list[NodeName]
+) -> tuple[list[Machine], ExitStack]:
     """Slurmds, agents, and a job on each node that is to be lost; what ends the agents of these."""
     layout = Layout(root=bed.spec.dir)
     listen = load(layout).listen
-    racks = {"lost": rack(bed, "lost", lost), "sound": rack(bed, "sound", sound)}
-    for one in racks.values():
-        stack.callback(cut, one)
+    doomed_racks = racks(bed, lost)
+    stack.callback(cut, doomed_racks)
+    stack.callback(cut, racks(bed, sound))
     idle = ["sinfo", "--noheader", "--partition=many", "--states=idle", "--format=%D"]
 
     def are_up() -> bool:
@@ -149,7 +166,7 @@ def bring_up(bed: Bed, stack: ExitStack, lost: list[NodeName], sound: list[NodeN
     wait_until("Steward knows every job", lambda: not unknown(), _UP_S, every_s=2.0)
     bed.run(["scontrol", "update", f"nodename=sound[1-{len(sound)}]", "state=resume"], timeout_s=60)
     time.sleep(10.0)
-    return racks["lost"], doomed
+    return doomed_racks, doomed
 
 
 def measure(bed: Bed, asked: argparse.Namespace) -> Found:
@@ -196,7 +213,7 @@ def watch(bed: Bed, began: float, lost: int) -> Found:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lost", type=int, default=1000)
-    parser.add_argument("--sound", type=int, default=1200)
+    parser.add_argument("--sound", type=int, default=1100)
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
     spec = spec_of(names("lost", asked.lost), names("sound", asked.sound))
