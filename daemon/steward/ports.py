@@ -49,11 +49,11 @@ class SlurmPort(Protocol):
         """Every job slurmctld still holds (MinJobAge), or those of `only` that it holds and each that has one of the
         nodes `on` and is not over. Raises Retryable as above; an empty answer is a real one."""
 
-    def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
-        """Drain with `mark` as reason; never overwrites a reason that is not ours (raises Stale)."""
+    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
+        """Drain each node with its mark as reason; never overwrites a reason that is not ours (raises Stale)."""
 
-    def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
-        """Drain first, then down, so that the node cannot come back by itself. Raises Stale as `drain` does."""
+    def down(self, marks: Mapping[NodeName, Mark]) -> None:
+        """Drain first, then down, so that no node can come back by itself. Raises Stale as `drain` does."""
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         """Resume nodes whose reason (its first token) is still `mark`, or `command` where one is given (an admin's

@@ -67,8 +67,8 @@ def names(kind: str, count: int) -> list[NodeName]:
 
 
 def spec_of(lost: Sequence[NodeName], sound: Sequence[NodeName]) -> BedSpec:
-    """Nodes with ports of their own, in a partition of their own; two lines for all, as a site writes them: each command
-    of Slurm reads slurm.conf."""
+    """Nodes with ports of their own, in a partition of their own; two lines for all, as a site writes them: each
+    command of Slurm reads slurm.conf."""
     host, first = socket.gethostname(), _PORTS
     lines = []
     for nodes in (lost, sound):

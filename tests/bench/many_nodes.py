@@ -55,13 +55,13 @@ class CountedSlurm(FakeSlurm):
         with self._command("read partitions"):
             return FakeSlurm.partitions(self)
 
-    def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
         with self._command("drain"):
-            FakeSlurm.drain(self, nodes, mark)
+            FakeSlurm.drain(self, marks)
 
-    def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+    def down(self, marks: Mapping[NodeName, Mark]) -> None:
         with self._command("down"):
-            FakeSlurm.down(self, nodes, mark)
+            FakeSlurm.down(self, marks)
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         with self._command("resume"):

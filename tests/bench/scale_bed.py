@@ -160,7 +160,7 @@ def drain_s(bed: Bed) -> float | None:
     slurm.version()
     update = ["scontrol", "update", f"nodename=far[1-{_DRAINED}]"]
     bed.run([*update, "state=idle"], timeout_s=60)
-    took = _timed(lambda: slurm.drain(nodes, mark))
+    took = _timed(lambda: slurm.drain(dict.fromkeys(nodes, mark)))
     bed.run([*update, "state=down", "reason=bed"], timeout_s=60)
     return took
 

@@ -62,13 +62,13 @@ class SlurmOfWorld:
     def reservations(self) -> Mapping[str, Reservation]:
         return self._read(self.world.reservations)
 
-    def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
-        wanted = self._may_take_out(nodes)
-        self._write(lambda: [self.world.slurm.drain(name, mark) for name in wanted])
+    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
+        wanted = self._may_take_out(marks)
+        self._write(lambda: [self.world.slurm.drain(name, marks[name]) for name in wanted])
 
-    def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
-        wanted = self._may_take_out(nodes)
-        self._write(lambda: [self.world.slurm.down(name, mark, self.world.now) for name in wanted])
+    def down(self, marks: Mapping[NodeName, Mark]) -> None:
+        wanted = self._may_take_out(marks)
+        self._write(lambda: [self.world.slurm.down(name, marks[name], self.world.now) for name in wanted])
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         wanted = sorted(set(nodes))

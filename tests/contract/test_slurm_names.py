@@ -33,7 +33,7 @@ def port(cluster: Cluster) -> CommandLineSlurm:
 
 
 def test_they_are_drained_and_given_back(port: CommandLineSlurm) -> None:
-    port.drain(NODES, MARK)
+    port.drain(dict.fromkeys(NODES, MARK))
     assert all(port.nodes()[name].mark == MARK for name in NODES)
     port.give_back(NODES, MARK)
 

@@ -23,7 +23,7 @@ GONE = JobId(99999)
 
 
 def test_just_the_named_nodes_are_told_of_as_the_whole_look_tells_of_them(slurm_world: SlurmWorld) -> None:
-    slurm_world.port.drain([N2], MARK)
+    slurm_world.port.drain(dict.fromkeys([N2], MARK))
     every = slurm_world.port.nodes()
 
     assert slurm_world.port.nodes([N3, N2, N2]) == {N2: every[N2], N3: every[N3]}
@@ -118,7 +118,7 @@ def test_no_answer_is_not_an_answer_without_records(slurm_world: SlurmWorld) -> 
 
 def test_a_node_that_was_seen_before_shows_what_is_done_to_it_and_its_partitions(slurm_world: SlurmWorld) -> None:
     slurm_world.port.nodes()
-    slurm_world.port.drain([N2], MARK)
+    slurm_world.port.drain(dict.fromkeys([N2], MARK))
     drained = slurm_world.port.nodes([N1, N2])
     if isinstance(slurm_world, RealWorld):  # the fake's partitions have every node
         slurm_world.cluster.run("scontrol", "update", "partitionname=main", "nodes=n1,n3")

@@ -147,7 +147,7 @@ def test_a_dynamic_node_comes_drained_for_us_to_mark_and_joins_its_partition(slu
     assert came.reason is None
     assert not came.is_foreign
     assert slurm_world.port.partitions()["dev"].nodes == {D1}
-    slurm_world.port.drain([D1], HOLD)
+    slurm_world.port.drain(dict.fromkeys([D1], HOLD))
     assert slurm_world.node("d1").mark == HOLD
     slurm_world.port.give_back([D1], HOLD)
     slurm_world.running(slurm_world.submit(partition="dev"))
@@ -155,7 +155,7 @@ def test_a_dynamic_node_comes_drained_for_us_to_mark_and_joins_its_partition(slu
 
 def test_a_dynamic_node_survives_the_writing_of_partitions_with_its_mark(slurm_world: SlurmWorld) -> None:
     slurm_world.register("d1", "w-1")
-    slurm_world.port.drain([D1], HOLD)
+    slurm_world.port.drain(dict.fromkeys([D1], HOLD))
     slurm_world.port.write_partitions(file("UP", nodes=""))
 
     assert slurm_world.node("d1").mark == HOLD
@@ -167,7 +167,7 @@ def test_a_dynamic_node_that_somebody_drained_is_his(slurm_world: SlurmWorld) ->
     slurm_world.admin("d1", "drain", "mine")
 
     with pytest.raises(Stale, match="mine"):
-        slurm_world.port.drain([D1], HOLD)
+        slurm_world.port.drain(dict.fromkeys([D1], HOLD))
 
 
 def test_a_dynamic_node_is_forgotten_and_others_are_not(slurm_world: SlurmWorld) -> None:
@@ -180,7 +180,7 @@ def test_a_dynamic_node_is_forgotten_and_others_are_not(slurm_world: SlurmWorld)
 
 def test_a_dynamic_node_with_a_job_is_not_forgotten(slurm_world: SlurmWorld) -> None:
     slurm_world.register("d1", "w-1")
-    slurm_world.port.drain([D1], HOLD)
+    slurm_world.port.drain(dict.fromkeys([D1], HOLD))
     slurm_world.port.give_back([D1], HOLD)
     slurm_world.running(slurm_world.submit(on="d1"))
 

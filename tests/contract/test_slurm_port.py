@@ -1,6 +1,7 @@
 """What every SlurmPort promises, on the fake and on real Slurm."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_a_hostile_reason_is_only_a_reason(slurm_world: SlurmWorld) -> None:
 
 def test_draining_lets_the_job_go_on_and_leaves_our_mark(slurm_world: SlurmWorld) -> None:
     job = slurm_world.running(slurm_world.submit(on="n1")).id
-    slurm_world.port.drain([N1, N2], MARK)
+    slurm_world.port.drain(dict.fromkeys([N1, N2], MARK))
 
     assert slurm_world.node("n1").mark == slurm_world.node("n2").mark == MARK
     assert slurm_world.node("n1").is_drain
@@ -93,23 +94,23 @@ def test_somebody_elses_drain_is_not_overwritten_and_nothing_else_is_done(slurm_
     slurm_world.admin("n1", "drain", "disk swap, ask Ann")
 
     with pytest.raises(Stale, match=r"n1.*root.*ask Ann"):
-        slurm_world.port.drain([N1, N2], MARK)
+        slurm_world.port.drain(dict.fromkeys([N1, N2], MARK))
     with pytest.raises(Stale, match="ask Ann"):
-        slurm_world.port.down([N1], MARK)
+        slurm_world.port.down(dict.fromkeys([N1], MARK))
     assert slurm_world.node("n1").base is NodeBase.IDLE
     assert slurm_world.node("n2").is_schedulable
 
 
 def test_slurms_own_words_about_a_silent_node_may_be_overwritten(slurm_world: SlurmWorld) -> None:
     slurm_world.admin("n1", "down", "Not responding")
-    slurm_world.port.down([N1], MARK)
+    slurm_world.port.down(dict.fromkeys([N1], MARK))
 
     assert slurm_world.node("n1").mark == MARK
 
 
 def test_down_is_drained_too_and_its_job_waits_for_another_node(slurm_world: SlurmWorld) -> None:
     job = slurm_world.running(slurm_world.submit(on="n1")).id
-    slurm_world.port.down([N1], MARK)
+    slurm_world.port.down(dict.fromkeys([N1], MARK))
 
     node = slurm_world.node("n1")  # a live slurmd that registers now lifts DOWN (ReturnToService=2), never the drain
     assert node.is_drain
@@ -118,8 +119,28 @@ def test_down_is_drained_too_and_its_job_waits_for_another_node(slurm_world: Slu
     assert slurm_world.pending(job).restarts == 1
 
 
+def test_nodes_with_marks_of_their_own_are_taken_out_by_one_call(slurm_world: SlurmWorld) -> None:
+    job = slurm_world.running(slurm_world.submit(on="n1")).id
+    marks = {N1: MARK, N2: replace(MARK, id="c2"), NodeName("n3"): replace(MARK, check="gpu.count", id="c3-ab12")}
+    slurm_world.port.drain({name: marks[name] for name in (N2, NodeName("n3"))})
+    slurm_world.port.down(marks)
+
+    found = {name: slurm_world.node(name) for name in marks}
+    assert {name: node.mark for name, node in found.items()} == marks
+    assert all(node.is_drain for node in found.values())
+    assert slurm_world.pending(job).restarts == 1
+
+
+def test_of_nodes_with_marks_of_their_own_none_is_taken_when_one_is_somebody_elses(slurm_world: SlurmWorld) -> None:
+    slurm_world.admin("n1", "drain", "disk swap, ask Ann")
+
+    with pytest.raises(Stale, match="ask Ann"):
+        slurm_world.port.down({N2: MARK, N1: replace(MARK, id="c2")})
+    assert slurm_world.node("n2").is_schedulable
+
+
 def test_a_node_with_our_mark_is_given_back_and_has_no_reason_then(slurm_world: SlurmWorld) -> None:
-    slurm_world.port.down([N1], MARK)
+    slurm_world.port.down(dict.fromkeys([N1], MARK))
     slurm_world.port.give_back([N1], MARK)
 
     slurm_world.wait("n1 is in service", lambda: slurm_world.node("n1").is_schedulable)
@@ -127,7 +148,7 @@ def test_a_node_with_our_mark_is_given_back_and_has_no_reason_then(slurm_world: 
 
 
 def test_a_node_that_an_admin_took_over_is_not_given_back(slurm_world: SlurmWorld) -> None:
-    slurm_world.port.drain([N1], MARK)
+    slurm_world.port.drain(dict.fromkeys([N1], MARK))
     slurm_world.admin("n1", "drain", "mine now")
 
     with pytest.raises(Stale, match="mine now"):

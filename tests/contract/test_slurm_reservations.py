@@ -86,7 +86,7 @@ def test_its_partition_is_nobodys_concern(slurm_world: SlurmWorld) -> None:
 
 def test_a_drained_node_takes_its_job_when_it_is_given_back_inside(slurm_world: SlurmWorld) -> None:
     mark = Mark(check="setup", action="hold", id="x")
-    slurm_world.port.drain([N1], mark)
+    slurm_world.port.drain(dict.fromkeys([N1], mark))
     slurm_world.port.reserve(NAME, [N1], HOUR_S)
     slurm_world.port.give_back([N1], mark)
     others = slurm_world.submit(on="n1")

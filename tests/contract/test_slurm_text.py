@@ -44,8 +44,8 @@ def different(one: Job | Node, other: Job | Node) -> list[str]:
 
 
 def test_nodes_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
-    world.port.drain([N1], MARK)
-    world.port.down([N2], MARK)
+    world.port.drain(dict.fromkeys([N1], MARK))
+    world.port.down(dict.fromkeys([N2], MARK))
     world.running(world.submit(on="n3"))
     asked = commands(world.cluster)
     port = text_nodes.usual_port(asked.read("scontrol", "show", "config"))

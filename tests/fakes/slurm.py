@@ -48,16 +48,14 @@ class FakeSlurm(FakeDeepJobs):
         self._answer()
         return narrow.of_jobs(dict(self.job_table), only, on)
 
-    def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
-        wanted = sorted(set(nodes))
-        rules.may_take_out(self.nodes(), wanted)
-        for name in wanted:
+    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
+        rules.may_take_out(self.nodes(), sorted(marks))
+        for name, mark in marks.items():
             self.set_reason(name, str(mark), user="steward", flags={"DRAIN"})
 
-    def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
-        wanted = sorted(set(nodes))
-        self.drain(wanted, mark)
-        for name in wanted:
+    def down(self, marks: Mapping[NodeName, Mark]) -> None:
+        self.drain(marks)
+        for name, mark in marks.items():
             self.go_down(name, str(mark), user="steward")
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:

@@ -58,12 +58,13 @@ from steward.model.action import (
     WritePartitions,
 )
 from steward.model.ids import JobId, NodeName
+from steward.model.mark import Mark
 from steward.model.observed import Observed
 from steward.model.subject import Subject
 from steward.ports import AgentPort, Permanent, ProviderPort, SitePort, SlurmPort, Stale, WitnessPort
 
 Batch = tuple[Action, ...]
-"""One action, or several that are one call: drains (or downs, or returns) with the very same mark, or deletions."""
+"""One action, or several that are one call: drains, downs, returns with the very same mark, or deletions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +154,11 @@ class Call:
     def nodes(self) -> list[NodeName]:
         """The nodes of a batch whose actions are each about one."""
         return [node for action in self.batch for node in row_of(action).nodes(action) or ()]
+
+    @property
+    def marks(self) -> dict[NodeName, Mark]:
+        """The mark of each node, of a batch that takes nodes out."""
+        return {action.node: action.mark for action in self.batch if isinstance(action, DrainNode | DownNode)}
 
 
 OfAction = Callable[[Any], frozenset[NodeName] | None]
@@ -313,15 +319,15 @@ def _in_slurm(do: Do, *, nodes: OfAction = _barrier, reads: Reads = _nothing, **
 
 TABLE: Mapping[type[Action], Row] = {
     DrainNode: _on_node(
-        lambda to, a, call: to.slurm.drain(call.nodes, a.mark),
-        groups_by=lambda a: a.mark,
+        lambda to, a, call: to.slurm.drain(call.marks),
+        groups_by=lambda a: (),
         breaks=Breaks.NODE,
         about=_case,
     ),
     DownNode: _on_node(
-        lambda to, a, call: to.slurm.down(call.nodes, a.mark),
+        lambda to, a, call: to.slurm.down(call.marks),
         reads=lambda a, scene: scene.down(a.node),
-        groups_by=lambda a: a.mark,
+        groups_by=lambda a: (),
         breaks=Breaks.NODE,
         about=_case,
     ),

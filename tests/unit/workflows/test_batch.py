@@ -65,10 +65,9 @@ def test_returns_and_deletions_are_one_call_each() -> None:
     assert batches([back(1), forget(2), back(3), forget(4)]) == [(back(1), back(3)), (forget(2), forget(4))]
 
 
-def test_what_has_another_mark_is_another_call() -> None:
+def test_nodes_are_taken_out_by_one_call_whatever_their_marks_and_given_back_by_one_a_mark() -> None:
     assert batches([drain(1), drain(2, LEAVE), back(3), back(4, LEAVE)]) == [
-        (drain(1),),
-        (drain(2, LEAVE),),
+        (drain(1), drain(2, LEAVE)),
         (back(3),),
         (back(4, LEAVE),),
     ]

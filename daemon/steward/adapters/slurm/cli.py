@@ -34,6 +34,7 @@ import math
 import os
 import pwd
 import shutil
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from steward.adapters.process import Failed, show
@@ -106,19 +107,17 @@ class CommandLineSlurm:
         """Raises Stale when Slurm does not hold it any more."""
         return rules.found(self.jobs([job]), job)
 
-    def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
         """All of them or, when one is not ours to take, none."""
-        wanted = sorted(set(nodes))
-        rules.may_take_out(self.nodes(wanted), wanted)
-        self._update_nodes(wanted, "state=drain", f"reason={reason(str(mark))}")
+        rules.may_take_out(self.nodes([*marks]), sorted(marks))
+        self._take_out(marks, "drain")
 
-    def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
+    def down(self, marks: Mapping[NodeName, Mark]) -> None:
         """All of them or, when one is not ours to take, none. Read back, they are `DOWN+DRAIN`. What Slurm does not
         drain is not set DOWN either: it would come back by itself when its slurmd answers."""
-        wanted = sorted(set(nodes))
-        rules.may_take_out(self.nodes(wanted), wanted)
+        rules.may_take_out(self.nodes([*marks]), sorted(marks))
         for state in ("drain", "down"):
-            self._update_nodes(wanted, f"state={state}", f"reason={reason(str(mark))}")
+            self._take_out(marks, state)
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         wanted = sorted(set(nodes))
@@ -286,6 +285,16 @@ class CommandLineSlurm:
         for kind in ("partitionname", "reservation"):
             with contextlib.suppress(Stale):
                 self._commands.write("delete", f"{kind}={name}")
+
+    def _take_out(self, marks: Mapping[NodeName, Mark], state: str) -> None:
+        nodes: defaultdict[Mark, list[NodeName]] = defaultdict(list)
+        for name, mark in marks.items():
+            nodes[mark].append(name)
+        self._commands.write_all(
+            ("update", f"nodename={names}", f"state={state}", f"reason={reason(str(mark))}")
+            for mark, named in nodes.items()
+            for names in node_lists(named)
+        )
 
     def _update_nodes(self, nodes: Iterable[NodeName], *changes: str) -> None:
         """Change the nodes with one command, or several where their names are too long for one."""

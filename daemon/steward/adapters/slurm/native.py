@@ -67,11 +67,11 @@ class PyslurmSlurm:
         found: list[Job] = self._job_reader.ask("jobs")
         return narrow.of_jobs({job.id: job for job in found}, only, on)
 
-    def drain(self, nodes: Iterable[NodeName], mark: Mark) -> None:
-        self._commands.drain(nodes, mark)
+    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
+        self._commands.drain(marks)
 
-    def down(self, nodes: Iterable[NodeName], mark: Mark) -> None:
-        self._commands.down(nodes, mark)
+    def down(self, marks: Mapping[NodeName, Mark]) -> None:
+        self._commands.down(marks)
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         self._commands.give_back(nodes, mark, command)
