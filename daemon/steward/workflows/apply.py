@@ -175,7 +175,10 @@ class Applier:
     def _run_slow(self, action: Action, seen: Observed) -> None:
         try:
             outcome, error = self._try(action, lambda: self._do((action,), seen))
-            self._journal.record(self._tell((action,), outcome, error))
+            ended = self._tell((action,), outcome, error)
+            # A look is asked for anew when it is old; of a thousand lost nodes it would be a thousand writes to the disk.
+            write = self._journal.record if row_of(action).door is Door.MACHINES else self._journal.keep
+            write(ended)
         finally:
             with self._lock:
                 self._under_way.discard(action.key)

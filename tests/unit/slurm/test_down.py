@@ -61,7 +61,7 @@ def test_of_many_with_marks_of_their_own_none_is_set_down_when_slurm_does_not_dr
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = slurm(
-        tmp_path, monkeypatch, refused="drain reason=steward:lost:replace:8", says="Invalid node state specified"
+        tmp_path, monkeypatch, refused="drain?reason=steward:lost:replace:8", says="Invalid node state specified"
     )
 
     with pytest.raises(Stale, match="Invalid node state"):
