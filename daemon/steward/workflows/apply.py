@@ -176,7 +176,7 @@ class Applier:
         try:
             outcome, error = self._try(action, lambda: self._do((action,), seen))
             ended = self._tell((action,), outcome, error)
-            # A look is asked for anew when it is old; of a thousand lost nodes it would be a thousand writes to the disk.
+            # A look is repeated when it is old: of a thousand lost nodes it would be a thousand writes to the disk.
             write = self._journal.record if row_of(action).door is Door.MACHINES else self._journal.keep
             write(ended)
         finally:
