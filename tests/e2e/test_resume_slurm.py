@@ -33,26 +33,28 @@ def site_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
     yield from brought_up(request, nodes=3, steward=True, slurm_conf=SLURM, settings={"resume": RESUME})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def site(site_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
     with own_place(site_bed, request) as place:
         yield Story(site_bed, place)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def limited(site: Story) -> int:
+def limited(site_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
     """A job on n1 that wants to go on after its minute; it runs while the other tests do."""
-    script = site.script(
-        "limited.sh",
-        f"""echo "run ${{SLURM_RESTART_COUNT:-0}}" >>{site.dir}/limited
-trap 'echo saved >>{site.dir}/limited' USR1
+    with own_place(site_bed, request) as place:
+        site = Story(site_bed, place)
+        script = site.script(
+            "limited.sh",
+            f"""echo "run ${{SLURM_RESTART_COUNT:-0}}" >>{place}/limited
+trap 'echo saved >>{place}/limited' USR1
 [ "${{SLURM_RESTART_COUNT:-0}}" = 0 ] || exit 0
 while :; do sleep 0.5; done
 """,
-    )
-    job = site.submit(script, "--auto-resume=1,timeout=1", "-N1", "-wn1", "--exclusive", "-t1")
-    site.wait_state(job, "RUNNING")
-    return job
+        )
+        job = site.submit(script, "--auto-resume=1,timeout=1", "-N1", "-wn1", "--exclusive", "-t1")
+        site.wait_state(job, "RUNNING")
+        yield site
 
 
 def wait_rules(site: Story, job: int, *rules: str) -> None:
@@ -102,8 +104,9 @@ sleep {SEEN_S}
     assert told.keys() - {"job.ended"} == {"job.opted_in", "job.requeued", "job.resumed"}, told
 
 
-def test_a_job_that_asked_for_it_may_save_before_its_time_limit_and_goes_on_after_it(site: Story, limited: int) -> None:
-    site.wait_state(limited, "COMPLETED", LIMIT_S + LATE_S)
-    assert site.lines("limited") == ["run 0", "saved", "run 1"]
-    wait_rules(site, limited, "resume.timeout", "")
-    assert "goes on after its time limit" in site.explain(f"{limited}")
+def test_a_job_that_asked_for_it_may_save_before_its_time_limit_and_goes_on_after_it(limited: Story) -> None:
+    (job,) = limited.jobs
+    limited.wait_state(job, "COMPLETED", LIMIT_S + LATE_S)
+    assert limited.lines("limited") == ["run 0", "saved", "run 1"]
+    wait_rules(limited, job, "resume.timeout", "")
+    assert "goes on after its time limit" in limited.explain(f"{job}")
