@@ -31,9 +31,10 @@ def test_a_port_that_stays_down_drains_its_node_and_names_itself(cabled: tuple[B
     bed, root = cabled
     story = Story(bed, tmp_path)
     notes = Path(bed.env["SLURM_CONF"]).parents[1] / "nodes/n1/agent/checks-n1.json"
+    write(root / "n1", infiniband())
     story.wait("the agent saw the port up", lambda: notes.exists() and "mlx5_0/1" in notes.read_text(), 30.0)
+    assert "ib.drop" in json.loads(notes.read_text())["notes"]
     write(root / "n1", DOWN)
     story.wait("the node is drained", lambda: "ib.drop" in story.node_field("n1", "Reason"), DOWN_S + 30.0)
     assert "mlx5_0/1" in story.explain("n1")
     assert story.node_field("n2", "Reason") == ""
-    assert "ib.drop" in json.loads(notes.read_text())["notes"]
