@@ -42,7 +42,9 @@ class Ranks:
         self.peers = self.welcome(place[1]) if self.rank == 0 else [self.call(place)]
 
     def welcome(self, port: int) -> list[socket.socket]:
-        """Connections of ranks 1, 2, ... in this order."""
+        """Connections of ranks 1, 2, ... in this order. A rank that is alone listens nowhere."""
+        if self.size == 1:
+            return []
         came: dict[int, socket.socket] = {}
         with socket.create_server(("", port)) as server:
             server.settimeout(PATIENCE_S)
