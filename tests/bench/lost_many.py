@@ -105,11 +105,11 @@ def _rack(bed: Bed, nodes: Sequence[NodeName]) -> Machine:
 
 def cut(racks: Sequence[Machine]) -> None:
     """All their processes end in one moment."""
-    inits = {rack.init.pid for rack in racks}
     children: dict[int, list[proc.Seen]] = {}
     for seen in proc.every():
         children.setdefault(seen.parent, []).append(seen)
-    doomed, parents = [rack.init for rack in racks], [*inits]
+    doomed = [rack.init for rack in racks]
+    parents = [init.pid for init in doomed]
     while below := [seen for pid in parents for seen in children.get(pid, [])]:
         doomed += [seen.process for seen in below]
         parents = [seen.process.pid for seen in below]
@@ -117,8 +117,8 @@ def cut(racks: Sequence[Machine]) -> None:
         proc.send(process, signal.SIGKILL)
 
 
-def states(bed: Bed, partition: str = "many") -> Counter[str]:
-    told = bed.run(["squeue", "--noheader", f"--partition={partition}", "--format=%T"], timeout_s=60).text
+def states(bed: Bed) -> Counter[str]:
+    told = bed.run(["squeue", "--noheader", "--partition=many", "--format=%T"], timeout_s=60).text
     return Counter(told.split())
 
 
@@ -159,11 +159,7 @@ def bring_up(
     bed.run(["sh", "-c", _SUBMIT.format(count=len(lost))], timeout_s=_UP_S)
     wait_until("every job runs", lambda: states(bed)["RUNNING"] == len(lost), _UP_S, every_s=2.0)
     say("jobs run")
-
-    def unknown() -> int:
-        return len(lost) - len(ask_head(bed, "/v1/jobs"))
-
-    wait_until("Steward knows every job", lambda: not unknown(), _UP_S, every_s=2.0)
+    wait_until("Steward knows every job", lambda: len(ask_head(bed, "/v1/jobs")) == len(lost), _UP_S, every_s=2.0)
     bed.run(["scontrol", "update", f"nodename=sound[1-{len(sound)}]", "state=resume"], timeout_s=60)
     time.sleep(10.0)
     return doomed_racks, doomed
