@@ -44,12 +44,12 @@ demo-elastic: setup-demo shim   ## a run that grows, gives way and loses a node;
 	@$(BIN)/steward demo --elastic $(ARGS)
 
 test: setup shim    ## lint, types, the shim, unit, property and contract tests, the main stories; one summary at the end
-	@python3 tools/stages.py lint:10 shim-tests:10 e2e-main:25 // contract:25 // nice unit:30
+	@python3 tools/stages.py lint:20 shim-tests:20 e2e-main:30 // contract:30 // nice unit:45
 
 test-all: setup setup-demo shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
 	@tools/setup torch
-	@python3 tools/stages.py demo:15 e2e-local:85 // images:45 e2e-docker:75 contract:60 \
-	  // e2e-elastic:75 e2e-versions:85 // nice lint:15 shim-tests:15 unit-all:90
+	@python3 tools/stages.py e2e-local:120 // images:45 e2e-docker:75 contract:60 demo:15 \
+	  // e2e-elastic:75 e2e-versions:85 // nice lint:45 shim-tests:30 unit-all:120
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker

@@ -1,6 +1,6 @@
 """Runs the stages of `make test`, `make test-all`: each with a time limit, one summary at the end.
 
-usage: python3 tools/stages.py LINE [// LINE ...]     lines run beside each other
+usage: python3 tools/stages.py LINE [// LINE ...]     lines run beside each other, at most two for each processor
        LINE is [nice] NAME:MINUTES ...               its stages one after the other, each a target of the Makefile;
                                                      a line that is `nice` has what the others leave of the processors
 
@@ -42,6 +42,8 @@ _LAST_LINES = 40
 LOGS = Path(".results")
 _FORGIVEN = 2
 """Flaky stories of one run."""
+_LINES_FOR_EACH = 2
+"""Lines at once for each processor that we may use: with more, stories wait for their own clusters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,24 +150,29 @@ class EndAsked:
             raise KeyboardInterrupt
 
 
-def run_lines(lines: list[deque[Stage]], env: dict[str, str], end_asked: EndAsked) -> list[Outcome]:
-    """All of them to their end. The stage that a line is at is that line's place in `running`."""
-    running = {number: Running.start(line.popleft(), env) for number, line in enumerate(lines)}
+def run_lines(lines: list[deque[Stage]], env: dict[str, str], end_asked: EndAsked, at_once: int) -> list[Outcome]:
+    """All of them to their end, `at_once` lines at a time."""
+    waiting = deque(lines)
+    running: list[tuple[deque[Stage], Running]] = []
     outcomes: list[Outcome] = []
     try:
-        while running:
-            for number, one in list(running.items()):
+        while running or waiting:
+            while waiting and len(running) < at_once:
+                line = waiting.popleft()
+                running.append((line, Running.start(line.popleft(), env)))
+            for place in list(running):
+                line, one = place
                 if (outcome := one.outcome()) is None:
                     continue
-                del running[number]
+                running.remove(place)
                 outcomes.append(outcome)
                 show(outcome)
-                if lines[number]:
-                    running[number] = Running.start(lines[number].popleft(), env)
+                if line:
+                    running.append((line, Running.start(line.popleft(), env)))
             time.sleep(_LOOK_S)
             end_asked.heed()
     finally:
-        end_sessions([one.process for one in running.values()])
+        end_sessions([one.process for _, one in running])
     return outcomes
 
 
@@ -257,7 +264,8 @@ def main(words: list[str]) -> int:
     LOGS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
         env = {**os.environ, "STEWARD_RESULTS": folder}
-        outcomes = run_lines(lines_of(words), env, end_asked)
+        at_once = _LINES_FOR_EACH * len(os.sched_getaffinity(0))
+        outcomes = run_lines(lines_of(words), env, end_asked, at_once)
         files = sorted(Path(folder).glob("*.xml"))
         name_failures(files)
         for file in files:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http import HTTPStatus
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -113,7 +114,11 @@ def remove_all(client: docker.DockerClient, cluster: str) -> None:
 
 
 def _remove(container: Container) -> None:
+    """Raises nothing where its removal is under way already."""
     try:
         container.remove(force=True, v=True)
     except NotFound:
         return
+    except APIError as error:
+        if error.status_code != HTTPStatus.CONFLICT:
+            raise

@@ -1,9 +1,10 @@
 """Faults of the docker bed: power, pause and network cable of a container, units in it, and files its parts look at."""
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from docker.errors import ContainerError
+from docker.errors import ContainerError, NotFound
 from docker.models.containers import Container
 from docker.models.networks import Network
 
@@ -131,9 +132,11 @@ class DockerFaults:
 
 
 def _kill(container: Container) -> None:
-    if container.status in ("running", "paused"):
-        container.kill()
-        container.wait(timeout=_START_S)
+    """Steward may end and remove a machine that died sooner than its death was waited for."""
+    with contextlib.suppress(NotFound):
+        if container.status in ("running", "paused"):
+            container.kill()
+            container.wait(timeout=_START_S)
 
 
 def _freeze(container: Container) -> None:

@@ -1,6 +1,7 @@
 """What `make test` does with a stage that takes too long."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -44,6 +45,24 @@ def test_being_asked_to_end_interrupts_no_stage_that_is_just_being_started() -> 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "started\n"
     assert "KeyboardInterrupt" in done.stderr
+
+
+def test_with_one_processor_two_lines_run_at_a_time_and_each_has_its_turn(tmp_path: Path) -> None:
+    """Each notes how many lines have begun and not ended; the first ends only when it saw another one."""
+    line = (
+        "\t@touch {0}.runs; ls *.runs | wc -l >>seen; until [ -e {1} ]; do sleep 0.05; done; rm {0}.runs; touch {0}\n"
+    )
+    names = ("first", "second", "third", "fourth")
+    (tmp_path / "Makefile").write_text(
+        "".join(f"{name}:\n{line.format(name, 'second.runs' if name == 'first' else 'first')}" for name in names)
+    )
+    one = str(min(os.sched_getaffinity(0)))
+    lines = [word for name in names for word in ("//", f"{name}:1")][1:]
+    command = ["taskset", "--cpu-list", one, sys.executable, str(STAGES), *lines]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout
+    seen = (tmp_path / "seen").read_text().split()
+    assert (len(seen), max(seen)) == (4, "2")
 
 
 def test_lines_run_beside_each_other_and_the_stages_of_one_after_each_other(tmp_path: Path) -> None:
