@@ -15,7 +15,7 @@ from steward.model.port_error import Retryable as Retryable
 from steward.model.port_error import Stale as Stale
 
 if TYPE_CHECKING:  # an agent that only needs the errors does not pay for records that it never makes
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from steward.model.action import Action, CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
     from steward.model.ask import Answer, Ask, OptedIn
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # an agent that only needs the errors does not pay for record
     from steward.model.partition import Partition
     from steward.model.probe import Probe, Raw
     from steward.model.reservation import Reservation
-    from steward.model.witness import WitnessSeen
+    from steward.model.witness import Address, WitnessSeen
 
 
 class SlurmPort(Protocol):
@@ -252,10 +252,10 @@ class AgentPort(Protocol):
     def set_up(self, order: SetUpNode) -> None:
         """Have its agent run the lifecycle scripts, once per token and boot. Raises Stale as `mend` does."""
 
-    def have_looked_at(self, node: NodeName, address: str, port: int, peers: frozenset[NodeName]) -> None:
+    def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
         """Have the agents of `peers` look at a node's slurmd port, too; what they find appears as `AgentView.peers`."""
 
-    def saw(self, node: NodeName, seen: WitnessSeen) -> None:
+    def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
         """Keep what the second witness found; it appears in `views()` and rings the bell."""
 
 
@@ -270,8 +270,12 @@ class SitePort(Protocol):
 
 
 class WitnessPort(Protocol):
-    def look(self, address: str, port: int) -> WitnessSeen:
-        """Connect to a slurmd's port, half-close, wait up to a second for an answer or a close."""
+    def look_at_all(
+        self, addresses: Mapping[NodeName, Address], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
+    ) -> None:
+        """Connect to the port of each slurmd, half-close, wait up to a second for an answer or a close: all at once, so
+        that a thousand that do not answer take as long as one. `saw` is told as soon as something is found out, which
+        it never is of a host whose name the resolver does not answer for."""
 
 
 class ProbePort(Protocol):

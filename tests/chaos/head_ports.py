@@ -24,7 +24,7 @@ from steward.model.instance import Instance, Slot
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.model.observed import AgentView
-from steward.model.witness import Witness, WitnessSeen
+from steward.model.witness import Address, WitnessSeen
 from steward.policy.job.ledger import Line
 from steward.ports import LedgerQuery, Permanent, Retryable, Stale, StorePort
 from tests.chaos.slurm_port import KEY, WHY
@@ -79,10 +79,10 @@ class AgentsOfWorld:
     def set_up(self, order: SetUpNode) -> None:
         self._tell(lambda: self.world.apply(order))
 
-    def have_looked_at(self, node: NodeName, address: str, port: int, peers: frozenset[NodeName]) -> None:
+    def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
         self.world.machines.peers_look(node, peers, self.world.now)
 
-    def saw(self, node: NodeName, seen: WitnessSeen) -> None:
+    def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
         """The world kept it when it was looked at."""
 
     def _tell(self, order: Callable[[], str]) -> None:
@@ -136,10 +136,12 @@ class ProviderOfWorld:
 class WitnessOfWorld:
     world: World
 
-    def look(self, address: str, port: int) -> WitnessSeen:
-        self.world.machines.look(NodeName(address), self.world.now)
-        seen = self.world.machines.views[NodeName(address)].witness
-        return seen or WitnessSeen(result=Witness.REFUSED, at=self.world.now)
+    def look_at_all(
+        self, addresses: Mapping[NodeName, Address], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
+    ) -> None:
+        """The world keeps what is found."""
+        for node in addresses:
+            self.world.machines.look(node, self.world.now)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,36 +2,49 @@
 
 import signal
 import socket
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from steward.adapters.witness import PortWitness
-from steward.model.witness import Witness
+from steward.model.ids import NodeName
+from steward.model.witness import Address, Witness, WitnessSeen
 from tests.contract.conftest import Clusters
 
 HERE = "127.0.0.1"
+N1 = NodeName("n1")
+
+
+def here(port: int) -> Address:
+    return Address(host=HERE, port=port)
+
+
+def result(witness: PortWitness, address: Address) -> Witness | None:
+    seen = witness.look(address)
+    return seen.result if seen is not None else None
 
 
 def test_a_live_a_frozen_and_a_dead_slurmd_are_told_apart(clusters: Clusters, slurm_root: Path) -> None:
     cluster = clusters.of(slurm_root)
     witness, port = PortWitness(now=lambda: 5.0), cluster.nodes["n3"]
-    assert witness.look(HERE, port).result is Witness.ALIVE
-    assert witness.look(HERE, port).at == 5.0
+    assert witness.look(here(port)) == WitnessSeen(result=Witness.ALIVE, at=5.0)
 
     cluster.daemons["n3"].send_signal(signal.SIGSTOP)
     try:
-        assert witness.look(HERE, port).result is Witness.SILENT
+        assert result(witness, here(port)) is Witness.SILENT
     finally:
         cluster.daemons["n3"].send_signal(signal.SIGCONT)
-    assert witness.look(HERE, port).result is Witness.ALIVE
+    assert result(witness, here(port)) is Witness.ALIVE
 
     cluster.stop("n3")
     try:
-        assert witness.look(HERE, port).result is Witness.REFUSED
+        assert result(witness, here(port)) is Witness.REFUSED
     finally:
         cluster.start_slurmd("n3")
-    cluster.wait("slurmd listens again", lambda: witness.look(HERE, port).result is Witness.ALIVE)
+    cluster.wait("slurmd listens again", lambda: result(witness, here(port)) is Witness.ALIVE)
 
 
 def test_a_port_that_nobody_serves_though_it_is_bound_is_silent() -> None:
@@ -40,11 +53,44 @@ def test_a_port_that_nobody_serves_though_it_is_bound_is_silent() -> None:
         listener.listen()
         witness = PortWitness(answer_s=0.2)
 
-        assert witness.look(HERE, listener.getsockname()[1]).result is Witness.SILENT
+        assert result(witness, here(listener.getsockname()[1])) is Witness.SILENT
+
+
+def test_a_rack_that_does_not_answer_is_looked_at_all_at_once_and_holds_up_no_other_node() -> None:
+    """As hosts without power do, a port whose queue is full answers no connection."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind((HERE, 0))
+        listener.listen(0)
+        dead = here(listener.getsockname()[1])
+        for _ in range(2):
+            filling = stack.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex((dead.host, dead.port))
+        refusing = stack.enter_context(socket.socket())
+        refusing.bind((HERE, 0))
+        rack = {NodeName(f"dead{number}"): dead for number in range(300)}
+        told: list[Mapping[NodeName, WitnessSeen]] = []
+        began = time.monotonic()
+
+        PortWitness().look_at_all({**rack, N1: here(refusing.getsockname()[1])}, told.append)
+
+        assert time.monotonic() - began < 60.0, "one after the other they take five minutes"
+    assert {node: seen.result for node, seen in told[0].items()} == {N1: Witness.REFUSED}
+    rest = {node: seen.result for part in told[1:] for node, seen in part.items()}
+    assert rest == dict.fromkeys(rack, Witness.SILENT)
 
 
 @pytest.mark.parametrize(
     ("address", "port"), [(HERE, 0), (HERE, 65536), ("no.such.host.invalid", 6818), ("a" * 300, 1)]
 )
 def test_what_cannot_be_looked_at_is_silent_and_raises_nothing(address: str, port: int) -> None:
-    assert PortWitness(connect_s=0.5).look(address, port).result is Witness.SILENT
+    assert result(PortWitness(connect_s=5.0), Address(host=address, port=port)) is Witness.SILENT
+
+
+def test_where_the_resolver_does_not_answer_nothing_is_known_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*_: object, flags: int = 0, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME if flags else socket.EAI_AGAIN, "")
+
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    assert PortWitness().look(Address(host="n1", port=6818)) is None

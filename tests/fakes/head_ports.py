@@ -13,7 +13,7 @@ from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
 from steward.model.observed import AgentView
-from steward.model.witness import Witness, WitnessSeen
+from steward.model.witness import Address, Witness, WitnessSeen
 from steward.policy.job.ledger import Line, changed_lines, key_of
 from steward.ports import LedgerQuery, PortError, Stale
 
@@ -31,7 +31,7 @@ class FakeAgents:
     mends: list[MendNode] = field(default_factory=list)
     run_orders: list[ResizeRun | SubmitReplica] = field(default_factory=list)
     seen: dict[NodeName, WitnessSeen] = field(default_factory=dict)
-    looked_at_by: dict[NodeName, tuple[str, int, frozenset[NodeName]]] = field(default_factory=dict)
+    looked_at_by: dict[NodeName, tuple[Address, frozenset[NodeName]]] = field(default_factory=dict)
     table: dict[NodeName, AgentView] = field(default_factory=dict)
     began: float = 0.0
 
@@ -76,11 +76,11 @@ class FakeAgents:
             raise Stale(f"the agent of {order.node} is not connected")
         self.set_ups.append(order)
 
-    def have_looked_at(self, node: NodeName, address: str, port: int, peers: frozenset[NodeName]) -> None:
-        self.looked_at_by[node] = (address, port, peers)
+    def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
+        self.looked_at_by[node] = (slurmd, peers)
 
-    def saw(self, node: NodeName, seen: WitnessSeen) -> None:
-        self.seen[node] = seen
+    def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
+        self.seen |= seen
 
 
 @dataclass(kw_only=True)
@@ -209,11 +209,13 @@ class FakeSite:
 
 @dataclass(kw_only=True)
 class FakeWitness:
-    looks: list[tuple[str, int]] = field(default_factory=list)
+    looks: list[set[NodeName]] = field(default_factory=list)
 
-    def look(self, address: str, port: int) -> WitnessSeen:
-        self.looks.append((address, port))
-        return WitnessSeen(result=Witness.REFUSED, at=1.0)
+    def look_at_all(
+        self, addresses: Mapping[NodeName, Address], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
+    ) -> None:
+        self.looks.append({*addresses})
+        saw({node: WitnessSeen(result=Witness.REFUSED, at=1.0) for node in addresses})
 
 
 @dataclass

@@ -5,38 +5,112 @@ A stopped process still has its connections accepted, by its kernel. So the witn
 and 26.05.5: alive, stopped and killed.
 """
 
+import asyncio
+import contextlib
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from steward.model.witness import Witness, WitnessSeen
+from steward.adapters.offload import Threads
+from steward.model.ids import NodeName
+from steward.model.witness import Address, Witness, WitnessSeen
+from steward.ports import Retryable
 
+_Target = tuple[socket.AddressFamily, Any]
 _REFUSALS = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
+_NO_ANSWER = (socket.EAI_AGAIN, socket.EAI_FAIL)
+_AT_ONCE = 1000
+"""Connections that are being made: a rack without power answers none of them, and the word on each is soon too old."""
+_NAMES_AT_ONCE = 32
+_BUNCH_S = 0.02
+"""What is found out within so long of each other is told together."""
 
 
 class PortWitness:
-    """WitnessPort by TCP. One look takes at most `connect_s` + `answer_s` seconds (and what the
-    resolver takes for a name) and never raises."""
+    """WitnessPort by TCP. One look takes at most `connect_s` + `answer_s` seconds, and as long as that for its name.
+    A host's name that does not exist is a host that is not there; where the resolver itself does not answer, nothing is
+    found out.
+    """
 
     def __init__(self, *, connect_s: float = 1.0, answer_s: float = 1.0, now: Callable[[], float] = time.time) -> None:
         self._connect_s = connect_s
         self._answer_s = answer_s
         self._now = now
 
-    def look(self, address: str, port: int) -> WitnessSeen:
-        """ALIVE: it answered or closed. REFUSED: the host is there and nobody listens. SILENT: anything else."""
-        return WitnessSeen(result=self._look(address, port), at=self._now())
+    def look(self, address: Address) -> WitnessSeen | None:
+        """One look, as of `look_at_all`; None: nothing was found out."""
+        found: list[WitnessSeen] = []
+        only = NodeName(address.host)
+        self.look_at_all({only: address}, lambda seen: found.append(seen[only]))
+        return found[0] if found else None
 
-    def _look(self, address: str, port: int) -> Witness:
-        if not 0 < port < 65536:  # the resolver would take it modulo 65536 and look at somebody else
-            return Witness.SILENT
+    def look_at_all(
+        self, addresses: Mapping[NodeName, Address], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
+    ) -> None:
+        """ALIVE: it answered or closed. REFUSED: the host is there and nobody listens. SILENT: anything else."""
+        asyncio.run(self._look_at_all(addresses, saw))
+
+    async def _look_at_all(
+        self, addresses: Mapping[NodeName, Address], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
+    ) -> None:
+        names, connections = Threads(_NAMES_AT_ONCE), asyncio.Semaphore(_AT_ONCE)
+        waiting = {
+            asyncio.create_task(self._look(address, names, connections)): node for node, address in addresses.items()
+        }
+        while waiting:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if len(waiting) > 1:
+                await asyncio.sleep(_BUNCH_S)
+            done = [(waiting.pop(task), task.result()) for task in [*waiting] if task.done()]
+            if seen := {node: result for node, result in done if result is not None}:
+                saw(seen)
+
+    async def _look(self, address: Address, names: Threads, connections: asyncio.Semaphore) -> WitnessSeen | None:
         try:
-            with socket.create_connection((address, port), timeout=self._connect_s) as connection:
-                connection.settimeout(self._answer_s)
+            found = await self._targets(address, names)
+        except Retryable:
+            return None
+        async with connections:
+            result = Witness.SILENT
+            for target in found:
+                result = await self._connect(target)
+                if result is Witness.ALIVE:
+                    break
+        return WitnessSeen(result=result, at=self._now())
+
+    async def _targets(self, address: Address, names: Threads) -> list[_Target]:
+        """Where to connect to; empty where there is no such host. Raises Retryable when the resolver does not answer."""
+        if not 0 < address.port < 65536:  # the resolver would take it modulo 65536 and look at somebody else
+            return []
+        with contextlib.suppress(OSError, UnicodeError):
+            return _resolve(address, socket.AI_NUMERICHOST)
+        try:
+            return await names.call(lambda: _resolve(address), name=address.host, timeout_s=self._connect_s)
+        except socket.gaierror as error:
+            if error.errno in _NO_ANSWER:
+                raise Retryable(f"{address.host}: {error}") from None
+            return []
+        except (OSError, UnicodeError):
+            return []
+
+    async def _connect(self, target: _Target) -> Witness:
+        loop = asyncio.get_running_loop()
+        try:
+            with socket.socket(target[0], socket.SOCK_STREAM) as connection:
+                connection.setblocking(False)
+                async with asyncio.timeout(self._connect_s):
+                    await loop.sock_connect(connection, target[1])
                 connection.shutdown(socket.SHUT_WR)
-                connection.recv(1)  # at the end of the stream as good as with an answer: a process acted
+                async with asyncio.timeout(self._answer_s):
+                    await loop.sock_recv(connection, 1)  # at the end of the stream as good as with an answer
                 return Witness.ALIVE
         except _REFUSALS:
             return Witness.REFUSED
-        except (OSError, OverflowError, UnicodeError):
+        except OSError:
             return Witness.SILENT
+
+
+def _resolve(address: Address, flags: int = 0) -> list[_Target]:
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=flags)
+    return [(family, where) for family, _, _, _, where in found]

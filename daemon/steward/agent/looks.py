@@ -19,7 +19,7 @@ from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import LogSign
 from steward.model.probe import QueryGpus, Raw
-from steward.model.witness import WitnessSeen
+from steward.model.witness import Address, WitnessSeen
 from steward.ports import PortError
 
 # On the head's order: look whether another node's slurmd answers, and tell. The head alone may be cut off from it.
@@ -34,8 +34,8 @@ class Head(Protocol):
 
 
 class PeerLook:
-    def __init__(self, look: Callable[[str, int], WitnessSeen], *, head: Head, threads: Threads) -> None:
-        """`look` at an address and port blocks for some seconds."""
+    def __init__(self, look: Callable[[Address], WitnessSeen | None], *, head: Head, threads: Threads) -> None:
+        """`look` blocks for some seconds."""
         self._look, self._head, self._threads = look, head, threads
         self._tasks: dict[NodeName, asyncio.Task[None]] = {}
 
@@ -50,13 +50,15 @@ class PeerLook:
         await asyncio.gather(*self._tasks.values())
 
     async def _tell(self, order: LookOrder) -> None:
+        address = Address(host=order.address, port=order.port)
         try:
             seen = await self._threads.call(
-                lambda: self._look(order.address, order.port), name=f"look at {order.node}", timeout_s=_PEER_S
+                lambda: self._look(address), name=f"look at {order.node}", timeout_s=_PEER_S
             )
         except (PortError, OSError):
             return  # nothing was found out
-        self._head.post(looked_frame(order.node, seen.result))
+        if seen is not None:
+            self._head.post(looked_frame(order.node, seen.result))
 
 
 # The agent's own, rare questions to Slurm, off the loop's thread.

@@ -33,7 +33,7 @@ from steward.model.job_report import ResumeFacts
 from steward.model.observed import AgentDetail, AgentView
 from steward.model.resume_mode import SiteDefault
 from steward.model.setting_types import AddressRule
-from steward.model.witness import WitnessSeen
+from steward.model.witness import Address, WitnessSeen
 from steward.ports import Clock, PortError, Stale
 
 log = logging.getLogger(__name__)
@@ -189,12 +189,12 @@ class Hub:
     def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
         self._to_one(order.node, resize_frame(order) if isinstance(order, ResizeRun) else submit_frame(order))
 
-    def have_looked_at(self, node: NodeName, address: str, port: int, peers: frozenset[NodeName]) -> None:
-        frame = look_frame(LookOrder(node=node, address=address, port=port))
+    def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
+        frame = look_frame(LookOrder(node=node, address=slurmd.host, port=slurmd.port))
         self._in_loop(lambda: self._send_all(peers, frame))
 
-    def saw(self, node: NodeName, seen: WitnessSeen) -> None:
-        self._roster.saw(node, seen)
+    def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
+        self._roster.saw(seen)
         self._ring()
 
     # Owner of the links; in the loop's thread

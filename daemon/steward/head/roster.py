@@ -183,13 +183,14 @@ class Roster:
             others = tuple(name for name in view.bundles if name != bundle)
             self._views[node] = replace(view, bundles=(*others, bundle)[-_BUNDLES_KEPT:])
 
-    def saw(self, node: NodeName, seen: WitnessSeen) -> None:
-        """Take the second witness's result, also for a node for which no agent ever spoke."""
+    def saw(self, seen: Mapping[NodeName, WitnessSeen]) -> None:
+        """Take the second witness's results, also for a node for which no agent ever spoke."""
         with self._lock:
-            view = self._views.get(node)
-            if view is None:
-                view = AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
-            self._views[node] = replace(view, witness=seen)
+            for node, result in seen.items():
+                view = self._views.get(node)
+                if view is None:
+                    view = AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
+                self._views[node] = replace(view, witness=result)
 
     def peer_saw(self, node: NodeName, word: PeerWord) -> bool:
         """Take the result of another node's agent; return whether the node is known."""

@@ -18,8 +18,8 @@ from steward.head.link import Link
 from steward.head.roster import Roster
 from steward.model.ids import NodeName
 from steward.model.node import Node
-from steward.model.witness import Witness, WitnessSeen
-from steward.ports import Clock, Retryable, WitnessPort
+from steward.model.witness import Address, Witness, WitnessSeen
+from steward.ports import Clock, Retryable
 
 # The second witness for an agent in doubt: asked while its ping is out, so that both words come together.
 
@@ -30,9 +30,11 @@ _LONGEST_S = 5.0
 class SecondLook:
     """`learn` may be called from any thread, all else in the loop's."""
 
-    def __init__(self, witness: WitnessPort, saw: Callable[[NodeName, WitnessSeen], None]) -> None:
-        """`saw` is told what was found, as of every look at a node."""
-        self._witness, self._saw = witness, saw
+    def __init__(
+        self, look: Callable[[Address], WitnessSeen | None], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
+    ) -> None:
+        """`look` blocks for some seconds; `saw` is told what was found, as of every look at a node."""
+        self._look, self._saw = look, saw
         self._nodes: Mapping[NodeName, Node] = MappingProxyType({})
         self._threads = Threads(_AT_ONCE)
 
@@ -45,15 +47,16 @@ class SecondLook:
         node = self._nodes.get(name)
         if node is None:
             return None
-        address = node.address or node.name
         try:
             seen = await self._threads.call(
-                lambda: self._witness.look(address, node.port), name=f"look at {name}", timeout_s=_LONGEST_S
+                lambda: self._look(node.slurmd), name=f"look at {name}", timeout_s=_LONGEST_S
             )
         except Retryable as error:
             log.info("not looked at: %s", error, extra={"node": name})
             return None
-        self._saw(name, seen)
+        if seen is None:
+            return None
+        self._saw({name: seen})
         return seen.result
 
 

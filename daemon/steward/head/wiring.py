@@ -101,7 +101,7 @@ def wire(settings: Settings) -> Head:
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
     origins, witness, want = Origins(), PortWitness(now=base.clock.now), desired(settings)
     rules = want.resume
-    second = SecondLook(witness, lambda node, seen: hub.saw(node, seen))
+    second = SecondLook(witness.look, lambda seen: hub.saw(seen))
     hub = Hub(
         sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
         clock=base.clock,

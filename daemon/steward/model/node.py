@@ -5,6 +5,7 @@ from enum import Enum
 
 from steward.model.ids import NodeName
 from steward.model.mark import Mark, first_token, parse_mark
+from steward.model.witness import Address
 
 _GOING_DOWN = frozenset({"POWER_DOWN", "POWERING_DOWN"})
 _NO_POWER = _GOING_DOWN | {"POWERED_DOWN", "POWERING_UP"}
@@ -61,6 +62,11 @@ class Node:
     slurmd_started: float | None = None
     responding: bool = True
     extra: dict[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def slurmd(self) -> Address:
+        """Where its slurmd listens."""
+        return Address(host=self.address or self.name, port=self.port)
 
     @property
     def is_down(self) -> bool:

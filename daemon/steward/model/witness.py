@@ -18,6 +18,18 @@ class Witness(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a node's slurmd listens."""
+
+    host: str
+    """A host's name, or its IP address."""
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessSeen:
     result: Witness
     at: float

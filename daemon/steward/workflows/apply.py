@@ -141,7 +141,7 @@ class Applier:
             batch = waiting.popleft()
             first = batch[0]
             if row_of(first).is_slow and not (isinstance(first, CommentJob) and first.job in leaving):
-                self._start(first, seen)
+                self._start(batch, seen)
             elif refusal := kept.refusal(first):
                 ended += self._tell(batch, NOT_TRIED, refusal)
                 kept.note(batch, NOT_TRIED, 0.0)
@@ -164,25 +164,26 @@ class Applier:
             if row_of(batch[0]).shows_in_slurm:
                 self._changed(touched_by(batch, seen))
 
-    def _start(self, action: Action, seen: Observed) -> None:
-        """In the pool, unless the same wish is under way."""
+    def _start(self, batch: Batch, seen: Observed) -> None:
+        """In the pool, but for those of which the same wish is under way."""
         with self._lock:
-            if action.key in self._under_way:
-                return
-            self._under_way.add(action.key)
-        self._pool.submit(lambda: self._run_slow(action, seen))
+            new = tuple(action for action in batch if action.key not in self._under_way)
+            self._under_way.update(action.key for action in new)
+        if new:
+            self._pool.submit(lambda: self._run_slow(new, seen))
 
-    def _run_slow(self, action: Action, seen: Observed) -> None:
+    def _run_slow(self, batch: Batch, seen: Observed) -> None:
+        door = row_of(batch[0]).door
         try:
-            outcome, error = self._try(action, lambda: self._do((action,), seen))
-            ended = self._tell((action,), outcome, error)
+            outcome, error = self._try(batch[0], lambda: self._do(batch, seen))
+            ended = self._tell(batch, outcome, error)
             # A look is repeated when it is old: of a thousand lost nodes it would be a thousand writes to the disk.
-            write = self._journal.record if row_of(action).door is Door.MACHINES else self._journal.keep
+            write = self._journal.record if door is Door.MACHINES else self._journal.keep
             write(ended)
         finally:
             with self._lock:
-                self._under_way.discard(action.key)
-            if row_of(action).door is Door.MACHINES:
+                self._under_way.difference_update(action.key for action in batch)
+            if door is Door.MACHINES:
                 self._listing()
             self._ring()
 

@@ -268,12 +268,13 @@ def _reservation(action: Any) -> Mapping[str, Any]:
 
 def _look_at(to: Ports, action: ProbeNode, call: Call) -> None:
     """By the agents of other nodes, and by the head."""
-    node = call.seen.nodes.get(action.node)
-    if node is None:
+    addresses = {name: call.seen.nodes[name].slurmd for name in call.nodes if name in call.seen.nodes}
+    if not addresses:
         raise Stale(f"{action.node} is not a node of Slurm any more")
-    address = node.address or node.name
-    to.agents.have_looked_at(action.node, address, node.port, action.peers)
-    to.agents.saw(action.node, to.witness.look(address, node.port))
+    for one in call.batch:
+        if isinstance(one, ProbeNode) and one.peers and one.node in addresses:
+            to.agents.have_looked_at(one.node, addresses[one.node], one.peers)
+    to.witness.look_at_all(addresses, to.agents.saw)
 
 
 def _look_at_alarms(to: Ports, action: LookAtAlarms, call: Call) -> None:
@@ -403,7 +404,7 @@ TABLE: Mapping[type[Action], Row] = {
     CollectStacks: _by_agent(lambda to, a, call: to.agents.collect_stacks(a), nodes=_no_node, reads=_job, about=_count),
     MendNode: _by_agent(lambda to, a, call: to.agents.mend(a)),
     SetUpNode: _by_agent(lambda to, a, call: to.agents.set_up(a)),
-    ProbeNode: _by_agent(_look_at, reads=_nothing, is_slow=True),
+    ProbeNode: _by_agent(_look_at, reads=_nothing, groups_by=lambda a: (), is_slow=True),
     LaunchInstance: _of_machine(
         lambda to, a, call: to.machines.launch(a.slot, a.token),
         nodes=lambda a: frozenset({a.slot.node}),

@@ -8,7 +8,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.peer_messages import LookOrder, looked_of
 from steward.agent.looks import AT_ONCE, PeerLook
 from steward.model.ids import NodeName
-from steward.model.witness import Witness, WitnessSeen
+from steward.model.witness import Address, Witness, WitnessSeen
 from tests.fakes.agent_parts import FakeHead
 
 
@@ -17,11 +17,11 @@ class FakeEyes:
     """`gate` holds up every look until it is set."""
 
     finds: Witness = Witness.SILENT
-    looks: list[tuple[str, int]] = field(default_factory=list)
+    looks: list[Address] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
 
-    def look(self, address: str, port: int) -> WitnessSeen:
-        self.looks.append((address, port))
+    def look(self, address: Address) -> WitnessSeen | None:
+        self.looks.append(address)
         self.gate.wait(5.0)
         return WitnessSeen(result=self.finds, at=1.0)
 
@@ -49,7 +49,7 @@ def told(eyes: FakeEyes, *orders: LookOrder) -> list[tuple[NodeName, Witness]]:
 def test_what_was_found_is_told_of_the_node_that_was_asked_about() -> None:
     eyes = FakeEyes(Witness.ALIVE)
     assert told(eyes, an_order()) == [("n2", Witness.ALIVE)]
-    assert eyes.looks == [("10.0.0.2", 6818)]
+    assert eyes.looks == [Address(host="10.0.0.2", port=6818)]
 
 
 def test_a_node_that_is_looked_at_just_now_is_not_looked_at_twice_and_many_at_once_not_at_all() -> None:

@@ -29,7 +29,7 @@ from steward.model.mark import Mark
 from steward.model.observed import Observed
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
-from steward.model.witness import Witness
+from steward.model.witness import Address, Witness
 from steward.ports import Permanent, Retryable
 from steward.workflows.apply import Applier
 from steward.workflows.effects import Ports
@@ -228,8 +228,15 @@ def test_what_a_witness_saw_reaches_the_agents_views() -> None:
     bench = Bench()
     bench.apply(ProbeNode(key=Key("probe:n1"), why=WHY, node=N1, peers=frozenset({N2})))
     until("the bell rang", lambda: "bell" in bench.rings)
-    assert bench.agents.looked_at_by == {N1: ("127.0.0.1", 6818, frozenset({N2}))}
-    assert (bench.witness.looks, bench.agents.seen[N1].result) == ([("127.0.0.1", 6818)], Witness.REFUSED)
+    assert bench.agents.looked_at_by == {N1: (Address(host="127.0.0.1", port=6818), frozenset({N2}))}
+    assert (bench.witness.looks, bench.agents.seen[N1].result) == ([{N1}], Witness.REFUSED)
+
+
+def test_nodes_are_looked_at_together() -> None:
+    bench = Bench()
+    bench.apply(*(ProbeNode(key=Key(f"probe:{node}"), why=WHY, node=node, peers=frozenset()) for node in (N1, N2)))
+    until("the bell rang", lambda: "bell" in bench.rings)
+    assert (bench.witness.looks, {*bench.agents.seen}, bench.agents.looked_at_by) == ([{N1, N2}], {N1, N2}, {})
 
 
 def test_machines_are_rebooted_and_terminated_by_the_provider() -> None:

@@ -180,7 +180,7 @@ def _second_witness(node: Node, draft: Draft) -> str:
     """Who else says that the node is gone; empty when nobody does. A look since the agent was last heard counts."""
     view = draft.seen.agents.get(node.name)
     if view and view.witness and view.witness.result is not Witness.ALIVE and is_fresh(view, draft):
-        return f"slurmd's port at {node.address or node.name}:{node.port}: {view.witness.result.value}"
+        return f"slurmd's port at {node.slurmd}: {view.witness.result.value}"
     instance = machine_of(node.name, view, draft)
     if instance and draft.provider_is_fresh and instance.state.is_dead:
         return f"provider: instance {instance.id} is {instance.state.value}"
