@@ -17,7 +17,16 @@ from steward.model.port_error import Stale as Stale
 if TYPE_CHECKING:  # an agent that only needs the errors does not pay for records that it never makes
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from steward.model.action import Action, CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
+    from steward.model.action import (
+        Action,
+        CollectStacks,
+        LetGo,
+        MendNode,
+        NudgeJob,
+        ResizeRun,
+        SetUpNode,
+        SubmitReplica,
+    )
     from steward.model.ask import Answer, Ask, OptedIn
     from steward.model.case import Case
     from steward.model.events import Event
@@ -63,11 +72,10 @@ class SlurmPort(Protocol):
         """Requeue. `exclude` is the whole exclude list of a job that had ended; one that still ran cannot be changed
         and gets its list from `nudge`. Raises Stale when it is pending, gone or in another run than `restart`."""
 
-    def nudge(
-        self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
-    ) -> None:
-        """Make a pending job eligible in `delay_s` (whole seconds, rounded up) with this exclude list; `release` lifts
-        a hold set by Slurm. Raises Stale as `requeue` does, and for a person's hold to be lifted."""
+    def nudge(self, nudges: Sequence[NudgeJob]) -> None:
+        """Make pending jobs eligible in `delay_s` (whole seconds, rounded up) with these exclude lists; `release` lifts
+        a hold set by Slurm. Of several those that do not wait any more are left alone. For a single one raises Stale as
+        `requeue` does, and for a person's hold to be lifted, Retryable while it cleans up."""
 
     def allow_requeue(self, job: JobId) -> None:
         """Set Requeue=1 on a job."""

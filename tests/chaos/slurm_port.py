@@ -11,6 +11,7 @@ from steward.model.action import (
     ForgetNode,
     FreeNodes,
     KeepNodes,
+    NudgeJob,
     ReleaseNodes,
     ReserveNodes,
     SetGate,
@@ -81,13 +82,9 @@ class SlurmOfWorld:
         rules.may_requeue(found)
         self._write(lambda: [self.world.slurm.requeue(job, exclude, self.world.now)])
 
-    def nudge(
-        self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
-    ) -> None:
-        found = rules.found(self.jobs(), job)
-        rules.is_the_run(found, restart)
-        rules.may_nudge(found, release=release)
-        self._write(lambda: [self.world.slurm.nudge(job, exclude, self.world.now, delay_s)])
+    def nudge(self, nudges: Sequence[NudgeJob]) -> None:
+        waiting, now = rules.to_nudge(self.jobs(), nudges), self.world.now
+        self._write(lambda: [self.world.slurm.nudge(one.job, one.exclude, now, one.delay_s) for _, one in waiting])
 
     def allow_requeue(self, job: JobId) -> None:
         self._write(lambda: [self.world.slurm.allow_requeue(job)])

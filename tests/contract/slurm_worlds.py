@@ -5,13 +5,38 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from steward.model.ids import JobId, NodeName
+from steward.model.action import NudgeJob
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node
 from steward.model.partition import PartitionState
+from steward.model.why import Why
 from steward.ports import Retryable, SlurmPort
 from tests.contract.cluster import Cluster
 from tests.fakes.slurm import FakeSlurm
+
+
+def a_nudge(
+    job: JobId, exclude: frozenset[NodeName], *, restart: int = 0, release: bool = False, delay_s: float = 0.0
+) -> NudgeJob:
+    why = Why(rule="resume.nudge", text="a test wants it")
+    key = Key(f"nudge:{job}")
+    return NudgeJob(key=key, why=why, job=job, exclude=exclude, restart=restart, release=release, delay_s=delay_s)
+
+
+def nudge(
+    world: "SlurmWorld",
+    job: JobId,
+    exclude: frozenset[NodeName],
+    *,
+    restart: int | None = None,
+    release: bool = False,
+    delay_s: float = 0.0,
+) -> None:
+    """Of its run `restart`; None: of the one that it is in."""
+    known = world.port.jobs().get(job)
+    run = restart if restart is not None else known.restarts if known is not None else 0
+    world.port.nudge([a_nudge(job, exclude, restart=run, release=release, delay_s=delay_s)])
 
 
 class SlurmWorld(Protocol):

@@ -12,6 +12,7 @@ from steward.model.reservation import keep_name
 from steward.policy.groups.gate import PartitionShape, partitions_text
 from tests.contract.cluster import PARTITIONS, Cluster
 from tests.contract.conftest import Clusters, wrappers
+from tests.contract.slurm_worlds import a_nudge
 
 NAMES = ("ip-10-0-1-5", "ip-10-0-2-5", "gpu1-ib", "gpu2-ib")
 NODES = frozenset(map(NodeName, NAMES))
@@ -42,7 +43,7 @@ def test_they_are_drained_and_given_back(port: CommandLineSlurm) -> None:
 
 def test_a_job_is_kept_off_them(port: CommandLineSlurm, cluster: Cluster) -> None:
     job = JobId(cluster.sbatch("--hold"))
-    port.nudge(job, NODES, release=False)
+    port.nudge([a_nudge(job, NODES)])
 
     assert port.jobs()[job].excluded == NODES
 

@@ -10,7 +10,7 @@ from steward.model.job import JobState
 from steward.model.mark import Mark
 from steward.model.node import NodeBase
 from steward.ports import Permanent, Retryable, Stale
-from tests.contract.slurm_worlds import SlurmWorld
+from tests.contract.slurm_worlds import SlurmWorld, nudge
 
 MARK = Mark(check="xid", action="drain", id="c1")
 N1, N2, N3 = NodeName("n1"), NodeName("n2"), NodeName("n3")
@@ -176,7 +176,7 @@ def test_a_running_job_is_requeued_and_gets_its_exclude_list_by_the_nudge(slurm_
     job = slurm_world.running(slurm_world.submit(on="n1")).id
     slurm_world.port.requeue(job, frozenset({N3}))
     pending = slurm_world.pending(job)
-    slurm_world.port.nudge(job, frozenset({N3}), release=False)
+    nudge(slurm_world, job, frozenset({N3}))
     running = slurm_world.running(job)
 
     assert (pending.restarts, pending.nodes) == (1, NONE)
@@ -225,7 +225,7 @@ def test_an_unknown_job_is_stale_for_every_write(slurm_world: SlurmWorld) -> Non
     with pytest.raises(Stale):
         slurm_world.port.requeue(JobId(999999), NONE)
     with pytest.raises(Stale):
-        slurm_world.port.nudge(JobId(999999), NONE, release=False)
+        nudge(slurm_world, JobId(999999), NONE)
     with pytest.raises(Stale):
         slurm_world.port.allow_requeue(JobId(999999))
 
@@ -246,17 +246,17 @@ def test_a_nudged_job_runs_soon_and_not_where_it_is_excluded(slurm_world: SlurmW
     job = slurm_world.running(slurm_world.submit()).id
     slurm_world.port.requeue(job, NONE)
     slurm_world.pending(job)
-    slurm_world.port.nudge(job, frozenset({N1, N2}), release=False)
+    nudge(slurm_world, job, frozenset({N1, N2}))
 
     assert slurm_world.running(job).nodes == {N3}
     with pytest.raises(Stale):
-        slurm_world.port.nudge(job, NONE, release=False)
+        nudge(slurm_world, job, NONE)
 
 
 def test_an_empty_exclude_list_lifts_the_old_one(slurm_world: SlurmWorld) -> None:
     job = slurm_world.submit(hold=True, exclude=["n1"])
     slurm_world.wait("it is there", lambda: slurm_world.job(job).excluded == {N1})
-    slurm_world.port.nudge(job, NONE, release=False)
+    nudge(slurm_world, job, NONE)
 
     assert slurm_world.job(job).excluded == NONE
 
@@ -265,9 +265,9 @@ def test_what_a_person_requeued_and_holds_is_never_lifted(slurm_world: SlurmWorl
     job = slurm_world.running(slurm_world.submit()).id
     slurm_world.hold_after_requeue(job)
     assert slurm_world.pending(job).is_held
-    slurm_world.port.nudge(job, NONE, release=False)
+    nudge(slurm_world, job, NONE)
     with pytest.raises(Stale, match="is held"):
-        slurm_world.port.nudge(job, NONE, release=True)
+        nudge(slurm_world, job, NONE, release=True)
     slurm_world.step()
     assert slurm_world.job(job).is_pending
 
@@ -277,7 +277,7 @@ def test_a_users_hold_is_never_lifted(slurm_world: SlurmWorld) -> None:
     slurm_world.pending(job)
 
     with pytest.raises(Stale, match="is held"):
-        slurm_world.port.nudge(job, NONE, release=True)
+        nudge(slurm_world, job, NONE, release=True)
     assert slurm_world.job(job).is_pending
 
 
@@ -287,7 +287,7 @@ def test_requeueing_the_last_task_of_an_array_leaves_the_others_alone(slurm_worl
     assert slurm_world.job(last).array_job_id == last
     slurm_world.port.requeue(last, NONE)
     assert slurm_world.pending(last).restarts == 1
-    slurm_world.port.nudge(last, frozenset({N1}), release=False)
+    nudge(slurm_world, last, frozenset({N1}))
 
     assert slurm_world.job(last).excluded == {N1}
     assert slurm_world.job(tasks[1]).excluded == NONE

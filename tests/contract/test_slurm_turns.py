@@ -2,10 +2,10 @@
 
 import pytest
 
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.ports import Stale
-from tests.contract.slurm_worlds import SlurmWorld
+from tests.contract.slurm_worlds import SlurmWorld, a_nudge, nudge
 
 N1, N2, N3 = NodeName("n1"), NodeName("n2"), NodeName("n3")
 NONE: frozenset[NodeName] = frozenset()
@@ -21,12 +21,12 @@ def test_a_job_that_is_put_off_does_not_run_before_its_time_or_the_next_nudge(sl
     job = slurm_world.running(slurm_world.submit()).id
     slurm_world.port.requeue(job, NONE)
     slurm_world.pending(job)
-    slurm_world.port.nudge(job, frozenset({N1, N2}), release=False, delay_s=300.0)
+    nudge(slurm_world, job, frozenset({N1, N2}), delay_s=300.0)
     put_off = slurm_world.job(job)
     assert put_off.is_pending
     assert put_off.eligible is not None
 
-    slurm_world.port.nudge(job, frozenset({N1, N2}), release=False)
+    nudge(slurm_world, job, frozenset({N1, N2}))
     running = slurm_world.running(job)
     assert running.nodes == {N3}
     assert running.started is not None
@@ -41,8 +41,21 @@ def test_a_job_whose_time_limit_is_over_can_be_requeued(slurm_world: SlurmWorld)
 
     slurm_world.port.requeue(job, NONE)
     assert slurm_world.pending(job).restarts == 1
-    slurm_world.port.nudge(job, NONE, release=False)
+    nudge(slurm_world, job, NONE)
     assert slurm_world.running(job).restarts == 1
+
+
+def test_of_several_nudges_those_of_jobs_that_wait_are_done_and_the_others_are_left(slurm_world: SlurmWorld) -> None:
+    runs = slurm_world.running(slurm_world.submit(on="n1")).id
+    waiting = [slurm_world.submit(hold=True, exclude=["n1"]) for _ in range(2)]
+    for job in waiting:
+        slurm_world.pending(job)
+    gone, earlier = JobId(999999), a_nudge(waiting[0], frozenset({N2}), restart=7)
+    only_n3 = frozenset({N1, N2})
+    slurm_world.port.nudge([a_nudge(runs, only_n3), *(a_nudge(job, only_n3) for job in (*waiting, gone)), earlier])
+    slurm_world.port.nudge([a_nudge(runs, only_n3), a_nudge(gone, only_n3)])
+
+    assert [slurm_world.job(job).excluded for job in (runs, *waiting)] == [NONE, only_n3, only_n3]
 
 
 def test_what_was_meant_for_an_earlier_run_does_nothing_to_the_next(slurm_world: SlurmWorld) -> None:
@@ -50,8 +63,8 @@ def test_what_was_meant_for_an_earlier_run_does_nothing_to_the_next(slurm_world:
     slurm_world.port.requeue(job, NONE, restart=0)
     slurm_world.pending(job)
     with pytest.raises(Stale, match="restarted meanwhile"):
-        slurm_world.port.nudge(job, NONE, release=False, restart=0)
-    slurm_world.port.nudge(job, NONE, release=False, restart=1)
+        nudge(slurm_world, job, NONE, restart=0)
+    nudge(slurm_world, job, NONE, restart=1)
     slurm_world.running(job)
     with pytest.raises(Stale, match="restarted meanwhile"):
         slurm_world.port.requeue(job, NONE, restart=0)

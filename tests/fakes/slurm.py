@@ -3,10 +3,11 @@
 What Steward does is SlurmPort; what an admin, a user or a fault does are methods of the cluster behind it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from steward.adapters.slurm import narrow, partition_lines, rules
+from steward.model.action import NudgeJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState, other_parts
 from steward.model.mark import Mark
@@ -75,15 +76,11 @@ class FakeSlurm(FakeDeepJobs):
         if not found.is_active:
             self._change(job, excluded=exclude)
 
-    def nudge(
-        self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
-    ) -> None:
-        found = rules.found(self.jobs(), job)
-        rules.is_the_run(found, restart)
-        rules.may_nudge(found, release=release)
-        rules.spelled(found)
-        held = found.reason in HOLDS and not release
-        self._change(job, excluded=exclude, eligible=self.now + delay_s, reason=found.reason if held else "None")
+    def nudge(self, nudges: Sequence[NudgeJob]) -> None:
+        for found, one in rules.to_nudge(self.jobs(), nudges):
+            rules.spelled(found)
+            reason = found.reason if found.reason in HOLDS and not one.release else "None"
+            self._change(one.job, excluded=one.exclude, eligible=self.now + one.delay_s, reason=reason)
 
     def allow_requeue(self, job: JobId) -> None:
         rules.spelled(rules.found(self.jobs(), job))

@@ -80,7 +80,7 @@ class PortWitness:
         return WitnessSeen(result=result, at=self._now())
 
     async def _targets(self, address: Address, names: Threads) -> list[_Target]:
-        """Where to connect to; empty where there is no such host. Raises Retryable when the resolver does not answer."""
+        """Where to connect to; nowhere if there is no such host. Raises Retryable when the resolver does not answer."""
         if not 0 < address.port < 65536:  # the resolver would take it modulo 65536 and look at somebody else
             return []
         with contextlib.suppress(OSError, UnicodeError):

@@ -42,21 +42,23 @@ def batches(actions: Sequence[Action]) -> list[Batch]:
 
     In order, but that an action goes with an earlier one of its kind: never past one that promises something about a
     job (what comes before it is part of the promise) or is about a partition, nor past another one about the same node.
+    Those that promise something go with their neighbours only.
     """
     found: list[list[Action]] = []
     open_at: dict[Hashable, int] = {}
     touched: dict[NodeName, int] = {}
     for action in actions:
         kind, nodes = _kind(action), row_of(action).nodes(action)
+        least = len(found) - 1 if nodes is None else max((touched.get(node, 0) for node in nodes), default=0)
         at = open_at.get(kind, -1)
-        if kind is None or at < max((touched.get(node, 0) for node in nodes or ()), default=0):
+        if kind is None or at < max(least, 0):
             at = len(found)
             found.append([])
         found[at].append(action)
-        open_at[kind] = at
-        touched |= dict.fromkeys(nodes or (), at)
         if nodes is None:
             open_at.clear()
+        open_at[kind] = at
+        touched |= dict.fromkeys(nodes or (), at)
     return [tuple(batch) for batch in found]
 
 

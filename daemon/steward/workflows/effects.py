@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from steward.accounting_port import AccountingPort
 from steward.model.action import (
@@ -63,6 +63,7 @@ from steward.model.observed import Observed
 from steward.model.subject import Subject
 from steward.ports import AgentPort, Permanent, ProviderPort, SitePort, SlurmPort, Stale, WitnessPort
 
+T = TypeVar("T")
 Batch = tuple[Action, ...]
 """One action, or several that are one call: drains, downs, returns with the very same mark, or deletions."""
 
@@ -158,7 +159,11 @@ class Call:
     @property
     def marks(self) -> dict[NodeName, Mark]:
         """The mark of each node, of a batch that takes nodes out."""
-        return {action.node: action.mark for action in self.batch if isinstance(action, DrainNode | DownNode)}
+        return {action.node: action.mark for action in (*self.of(DrainNode), *self.of(DownNode))}
+
+    def of(self, kind: type[T]) -> list[T]:
+        """The actions of a batch, which is of that type."""
+        return [action for action in self.batch if isinstance(action, kind)]
 
 
 OfAction = Callable[[Any], frozenset[NodeName] | None]
@@ -271,8 +276,8 @@ def _look_at(to: Ports, action: ProbeNode, call: Call) -> None:
     addresses = {name: call.seen.nodes[name].slurmd for name in call.nodes if name in call.seen.nodes}
     if not addresses:
         raise Stale(f"{action.node} is not a node of Slurm any more")
-    for one in call.batch:
-        if isinstance(one, ProbeNode) and one.peers and one.node in addresses:
+    for one in call.of(ProbeNode):
+        if one.peers and one.node in addresses:
             to.agents.have_looked_at(one.node, addresses[one.node], one.peers)
     to.witness.look_at_all(addresses, to.agents.saw)
 
@@ -280,11 +285,6 @@ def _look_at(to: Ports, action: ProbeNode, call: Call) -> None:
 def _look_at_alarms(to: Ports, action: LookAtAlarms, call: Call) -> None:
     if firing := to.site.firing(action.alarms):
         raise Permanent(f"firing: {', '.join(firing)}")
-
-
-def _nudge(to: Ports, action: NudgeJob, call: Call) -> None:
-    release, delay_s = action.release, action.delay_s
-    to.slurm.nudge(action.job, action.exclude, release=release, delay_s=delay_s, restart=action.restart)
 
 
 Do = Callable[[Ports, Any, Call], object]
@@ -372,7 +372,9 @@ TABLE: Mapping[type[Action], Row] = {
     ),
     FreeNodes: _in_slurm(lambda to, a, call: to.slurm.free_nodes(a.name), touches=_reserved, about=_reservation),
     RequeueJob: _on_job(lambda to, a, call: to.slurm.requeue(a.job, a.exclude, restart=a.restart), breaks=Breaks.JOB),
-    NudgeJob: _on_job(_nudge, reads=_record, breaks=Breaks.JOB),
+    NudgeJob: _on_job(
+        lambda to, a, call: to.slurm.nudge(call.of(NudgeJob)), reads=_record, groups_by=lambda a: (), breaks=Breaks.JOB
+    ),
     AllowRequeue: _on_job(lambda to, a, call: to.slurm.allow_requeue(a.job), reads=_record, breaks=Breaks.JOB),
     SignalJob: _on_job(lambda to, a, call: to.slurm.signal(a.job, a.signal), nodes=_no_node),
     CommentJob: _on_job(

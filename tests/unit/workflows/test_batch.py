@@ -1,6 +1,16 @@
 """Which actions are one call, and in which order calls are made."""
 
-from steward.model.action import Action, CheckNow, DownNode, DrainNode, ForgetNode, RequeueJob, ReturnNode, SetUpNode
+from steward.model.action import (
+    Action,
+    CheckNow,
+    DownNode,
+    DrainNode,
+    ForgetNode,
+    NudgeJob,
+    RequeueJob,
+    ReturnNode,
+    SetUpNode,
+)
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.mark import Mark
 from steward.model.setup import Lifecycle
@@ -52,6 +62,10 @@ def requeue(job: int) -> RequeueJob:
     return RequeueJob(key=Key(f"requeue:{job}"), why=WHY, job=JobId(job))
 
 
+def nudge(job: int) -> NudgeJob:
+    return NudgeJob(key=Key(f"nudge:{job}"), why=WHY, job=JobId(job))
+
+
 def test_a_thousand_drains_between_other_things_are_one_call() -> None:
     actions: list[Action] = [made for i in range(1000) for made in (drain(i), check(i), set_up(i))]
 
@@ -71,6 +85,17 @@ def test_nodes_are_taken_out_by_one_call_whatever_their_marks_and_given_back_by_
         (back(3),),
         (back(4, LEAVE),),
     ]
+
+
+def test_neighbouring_nudges_are_one_call_and_pass_nothing() -> None:
+    assert batches([nudge(1), nudge(2), drain(1), nudge(3), nudge(4), requeue(5), nudge(6)]) == [
+        (nudge(1), nudge(2)),
+        (drain(1),),
+        (nudge(3), nudge(4)),
+        (requeue(5),),
+        (nudge(6),),
+    ]
+    assert batches([drain(1), nudge(1), drain(2)]) == [(drain(1),), (nudge(1),), (drain(2),)]
 
 
 def test_nothing_is_done_before_something_else_about_the_same_node() -> None:

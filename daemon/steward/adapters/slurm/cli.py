@@ -46,6 +46,7 @@ from steward.adapters.slurm.read_nodes import NodeReader
 from steward.adapters.slurm.single import Single
 from steward.adapters.slurm.versions import Version
 from steward.adapters.slurm.words import node_list, node_lists, partition, reason
+from steward.model.action import NudgeJob
 from steward.model.deep_command import PREFIX
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, other_parts
@@ -142,17 +143,10 @@ class CommandLineSlurm:
         if not before.is_active and not before.is_completing:
             self._commands.write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 
-    def nudge(
-        self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
-    ) -> None:
-        waiting = self.job(job)
-        rules.is_the_run(waiting, restart)
-        rules.may_nudge(waiting, release=release)
-        name = rules.spelled(waiting)
-        start = f"starttime=now+{math.ceil(delay_s)}" if delay_s > 0 else "starttime=now"
-        self._commands.write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}", start)
-        if release:
-            self._commands.write("release", name)
+    def nudge(self, nudges: Sequence[NudgeJob]) -> None:
+        waiting = rules.to_nudge(self.jobs([one.job for one in nudges]), nudges)
+        with contextlib.suppress(*([Stale] if len(nudges) > 1 else [])):
+            self._commands.write_all([words for job, one in waiting for words in _nudge_words(job, one)])
 
     def allow_requeue(self, job: JobId) -> None:
         self._commands.write("update", f"jobid={rules.spelled(self.job(job))}", "requeue=1")
@@ -300,3 +294,10 @@ class CommandLineSlurm:
         """Change the nodes with one command, or several where their names are too long for one."""
         for names in node_lists(nodes):
             self._commands.write("update", f"nodename={names}", *changes)
+
+
+def _nudge_words(waiting: Job, nudge: NudgeJob) -> list[Sequence[str]]:
+    name = rules.spelled(waiting)
+    start = f"starttime=now+{math.ceil(nudge.delay_s)}" if nudge.delay_s > 0 else "starttime=now"
+    update = ("update", f"jobid={name}", f"excnodelist={node_list(nudge.exclude)}", start)
+    return [update, ("release", name)] if nudge.release else [update]

@@ -20,6 +20,7 @@ from steward.adapters.slurm import narrow, native_reader
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
+from steward.model.action import NudgeJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
@@ -79,10 +80,8 @@ class PyslurmSlurm:
     def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
         self._commands.requeue(job, exclude, restart=restart)
 
-    def nudge(
-        self, job: JobId, exclude: frozenset[NodeName], *, release: bool, delay_s: float = 0, restart: int | None = None
-    ) -> None:
-        self._commands.nudge(job, exclude, release=release, delay_s=delay_s, restart=restart)
+    def nudge(self, nudges: Sequence[NudgeJob]) -> None:
+        self._commands.nudge(nudges)
 
     def allow_requeue(self, job: JobId) -> None:
         self._commands.allow_requeue(job)

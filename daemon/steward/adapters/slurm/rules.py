@@ -2,11 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from steward.adapters.process import show
 from steward.adapters.slurm.partition_lines import PartitionLines
 from steward.model import comment
+from steward.model.action import NudgeJob
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
@@ -60,6 +61,22 @@ def may_requeue(job: Job, parts: Iterable[Job] = ()) -> None:
         raise Stale(f"job {job.id} is {job.state.value}: left alone")
     if job.state is JobState.UNKNOWN:
         raise Retryable(f"job {job.id} still cleans up")
+
+
+def to_nudge(known: Mapping[JobId, Job], nudges: Sequence[NudgeJob]) -> list[tuple[Job, NudgeJob]]:
+    """Those that may be, with their jobs. Raises Stale or Retryable, as `may_nudge` does, for a single one."""
+    waiting: list[tuple[Job, NudgeJob]] = []
+    for one in nudges:
+        try:
+            job = found(known, one.job)
+            is_the_run(job, one.restart)
+            may_nudge(job, release=one.release)
+        except (Stale, Retryable):
+            if len(nudges) == 1:
+                raise
+        else:
+            waiting.append((job, one))
+    return waiting
 
 
 def may_nudge(job: Job, *, release: bool) -> None:
