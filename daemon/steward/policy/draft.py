@@ -40,6 +40,8 @@ class Found:
     """Nodes where lost runs of remembered jobs clean up: `has_jobs`."""
     restless: frozenset[JobId] | None = None
     """Remembered jobs that were not at rest when it was first asked for: `restless`."""
+    others: dict[str, Sequence[int]] = field(default_factory=dict)
+    """By partition, before whom a job that lost its place is put: `put_first`."""
     settled: frozenset[NodeName] | None = None
     """Nodes whose slots were settled when it was first asked for: `move_slots`."""
     standings: dict[NodeName, Any] = field(default_factory=dict)

@@ -148,6 +148,15 @@ def test_the_job_is_put_before_those_that_wait_then() -> None:
     assert order == [SetNice, FreeNodes, NudgeJob]  # Slurm's scheduler may run between any two of them
 
 
+def test_it_is_not_put_before_another_job_that_lost_its_place_to_a_fault() -> None:
+    """Of a thousand that lose theirs at once each would be put before all others."""
+    picture = n2_is_back(rival(waiting().then(60).change_job(priority=100), priority=300))
+    jobs = picture.memory.jobs
+    both = replace(picture.memory, jobs={**jobs, JobId(9): replace(jobs[J], id=JobId(9), kept=None)})
+    assert of(SetNice, picture) != []
+    assert of(SetNice, replace(picture, memory=both)) == []
+
+
 @pytest.mark.parametrize(("own", "needed"), [(0, -2), (5, -2), (-1, -3)])
 def test_where_slurm_gives_every_job_its_least_priority_a_job_is_put_two_steps_higher(own: int, needed: int) -> None:
     """26.05, no weights: nice -1 leaves the priority at 1, -2 makes it 2."""

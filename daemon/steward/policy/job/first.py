@@ -5,6 +5,8 @@ Slurm's own arithmetic wraps: a nice value beyond what is needed may put a job l
 """
 
 from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from steward.model.action import SetNice
@@ -14,6 +16,7 @@ from steward.model.resume import JobMemory, Raised
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
+from steward.policy.job.nudge import lost_its_place
 
 FIRST_FOR_S = 60.0
 """A job for which enough nodes are free has started by then, or cannot use them."""
@@ -26,7 +29,8 @@ _MOST_NICE = 2**31 - 1 - 4
 
 
 def put_first(job: Job, draft: Draft) -> None:
-    """Before every job that waits for the same partition, unless it was so once in this resume."""
+    """Before every job that waits for the same partition and has lost no place itself, unless it was so once in this
+    resume."""
     mem = draft.jobs[job.id]
     if not draft.want.resume.first or (mem.raised is not None and mem.raised.restart == mem.restarts):
         return
@@ -45,15 +49,27 @@ def put_first(job: Job, draft: Draft) -> None:
 
 def _before_all(job: Job, draft: Draft) -> tuple[int, int] | None:
     """The nice value with which it is first, and how many it overtakes; None: it is first, or cannot be."""
-    all_there = draft.overview.priorities_of(job.partition)
+    all_there = _others(job.partition, draft)
     ahead = len(all_there) - bisect_left(all_there, job.priority)
-    ahead -= job.id in draft.overview.waiting_ids
     if not ahead or not job.priority:
         return None
     highest = all_there[-1]
     start = min(job.nice, 0) - 1 if job.priority == _LEAST_PRIORITY else job.nice
     nice = start - (highest - job.priority + 1)
     return (nice, ahead) if highest < _MOST_PRIORITY and abs(nice) <= _MOST_NICE else None
+
+
+def _others(partition: str, draft: Draft) -> Sequence[int]:
+    """The priorities, the lowest first, of those that wait there and have lost no place."""
+    if partition not in draft.found.others:
+        found = Counter(draft.overview.priorities_of(partition))
+        parts = set(partition.split(","))
+        for id in draft.overview.waiting_ids & draft.jobs.keys():
+            fellow = draft.seen.jobs[id]
+            if lost_its_place(draft.jobs[id]) and parts & set(fellow.partition.split(",")):
+                found[fellow.priority] -= 1
+        draft.found.others[partition] = sorted(found.elements())
+    return draft.found.others[partition]
 
 
 def restore_turns(draft: Draft) -> None:
