@@ -66,6 +66,7 @@ class Crew:
         while (turn := self._next()) is not None:
             own.name, work = turn
             work()
+            del turn, work  # what they hold is not kept while nothing is to be done
 
     def _next(self) -> tuple[str, Work] | None:
         """The next piece of work, waited for; None when there are enough that wait."""

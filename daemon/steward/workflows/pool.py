@@ -33,3 +33,4 @@ class Pool:
                 call()
             except Exception:
                 log.exception("a call in a worker thread failed")
+            del call  # with the picture that it was planned on, which each idle thread would keep
