@@ -126,6 +126,13 @@ def test_all_silent_nodes_of_a_job_are_looked_at_where_that_may_bring_it_back() 
     assert [(a.node, a.peers) for a in everybody.plan().actions if isinstance(a, ProbeNode)] == [("n1", frozenset())]
 
 
+def test_one_of_many_is_looked_at_again_before_its_last_look_is_too_old_to_count() -> None:
+    """Else all are ruled gone but those whose looks are just being renewed."""
+    picture = with_job(silent(4), "n1", "n5").after(1.0).then()
+    times = [picture.after(part * picture.want.repair.witness_fresh_s) for part in (0.4, 0.6)]
+    assert [[a.node for a in each.plan().actions if isinstance(a, ProbeNode)] for each in times] == [[], ["n1"]]
+
+
 def peers_say(picture: Picture, node: str, **words: Witness) -> Picture:
     told = tuple(PeerWord(by=n(by), result=result, at=picture.now) for by, result in words.items())
     return picture.agent(node, peers=told)

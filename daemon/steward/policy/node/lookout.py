@@ -60,7 +60,7 @@ def probe_silent(draft: Draft) -> None:
     for node in map(draft.seen.nodes.__getitem__, missable(draft)):
         is_passed_over = node.name in many and node.name not in asked_about
         if not is_passed_over and not is_between(node, draft):
-            _probe(node, draft)
+            _probe(node, draft, is_of_many=node.name in many)
 
 
 def _asked_about(draft: Draft) -> set[NodeName]:
@@ -79,7 +79,8 @@ def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:
     return known.nodes if known else frozenset()
 
 
-def _probe(node: Node, draft: Draft) -> None:
+def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
+    """`is_of_many`: it fell silent with others."""
     verdict = standing(node, draft)
     if verdict.standing is Standing.LOST:
         note_lost(node.name, verdict.since or draft.now, draft)
@@ -88,24 +89,20 @@ def _probe(node: Node, draft: Draft) -> None:
     if verdict.standing not in LOOKED_AT or given_up:
         return
     key = Key(f"probe:{node.name}")
-    every = _look_every_s(verdict, draft.asked_at(key), draft)
-    peers = peers_of(node.name, draft) if _needs_peers(node.name, draft) else frozenset()
+    every = _look_every_s(verdict, draft.asked_at(key), draft, is_of_many=is_of_many)
+    peers = peers_of(node.name, draft) if is_of_many and has_jobs(node.name, draft) else frozenset()
     draft.wish(ProbeNode(key=key, why=verdict.why, node=node.name, peers=peers), every)
 
 
-def _look_every_s(verdict: Verdict, last: float | None, draft: Draft) -> float:
+def _look_every_s(verdict: Verdict, last: float | None, draft: Draft, *, is_of_many: bool) -> float:
     """How long after the last look, at `last`, to look again."""
     since = verdict.since if verdict.since is not None else draft.now
     every = draft.want.repair.witness_fresh_s * (1 if draft.now - since < PROBE_OFTEN_S else 10)
+    if is_of_many:
+        return every / 2  # all looks are to be fresh in the plan that rules on all
     if verdict.standing is not Standing.AGENT_ONLY:
         return every
     return min(every, max(DIES_AFTER_S, (last or since) - since))
-
-
-def _needs_peers(node: NodeName, draft: Draft) -> bool:
-    """The node fell silent with many, and what is known of it decides on a job."""
-    incident = open_silence(draft)
-    return incident is not None and node in incident.nodes and has_jobs(node, draft)
 
 
 def remember_agents(draft: Draft) -> None:
