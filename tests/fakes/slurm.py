@@ -5,6 +5,7 @@ What Steward does is SlurmPort; what an admin, a user or a fault does are method
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Self
 
 from steward.adapters.slurm import narrow, partition_lines, rules
 from steward.model.action import NudgeJob
@@ -21,8 +22,8 @@ from tests.fakes.slurm_deep import FakeDeepJobs
 class FakeSlurm(FakeDeepJobs):
     """SlurmPort, but for reservations."""
 
-    @staticmethod
-    def with_nodes(*names: str, cpus: int = 4) -> "FakeSlurm":
+    @classmethod
+    def with_nodes(cls, *names: str, cpus: int = 4) -> Self:
         table = {
             NodeName(name): Node(
                 name=NodeName(name),
@@ -36,7 +37,7 @@ class FakeSlurm(FakeDeepJobs):
             )
             for name in names
         }
-        return FakeSlurm(node_table=table)
+        return cls(node_table=table)
 
     def describe(self) -> str:
         return "a fake Slurm"

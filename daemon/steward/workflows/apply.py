@@ -125,7 +125,7 @@ class Applier:
         command took, seconds."""
         self._ports, self._journal = ports, journal
         self._changed, self._listing, self._ring = changed, listing, ring
-        self._pool = workers or Pool(_SLOW_AT_ONCE, "slow")
+        self._pool, self._patient = workers or Pool(_SLOW_AT_ONCE, "slow"), workers or Pool(1, "patient")
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._under_way: set[Key] = set()
@@ -172,7 +172,8 @@ class Applier:
             new = tuple(action for action in batch if action.key not in self._under_way)
             self._under_way.update(action.key for action in new)
         if new:
-            self._pool.submit(lambda: self._run_slow(new, seen))
+            pool = self._patient if row_of(new[0]).can_wait else self._pool
+            pool.submit(lambda: self._run_slow(new, seen))
 
     def _run_slow(self, batch: Batch, seen: Observed) -> None:
         door = row_of(batch[0]).door

@@ -177,9 +177,9 @@ class Row:
 
     `nodes` are those that the action is about: order is kept for each node; None: nothing that comes after it may be
     done before it. `groups_by`: actions of one type that say the same there are one call. `is_slow`: done in the pool,
-    its outcome rings the bell. `reads`: the records that must be as they were planned on. `touches`: those that are
-    others afterwards (None: nobody can say which), the same as `reads` unless said. `about`: the fields of a log line
-    beside those that most actions have.
+    its outcome rings the bell; `can_wait`: nobody waits for it, so one at a time. `reads`: the records that must be as
+    they were planned on. `touches`: those that are others afterwards (None: nobody can say which), the same as `reads`
+    unless said. `about`: the fields of a log line beside those that most actions have.
     """
 
     do: Callable[[Ports, Any, Call], object]
@@ -189,6 +189,7 @@ class Row:
     touches: Callable[[Any, Scene], Subject | None] | None = None
     groups_by: Callable[[Any], Hashable] | None = None
     is_slow: bool = False
+    can_wait: bool = False
     breaks: Breaks = Breaks.NOTHING
     about: Callable[[Any], Mapping[str, Any]] | None = None
 
@@ -379,7 +380,7 @@ TABLE: Mapping[type[Action], Row] = {
     AllowRequeue: _on_job(lambda to, a, call: to.slurm.allow_requeue(a.job), reads=_record, breaks=Breaks.JOB),
     SignalJob: _on_job(lambda to, a, call: to.slurm.signal(a.job, a.signal), nodes=_no_node),
     CommentJob: _on_job(
-        lambda to, a, call: to.slurm.comment(a.job, a.text), reads=_record, nodes=_no_node, is_slow=True
+        lambda to, a, call: to.slurm.comment(a.job, a.text), reads=_record, nodes=_no_node, is_slow=True, can_wait=True
     ),
     ExtendLimit: _on_job(lambda to, a, call: to.slurm.extend(a.job, a.limit_s), is_slow=True),
     SetNice: _on_job(lambda to, a, call: to.slurm.set_nice(a.job, a.nice), reads=_record),

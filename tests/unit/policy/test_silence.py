@@ -8,7 +8,7 @@ import pytest
 from steward.model.action import DownNode, DrainNode, NudgeJob, ProbeNode
 from steward.model.case import Step
 from steward.model.health import Advice
-from steward.model.ids import InstanceId
+from steward.model.ids import InstanceId, Key
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.witness import PeerWord, Witness
@@ -128,8 +128,9 @@ def test_all_silent_nodes_of_a_job_are_looked_at_where_that_may_bring_it_back() 
 
 def test_one_of_many_is_looked_at_again_before_its_last_look_is_too_old_to_count() -> None:
     """Else all are ruled gone but those whose looks are just being renewed."""
-    picture = with_job(silent(4), "n1", "n5").after(1.0).then()
-    times = [picture.after(part * picture.want.repair.witness_fresh_s) for part in (0.4, 0.6)]
+    picture = with_job(silent(4), "n1", "n5").then()
+    fresh_s, looked = picture.want.repair.witness_fresh_s, picture.memory.asked[Key("probe:n1")]
+    times = [picture.after(looked + part * fresh_s - picture.now) for part in (0.4, 0.6)]
     assert [[a.node for a in each.plan().actions if isinstance(a, ProbeNode)] for each in times] == [[], ["n1"]]
 
 

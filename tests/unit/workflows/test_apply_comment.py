@@ -1,14 +1,15 @@
 """A job's comment keeps nobody waiting, but for the job that would end without it."""
 
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
-from steward.model.action import CommentJob
+from steward.model.action import CommentJob, ProbeNode
 from steward.model.ask import Answer
-from steward.model.ids import Key
+from steward.model.ids import JobId, Key
 from tests.fakes.slurm import FakeSlurm
 from tests.fakes.until import until
-from tests.unit.workflows.test_apply import J7, WHY, Bench, answer, down
+from tests.unit.workflows.test_apply import J7, N1, WHY, Bench, answer, down
 
 COMMENT = CommentJob(key=Key("comment:7"), why=WHY, job=J7, text="steward: resumed 1x")
 
@@ -17,8 +18,10 @@ class SlowComments(FakeSlurm):
     """As Slurm while the job's record in its database is not there yet."""
 
     may_go = Event()
+    commented = 0
 
     def comment(self, *words: Any) -> None:
+        self.commented += 1
         self.may_go.wait(10.0)
         super().comment(*words)
 
@@ -31,6 +34,20 @@ def test_others_do_not_wait_for_a_comment() -> None:
     SlowComments.may_go.set()
     until("the comment is written", lambda: ("CommentJob", "done") in bench.counted)
     assert bench.slurm.job_table[J7].admin_comment.startswith("steward:")
+
+
+def test_comments_are_written_one_after_the_other_and_hold_up_nothing_else_that_is_slow() -> None:
+    """A thousand jobs that lost their nodes at once have a comment each: Slurm has their next runs to start."""
+    SlowComments.may_go.clear()
+    slurm = SlowComments.with_nodes("n1", "n2", "n3")
+    bench = Bench(slurm=slurm)
+    bench.run_job()
+    others = [replace(COMMENT, key=Key(f"comment:{job}"), job=JobId(job)) for job in range(100, 120)]
+    bench.apply(COMMENT, *others, ProbeNode(key=Key("probe"), why=WHY, node=N1, peers=frozenset()))
+    until("the node is looked at", lambda: ("ProbeNode", "done") in bench.counted)
+    assert slurm.commented == 1
+    SlowComments.may_go.set()
+    until("all are written", lambda: len(bench.counted) == len(others) + 2)
 
 
 def test_a_job_that_is_told_to_stop_has_its_comment_before() -> None:
