@@ -14,10 +14,10 @@ from steward.model.ledger import Ending, Run
 from steward.model.resume import Decision
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
-from steward.policy.job.comment import job_comment
+from steward.policy.job.comment import LATER_S, MANY, job_comment
 from tests.builders.picture import T0, Picture, a_cluster, names
 
-AT = 1_700_000_000.0
+AT, J = 1_700_000_000.0, JobId(7)
 LOST = Run(
     job=JobId(7),
     opted_at=AT,
@@ -76,6 +76,29 @@ def test_what_others_wrote_stays_in_front(theirs: str) -> None:
 
 def a_lost_run() -> Picture:
     return a_cluster().job(is_batch=True, admin_comment="ticket 77").opted_in().then(1.0)
+
+
+def come_back(count: int) -> Picture:
+    """So many jobs are back in the queue after the loss of a node, for a second."""
+    picture = a_lost_run().lost("n2").then().marked("n2").requeued(node_count=3).then(1.0)
+    jobs, ledger = picture.memory.jobs, picture.memory.ledger
+    assert jobs[J].pending_from is not None
+    alike = [JobId(number) for number in range(100, 100 + count - 1)]
+    for id in alike:
+        picture = picture.job(id, on=(), state=JobState.PENDING, node_count=3, started=None, restarts=1)
+    memory = replace(
+        picture.memory,
+        jobs={**jobs, **{id: replace(jobs[J], id=id) for id in alike}},
+        ledger={**ledger, **{id: tuple(replace(run, job=id) for run in ledger[J]) for id in alike}},
+    )
+    return replace(picture, memory=memory)
+
+
+def test_of_many_jobs_that_come_back_at_once_comments_are_written_later() -> None:
+    """The first one's was written when it was alone."""
+    assert len(comments(come_back(MANY))) == MANY - 1
+    assert comments(come_back(MANY + 1)) == []
+    assert len(comments(come_back(MANY + 1).after(LATER_S))) == MANY
 
 
 def test_a_stop_is_written_before_the_shim_is_told_to_go_on() -> None:

@@ -22,6 +22,10 @@ from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 
 AGAIN_S = 60.0
+MANY = 20
+"""More than so many jobs that come back at once have their comments later: Slurm has their next runs to start, and a
+record that a comment changes is read again before anything is done about its job."""
+LATER_S = 30.0
 _NAMED = 2
 _AND = "; "
 _STOPPED = "stopped, "
@@ -29,11 +33,16 @@ _STOPPED = "stopped, "
 
 def comment_jobs(draft: Draft) -> None:
     """Once for each change of what is to be said; a try that failed is made again after a minute."""
-    for id in filter(draft.ledger.__contains__, restless(draft)):
+    ids = restless(draft)
+    come_back = sum(draft.jobs[id].pending_from is not None for id in ids)
+    for id in filter(draft.ledger.__contains__, ids):
         job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
         if len(runs := draft.ledger[id]) == 1 and runs[0].decision is None:
             continue  # nothing was done for it yet
         if job is None or mem is None or not _can_be_told(job):
+            continue
+        if come_back > MANY and mem.pending_from is not None and draft.now < mem.pending_from + LATER_S:
+            draft.wake(mem.pending_from + LATER_S)
             continue
         if id not in draft.quota_said:
             _tell(job, job_comment(runs, mem.resumes, _quota_part(job)), draft)
