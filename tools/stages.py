@@ -34,8 +34,8 @@ _LOOK_S = 0.1
 _NAMED_FAILURES = 10
 _SAID = 1500
 """Characters of what a failed test said."""
-_NICENESS = 5
-"""Of a nice line, which gets a quarter of a processor that both want: much less, and a test that waits for its own
+_NICENESS = 7
+"""Of a nice line, which gets a sixth of a processor that both want: much less, and a test that waits for its own
 processes waits for seconds."""
 _LAST_LINES = 40
 """Of a stage that failed."""

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from steward.ports import Retryable
-from steward.testbed.wait import NotInTime, wait_until, wait_until_empty
+from steward.testbed.wait import NotInTime, calm, wait_until, wait_until_empty
 
 
 def answers(*values: object) -> Callable[[], object]:
@@ -69,6 +70,26 @@ def test_what_goes_on_is_waited_for_beyond_its_time() -> None:
 def test_what_stands_still_has_only_its_time() -> None:
     with pytest.raises(NotInTime, match=r"not within 0\.01 s: it is up"):
         wait_until("it is up", lambda: False, 0.01, every_s=0, moves=lambda: "the same")
+
+
+def test_of_a_second_in_which_others_wait_for_a_processor_a_part_counts() -> None:
+    began = time.monotonic()
+    with pytest.raises(NotInTime, match=r"not within 0\.05 s"):
+        wait_until("it is up", lambda: False, 0.05, every_s=0, share=lambda: 0.2)
+    assert time.monotonic() - began >= 0.25
+
+
+@pytest.mark.parametrize(("told", "share"), [("some avg10=0.00", 1.0), ("some avg10=25.00", 0.75), ("nothing", 1.0)])
+def test_the_share_is_what_nobody_waited(told: str, share: float, tmp_path: Path) -> None:
+    file = tmp_path / "cpu"
+    assert calm(file) == 1.0, "no such file"
+    file.write_text(f"{told} avg60=9.00 avg300=9.00 total=1\nfull avg10=99.00\n")
+    assert calm(file) == share
+
+
+def test_however_busy_a_machine_is_time_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "cpu").write_text("some avg10=100.00 avg60=100.00 avg300=100.00 total=1\n")
+    assert calm(tmp_path / "cpu") > 0
 
 
 def test_what_goes_on_for_ever_is_not_waited_for_for_ever() -> None:
