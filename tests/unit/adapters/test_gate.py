@@ -28,6 +28,25 @@ def test_so_many_are_at_it_at_once_and_the_others_wait() -> None:
     asyncio.run(story())
 
 
+def test_who_has_proved_himself_does_not_stand_in_line_again() -> None:
+    """With thousands in that line he would have given up before his welcome."""
+
+    async def story() -> None:
+        gate, done = Gate(at_once=1), asyncio.Event()
+
+        async def newcomer() -> None:
+            async with gate.turn(time.monotonic()):
+                await done.wait()
+
+        line = [asyncio.create_task(newcomer()) for _ in range(3)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5), gate.turn():
+            done.set()
+        await asyncio.gather(*line)
+
+    asyncio.run(story())
+
+
 def test_who_would_have_given_up_before_its_welcome_is_sent_away() -> None:
     async def story() -> None:
         with pytest.raises(Gone, match="it will come again"):

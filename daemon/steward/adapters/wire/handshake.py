@@ -70,16 +70,17 @@ def until_beat(wait_s: float, head_now: float) -> float:
 class Gate:
     """The entrance to the costly part of the head's handshakes: `at_once` agents are let in, the others wait in turn.
     An agent whose turn comes later than `patience_s` after it connected is sent away, because it would have given up
-    before its welcome. Otherwise all work would be wasted when thousands come at once."""
+    before its welcome. One that has proved itself does not stand in that line again: there are as many places for these
+    alone. Otherwise all work would be wasted when thousands come at once."""
 
     def __init__(self, at_once: int = 16, patience_s: float = 3.0) -> None:
-        self._free = asyncio.Semaphore(at_once)
+        self._free, self._proved = asyncio.Semaphore(at_once), asyncio.Semaphore(at_once)
         self._patience_s = patience_s
 
     @contextlib.asynccontextmanager
     async def turn(self, since: float | None = None) -> AsyncIterator[None]:
         """`since` is when it connected (monotonic); None: it has proved itself, and is let in. Raises Gone."""
-        async with self._free:
+        async with self._proved if since is None else self._free:
             waited = 0.0 if since is None else time.monotonic() - since
             if waited > self._patience_s:
                 raise Gone(f"many connect at once, its turn came after {waited:.1f} s: it will come again")
