@@ -52,7 +52,8 @@ def test_of_several_nudges_those_of_jobs_that_wait_are_done_and_the_others_are_l
         slurm_world.pending(job)
     gone, earlier = JobId(999999), a_nudge(waiting[0], frozenset({N2}), restart=7)
     only_n3 = frozenset({N1, N2})
-    slurm_world.port.nudge([a_nudge(runs, only_n3), *(a_nudge(job, only_n3) for job in (*waiting, gone)), earlier])
+    later = [a_nudge(job, only_n3, delay_s=300.0) for job in (*waiting, gone)]
+    slurm_world.port.nudge([a_nudge(runs, only_n3), *later, earlier])
     slurm_world.port.nudge([a_nudge(runs, only_n3), a_nudge(gone, only_n3)])
 
     assert [slurm_world.job(job).excluded for job in (runs, *waiting)] == [NONE, only_n3, only_n3]

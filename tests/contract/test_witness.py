@@ -1,5 +1,7 @@
 """The second witness tells a live slurmd from a frozen one and from none, on real slurmds."""
 
+import os
+import resource
 import signal
 import socket
 import time
@@ -86,6 +88,22 @@ def test_a_rack_that_does_not_answer_is_looked_at_all_at_once_and_holds_up_no_ot
 )
 def test_what_cannot_be_looked_at_is_silent_and_raises_nothing(address: str, port: int) -> None:
     assert result(PortWitness(connect_s=5.0), Address(host=address, port=port)) is Witness.SILENT
+
+
+def test_without_sockets_of_our_own_nothing_is_known_of_a_node() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    told: list[Mapping[NodeName, WitnessSeen]] = []
+    with socket.socket() as listener:
+        listener.bind((HERE, 0))
+        listener.listen()
+        dead = here(listener.getsockname()[1])
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 12, hard))
+        try:
+            PortWitness(answer_s=0.2).look_at_all({NodeName(f"n{number}"): dead for number in range(60)}, told.append)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert 0 < sum(map(len, told)) < 20
+    assert {seen.result for part in told for seen in part.values()} == {Witness.SILENT}
 
 
 def test_where_the_resolver_does_not_answer_nothing_is_known_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:

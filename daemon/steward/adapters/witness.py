@@ -7,6 +7,7 @@ and 26.05.5: alive, stopped and killed.
 
 import asyncio
 import contextlib
+import errno
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -20,6 +21,10 @@ from steward.ports import Retryable
 _Target = tuple[socket.AddressFamily, Any]
 _REFUSALS = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
 _NO_ANSWER = (socket.EAI_AGAIN, socket.EAI_FAIL)
+_OURS = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.ENETDOWN, errno.ENETUNREACH}
+)
+"""What keeps us from looking, and says nothing of the host."""
 _AT_ONCE = 1000
 """Connections that are being made: a rack without power answers none of them, and the word on each is soon too old."""
 _NAMES_AT_ONCE = 32
@@ -29,8 +34,8 @@ _BUNCH_S = 0.02
 
 class PortWitness:
     """WitnessPort by TCP. One look takes at most `connect_s` + `answer_s` seconds, and as long as that for its name.
-    A host's name that does not exist is a host that is not there; where the resolver itself does not answer, nothing is
-    found out.
+    A host's name that does not exist is a host that is not there; where the resolver itself does not answer, or we have
+    no socket or network to look with, nothing is found out.
     """
 
     def __init__(self, *, connect_s: float = 1.0, answer_s: float = 1.0, now: Callable[[], float] = time.time) -> None:
@@ -67,16 +72,16 @@ class PortWitness:
                 saw(seen)
 
     async def _look(self, address: Address, names: Threads, connections: asyncio.Semaphore) -> WitnessSeen | None:
+        result = Witness.SILENT
         try:
             found = await self._targets(address, names)
+            async with connections:
+                for target in found:
+                    result = await self._connect(target)
+                    if result is Witness.ALIVE:
+                        break
         except Retryable:
             return None
-        async with connections:
-            result = Witness.SILENT
-            for target in found:
-                result = await self._connect(target)
-                if result is Witness.ALIVE:
-                    break
         return WitnessSeen(result=result, at=self._now())
 
     async def _targets(self, address: Address, names: Threads) -> list[_Target]:
@@ -95,6 +100,7 @@ class PortWitness:
             return []
 
     async def _connect(self, target: _Target) -> Witness:
+        """Raises Retryable where we cannot look."""
         loop = asyncio.get_running_loop()
         try:
             with socket.socket(target[0], socket.SOCK_STREAM) as connection:
@@ -107,7 +113,9 @@ class PortWitness:
                 return Witness.ALIVE
         except _REFUSALS:
             return Witness.REFUSED
-        except OSError:
+        except OSError as error:
+            if error.errno in _OURS:
+                raise Retryable(str(error)) from None
             return Witness.SILENT
 
 

@@ -65,7 +65,7 @@ from steward.ports import AgentPort, Permanent, ProviderPort, SitePort, SlurmPor
 
 T = TypeVar("T")
 Batch = tuple[Action, ...]
-"""One action, or several that are one call: drains, downs, returns with the very same mark, or deletions."""
+"""One action, or several that are one call: drains, downs, returns with one mark, deletions, looks, nudges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

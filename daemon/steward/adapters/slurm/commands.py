@@ -13,7 +13,7 @@ MAX_BYTES = 512 << 20
 _HEAVY = 0.5
 _QUIET = {"TZ": "UTC", "SLURM_JSON": "compact", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
 _NOTHING: Mapping[str, str] = {}
-_PLAIN = re.compile(r"[A-Za-z0-9_=:,.\[\]-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9_=:,.+\[\]-]+")
 """A word that scontrol takes as it is from a line of its input."""
 _AT_ONCE = 1000
 _NO_NODE = re.compile(r"^Node \S+ not found$\n?", re.MULTILINE)
@@ -74,8 +74,14 @@ class Commands:
         it were tried, too."""
         every = list(commands)
         if len(every) == 1 or not all(_PLAIN.fullmatch(word) for words in every for word in words):
+            refused: list[PortError] = []
             for words in every:
-                self.write(*words)
+                try:
+                    self.write(*words)
+                except (Stale, Permanent) as error:
+                    refused.append(error)
+            if refused:
+                raise refused[0]
             return
         for first in range(0, len(every), _AT_ONCE):
             lines = "".join(f"{' '.join(words)}\n" for words in every[first : first + _AT_ONCE])
