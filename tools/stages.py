@@ -168,7 +168,7 @@ def run_lines(lines: list[deque[Stage]], env: dict[str, str], end_asked: EndAske
                 outcomes.append(outcome)
                 show(outcome)
                 if line:
-                    running.append((line, Running.start(line.popleft(), env)))
+                    waiting.appendleft(line)
             time.sleep(_LOOK_S)
             end_asked.heed()
     finally:

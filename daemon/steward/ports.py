@@ -283,7 +283,7 @@ class WitnessPort(Protocol):
     ) -> None:
         """Connect to the port of each slurmd, half-close, wait up to a second for an answer or a close: all at once, so
         that a thousand that do not answer take as long as one. `saw` is told as soon as something is found out, which
-        it never is of a host whose name the resolver does not answer for."""
+        it never is where the resolver does not answer for a name, or we cannot look ourselves."""
 
 
 class ProbePort(Protocol):

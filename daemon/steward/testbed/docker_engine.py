@@ -4,17 +4,16 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http import HTTPStatus
 from ipaddress import IPv4Network
 from pathlib import Path
 
 import docker
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import APIError, DockerException
 from docker.models.containers import Container
 from docker.types import IPAMConfig, IPAMPool
 
 from steward.adapters.process import Failed, run
-from steward.adapters.providers.docker_machine import BED
+from steward.adapters.providers.docker_machine import BED, remove
 from steward.testbed.bed import BedError, Say
 
 DEFAULT_SLURM = "22.05"
@@ -108,17 +107,6 @@ def remove_all(client: docker.DockerClient, cluster: str) -> None:
     """Every container and network of a bed; nothing there is success."""
     while found := containers(client, cluster):
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(_remove, found))
+            list(pool.map(remove, found))
     for network in client.networks.list(filters={"label": f"{BED}={cluster}"}):
         network.remove()
-
-
-def _remove(container: Container) -> None:
-    """Raises nothing where its removal is under way already."""
-    try:
-        container.remove(force=True, v=True)
-    except NotFound:
-        return
-    except APIError as error:
-        if error.status_code != HTTPStatus.CONFLICT:
-            raise

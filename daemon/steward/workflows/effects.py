@@ -159,8 +159,7 @@ class Call:
     @property
     def marks(self) -> dict[NodeName, Mark]:
         """The mark of each node, of a batch that takes nodes out."""
-        taken: list[DrainNode | DownNode] = [*self.of(DrainNode), *self.of(DownNode)]
-        return {action.node: action.mark for action in taken}
+        return {action.node: action.mark for action in self.batch if isinstance(action, DrainNode | DownNode)}
 
     def of(self, kind: type[T]) -> list[T]:
         """The actions of a batch, which is of that type."""

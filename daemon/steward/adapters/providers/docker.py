@@ -17,6 +17,7 @@ from docker.models.containers import Container
 from steward.adapters.process import show
 from steward.adapters.providers.docker_machine import (
     BED,
+    CONFLICT,
     GROUP,
     IMAGE,
     NODE,
@@ -26,6 +27,7 @@ from steward.adapters.providers.docker_machine import (
     create,
     is_new_boot,
     note_reboot,
+    remove,
 )
 from steward.adapters.providers.local_machine import read_limit, refuse_beyond
 from steward.model.ids import InstanceId, NodeName
@@ -37,7 +39,6 @@ REFUSE_LAUNCH = "refuse-launch"
 LIMIT_LAUNCH = "limit-launch"
 _TIMEOUT_S = 60
 _ID_DIGITS = 17
-_CONFLICT = 409
 _STATES = {
     "created": InstanceState.PENDING,
     "running": InstanceState.RUNNING,
@@ -82,7 +83,7 @@ class DockerProvider:
         with self._engine(f"terminate {instance}") as engine:
             container = self._container(engine, instance)
             if container is not None:
-                _remove(container)
+                remove(container)
 
     def reboot(self, instance: InstanceId, token: str) -> None:
         """A power reset: what runs is killed, not asked to stop."""
@@ -129,7 +130,7 @@ class DockerProvider:
         try:
             return create(engine, machine)
         except APIError as error:
-            if error.status_code != _CONFLICT:
+            if error.status_code != CONFLICT:
                 raise
             return engine.containers.get(name)  # somebody with the same token was faster
 
@@ -188,13 +189,3 @@ def _find(engine: docker.DockerClient, name_or_id: str) -> Container | None:
         return engine.containers.get(name_or_id)
     except NotFound:
         return None
-
-
-def _remove(container: Container) -> None:
-    try:
-        container.remove(force=True, v=True)
-    except NotFound:
-        return
-    except APIError as error:
-        if error.status_code != _CONFLICT:  # its removal is already under way
-            raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import docker
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 from docker.types import EndpointConfig
 
@@ -21,6 +21,8 @@ GROUP = "steward.group"
 TOKEN = "steward.token"
 TYPE = "steward.type"
 IMAGE = "steward.image"
+CONFLICT = 409
+"""What the engine says of a name that is taken, and of a container whose removal is under way."""
 _NOTES = "/var/lib/bed-reboots"
 
 
@@ -60,6 +62,17 @@ def create(engine: docker.DockerClient, machine: Machine) -> Container:
         security_opt=["seccomp=unconfined", "apparmor=unconfined"],
         tmpfs={"/run": "exec", "/run/lock": ""},
     )
+
+
+def remove(container: Container) -> None:
+    """Gone already, or its removal under way, is success. Raises DockerException."""
+    try:
+        container.remove(force=True, v=True)
+    except NotFound:
+        return
+    except APIError as error:
+        if error.status_code != CONFLICT:
+            raise
 
 
 def note_reboot(container: Container, token: str) -> None:
