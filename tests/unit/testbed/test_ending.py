@@ -27,7 +27,8 @@ def down():
 with stoppable():
     try:
         (here / "up").touch()
-        time.sleep(600)
+        while True:
+            time.sleep(0.01)  # a signal that comes just before a sleep is heeded after it
     finally:
         take_down(SimpleNamespace(down=down, spec=SimpleNamespace(dir=here)), lambda line: print(line, flush=True))
 """
