@@ -11,7 +11,7 @@
 /* slurm_spank_init_post_opt: tell the step's tasks which mode holds, and the
  * agent that a step of an opted-in job starts; what the agent tells goes into
  * the tasks' environment. Never delays the start by more than NOTICE_OPTED_MS
- * (a run that is not the first: NOTICE_PAST_MS), never fails it. */
+ * (a run that is not the first, or elastic: NOTICE_PAST_MS), never fails it. */
 void node_start(spank_t spank, const struct config *config);
 
 /* slurm_spank_task_init, in the task's process as the user: the same for a

@@ -33,20 +33,35 @@ static ssize_t _read_line(int fd, char line[static WIRE_LINE_MAX],
 	return -1;
 }
 
+/* Say one line and read the answer's; its length, or -1. */
+static ssize_t _ask(const struct config *config, const struct wire_ask *ask,
+		    char line[static WIRE_LINE_MAX], int64_t dial_by_ms,
+		    int64_t answer_by_ms)
+{
+	int fd = dial_say(config, line, wire_format_opted(ask, line),
+			  dial_by_ms);
+	ssize_t len = fd < 0 ? -1 : _read_line(fd, line, answer_by_ms);
+
+	if (fd >= 0)
+		close(fd);
+	return len;
+}
+
 bool notice_opted(const struct config *config, const struct wire_ask *ask,
 		  struct wire_answer *answer)
 {
 	static const char no_facts[] = "steward/1 ok";
 	int64_t now_ms = dial_now_ms();
-	bool is_first = !ask->restart && ask->attempt == 1;
-	int64_t answer_ms = is_first ? NOTICE_OPTED_MS : NOTICE_PAST_MS;
+	bool is_first = !ask->restart && ask->attempt == 1 && !ask->elastic;
+	int64_t end_ms = now_ms + (is_first ? NOTICE_OPTED_MS : NOTICE_PAST_MS);
+	int64_t dial_ms = ask->elastic ? end_ms : now_ms + NOTICE_OPTED_MS;
 	char line[WIRE_LINE_MAX];
-	int fd = dial_say(config, line, wire_format_opted(ask, line),
-			  now_ms + NOTICE_OPTED_MS);
-	ssize_t len = fd < 0 ? -1 : _read_line(fd, line, now_ms + answer_ms);
+	ssize_t len = _ask(config, ask, line, dial_ms, end_ms);
 
-	if (fd >= 0)
-		close(fd);
+	while (len < 0 && ask->elastic && dial_left_ms(end_ms)) {
+		(void) poll(NULL, 0, NOTICE_REDIAL_MS);
+		len = _ask(config, ask, line, dial_ms, end_ms);
+	}
 	if (len >= 0)
 		wire_parse(line, (size_t) len, answer);
 	if (len >= 0 && answer->verb == WIRE_OK)

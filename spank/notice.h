@@ -1,7 +1,7 @@
 /*
  * What the node's agent is told and asked without anybody waiting for a
  * decision: each costs a job a bounded and short time, and nothing where no
- * agent is.
+ * agent is (the base of an elastic run: three seconds).
  */
 #ifndef STEWARD_NOTICE_H
 #define STEWARD_NOTICE_H
@@ -15,8 +15,11 @@
 #define NOTICE_OPTED_MS 300
 /* The same for a run or attempt that is not the first: it must not begin
  * without its last checkpoint, nor stumble over what the run before has left,
- * and a busy node or head takes longer. */
-#define NOTICE_PAST_MS 3000
+ * and a busy node or head takes longer. Also for the base of an elastic run,
+ * which without its coordinator's address could not change its size: it dials
+ * again where no agent is, because one may just be restarted. */
+#define NOTICE_PAST_MS	 3000
+#define NOTICE_REDIAL_MS 100
 /* For each other line. */
 #define NOTICE_MS 50
 

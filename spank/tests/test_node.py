@@ -3,6 +3,7 @@
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -88,6 +89,31 @@ class Start(ShimTest):
             status, _, seconds = self.run_slurm("slurmstepd", "3", "0", FAKE_JOB_MODE="1", FAKE_ATTEMPT="2")
         assert status == 0
         assert 3.0 <= seconds < 3.6
+
+    def test_the_script_of_a_runs_base_waits_longer_for_its_coordinators_address(self) -> None:
+        agent = self.agent("stop")
+        agent.facts, agent.facts_after_s = " elastic_address=10.0.0.1:20000 elastic_token=abc", 0.8
+        _, output, _ = self.base()
+        assert "task STEWARD_ELASTIC_ADDRESS=10.0.0.1:20000" in output
+
+    def test_the_script_of_a_runs_base_waits_for_an_agent_that_is_being_restarted(self) -> None:
+        def come() -> None:
+            self.agent("stop").facts = " elastic_address=10.0.0.1:20000 elastic_token=abc"
+
+        timer = threading.Timer(0.7, come)
+        timer.start()
+        _, output, _ = self.base()
+        timer.join()
+        assert "task STEWARD_ELASTIC_ADDRESS=10.0.0.1:20000" in output
+
+    def test_the_script_of_a_runs_base_begins_without_an_agent_after_three_seconds(self) -> None:
+        status, output, seconds = self.base()
+        assert status == 0
+        assert "takes note of job 12" in output
+        assert 3.0 <= seconds < 3.6
+
+    def base(self) -> tuple[int, str, float]:
+        return self.run_slurm("slurmstepd", "batch", "0", FAKE_JOB_MODE="1", FAKE_ELASTIC="8:2", FAKE_ROLE="base")
 
     def test_the_second_attempt_of_a_step_says_so(self) -> None:
         opted = ["steward/1 opted job=12 uid=1000 mode=1 restart=0 batch=0 step=3 attempt=2"]

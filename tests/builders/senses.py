@@ -153,7 +153,7 @@ class Scene:
 
 def run(scene_of: Callable[[], Scene], story: Callable[[Scene], Awaitable[None]]) -> None:
     async def within() -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             scene = scene_of()
             running = asyncio.ensure_future(scene.senses.run())
             try:

@@ -97,6 +97,15 @@ def test_a_rank_that_never_saves_is_forced_at_the_grace_and_the_run_goes_on_from
     story.wait("the replica's job is over", lambda: not run.replicas(LIVE), 30.0)
 
 
+def test_a_run_that_begins_where_no_agent_is_trains_on_its_own_nodes_to_its_end(story: Story) -> None:
+    story.hurt(FaultKind.KILL_AGENT, "n1")
+    story.wait("its agent is away", lambda: story.silent_agents() == ["n1"])
+    run = a_run(story, "-N2", "-wn1,n2", FEW, steps=40)
+    run.trains_at(2)
+    assert story.wait_end(run.job, 60.0).state == "COMPLETED"
+    assert (run.sizes, run.step) == ([2], 40)
+
+
 def test_two_runs_share_what_is_idle_and_do_not_take_it_from_each_other(story: Story) -> None:
     words = "grace=10,settle=1,faulty=1,snooze=2,backoff=5"
     runs = [a_run(story, "-N1", "--exclusive", "--exclude=n5,n6", sizes="4", words=words) for _ in range(2)]

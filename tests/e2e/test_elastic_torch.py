@@ -157,6 +157,24 @@ def test_without_a_coordinator_the_bases_nodes_train_by_themselves(runs: list[El
     ]
 
 
+@pytest.mark.timeout(600)
+def test_a_base_that_was_told_of_no_coordinator_trains_by_itself(runs: list[ElasticRun], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run = ElasticRun(tmp_path, [str(EXAMPLE), str(out), "--steps", "5"])
+    runs.append(run)
+    del run.env["STEWARD_ELASTIC_ADDRESS"], run.env["STEWARD_ELASTIC_TOKEN"]
+    run.env["SLURM_LAUNCH_NODE_IPADDR"] = "127.0.0.1"
+
+    for node in ("n1", "n2"):
+        run.agent(node, "base")
+
+    assert [run.agents[node].wait(200) for node in ("n1", "n2")] == [0, 0], run.logs()
+    assert [(line["what"], line["world"]) for line in told(out) if line["what"] != "step"] == [
+        ("begun", 2),
+        ("done", 2),
+    ]
+
+
 def listens(port: int) -> bool:
     with socket.socket() as dialled:
         return dialled.connect_ex(("127.0.0.1", port)) == 0

@@ -44,8 +44,8 @@ LEAST_S = 0.2
 AGAIN_S = 10.0
 """A coordinator that could not be started, or went away, is started anew so much later."""
 GRACE_S = 600
-ADDRESS_S = 0.25
-"""A script waits for it, where it is not known yet."""
+ADDRESS_S = 2.0
+"""A script waits for it, where it is not known yet; its shim waits for three seconds."""
 ADDRESS_EVERY_S = 60.0
 _ORDER_S = 150.0
 _MAX_TOKENS = 64

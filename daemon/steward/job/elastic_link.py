@@ -1,6 +1,7 @@
 """The line from one of torchrun's agents to its run's coordinator, held by a thread. Standard library only.
 
-The link fails open: while no coordinator answers, nobody is asked for anything and torchrun does as it does alone.
+The link fails open: while no coordinator answers, nobody is asked for anything and torchrun does as it does alone. A
+base that was not told of a coordinator trains on the nodes of its own job.
 """
 
 import json
@@ -9,9 +10,11 @@ import os
 import secrets
 import shutil
 import socket
+import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,8 @@ ORPHANED_S = 3.0
 """A coordinator that said its end, and no other one so much later: the base is over, and its run with it."""
 DEAF = ("sh", "-c", "trap '' TERM USR1; exec \"$@\"", "sh")
 """Before a command: it does not hear the signals that Slurm sends to all processes of a job that it preempts."""
+_UNLED_PORTS = range(20_000, 32_000)
+"""For a base without a coordinator: below those that the kernel gives to connections by itself."""
 _LOOK_S = 0.02
 _MOST_WORDS = 256
 _MOST_FOLDER = 60
@@ -37,19 +42,33 @@ Line = dict[str, Any]
 
 def missing(env: Mapping[str, str]) -> str:
     """The first variable without which a process takes part in no elastic run; empty: all are there."""
-    needed = (f"STEWARD_ELASTIC_{name}" for name in ("RUN", "ADDRESS", "TOKEN"))
-    return next((name for name in needed if not env.get(name)), "")
+    needed = ("RUN",) if _is_base(env) else ("RUN", "ADDRESS", "TOKEN")
+    return next((f"STEWARD_ELASTIC_{name}" for name in needed if not env.get(f"STEWARD_ELASTIC_{name}")), "")
 
 
 def own_address(env: Mapping[str, str]) -> str:
     """The address of this host that the run's other nodes reach: the one on the way to the coordinator."""
     if given := env.get("STEWARD_ELASTIC_LOCAL_ADDRESS"):
         return given
-    host = env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[0].strip("[]")
+    host, _ = _coordinator(env)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((host, 9))
         return str(probe.getsockname()[0])
+
+
+def _coordinator(env: Mapping[str, str]) -> tuple[str, int]:
+    """Its host and port. Where nobody told of one: the same for all nodes of the base's job, the host that `srun` was
+    started on (the batch host, which is the job's first node)."""
+    host, _, port = env.get("STEWARD_ELASTIC_ADDRESS", "").rpartition(":")
+    if port:
+        return host.strip("[]"), int(port)
+    number = zlib.crc32(env["STEWARD_ELASTIC_RUN"].encode())
+    return env.get("SLURM_LAUNCH_NODE_IPADDR") or "127.0.0.1", _UNLED_PORTS[number % len(_UNLED_PORTS)]
+
+
+def _is_base(env: Mapping[str, str]) -> bool:
+    return env.get("STEWARD_ELASTIC_ROLE") != "replica"
 
 
 class Link:
@@ -66,11 +85,11 @@ class Link:
             "agent": secrets.token_hex(8),
             "token": env.get("STEWARD_ELASTIC_TOKEN", ""),
             "node": env.get("STEWARD_ELASTIC_NODE") or env.get("SLURMD_NODENAME") or socket.gethostname(),
-            "role": "replica" if env.get("STEWARD_ELASTIC_ROLE") == "replica" else "base",
+            "role": "base" if _is_base(env) else "replica",
             "first": env.get("SLURM_NODEID", "0") == "0",
         }
-        host, _, port = env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")
-        self.address = (host.strip("[]"), int(port))
+        self.address = _coordinator(env)
+        self.has_coordinator = bool(env.get("STEWARD_ELASTIC_ADDRESS"))
         self.changed = threading.Condition()
         self.generation, self.members = 0, list[str]()
         self.form: Line | None = None
@@ -85,17 +104,21 @@ class Link:
         self._heard.bind(str(self.folder / WORDS))
         self._heard.setblocking(False)
         self._thread = threading.Thread(target=self._keep, name="steward-elastic", daemon=True)
-        self._thread.start()
+        if self.has_coordinator:
+            self._thread.start()
+        elif self.hello["first"]:
+            text = f"run {self.run} trains on the nodes of its own job only: no agent told it of a coordinator"
+            print(f"steward: {text}", file=sys.stderr, flush=True)
 
     # The main thread's part
 
     def wait(self, address: str, port: int, longest_s: float, alone_s: float) -> Line | None:
         """This node's place in the next generation; None: it is not wanted any more. TimeoutError when none forms.
 
-        A base's node that finds no coordinator for `alone_s` takes its place in its own job.
+        A base's node that finds no coordinator for `alone_s`, or knows of none, takes its place in its own job.
         """
         until = time.monotonic() + longest_s
-        alone_at = time.monotonic() + alone_s
+        alone_at = time.monotonic() + (alone_s if self.has_coordinator else 0.0)
         with self.changed:
             self.form, self.restart, self.over, self.verdict, self.fail = None, False, "", "", ""
             self.generation, self.words = 0, []
@@ -105,7 +128,7 @@ class Link:
                 if self.fail or time.monotonic() > until:
                     raise TimeoutError(self.fail or f"it did not form within {longest_s} s")
                 alone_at = time.monotonic() + alone_s if self.connected else alone_at
-                if time.monotonic() > alone_at and self.hello["role"] == "base":
+                if time.monotonic() >= alone_at and self.hello["role"] == "base":
                     self.form = self._alone()
                     break
                 self.changed.wait(0.2)

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,24 +41,26 @@ def test_a_hung_call_is_given_up_and_keeps_its_place_until_it_ends() -> None:
     asyncio.run(story())
 
 
-def test_no_more_calls_than_allowed_run_at_once() -> None:
-    running, most, lock = 0, 0, threading.Lock()
+def test_as_many_calls_as_allowed_run_at_once_and_no_more() -> None:
+    running, lock, gate = list[int](), threading.Lock(), threading.Event()
 
-    def count() -> None:
-        nonlocal running, most
+    def hold(number: int) -> None:
         with lock:
-            running += 1
-            most = max(most, running)
-        threading.Event().wait(0.05)
-        with lock:
-            running -= 1
+            running.append(number)
+        assert gate.wait(60)
 
     async def story() -> None:
         threads = Threads(3)
-        await asyncio.gather(*(threads.call(count, name="count", timeout_s=10) for _ in range(12)))
+        calls = [asyncio.ensure_future(threads.call(partial(hold, n), name="hold", timeout_s=60)) for n in range(12)]
+        while len(running) < 3:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        assert len(running) == 3
+        gate.set()
+        await asyncio.gather(*calls)
 
-    asyncio.run(story())
-    assert most == 3
+    asyncio.run(asyncio.wait_for(story(), 60))
+    assert sorted(running) == list(range(12))
 
 
 PROGRAM = """

@@ -136,6 +136,12 @@ def test_a_base_is_told_where_its_coordinator_is_and_it_is_started(bench: Bench)
     assert bench.begun() == told, "also over a restart"
 
 
+def test_a_script_waits_longer_for_an_address_that_takes_a_while(bench: Bench) -> None:
+    bench.answers = threading.Event()
+    threading.Timer(0.6, bench.answers.set).start()
+    assert bench.begun()["elastic_address"].startswith("10.0.0.1:")
+
+
 def test_a_coordinators_word_reaches_the_head_and_an_order_the_coordinator(bench: Bench) -> None:
     async def scene() -> None:
         await bench.begin()
