@@ -28,6 +28,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from uuid import uuid4
+
+import left_behind
 
 _GRACE_S = 30.0
 _LOOK_S = 0.1
@@ -172,7 +175,9 @@ def run_lines(lines: list[deque[Stage]], env: dict[str, str], end_asked: EndAske
             time.sleep(_LOOK_S)
             end_asked.heed()
     finally:
-        end_sessions([one.process for _, one in running])
+        if running:  # we were asked to end: what a test bed had no time to take down is known by its mark
+            end_sessions([one.process for _, one in running])
+            left_behind.end(set(left_behind.marked(env["STEWARD_RUN"])))
     return outcomes
 
 
@@ -263,7 +268,7 @@ def main(words: list[str]) -> int:
     end_asked = EndAsked()
     LOGS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
-        env = {**os.environ, "STEWARD_RESULTS": folder}
+        env = {"STEWARD_RUN": str(uuid4()), **os.environ, "STEWARD_RESULTS": folder}
         at_once = _LINES_FOR_EACH * len(os.sched_getaffinity(0))
         outcomes = run_lines(lines_of(words), env, end_asked, at_once)
         files = sorted(Path(folder).glob("*.xml"))

@@ -38,6 +38,19 @@ def test_a_run_that_is_ended_from_outside_ends_its_stages_in_order(tmp_path: Pat
     assert "ended in order" in (tmp_path / ".results" / "slow.log").read_text()
 
 
+def test_a_run_that_is_ended_from_outside_leaves_nothing_that_a_stage_put_out_of_its_session(tmp_path: Path) -> None:
+    (tmp_path / "daemon.sh").write_text("trap '' INT TERM; echo $$ >pid; mv pid began; while :; do sleep 0.1; done")
+    stage = "bed:\n\t@setsid sh daemon.sh & wait\n"
+    (tmp_path / "Makefile").write_text(stage)
+    env = {name: value for name, value in os.environ.items() if name != "STEWARD_RUN"}
+    with subprocess.Popen([sys.executable, str(STAGES), "bed:5"], cwd=tmp_path, env=env) as run:
+        while not (tmp_path / "began").exists():
+            time.sleep(0.05)
+        run.terminate()
+    line = Path("/proc", (tmp_path / "began").read_text().strip(), "cmdline")
+    assert not line.exists() or not line.read_bytes(), "only what waits to be reaped has none"
+
+
 def test_being_asked_to_end_interrupts_no_stage_that_is_just_being_started() -> None:
     """It would be known to nobody, and be left behind."""
     told = "end_asked = stages.EndAsked(); os.kill(os.getpid(), 15); print('started', flush=True); end_asked.heed()"
