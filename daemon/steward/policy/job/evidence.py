@@ -86,8 +86,8 @@ def _lost_key(node: NodeName) -> str:
 def _in_case(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
     """Cases of the node."""
     found = []
-    for case in sorted(draft.cases.values(), key=lambda c: (c.opened, c.id)):
-        if case.node != node or case.step is Step.SUSPECT or _is_history(case, mem):
+    for case in sorted(draft.cases.of(node), key=lambda c: (c.opened, c.id)):
+        if case.step is Step.SUSPECT or _is_history(case, mem):
             continue
         at = case.detected if case.detected is not None else case.opened
         text = f"{node}: case {case.id}, {case.why.text}"

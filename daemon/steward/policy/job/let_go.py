@@ -57,7 +57,7 @@ def _let_go(job: Job, mem: JobMemory, draft: Draft) -> None:
 def _lost(mem: JobMemory, over: float, draft: Draft) -> list[Case]:
     """Cases that took a node of this run down by force, shortly before its end or since."""
     since = max(over - LOST_BEFORE_S, mem.started or 0.0)
-    cases = [c for c in draft.cases.values() if c.node in mem.nodes and c.trigger in HARD]
+    cases = [c for node in mem.nodes for c in draft.cases.of(node) if c.trigger in HARD]
     return sorted((c for c in cases if c.marked is not None and c.marked >= since), key=lambda c: (c.node, c.id))
 
 
