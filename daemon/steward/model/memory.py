@@ -25,7 +25,8 @@ class Incident:
     """A shared cause seen on many nodes at once: one record, no action on any node, until it is over.
 
     `easing` is since when fewer nodes than the limit are away. Of silent agents: `waits` are those of `nodes` that
-    nobody knows anything of, `back` is when one of them was last heard again.
+    nobody knows anything of, `gone` those that did not come back by themselves: somebody said that they are gone, or
+    took them away. `back` is when one that was waited for was last heard again.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Incident:
     easing: float | None = None
     over: float | None = None
     waits: frozenset[NodeName] = frozenset()
+    gone: frozenset[NodeName] = frozenset()
     back: float | None = None
 
 

@@ -188,6 +188,67 @@ def test_a_node_that_is_lost_later_is_looked_at_and_judged_on_its_own() -> None:
     assert touched(looked_at(picture, "n8")) == ["n8"]
 
 
+def fellows_gone(picture: Picture, *given: str) -> Picture:
+    """The machines of these are stopped, as the provider says, and their repair has begun."""
+    return taken_out(picture, *given).then(GRACE_S + 1.0)
+
+
+def not_answering(picture: Picture, *given: str) -> Picture:
+    return looked_at(picture, *given, result=Witness.SILENT)
+
+
+def test_a_node_of_which_nobody_knows_is_not_judged_alone_because_its_fellows_are_gone_by_anothers_word() -> None:
+    rest = fellows_gone(silent(5), "n1", "n2", "n3")
+    assert touched(not_answering(rest, "n4", "n5")) == []
+    later = rest.wait(60.0)
+    assert touched(not_answering(later, "n4", "n5")) == []
+    assert incident(later)
+
+
+def test_nor_when_the_new_machines_of_its_fellows_are_heard() -> None:
+    replaced = fellows_gone(silent(5), "n1", "n2", "n3").heard("n1", "n2", "n3").then(GRACE_S + 1.0)
+    assert touched(not_answering(replaced, "n4", "n5")) == []
+    assert touched(not_answering(replaced.then(GRACE_S + 1.0), "n4", "n5")) == []
+
+
+def test_nor_when_its_fellows_were_found_gone_by_looks() -> None:
+    picture = looked_at(with_job(silent(3), "n1", "n5").after(5.0), "n1").then(GRACE_S)
+    out = looked_at(picture, "n1").then().marked("n1").then(GRACE_S + 1.0)
+    assert step_of(out, "n1") is not Step.SUSPECT
+    assert touched(not_answering(out.then(GRACE_S + 1.0), "n2", "n3")) == []
+
+
+def test_the_new_machine_of_a_fellow_is_judged_by_itself_when_it_dies_too() -> None:
+    replaced = fellows_gone(silent(5), "n1", "n2", "n3").heard("n1", "n2", "n3").then(GRACE_S)
+    closed = replace(replaced, memory=replace(replaced.memory, cases={}))
+    assert touched(closed.see(instances=a_cluster(8).seen.instances).then(1.0).lost("n1")) == ["n1"]
+
+
+def test_such_an_incident_is_over_when_the_others_are_heard_or_gone_by_anothers_word_too() -> None:
+    rest = fellows_gone(silent(5), "n1", "n2", "n3")
+    heard = rest.heard("n4").then(1.0)
+    assert "waits" not in incident(heard)
+    assert "incident.over" in [event.kind for event in heard.heard("n5").plan().events]
+    known = down_by_slurm(heard.then(GRACE_S), "n5")
+    assert touched(known) == ["n5"]
+    assert "incident.over" in [event.kind for event in known.plan().events]
+
+
+def test_where_most_of_an_incident_were_heard_again_the_few_others_are_judged_by_themselves() -> None:
+    back = fellows_gone(silent(5), "n1").heard("n2", "n3", "n4").then(1.0).then(GRACE_S)
+    assert touched(looked_at(back.then(1.0), "n5")) == ["n5"]
+
+
+def test_a_head_that_begins_anew_waits_on_for_the_nodes_of_an_incident() -> None:
+    rest = fellows_gone(silent(5), "n1", "n2", "n3")
+    views = {name: view for name, view in rest.seen.agents.items() if view.is_heard}
+    anew = rest.see(agents=views, agents_since=rest.now)
+    later = anew.wait(GRACE_S + 5.0, 1.0)
+    assert [event.kind for event in anew.plan().events] == []
+    assert incident(later)
+    assert later.memory.incidents["agents"].waits == names("n4", "n5")
+
+
 def test_no_breaker_holds_or_counts_what_is_surely_gone() -> None:
     picture = silent(4, breaker_min=2)
     gone = stopped(picture.after(1.0), "n1", "n2", "n3", "n4")

@@ -20,7 +20,7 @@ from steward.policy.node.gone import (
     open_silence,
     reach,
 )
-from steward.policy.node.verdict import missable, missed_since
+from steward.policy.node.verdict import is_awaited, missable, missed_since
 from steward.policy.traits import is_away_on_purpose
 
 
@@ -33,7 +33,8 @@ def follow_silence(draft: Draft) -> None:
     together = crowded(silent, draft.want.repair.correlated_span_s, limit(draft))
     incident = open_silence(draft)
     if incident is not None:
-        _follow(incident, (incident.nodes | together) & silent.keys(), together, draft)
+        waits = ((incident.nodes | together) & silent.keys()) | _still_to_come(incident, draft)
+        _follow(_told_apart(incident, waits, draft), waits, together, draft)
     elif together:
         _begin(together, draft)
 
@@ -76,14 +77,29 @@ def _begin(nodes: frozenset[NodeName], draft: Draft) -> None:
     draft.tell("incident.opened", f"{text} ({fold(nodes)})", level=Level.ERROR)
 
 
+def _still_to_come(incident: Incident, draft: Draft) -> frozenset[NodeName]:
+    """Nodes that were waited for when the head was started anew, and whose agents have a while to come."""
+    nodes = draft.seen.nodes
+    return frozenset(name for name in incident.waits if name in nodes and is_awaited(name, draft))
+
+
+def _told_apart(incident: Incident, waits: frozenset[NodeName], draft: Draft) -> Incident:
+    """With those that turned out to be gone. What is heard under the name of one is most likely a new machine, and no
+    part of the incident."""
+    left = incident.nodes - waits
+    heard = left.intersection(draft.overview.heard)
+    return replace(incident, nodes=incident.nodes - (heard & incident.gone), gone=incident.gone | (left - heard))
+
+
 def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
-    """The incident is over when nothing is waited for; where few are still away, each is judged by itself in time."""
-    few = len(waits) < limit(draft)
+    """The incident is over when nothing is waited for. Where few did not come back each is judged by itself in time;
+    that others are gone says nothing of those of which nobody knows."""
+    few = len(waits | incident.gone) < limit(draft)
     easing = (incident.easing if incident.easing is not None else draft.now) if few else None
     until = easing + draft.want.repair.agents_grace_s if easing is not None and waits else draft.now
     draft.wake(until)
     nodes, text = incident.nodes | together, _text(incident.text.partition(";")[0], draft)
-    if few and draft.now >= until:
+    if not waits or (few and draft.now >= until):
         took = draft.now - incident.since
         draft.tell("incident.over", f"{AGENTS}: over after {took:.0f} s; {len(waits)} still away")
         nodes = waits = frozenset()
