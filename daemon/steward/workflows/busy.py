@@ -6,6 +6,7 @@ from steward.model.deep import DeepRun
 from steward.model.elastic import ElasticRun
 from steward.model.memory import Memory
 from steward.model.quota import Wrote
+from steward.policy.job.leaving import is_looked_into
 from steward.policy.quota.names import PREFIX
 from steward.workflows.attention import RESTING, RESTING_RUN
 
@@ -15,7 +16,8 @@ _ASKED_S = 60.0
 
 
 def is_busy(memory: Memory, now: float) -> bool:
-    """A repair, a slot, a deep check or a job goes on, or many agents fell silent lately."""
+    """A repair, a slot or a deep check goes on, a job comes back or its end is looked into, or many agents fell silent
+    lately."""
     if any(case.is_open and not case.waits_for_person for case in memory.cases.values()):
         return True
     if any(slot.step not in RESTING for slot in memory.slots.values()):
@@ -26,7 +28,7 @@ def is_busy(memory: Memory, now: float) -> bool:
         return True
     if any(job.yielding is not None for job in memory.quota_jobs.values()) or _only_we_take_back(memory.quota_writes):
         return True
-    return any(job.pending_from is not None for job in memory.jobs.values())
+    return any(job.pending_from is not None or is_looked_into(job) for job in memory.jobs.values())
 
 
 def _is_elastic_busy(run: ElasticRun, now: float) -> bool:

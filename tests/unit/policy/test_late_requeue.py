@@ -13,7 +13,9 @@ from steward.model.instance import Slot
 from steward.model.job import JobState
 from steward.model.resume import Decision, JobMemory
 from steward.model.resume_mode import ResumeMode
-from tests.builders.picture import Picture, a_cluster
+from steward.model.witness import Witness
+from steward.workflows.busy import is_busy
+from tests.builders.picture import T0, Picture, a_cluster
 from tests.fakes.head import Head
 from tests.fakes.world import World
 
@@ -163,6 +165,70 @@ def test_a_promise_is_not_kept_to_a_job_that_was_cancelled_or_said_never_again(e
     over = picture.change_job(ended=picture.now, **end).after(0.1)
     assert tries(over) == []
     assert memory(over).ended is not None
+
+
+def over_unseen() -> Picture:
+    """It failed when its node fell silent, and nobody has looked since."""
+    return a_cluster().job().opted_in().then(100).agent_lost("n2").change_job(state=JobState.FAILED, ended=T0 + 100)
+
+
+def spoken(picture: Picture) -> Picture:
+    """The second witness finds the node gone."""
+    return picture.witnessed("n2", Witness.REFUSED)
+
+
+HOUR_S = 3600.0
+
+
+def test_the_time_to_look_into_an_end_begins_when_it_is_first_seen_though_the_clock_was_set_forward_before() -> None:
+    picture = over_unseen().after(HOUR_S).then(1.0)
+    assert memory(picture).ended is None
+    assert len(tries(spoken(picture))) == 1
+
+
+def test_it_is_not_over_because_the_clock_is_set_forward_after_the_end_was_seen() -> None:
+    picture = over_unseen().then(HOUR_S).then(1.0)
+    assert memory(picture).ended is None
+    assert len(tries(spoken(picture))) == 1
+
+
+def test_nor_because_the_head_was_away_meanwhile() -> None:
+    before = over_unseen().then(1.0)
+    anew = before.after(HOUR_S).see(agents_since=before.now + HOUR_S).then(1.0)
+    assert memory(anew).ended is None
+
+
+def test_an_end_that_an_earlier_head_saw_and_did_not_note_counts_from_now() -> None:
+    seen = over_unseen().then(1.0)
+    noted = replace(seen.memory.jobs[J], leaving=None)
+    picture = replace(seen, memory=replace(seen.memory, jobs={J: noted}, looked=0.0)).after(HOUR_S).then(1.0)
+    assert memory(picture).ended is None
+    assert len(tries(spoken(picture))) == 1
+
+
+def test_a_head_looks_often_while_it_looks_into_an_end_and_forgets_that_it_did_when_it_is_decided() -> None:
+    picture = over_unseen().then(1.0)
+    assert is_busy(picture.memory, picture.now)
+    over = picture.agent("n2", connected=True, lost_at=None).wait(310.0).then()
+    assert not is_busy(over.memory, over.now)
+    assert not [note for note in over.memory.noted if note.startswith("ends:")]
+
+
+def test_a_requeue_is_not_given_up_because_the_clock_was_set_forward() -> None:
+    picture = failing(ended(), TIMED_OUT).then(HOUR_S)
+    assert len(tries(picture)) == 1
+    assert memory(picture).ended is None
+
+
+@pytest.mark.parametrize("ahead_s", [0.0, HOUR_S])
+def test_what_no_fault_speaks_for_is_its_own_failure_after_that_time_also_when_the_clock_was_set_back(
+    ahead_s: float,
+) -> None:
+    picture = a_cluster().job().opted_in().then(100)
+    picture = picture.change_job(state=JobState.FAILED, ended=picture.now + ahead_s)
+    time_s = picture.want.resume.evidence_after_s
+    assert memory(picture.wait(time_s - 10.0)).ended is None
+    assert memory(picture.wait(time_s + 10.0)).attempts[-1].why.rule == "resume.no_evidence"
 
 
 def test_a_job_goes_on_though_slurm_takes_no_orders_for_a_while_after_its_end() -> None:

@@ -82,7 +82,7 @@ def test_a_requeue_that_was_over_before_we_looked_costs_a_resume_as_any_other() 
 
 def test_a_failed_job_that_slurm_requeues_held_waits_for_its_owner_and_is_not_called_over() -> None:
     failed = a_cluster().job().opted_in().then(100).change_job(state=JobState.FAILED, ended=a_cluster().now + 95)
-    over = failed.then(400).then()
+    over = failed.wait(400)
     assert over.memory.jobs[J].ended is not None
     held = over.requeued().change_job(flags=frozenset({"REQUEUE_HOLD"}), reason="JobHeldUser").then(5)
     assert nudges(held) == []

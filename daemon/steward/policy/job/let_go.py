@@ -14,7 +14,7 @@ from steward.model.why import Why
 from steward.policy.case.facts import HARD
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
-from steward.policy.job.nudge import cleans_up_since
+from steward.policy.job.leaving import cleans_up_since
 
 LINGERS_S = 0.3
 """Healthy nodes have cleaned up within 0.1 s of a kill."""

@@ -6,11 +6,12 @@ from dataclasses import replace
 from steward.model.action import NudgeJob
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job
-from steward.model.resume import Attempt, Decision, JobMemory, Leaving, Saved
+from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
 from steward.policy.job.exclude import exclude_list
+from steward.policy.job.leaving import end_of
 from steward.policy.job.options import options
 from steward.policy.job.rulings import remember_excludes
 from steward.policy.job.suspension import ended_suspended
@@ -60,26 +61,11 @@ def credential_safe_at(job: Job, draft: Draft) -> float:
     mem = draft.jobs.get(job.id)
     if mem is None:  # it gave way and did not ask to be resumed
         return _next_second(draft.first_seen(f"clean:{job.id}:{job.restarts}"))
-    end = _end_of(mem)
+    end = end_of(mem)
     if end.clean is None:
         end = replace(end, clean=draft.now)
         draft.jobs[job.id] = replace(mem, leaving=end)
     return _next_second(min(at for at in (end.since, end.clean) if at is not None))
-
-
-def cleans_up_since(job: Job, draft: Draft) -> float:
-    """Since when its last run is seen to clean up; it does so now."""
-    end = _end_of(draft.jobs[job.id])
-    if end.since is not None:
-        return end.since
-    draft.jobs[job.id] = replace(draft.jobs[job.id], leaving=replace(end, since=draft.now))
-    return draft.now
-
-
-def _end_of(mem: JobMemory) -> Leaving:
-    """The end of the job's last run as far as it was seen; nothing yet of a run that another one followed."""
-    end = mem.leaving
-    return end if end is not None and end.restart == mem.restarts else Leaving(restart=mem.restarts)
 
 
 def _next_second(at: float) -> float:

@@ -15,7 +15,8 @@ from steward.policy.job.at_rest import restless
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
-from steward.policy.job.nudge import cleans_up_since, nudge, slurms_requeue
+from steward.policy.job.leaving import cleans_up_since, forgive_blind_time, note_look, over_since
+from steward.policy.job.nudge import nudge, slurms_requeue
 from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved
 from steward.policy.job.remember import is_another
@@ -31,7 +32,9 @@ COMPLETING_WATCH_S = 60.0
 
 def follow_jobs(draft: Draft) -> None:
     """Bring the memory of each job up to the picture and do what its state asks for."""
-    for id in restless(draft):
+    ids = restless(draft)
+    forgive_blind_time(ids, draft)
+    for id in ids:
         job = draft.seen.jobs.get(id)
         note_saved(draft.jobs[id], draft)
         if job is not None and job.is_completing:
@@ -46,6 +49,7 @@ def follow_jobs(draft: Draft) -> None:
             _follow_pending(job, draft)
         elif job.state is not JobState.UNKNOWN and draft.jobs[id].ended is None:
             _follow_ended(job, draft)
+    note_look(ids, draft)
 
 
 def _look_soon(job: Job, draft: Draft) -> None:
@@ -173,42 +177,44 @@ def _follow_ended(job: Job, draft: Draft) -> None:
     allocation that is gone with its node is told why it is not."""
     if job.restarts > draft.jobs[job.id].restarts and job.nodes and job.state is not JobState.CANCELLED:
         _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
-    mem = draft.jobs[job.id]
-    ended = job.ended if job.ended is not None else draft.now
+    over, mem = over_since(job, draft), draft.jobs[job.id]
     last = mem.last_attempt
     told_to_stop = last is not None and last.final and not last.is_requeue and last.restart == mem.restarts
     if told_to_stop or not (job.is_batch or job.state in BY_MACHINE):
         _end(job.id, f"{job.state.value}", draft)
-    elif not job.is_completing or draft.now > ended + draft.want.resume.evidence_after_s:
-        _rule_late(job, mem, ended, draft)
+    elif not job.is_completing or draft.now > over + draft.want.resume.evidence_after_s:
+        _rule_late(job, mem, over, draft)
 
 
-def _rule_late(job: Job, mem: JobMemory, ended: float, draft: Draft) -> None:
+def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
+    """Faults are matched with the time at which Slurm ended it; the time to look into it is counted from `over`, when
+    that was seen."""
+    ended = job.ended if job.ended is not None else over
     ruling = decide(told(Kind.ENDED, job, mem, ended, draft))
     promised = standing_promise(mem, ruling, ended, draft)
     if promised is None:
-        _decide_late(job, f"end:{mem.restarts}", ruling, ended, draft)
-    elif why := _why_given_up(job, ended, draft):
+        _decide_late(job, f"end:{mem.restarts}", ruling, over, draft)
+    elif why := _why_given_up(job, over, draft):
         text = f"{job.state.value}; it should have been resumed and could not be requeued: {why}"
         _end(job.id, text, draft, level=Level.WARNING)
     else:
         requeue(job, promised.why, draft)
 
 
-def _why_given_up(job: Job, ended: float, draft: Draft) -> str:
+def _why_given_up(job: Job, over: float, draft: Draft) -> str:
     """Slurm's refusal, or that it took too long; empty while the requeue may still come. A refusal counts only where
     Slurm shows that the job may be requeued."""
     error, most_s = draft.seen.failures.get(requeue_key(job), ""), draft.want.resume.evidence_after_s
     if job.requeue and is_refusal(error):
         return error
-    return f"not within {most_s:.0f} s ({error or 'no error'})" if draft.now > ended + most_s else ""
+    return f"not within {most_s:.0f} s ({error or 'no error'})" if draft.now >= over + most_s else ""
 
 
-def _decide_late(job: Job, decided_for: str, ruling: Ruling, ended: float, draft: Draft) -> None:
+def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft: Draft) -> None:
     """A ruling that depends on finding no fault waits for faults that may still be reported."""
     rules, stops = draft.want.resume, ruling.decision is Decision.STOP
-    until = ended + (rules.evidence_after_s if stops else rules.detect_s)
-    too_late = draft.now > ended + rules.evidence_after_s
+    until = over + (rules.evidence_after_s if stops else rules.detect_s)
+    too_late = draft.now > over + rules.evidence_after_s
     if ruling.open and draft.now <= until:
         draft.wake(until + 0.1)
     elif stops or too_late:
