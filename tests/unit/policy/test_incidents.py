@@ -1,5 +1,7 @@
 """Many nodes at once are one incident of the cluster; one node three times is not."""
 
+from dataclasses import replace
+
 import pytest
 
 from steward.model.action import DownNode, DrainNode, ProbeNode
@@ -93,6 +95,27 @@ def test_a_check_that_fails_on_many_nodes_is_the_clusters_fault() -> None:
         picture = picture.failing(name, Severity.DEGRADED, check="mounts", event=False)
     assert touched(picture) == []
     assert list(picture.plan().memory.incidents) == ["check:mounts"]
+
+
+def begun_anew(picture: Picture, *connected: str, told: bool = True) -> Picture:
+    """A head that was just started has heard these agents, and what they found if they `told` of it."""
+    views = {n(name): picture.seen.agents[n(name)] for name in connected}
+    if not told:
+        views = {name: replace(view, findings=(), reported_at=0.0) for name, view in views.items()}
+    return picture.see(agents=views, agents_since=picture.now)
+
+
+def test_an_incident_of_a_check_goes_on_while_a_head_that_began_anew_has_not_heard_its_nodes_again() -> None:
+    picture = a_cluster()
+    for name in ("n1", "n2", "n3"):
+        picture = picture.failing(name, check="mounts", event=False)
+    before = picture.then(5)
+    alone = begun_anew(before).then(1.0)
+    assert touched(begun_anew(replace(before, memory=alone.memory), "n1")) == []
+    silent = begun_anew(replace(before, memory=alone.memory), "n1", "n2", "n3", told=False).then(1.0)
+    assert touched(begun_anew(replace(before, memory=silent.memory), "n1", "n4")) == []
+    sound = begun_anew(replace(before, memory=silent.memory), "n4", "n5", "n6").wait(40.0, 5.0)
+    assert [one for one in sound.memory.incidents.values() if one.over is None and one.kind != "agents"] == []
 
 
 def one_was_early() -> Picture:

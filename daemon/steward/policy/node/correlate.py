@@ -12,7 +12,7 @@ from steward.model.node_names import fold
 from steward.policy.deep.outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.node.slurm_faults import out_by_reason
-from steward.policy.node.verdict import may_act_on, mode_of
+from steward.policy.node.verdict import is_awaited, may_act_on, mode_of
 
 CHECK, SHARED = "check:", "shared:"
 AGENTS = "agents"
@@ -113,17 +113,28 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | 
         if crowded(found, draft.want.repair.correlated_window_s, many):
             _begin(kind, found, draft)
         return
-    nodes = incident.nodes | set(found)
-    if len(found) >= many:
+    nodes, left = incident.nodes | set(found), found.keys() | _unheard(incident, draft)
+    if len(left) >= many:
         draft.incidents[kind] = replace(incident, nodes=nodes, easing=None)
         return
     easing = incident.easing if incident.easing is not None else draft.now
-    until = easing if not found else easing + draft.want.repair.agents_grace_s
+    until = easing if not left else easing + draft.want.repair.agents_grace_s
     draft.wake(until)
     draft.incidents[kind] = replace(incident, nodes=nodes, easing=easing)
     if draft.now >= until:
         draft.tell("incident.over", f"{kind}: over after {draft.now - incident.since:.0f} s; {len(found)} still away")
         draft.incidents[kind] = replace(incident, nodes=frozenset(), easing=easing, over=draft.now)
+
+
+def _unheard(incident: Incident, draft: Draft) -> frozenset[NodeName]:
+    """Its nodes of which a head that began anew has not heard yet how they are."""
+    here = incident.nodes & draft.seen.nodes.keys()
+    return frozenset(name for name in here if is_awaited(name, draft) or _says_nothing(name, draft))
+
+
+def _says_nothing(node: NodeName, draft: Draft) -> bool:
+    view = draft.seen.agents.get(node)
+    return view is not None and view.connected and not view.reported_at
 
 
 def _begin(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
