@@ -249,6 +249,15 @@ def test_a_head_that_begins_anew_waits_on_for_the_nodes_of_an_incident() -> None
     assert later.memory.incidents["agents"].waits == names("n4", "n5")
 
 
+def test_nodes_that_were_heard_again_before_the_head_began_anew_count_as_heard_after_it() -> None:
+    back = fellows_gone(silent(5), "n1").heard("n2", "n3", "n4").then(1.0)
+    never = replace(back.seen.agents[n("n5")], lost_at=None, last_heard=0.0)
+    views = {name: back.seen.agents[name] for name in names("n2", "n3", "n4", "n6", "n7", "n8")}
+    begun = back.see(agents={n("n5"): never}, agents_since=back.now).then(1.0)
+    here = begun.see(agents={**views, n("n5"): never}).wait(2.0 * GRACE_S, 1.0).then(1.0)
+    assert touched(looked_at(here, "n5")) == ["n5"]
+
+
 def test_no_breaker_holds_or_counts_what_is_surely_gone() -> None:
     picture = silent(4, breaker_min=2)
     gone = stopped(picture.after(1.0), "n1", "n2", "n3", "n4")

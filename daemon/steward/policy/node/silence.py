@@ -88,7 +88,8 @@ def _told_apart(incident: Incident, waits: frozenset[NodeName], draft: Draft) ->
     part of the incident."""
     left = incident.nodes - waits
     heard = left.intersection(draft.overview.heard)
-    return replace(incident, nodes=incident.nodes - (heard & incident.gone), gone=incident.gone | (left - heard))
+    gone = incident.gone.union(name for name in left - heard if not is_awaited(name, draft))
+    return replace(incident, nodes=incident.nodes - (heard & incident.gone), gone=gone)
 
 
 def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
