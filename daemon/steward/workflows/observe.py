@@ -220,11 +220,14 @@ class Observer:
         return now
 
     def _in_time(self, jobs: Mapping[JobId, Job]) -> Mapping[JobId, Job]:
-        """No job has begun in the future: Slurm's clock was the wrong one, too."""
+        """No job has begun or ended in the future: Slurm's clock was the wrong one, too."""
         if not self._set_backs.by:
             return jobs
-        now = self._clock.now()
-        return {id: replace(job, started=self._set_backs.in_time(job.started, now)) for id, job in jobs.items()}
+        in_time, now = self._set_backs.in_time, self._clock.now()
+        return {
+            id: replace(job, started=in_time(job.started, now), ended=in_time(job.ended, now))
+            for id, job in jobs.items()
+        }
 
     def _views(self) -> Mapping[NodeName, AgentView]:
         views, now = self._agents.views(), self._clock.now()

@@ -4,13 +4,14 @@ it, all else is as the last sweep showed it."""
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from steward.adapters.clock import SystemClock
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState
+from steward.model.job import JobState
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentView, Freshness, Observed
@@ -276,6 +277,20 @@ def test_a_job_that_began_before_the_clock_was_set_back_did_not_begin_in_the_fut
     started = bench.look().jobs[job].started
     assert started is not None
     assert started <= clock.at
+
+
+def test_a_job_that_ended_before_the_clock_was_set_back_did_not_end_in_the_future() -> None:
+    clock = FakeClock(10_000_000_000.0)
+    bench = Bench(clock=clock)
+    bench.slurm.now = clock.at
+    job = bench.slurm.submit()
+    ended = replace(bench.slurm.job_table[job], state=JobState.FAILED, ended=clock.at - 5.0)
+    bench.slurm.job_table[job] = ended
+    bench.look()
+    clock.at -= 3600.0
+    at = bench.look().jobs[job].ended
+    assert at is not None
+    assert at <= clock.at
 
 
 def test_a_clock_that_is_set_back_before_the_first_look_does_not_put_the_heads_start_into_the_future() -> None:
