@@ -134,6 +134,17 @@ def test_one_of_many_is_looked_at_again_before_its_last_look_is_too_old_to_count
     assert [[a.node for a in each.plan().actions if isinstance(a, ProbeNode)] for each in times] == [[], ["n1"]]
 
 
+def test_a_node_that_somebody_says_is_gone_is_not_looked_at_also_when_the_incident_ends_by_the_last_repair() -> None:
+    """n1 is the last that is waited for, and taken out for its job; the others are an admin's."""
+    admins = with_job(silent(3), "n1", "n5").drained("n2", "maintenance").drained("n3", "maintenance")
+    picture = stopped(admins.after(5.0), "n2", "n3")
+    last = looked_at(looked_at(picture, "n1").then(GRACE_S), "n1")
+    assert [type(a) for a in last.plan().actions if isinstance(a, DownNode | ProbeNode)] == [DownNode]
+    again = last.then()
+    assert [event.kind for event in again.plan().events] == ["incident.over"]
+    assert again.plan().actions == ()
+
+
 def peers_say(picture: Picture, node: str, **words: Witness) -> Picture:
     told = tuple(PeerWord(by=n(by), result=result, at=picture.now) for by, result in words.items())
     return picture.agent(node, peers=told)

@@ -11,7 +11,7 @@ from steward.policy.groups.slot_cases import is_between
 from steward.policy.job.at_rest import restless
 from steward.policy.job.evidence import note_lost
 from steward.policy.node.forgotten import give_back_again
-from steward.policy.node.gone import AGREE, has_jobs, held_nodes, most_are_reached, open_silence, peers_of
+from steward.policy.node.gone import AGREE, gone_by_word, has_jobs, held_nodes, most_are_reached, open_silence, peers_of
 from steward.policy.node.order_words import near_miss
 from steward.policy.node.verdict import Standing, Verdict, missable, standing
 from steward.policy.traits import Trait
@@ -49,7 +49,8 @@ def _is_orphan(node: Node, draft: Draft) -> bool:
 
 
 def probe_silent(draft: Draft) -> None:
-    """Ask the second witness about every node whose agent is late or gone and that nobody has judged lately.
+    """Ask the second witness about every node whose agent is late or gone, that nobody has judged lately, and of which
+    nobody else says that it is gone.
 
     Of many that fell silent at once only the nodes of jobs whose shims wait are looked at, and of jobs that may be
     resumed one each, or all where that may bring the job back: nothing else depends on it.
@@ -86,7 +87,7 @@ def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
         note_lost(node.name, verdict.since or draft.now, draft)
     case = draft.cases.in_work(node.name)
     given_up = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
-    if verdict.standing not in LOOKED_AT or given_up:
+    if verdict.standing not in LOOKED_AT or given_up or gone_by_word(node, draft):
         return
     key = Key(f"probe:{node.name}")
     every = _look_every_s(verdict, draft.asked_at(key), draft, is_of_many=is_of_many)
