@@ -41,6 +41,14 @@ def test_a_new_machine_that_is_verified_counts_among_those_that_vanish(step: Slo
     assert touched(both.lost("n1", "n2", NODE)) == expected
 
 
+@pytest.mark.parametrize(("step", "expected"), [(Step.VERIFY, []), (Step.RETURN, []), (Step.PROVISION, ["n1", "n2"])])
+def test_so_does_one_that_is_verified_after_a_repair(step: Step, expected: list[str]) -> None:
+    repaired = a_cluster(breaker_min=5).lost("n3").then().marked("n3").then(1.0)
+    cases = {id: replace(case, step=step, entered=repaired.now) for id, case in repaired.memory.cases.items()}
+    verified = replace(repaired, memory=replace(repaired.memory, cases=cases)).after(60.0)
+    assert touched(verified.lost("n1", "n2", "n3")) == expected
+
+
 def test_during_an_incident_a_node_that_dies_is_not_touched_either() -> None:
     picture = a_cluster(8).lost("n1", "n2", "n3").then(5).lost("n4")
     assert touched(picture) == []

@@ -39,6 +39,11 @@ class CaseBook(Kept[CaseId, Case]):
         """The node's open case when it is past suspicion."""
         return case if (case := self.open_of(node)) and case.step not in _TIDY else None
 
+    def is_in_the_works(self, node: NodeName) -> bool:
+        """Whether the node is under repair and nobody expects its agent: when it is verified, it has come."""
+        case = self.in_work(node)
+        return case is not None and case.step not in (Step.VERIFY, Step.RETURN)
+
     def of(self, node: NodeName) -> list[Case]:
         """Every case of a node that is remembered, open ones and closed ones."""
         if self._of is None:

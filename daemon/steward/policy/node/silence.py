@@ -40,11 +40,12 @@ def follow_silence(draft: Draft) -> None:
 
 
 def away(draft: Draft) -> Mapping[NodeName, float]:
-    """Nodes whose agent is late or lost, of which nobody else says that they are gone, and that are under no repair ->
-    when it was last heard, or should have been.
+    """Nodes whose agent is late or lost, and of which nobody else says that they are gone -> when it was last heard, or
+    should have been.
 
-    One that is on its way in or out of an API group is silent because we ended its machine, or made none yet; but
-    while it is verified it has nothing to be silent for. One that somebody took away on purpose has a reason, too.
+    One that is under repair, or on its way in or out of an API group, is silent because we ended its machine, or made
+    none yet; but while it is verified it has nothing to be silent for. One that somebody took away on purpose has a
+    reason, too.
     """
     found = {}
     for node in missable(draft):
@@ -53,7 +54,7 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
             continue
         view = draft.seen.agents.get(node)
         missed = missed_since(known, draft)
-        if (missed is None and not is_late(view)) or draft.cases.in_work(node) or gone_by_word(known, draft):
+        if (missed is None and not is_late(view)) or draft.cases.is_in_the_works(node) or gone_by_word(known, draft):
             continue
         heard = view.last_heard if view is not None else 0.0
         found[node] = max(heard, there_again(node, draft) or 0.0) or missed or draft.now
