@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from steward.model.action import DownNode, DrainNode, ProbeNode
+from steward.model.action import DownNode, DrainNode, ProbeNode, TerminateInstance
 from steward.model.case import Step
 from steward.model.health import Severity
+from steward.model.node import NodeBase
 from steward.model.slot import SlotStep
 from steward.model.witness import Witness
 from steward.policy.controls import resume_actions
@@ -47,6 +48,23 @@ def test_so_does_one_that_is_verified_after_a_repair(step: Step, expected: list[
     cases = {id: replace(case, step=step, entered=repaired.now) for id, case in repaired.memory.cases.items()}
     verified = replace(repaired, memory=replace(repaired.memory, cases=cases)).after(60.0)
     assert touched(verified.lost("n1", "n2", "n3")) == expected
+
+
+@pytest.mark.parametrize("step", [Step.DRAIN, Step.RELEASE])
+def test_so_does_one_that_is_drained_for_a_finding_and_whose_machine_still_works(step: Step) -> None:
+    drained = a_cluster(breaker_min=5).failing("n3", Severity.DEGRADED, check="disk").then()
+    waiting = drained.marked("n3").node("n3", base=NodeBase.ALLOCATED).then(1.0) if step is Step.RELEASE else drained
+    assert [case.step for case in waiting.memory.cases.values()] == [step]
+    assert {*touched(waiting.after(60.0).lost("n1", "n2", "n3"))} <= {"n3"}
+
+
+def test_the_machine_of_a_drained_node_that_is_silent_with_others_is_not_ended_under_its_job() -> None:
+    drained = a_cluster(breaker_min=5).failing("n3", Severity.DEGRADED, check="disk").then()
+    waiting = drained.marked("n3").node("n3", base=NodeBase.ALLOCATED).then(1.0).after(60.0)
+    assert touched(waiting.lost("n3")) == ["n3"]
+    together = waiting.lost("n1", "n2", "n3")
+    assert [action for action in together.plan().actions if isinstance(action, TerminateInstance)] == []
+    assert {case.step for case in together.wait(20.0).memory.cases.values()} == {Step.RELEASE}
 
 
 def test_during_an_incident_a_node_that_dies_is_not_touched_either() -> None:

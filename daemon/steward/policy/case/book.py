@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from steward.model.case import Case, Step
+from steward.model.case import Case, Step, Trigger
 from steward.model.ids import CaseId, NodeName
 from steward.model.why import Why
 from steward.policy.kept import Kept
@@ -39,10 +39,15 @@ class CaseBook(Kept[CaseId, Case]):
         """The node's open case when it is past suspicion."""
         return case if (case := self.open_of(node)) and case.step not in _TIDY else None
 
-    def is_in_the_works(self, node: NodeName) -> bool:
-        """Whether the node is under repair and nobody expects its agent: when it is verified, it has come."""
+    def expects_no_agent(self, node: NodeName) -> bool:
+        """Whether the node is under repair and its machine was lost, is in a person's hands or is just being ended or
+        mended."""
         case = self.in_work(node)
-        return case is not None and case.step not in (Step.VERIFY, Step.RETURN)
+        if case is None:
+            return False
+        if case.step in (Step.DRAIN, Step.RELEASE):
+            return case.trigger is Trigger.LOST
+        return case.step not in (Step.VERIFY, Step.RETURN)
 
     def of(self, node: NodeName) -> list[Case]:
         """Every case of a node that is remembered, open ones and closed ones."""

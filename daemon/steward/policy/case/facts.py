@@ -113,9 +113,12 @@ def is_unsigned(scene: Scene) -> bool:
 def _worse(scene: Scene) -> bool:
     if scene.case.trigger is not Trigger.DEGRADED:
         return False
-    if is_lost(scene):
-        return not covers(AGENTS, scene.draft) or bool(gone(scene.node, scene.draft))
-    return own_fatal(scene) is not None
+    return _is_surely_lost(scene) if is_lost(scene) else own_fatal(scene) is not None
+
+
+def _is_surely_lost(scene: Scene) -> bool:
+    """While many are silent at once: somebody says that it is gone."""
+    return is_lost(scene) and (not covers(AGENTS, scene.draft) or bool(gone(scene.node, scene.draft)))
 
 
 def own_fatal(scene: Scene) -> Finding | None:
@@ -180,7 +183,7 @@ def _came(scene: Scene) -> bool:
 def _ready(scene: Scene) -> bool:
     if is_light(scene.case):
         return False
-    is_dead = scene.case.trigger in HARD or is_lost(scene)
+    is_dead = scene.case.trigger in HARD or _is_surely_lost(scene)
     return (is_dead or not scene.node.is_busy) and not must_wait(scene.case, scene.draft)
 
 

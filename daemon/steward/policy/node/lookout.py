@@ -1,6 +1,7 @@
 """Look further: ask the second witness about silent nodes, and tell people what they would ask about."""
 
 from steward.model.action import ProbeNode
+from steward.model.case import Step
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.mark import SPARE
@@ -84,7 +85,9 @@ def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
     verdict = standing(node, draft)
     if verdict.standing is Standing.LOST:
         note_lost(node.name, verdict.since or draft.now, draft)
-    if verdict.standing not in LOOKED_AT or draft.cases.is_in_the_works(node.name) or gone_by_word(node, draft):
+    case = draft.cases.in_work(node.name)
+    given_up = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
+    if verdict.standing not in LOOKED_AT or given_up or gone_by_word(node, draft):
         return
     key = Key(f"probe:{node.name}")
     every = _look_every_s(verdict, draft.asked_at(key), draft, is_of_many=is_of_many)

@@ -44,8 +44,8 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
     should have been.
 
     One that is under repair, or on its way in or out of an API group, is silent because we ended its machine, or made
-    none yet; but while it is verified it has nothing to be silent for. One that somebody took away on purpose has a
-    reason, too.
+    none yet; but before that, and while it is verified, it has nothing to be silent for. One that somebody took away on
+    purpose has a reason, too.
     """
     found = {}
     for node in missable(draft):
@@ -54,7 +54,7 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
             continue
         view = draft.seen.agents.get(node)
         missed = missed_since(known, draft)
-        if (missed is None and not is_late(view)) or draft.cases.is_in_the_works(node) or gone_by_word(known, draft):
+        if (missed is None and not is_late(view)) or draft.cases.expects_no_agent(node) or gone_by_word(known, draft):
             continue
         heard = view.last_heard if view is not None else 0.0
         found[node] = max(heard, there_again(node, draft) or 0.0) or missed or draft.now
