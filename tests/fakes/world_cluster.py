@@ -84,8 +84,9 @@ class Cluster:
             run.still_since = self.now
 
     def restart_head(self) -> None:
-        """Views, waiting asks and connections are new; agents come back soon."""
+        """Views, waiting asks and connections are new; agents come back soon. What they say again is stamped anew."""
         self.agents_since = self.now
+        self.opted = {id: replace(one, at=self.now) for id, one in self.opted.items()}
         self.watches.forget_head()
         self.machines.forget_views()
 
