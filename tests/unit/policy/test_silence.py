@@ -235,6 +235,14 @@ def test_the_new_machine_of_a_fellow_is_judged_by_itself_when_it_dies_too() -> N
     assert touched(closed.see(instances=a_cluster(8).seen.instances).then(1.0).lost("n1")) == ["n1"]
 
 
+def test_nor_when_its_fellows_are_known_to_be_gone_at_the_first_look_at_all_of_them() -> None:
+    picture = stopped(a_cluster(8).then().after(30.0).agent_lost("n1", "n2", "n4", "n5", ago_s=20.0), "n1", "n2")
+    assert touched(not_answering(picture, "n4", "n5")) == ["n1", "n2"]
+    first = picture.plan().memory.incidents["agents"]
+    assert (first.waits, first.gone) == (names("n4", "n5"), names("n1", "n2"))
+    assert not {"n4", "n5"} & {*touched(not_answering(picture.then(GRACE_S).then(GRACE_S), "n4", "n5"))}
+
+
 def test_such_an_incident_is_over_when_the_others_are_heard_or_gone_by_anothers_word_too() -> None:
     rest = fellows_gone(silent(5), "n1", "n2", "n3")
     heard = rest.heard("n4").then(1.0)

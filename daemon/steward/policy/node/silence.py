@@ -29,19 +29,19 @@ def follow_silence(draft: Draft) -> None:
     waits for those of them of which nobody knows."""
     note_unanswered(draft)
     _note_who_is_back(draft)
-    silent = away(draft)
-    together = crowded(silent, draft.want.repair.correlated_span_s, limit(draft))
+    fallen = away(draft)
+    silent = {name: at for name, at in fallen.items() if not gone_by_word(draft.seen.nodes[name], draft)}
+    together = crowded(fallen, draft.want.repair.correlated_span_s, limit(draft))
     incident = open_silence(draft)
     if incident is not None:
         waits = ((incident.nodes | together) & silent.keys()) | _still_to_come(incident, draft)
         _follow(_told_apart(incident, waits, draft), waits, together, draft)
-    elif together:
-        _begin(together, draft)
+    elif waits := together & silent.keys():
+        _begin(together, waits, draft)
 
 
 def away(draft: Draft) -> Mapping[NodeName, float]:
-    """Nodes whose agent is late or lost, and of which nobody else says that they are gone -> when it was last heard, or
-    should have been.
+    """Nodes whose agent is late or lost -> when it was last heard, or should have been.
 
     One that is under repair, or on its way in or out of an API group, is silent because we ended its machine, or made
     none yet; but before that, and while it is verified, it has nothing to be silent for. One that somebody took away on
@@ -54,7 +54,7 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
             continue
         view = draft.seen.agents.get(node)
         missed = missed_since(known, draft)
-        if (missed is None and not is_late(view)) or draft.cases.expects_no_agent(node) or gone_by_word(known, draft):
+        if (missed is None and not is_late(view)) or draft.cases.expects_no_agent(node):
             continue
         heard = view.last_heard if view is not None else 0.0
         found[node] = max(heard, there_again(node, draft) or 0.0) or missed or draft.now
@@ -72,9 +72,11 @@ def waited_for(draft: Draft) -> frozenset[NodeName]:
     return incident.waits if incident is not None else frozenset()
 
 
-def _begin(nodes: frozenset[NodeName], draft: Draft) -> None:
+def _begin(nodes: frozenset[NodeName], waits: frozenset[NodeName], draft: Draft) -> None:
     text = _text(f"{len(nodes)} of {len(draft.seen.nodes)} agents went silent at once", draft)
-    draft.incidents[AGENTS] = Incident(kind=AGENTS, since=draft.now, nodes=nodes, waits=nodes, text=text)
+    draft.incidents[AGENTS] = Incident(
+        kind=AGENTS, since=draft.now, nodes=nodes, waits=waits, gone=nodes - waits, text=text
+    )
     draft.tell("incident.opened", f"{text} ({fold(nodes)})", level=Level.ERROR)
 
 
