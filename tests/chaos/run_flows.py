@@ -147,7 +147,6 @@ RUNS = (
         },
         4,
         other={
-            ("replicas asked for", CUT): (-4, 4),
             ("settles", CUT): (-4, 4),
             ("forms again", JUMP): (-4,),
         },

@@ -79,6 +79,19 @@ def test_a_change_that_an_outage_kept_from_its_coordinator_is_ordered_again_when
     assert [order.generation for order in world.ordered] == [2, 3]
 
 
+def test_a_run_that_only_seemed_to_lose_a_member_goes_on_as_it_was_and_grows_without_a_pause() -> None:
+    world = ElasticWorld()
+    world.step()
+    world.picture = world.picture.node("n1", responding=False)
+    world.go(3)
+    assert world.run.phase is Phase.FAULTED
+    assert not world.ordered
+    world.picture = world.picture.node("n1", responding=True)
+    world.go(6)
+    assert world.size == 5, "sooner than a pause after a change of its size ends"
+    assert [change.cause for change in world.run.events] == [Cause.START, Cause.GROW]
+
+
 def test_others_who_wait_get_the_nodes_of_replicas() -> None:
     world = grown(nodes=5)
     other = world.queue(2)

@@ -43,11 +43,13 @@ def _formed(scene: Scene) -> bool:
     return scene.word.generation > before and scene.word.state in (Activity.FORMING, Activity.RUNNING)
 
 
-def _unbegun(scene: Scene) -> bool:
-    """Whether the run's coordinator goes on as before: the order was lost with the nodes, and nothing will come of
-    it."""
-    word = scene.word
-    return not scene.lost and scene.is_running and word is not None and word.generation < scene.run.ordered
+def _went_on(scene: Scene) -> bool:
+    """Whether the run's coordinator goes on as before: nothing was really lost, and nothing will come of a change that
+    was ordered and not begun."""
+    run, word = scene.run, scene.word
+    if scene.lost or not scene.is_running or word is None:
+        return False
+    return word.generation < run.ordered or (word.generation, word.members) == (run.generation, run.members)
 
 
 def _late(scene: Scene) -> bool:
@@ -87,7 +89,7 @@ _HOLDS: Mapping[Fact, Callable[[Scene], bool]] = {
     Fact.GIVES: _gives,
     Fact.STEPPED: _stepped,
     Fact.FORMED: _formed,
-    Fact.UNBEGUN: _unbegun,
+    Fact.WENT_ON: _went_on,
     Fact.HEALED: lambda scene: not scene.lost,
     Fact.LATE: _late,
     Fact.READY: can_grow,

@@ -19,7 +19,7 @@ class Fact(Enum):
     GIVES = "nodes have to be given back"
     STEPPED = "the first step of the new generation was made"
     FORMED = "the new generation starts"
-    UNBEGUN = "all members are there again, and the change that was ordered before was not begun"
+    WENT_ON = "all members are there again, and it went on as it was"
     HEALED = "all members are there again"
     LATE = "the phase's deadline passed"
     READY = "more nodes are ready than it has"
@@ -58,7 +58,7 @@ _TABLE: dict[tuple[Phase, Fact], Phase] = {
     (Phase.REFORMING, Fact.LATE): Phase.BACKOFF,
     (Phase.FAULTED, Fact.OVER): Phase.ENDED,
     (Phase.FAULTED, Fact.QUEUED): Phase.WAITING,
-    (Phase.FAULTED, Fact.UNBEGUN): Phase.RUNNING,
+    (Phase.FAULTED, Fact.WENT_ON): Phase.RUNNING,
     (Phase.FAULTED, Fact.HEALED): Phase.REFORMING,
     (Phase.FAULTED, Fact.LATE): Phase.DRAINING,
     (Phase.BACKOFF, Fact.OVER): Phase.ENDED,
