@@ -243,6 +243,32 @@ def test_nor_when_its_fellows_are_known_to_be_gone_at_the_first_look_at_all_of_t
     assert not {"n4", "n5"} & {*touched(not_answering(picture.then(GRACE_S).then(GRACE_S), "n4", "n5"))}
 
 
+def ruled_lost(picture: Picture, *given: str) -> Picture:
+    """Somebody says that they are gone, and their cases are under way."""
+    ruled = stopped(picture.after(1.0), *given).then(0.1)
+    for name in given:
+        ruled = ruled.marked(name)
+    return ruled.then(1.0)
+
+
+@pytest.mark.parametrize(("later_s", "alone"), [(5.0, []), (60.0, ["n4"])], ids=["soon after them", "much later"])
+def test_one_that_falls_silent_soon_after_others_that_were_lost_counts_with_them(
+    later_s: float, alone: list[str]
+) -> None:
+    rest = ruled_lost(silent(), "n1", "n2", "n3")
+    assert rest.memory.incidents["agents"].over is not None
+    cut = rest.after(later_s).agent_lost("n4").then(1.0).then(2.0)
+    assert touched(not_answering(cut, "n4")) == alone
+
+
+def test_so_it_does_when_the_clock_was_set_forward_just_before_the_others_were_missed() -> None:
+    long_ago = silent()
+    for name in ("n1", "n2", "n3"):
+        long_ago = long_ago.agent(name, last_heard=long_ago.now - 3600.0)
+    cut = ruled_lost(long_ago.then(), "n1", "n2", "n3").after(5.0).agent_lost("n4").then(1.0).then(2.0)
+    assert touched(not_answering(cut, "n4")) == []
+
+
 def test_such_an_incident_is_over_when_the_others_are_heard_or_gone_by_anothers_word_too() -> None:
     rest = fellows_gone(silent(5), "n1", "n2", "n3")
     heard = rest.heard("n4").then(1.0)

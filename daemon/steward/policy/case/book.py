@@ -11,6 +11,7 @@ from steward.policy.kept import Kept
 
 _TIDY = (Step.SUSPECT, Step.CLOSED)
 """Nothing was done to the node (yet, or any more)."""
+_NEW_MACHINE = (Step.VERIFY, Step.RETURN)
 REPLACING = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
 
@@ -39,15 +40,18 @@ class CaseBook(Kept[CaseId, Case]):
         """The node's open case when it is past suspicion."""
         return case if (case := self.open_of(node)) and case.step not in _TIDY else None
 
+    def lost(self, node: NodeName) -> Case | None:
+        """The node's open case when it was lost and no new machine is verified yet."""
+        case = self.in_work(node)
+        return case if case is not None and case.trigger is Trigger.LOST and case.step not in _NEW_MACHINE else None
+
     def expects_no_agent(self, node: NodeName) -> bool:
         """Whether the node is under repair and its machine was lost, is in a person's hands or is just being ended or
         mended."""
         case = self.in_work(node)
-        if case is None:
-            return False
-        if case.step in (Step.DRAIN, Step.RELEASE):
-            return case.trigger is Trigger.LOST
-        return case.step not in (Step.VERIFY, Step.RETURN)
+        if case is None or self.lost(node) is not None:
+            return case is not None
+        return case.step not in (Step.DRAIN, Step.RELEASE, *_NEW_MACHINE)
 
     def of(self, node: NodeName) -> list[Case]:
         """Every case of a node that is remembered, open ones and closed ones."""

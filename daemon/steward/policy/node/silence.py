@@ -30,13 +30,13 @@ def follow_silence(draft: Draft) -> None:
     note_unanswered(draft)
     _note_who_is_back(draft)
     fallen = away(draft)
-    silent = {name: at for name, at in fallen.items() if not gone_by_word(draft.seen.nodes[name], draft)}
+    silent = frozenset(name for name in fallen if not _is_known_gone(name, draft))
     together = crowded(fallen, draft.want.repair.correlated_span_s, limit(draft))
     incident = open_silence(draft)
     if incident is not None:
-        waits = ((incident.nodes | together) & silent.keys()) | _still_to_come(incident, draft)
+        waits = ((incident.nodes | together) & silent) | _still_to_come(incident, draft)
         _follow(_told_apart(incident, waits, draft), waits, together, draft)
-    elif waits := together & silent.keys():
+    elif waits := together & silent:
         _begin(together, waits, draft)
 
 
@@ -44,8 +44,8 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
     """Nodes whose agent is late or lost -> when it was last heard, or should have been.
 
     One that is under repair, or on its way in or out of an API group, is silent because we ended its machine, or made
-    none yet; but before that, and while it is verified, it has nothing to be silent for. One that somebody took away on
-    purpose has a reason, too.
+    none yet; but before that, and while it is verified, it has nothing to be silent for, and one that was lost with
+    others fell silent by itself. One that somebody took away on purpose has a reason, too.
     """
     found = {}
     for node in missable(draft):
@@ -54,11 +54,28 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
             continue
         view = draft.seen.agents.get(node)
         missed = missed_since(known, draft)
-        if (missed is None and not is_late(view)) or draft.cases.expects_no_agent(node):
+        if missed is None and not is_late(view):
             continue
         heard = view.last_heard if view is not None else 0.0
-        found[node] = max(heard, there_again(node, draft) or 0.0) or missed or draft.now
+        at = max(heard, there_again(node, draft) or 0.0) or missed or draft.now
+        if (began := _lost_with_others(node, draft)) is not None:
+            found[node] = began
+        elif not draft.cases.expects_no_agent(node):
+            found[node] = at
     return without_acknowledged(AGENTS, found, draft)
+
+
+def _lost_with_others(node: NodeName, draft: Draft) -> float | None:
+    """When the incident began with which this node, now under repair, was lost, by our own clock, which may have been
+    set just before. An outage may take more nodes soon after the first ones."""
+    incident = draft.incidents.get(AGENTS)
+    if incident is None or node not in incident.gone or draft.cases.lost(node) is None:
+        return None
+    return incident.since
+
+
+def _is_known_gone(name: NodeName, draft: Draft) -> bool:
+    return draft.cases.lost(name) is not None or bool(gone_by_word(draft.seen.nodes[name], draft))
 
 
 def is_withheld(node: NodeName, draft: Draft) -> bool:
