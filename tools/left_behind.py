@@ -14,9 +14,9 @@ from pathlib import Path
 _PATIENCE_S = 10.0
 
 
-def marked(mark: str) -> dict[int, str]:
-    """pid -> command of every process with the mark, but this one and its ancestors."""
-    needle = f"\0STEWARD_RUN={mark}\0".encode()
+def marked(mark: str, variable: str = "STEWARD_RUN") -> dict[int, str]:
+    """pid -> command of every process with the mark in that variable, but this one and its ancestors."""
+    needle = f"\0{variable}={mark}\0".encode()
     mine = _ancestors(os.getpid())
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):

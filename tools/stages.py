@@ -45,6 +45,8 @@ _LAST_LINES = 40
 LOGS = Path(".results")
 _FORGIVEN = 2
 """Flaky stories of one run."""
+_MARK = "STEWARD_STAGES"
+"""In the environment of all that we start, and of nothing else: a test of this program runs inside of another run."""
 _LINES_FOR_EACH = 2
 """Lines at once for each processor that we may use: with more, stories wait for their own clusters."""
 
@@ -177,7 +179,7 @@ def run_lines(lines: list[deque[Stage]], env: dict[str, str], end_asked: EndAske
     finally:
         if running:  # we were asked to end: what a test bed had no time to take down is known by its mark
             end_sessions([one.process for _, one in running])
-            left_behind.end(set(left_behind.marked(env["STEWARD_RUN"])))
+            left_behind.end(set(left_behind.marked(env[_MARK], _MARK)))
     return outcomes
 
 
@@ -268,7 +270,7 @@ def main(words: list[str]) -> int:
     end_asked = EndAsked()
     LOGS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
-        env = {"STEWARD_RUN": str(uuid4()), **os.environ, "STEWARD_RESULTS": folder}
+        env = {**os.environ, _MARK: str(uuid4()), "STEWARD_RESULTS": folder}
         at_once = _LINES_FOR_EACH * len(os.sched_getaffinity(0))
         outcomes = run_lines(lines_of(words), env, end_asked, at_once)
         files = sorted(Path(folder).glob("*.xml"))

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -42,11 +43,17 @@ def test_a_run_that_is_ended_from_outside_leaves_nothing_that_a_stage_put_out_of
     (tmp_path / "daemon.sh").write_text("trap '' INT TERM; echo $$ >pid; mv pid began; while :; do sleep 0.1; done")
     stage = "bed:\n\t@setsid sh daemon.sh & wait\n"
     (tmp_path / "Makefile").write_text(stage)
-    env = {name: value for name, value in os.environ.items() if name != "STEWARD_RUN"}
-    with subprocess.Popen([sys.executable, str(STAGES), "bed:5"], cwd=tmp_path, env=env) as run:
+    around = {"STEWARD_RUN": str(uuid4()), "STEWARD_STAGES": str(uuid4())}
+    with (
+        subprocess.Popen(["sleep", "600"], env=os.environ | around) as beside,
+        subprocess.Popen([sys.executable, str(STAGES), "bed:5"], cwd=tmp_path, env=os.environ | around) as run,
+    ):
         while not (tmp_path / "began").exists():
             time.sleep(0.05)
         run.terminate()
+        run.wait()
+        assert beside.poll() is None, "it is of the run that this one is a part of"
+        beside.kill()
     line = Path("/proc", (tmp_path / "began").read_text().strip(), "cmdline")
     assert not line.exists() or not line.read_bytes(), "only what waits to be reaped has none"
 
