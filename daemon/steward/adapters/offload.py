@@ -23,7 +23,8 @@ Work = Callable[[], None]
 class Crew:
     """Does what it is given, in turn, with as few threads as go on with it; never waits for one that hangs."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
         self._lock = threading.Condition()
         self._waiting: deque[tuple[str, Work]] = deque()
         self._threads = self._idle = self._taken = 0
@@ -44,7 +45,7 @@ class Crew:
         loop = asyncio.get_running_loop()
         if self._relief_by is not loop:
             self._relief_by = loop
-            loop.call_later(PATIENCE_S, self._relieve, self._taken)
+            loop.call_later(self._patience_s, self._relieve, self._taken)
 
     def _relieve(self, taken: int) -> None:
         """Start one more where nothing was taken meanwhile."""
