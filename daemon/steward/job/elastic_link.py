@@ -43,7 +43,8 @@ Line = dict[str, Any]
 def missing(env: Mapping[str, str]) -> str:
     """The first variable without which a process takes part in no elastic run; empty: all are there."""
     needed = ("RUN",) if _is_base(env) else ("RUN", "ADDRESS", "TOKEN")
-    return next((f"STEWARD_ELASTIC_{name}" for name in needed if not env.get(f"STEWARD_ELASTIC_{name}")), "")
+    names = (f"STEWARD_ELASTIC_{word}" for word in needed)
+    return next((name for name in names if not env.get(name)), "")
 
 
 def own_address(env: Mapping[str, str]) -> str:

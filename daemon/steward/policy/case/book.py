@@ -49,9 +49,9 @@ class CaseBook(Kept[CaseId, Case]):
         """Whether the node is under repair and its machine was lost, is in a person's hands or is just being ended or
         mended."""
         case = self.in_work(node)
-        if case is None or self.lost(node) is not None:
-            return case is not None
-        return case.step not in (Step.DRAIN, Step.RELEASE, *_NEW_MACHINE)
+        if case is None or case.step in _NEW_MACHINE:
+            return False
+        return case.trigger is Trigger.LOST or case.step not in (Step.DRAIN, Step.RELEASE)
 
     def of(self, node: NodeName) -> list[Case]:
         """Every case of a node that is remembered, open ones and closed ones."""

@@ -5,6 +5,7 @@ On our own clock: Slurm may have ended a run long before we could look, or by a 
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any, Literal
 
 from steward.model.ids import JobId
 from steward.model.job import Job
@@ -23,19 +24,28 @@ def end_of(mem: JobMemory) -> Leaving:
 
 def cleans_up_since(job: Job, draft: Draft) -> float:
     """Since when its last run is seen to clean up; it does so now."""
-    end = end_of(draft.jobs[job.id])
-    if end.since is not None:
-        return end.since
-    draft.jobs[job.id] = replace(draft.jobs[job.id], leaving=replace(end, since=draft.now))
-    return draft.now
+    return _first_seen("since", job, draft)
 
 
 def over_since(job: Job, draft: Draft) -> float:
     """Since when its last run is seen to be over, but for the time in which nobody could look; it is over now."""
-    end = end_of(draft.jobs[job.id])
-    if end.over is not None:
-        return end.over
-    draft.jobs[job.id] = replace(draft.jobs[job.id], leaving=replace(end, over=draft.now))
+    return _first_seen("over", job, draft)
+
+
+def clean_since(job: Job, draft: Draft) -> float:
+    """Since when its last run is seen clean and back in the queue; it is so now."""
+    return _first_seen("clean", job, draft)
+
+
+def _first_seen(what: Literal["since", "over", "clean"], job: Job, draft: Draft) -> float:
+    """When that was first seen of the end of the job's last run, which is so now."""
+    mem = draft.jobs[job.id]
+    end = end_of(mem)
+    at: float | None = getattr(end, what)
+    if at is not None:
+        return at
+    now: dict[str, Any] = {what: draft.now}
+    draft.jobs[job.id] = replace(mem, leaving=replace(end, **now))
     return draft.now
 
 

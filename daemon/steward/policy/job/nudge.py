@@ -11,7 +11,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
 from steward.policy.job.exclude import exclude_list
-from steward.policy.job.leaving import end_of
+from steward.policy.job.leaving import clean_since, end_of
 from steward.policy.job.options import options
 from steward.policy.job.rulings import remember_excludes
 from steward.policy.job.suspension import ended_suspended
@@ -61,11 +61,8 @@ def credential_safe_at(job: Job, draft: Draft) -> float:
     mem = draft.jobs.get(job.id)
     if mem is None:  # it gave way and did not ask to be resumed
         return _next_second(draft.first_seen(f"clean:{job.id}:{job.restarts}"))
-    end = end_of(mem)
-    if end.clean is None:
-        end = replace(end, clean=draft.now)
-        draft.jobs[job.id] = replace(mem, leaving=end)
-    return _next_second(min(at for at in (end.since, end.clean) if at is not None))
+    cleaned, clean = end_of(mem).since, clean_since(job, draft)
+    return _next_second(clean if cleaned is None else min(cleaned, clean))
 
 
 def _next_second(at: float) -> float:
