@@ -12,12 +12,11 @@ from pathlib import Path
 
 from sqlalchemy import Engine, create_engine
 
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 
 _SERVER, _INSTALL = "mariadbd", "mariadb-install-db"
 _NEEDED = (_SERVER, _INSTALL, "my_print_defaults")
 _USER = "steward"
-_UP_S = 60.0
 
 
 def missing() -> list[str]:
@@ -51,20 +50,20 @@ def a_mariadb() -> Iterator[MariaDb]:
         folder = Path(name)
         options = ["--no-defaults", f"--datadir={folder / 'data'}", f"--user={getpass.getuser()}"]
         install = [_INSTALL, *options, "--auth-root-authentication-method=normal", "--skip-test-db"]
-        subprocess.run(install, check=True, capture_output=True, timeout=_UP_S)
+        subprocess.run(install, check=True, capture_output=True, timeout=FACT_S)
         socket = folder / "sock"
         server = [_SERVER, *options, f"--socket={socket}", "--skip-networking", f"--pid-file={folder / 'pid'}"]
         with (folder / "log").open("wb") as log:
             mariadbd = subprocess.Popen(["/usr/bin/env", "PATH=/usr/sbin:/usr/bin", *server], stdout=log, stderr=log)
         try:
-            until("MariaDB answers", socket.exists, limit_s=_UP_S)
+            until("MariaDB answers", socket.exists)
             found = MariaDb(socket, create_engine(_url("root", "mysql", socket), isolation_level="AUTOCOMMIT"))
             found.order(f"CREATE USER {_USER}@localhost")
             yield found
             found.admin.dispose()
         finally:
             mariadbd.terminate()
-            mariadbd.wait(_UP_S)
+            mariadbd.wait(FACT_S)
 
 
 def _url(user: str, database: str, socket: Path) -> str:

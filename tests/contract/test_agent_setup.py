@@ -26,9 +26,10 @@ from steward.model.why import Why
 from tests.contract.test_munge import sockets
 from tests.fakes.clock import FakeClock
 from tests.fakes.setups import CONFIG
+from tests.fakes.until import FACT_S
 
 __all__ = ["sockets"]
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(300)
 
 N1 = NodeName("n1")
 
@@ -118,11 +119,11 @@ config_dir = "{self.home}/config"
         setup = self.setup
         return setup is not None and setup.token == token and setup.state is not SetupState.RUNNING
 
-    async def until(self, sentence: str, true: Callable[[], object], limit_s: float = 20.0) -> None:
-        end = asyncio.get_running_loop().time() + limit_s
+    async def until(self, sentence: str, true: Callable[[], object]) -> None:
+        end = asyncio.get_running_loop().time() + FACT_S
         while not true():
             said = (self.home / "agent.log").read_text()
-            assert asyncio.get_running_loop().time() < end, f"not within {limit_s:g} s: {sentence}\n{said}"
+            assert asyncio.get_running_loop().time() < end, f"not within {FACT_S:g} s: {sentence}\n{said}"
             await asyncio.sleep(0.02)
 
 
@@ -197,7 +198,7 @@ def test_the_agent_beats_on_while_a_script_takes_all_it_can(sockets: tuple[Path,
                     lost.append(view.lost_why or "late")
                 return site.ended("t-1")
 
-            await site.until("it is over", over, limit_s=40.0)
+            await site.until("it is over", over)
             assert lost == []
             log = site.logs.path(N1, "t-1")
             await site.until("the log is there", lambda: log.stat().st_size > 1_000_000)

@@ -15,7 +15,7 @@ from tests.contract.conftest import Clusters
 
 STEP = Path(__file__).resolve().parents[2] / "lifecycle-scripts/on_create.sh"
 NODE = "worker-1"
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

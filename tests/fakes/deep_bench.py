@@ -17,6 +17,7 @@ from steward.model.deep import DeepReport, Measure
 from steward.model.ids import BootId, NodeName
 from tests.fakes.agent_parts import FakeHead
 from tests.fakes.clock import FakeClock
+from tests.fakes.until import comes_true
 from tests.fakes.wires import WHO
 
 SMALL = ("--memory-mb", "32", "--disk-mb", "8", "--tcp-mb", "2048")
@@ -77,9 +78,7 @@ class DeepBench:
         return ShimSocket(self.folder / f"{node}.sock", serve)
 
     async def _until_all_listen(self) -> None:
-        async with asyncio.timeout(5):
-            while not all((self.folder / f"{node}.sock").exists() for node in self.nodes):
-                await asyncio.sleep(0.01)
+        await comes_true("all listen", lambda: all((self.folder / f"{node}.sock").exists() for node in self.nodes))
 
     def _rank(self, node: str) -> Completed:
         argv = [

@@ -23,6 +23,7 @@ from steward.model.resume_mode import SiteDefault
 from steward.model.setting_types import AddressRule
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunged
+from tests.fakes.until import FACT_S, comes_true
 from tests.fakes.wires import sealer
 
 
@@ -85,18 +86,13 @@ class HubBench:
     def view(self, node: str = "n1") -> AgentView:
         return self.hub.views()[NodeName(node)]
 
-    async def until(self, sentence: str, true: Callable[[], object], limit_s: float = 5.0) -> None:
-        end = asyncio.get_running_loop().time() + limit_s
-        while not true():
-            assert asyncio.get_running_loop().time() < end, f"not within {limit_s:g} s: {sentence}"
-            await asyncio.sleep(0.005)
-
     async def until_connected(self, node: str = "n1") -> None:
-        await self.until("it is connected", lambda: NodeName(node) in self.hub.views() and self.view(node).connected)
+        await comes_true("it is connected", lambda: NodeName(node) in self.hub.views() and self.view(node).connected)
 
 
 @contextlib.asynccontextmanager
-async def a_hub(heartbeat_s: float = 1.0, **given: Any) -> AsyncIterator[HubBench]:
+async def a_hub(heartbeat_s: float = FACT_S, **given: Any) -> AsyncIterator[HubBench]:
+    """By itself nobody is late there before any test is over."""
     bench = HubBench(**given)
     await bench.listen(heartbeat_s)
     try:

@@ -9,7 +9,7 @@ from steward.adapters.wire.setup_messages import SetUpOrder
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.setup import Lifecycle, SetupReport, SetupState
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 
 CONFIG = json.dumps(
     {
@@ -65,7 +65,7 @@ class NodeDisk:
         *,
         hooks: tuple[str, str] = ("on_create.sh", ""),
         sha256: str = "",
-        limit_s: float = 30.0,
+        limit_s: float = FACT_S,
     ) -> SetUpOrder:
         lifecycle = Lifecycle(source=self.source.as_uri(), on_create=hooks[0], on_init_complete=hooks[1], sha256=sha256)
         return SetUpOrder(
@@ -86,7 +86,7 @@ class NodeDisk:
     def run(self, order: SetUpOrder) -> SetupReport:
         """The final report."""
         setup = self.begin(order)
-        until("the setup is over", lambda: _is_final(setup.report()), limit_s=20.0)
+        until("the setup is over", lambda: _is_final(setup.report()))
         report = setup.report()
         assert report is not None
         return report

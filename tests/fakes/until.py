@@ -1,12 +1,23 @@
-"""Waiting for another thread, with a limit."""
+"""Waiting for a fact, with a limit that no machine needs: a test that passes does not wait for it."""
 
+import asyncio
 import time
 from collections.abc import Callable
 
+FACT_S = 60.0
 
-def until(sentence: str, true: Callable[[], object], limit_s: float = 30.0) -> None:
-    """Returns when `true()` is; AssertionError naming `sentence` when that takes too long."""
-    end = time.monotonic() + limit_s
+
+def until(sentence: str, true: Callable[[], object]) -> None:
+    """Returns when `true()` is, a fact of another thread; AssertionError naming `sentence` when that takes too long."""
+    end = time.monotonic() + FACT_S
     while not true():
-        assert time.monotonic() < end, f"not within {limit_s:g} s: {sentence}"
+        assert time.monotonic() < end, f"not within {FACT_S:g} s: {sentence}"
         time.sleep(0.002)
+
+
+async def comes_true(sentence: str, true: Callable[[], object]) -> None:
+    """The same for a fact of this thread's loop."""
+    end = time.monotonic() + FACT_S
+    while not true():
+        assert time.monotonic() < end, f"not within {FACT_S:g} s: {sentence}"
+        await asyncio.sleep(0.005)

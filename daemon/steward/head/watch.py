@@ -125,6 +125,12 @@ class Awake:
     def now(self) -> float:
         return self._monotonic() - self._lost
 
+    async def sleep(self, seconds: float) -> None:
+        """What it took longer than that is noted."""
+        began = self._monotonic()
+        await asyncio.sleep(seconds)
+        self.note(self._monotonic() - began - seconds)
+
     def note(self, lag: float) -> None:
         """Note that the loop woke `lag` seconds later than it wanted to."""
         if lag <= _LAG_S:
@@ -192,10 +198,7 @@ class Watch:
 
     async def run(self) -> None:
         while True:
-            wait_s = (_AFTER_BEATS_S - self._clock.now()) % _SLOT_S or _SLOT_S
-            began = time.monotonic()
-            await asyncio.sleep(wait_s)
-            self._awake.note(time.monotonic() - began - wait_s)
+            await self._awake.sleep((_AFTER_BEATS_S - self._clock.now()) % _SLOT_S or _SLOT_S)
             self.turn()
 
     def turn(self) -> None:

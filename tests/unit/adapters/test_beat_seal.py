@@ -8,6 +8,7 @@ from steward.adapters.wire.frames import pack
 from steward.adapters.wire.seal import Beats, Role, times
 from steward.ports import Permanent
 from tests.fakes.hub_bench import a_hub
+from tests.fakes.until import comes_true
 from tests.fakes.wires import wire
 
 KEY = bytes(range(32))
@@ -58,7 +59,7 @@ def test_the_head_hangs_up_on_who_beats_for_an_agent_without_its_key(forged: dic
             await bench.until_connected()
             (agent,) = bench.agents
             agent.write(pack({"t": "beat", "sent": 1.0, **forged}))
-            await bench.until("it is lost", lambda: not bench.view().connected)
+            await comes_true("it is lost", lambda: not bench.view().connected)
             assert "seal" in bench.view().lost_why
             assert bench.hub.beats == 0
 

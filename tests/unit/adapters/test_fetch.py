@@ -16,7 +16,7 @@ from steward.lifecycle.source import fetch
 from steward.ports import Permanent
 from tests.fakes.archives import budget, files, tar
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 # Archives and folders

@@ -16,7 +16,7 @@ from steward.lifecycle.source import TRIES, fetch
 from steward.ports import Permanent, Retryable
 from tests.fakes.archives import budget, files, tar
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 # https

@@ -29,7 +29,7 @@ def test_a_path_that_looks_like_an_option_is_a_path() -> None:
 
 
 @needs_fuse
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_a_hung_mount_is_told_in_time_with_one_child_however_often_we_look(tmp_path: Path) -> None:
     looks = MountLooks()
     with hung_mount(tmp_path / "hung") as path:
@@ -46,7 +46,7 @@ def test_a_hung_mount_is_told_in_time_with_one_child_however_often_we_look(tmp_p
 
 
 @needs_fuse
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_a_mount_that_answers_again_is_asked_again(tmp_path: Path) -> None:
     looks = MountLooks()
     with HungMount(tmp_path):
@@ -55,7 +55,7 @@ def test_a_mount_that_answers_again_is_asked_again(tmp_path: Path) -> None:
 
 
 @needs_fuse
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_the_probe_finds_mounts_by_their_type_and_touches_no_path_that_is_not_mounted(tmp_path: Path) -> None:
     probes = LocalProbes(skew_s=lambda: None)
     with hung_mount(tmp_path / "hung") as path:

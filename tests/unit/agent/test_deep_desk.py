@@ -17,6 +17,7 @@ from steward.model.ids import BootId, NodeName
 from tests.fakes.agent_parts import FakeHead
 from tests.fakes.clock import FakeClock
 from tests.fakes.hub_bench import a_hub
+from tests.fakes.until import comes_true
 from tests.fakes.wires import WHO
 
 N1, N2 = NodeName("n1"), NodeName("n2")
@@ -144,14 +145,14 @@ def test_the_head_shows_what_a_node_measured_and_rings_for_news_only() -> None:
             channel, _ = await bench.connect()
             await bench.until_connected()
             await channel.send(deep_frame(report))
-            await bench.until("it is shown", lambda: bench.view().deep)
+            await comes_true("it is shown", lambda: bench.view().deep)
             assert bench.view().deep[0].measures == (SPEED,)
             rings = bench.rings
             await channel.send(deep_frame(replace(report, progress="pass 2")))
-            await bench.until("progress is shown", lambda: bench.view().deep[0].progress == "pass 2")
+            await comes_true("progress is shown", lambda: bench.view().deep[0].progress == "pass 2")
             assert bench.rings == rings
             await channel.send(deep_frame(replace(report, is_done=True)))
-            await bench.until("its end is shown", lambda: bench.view().deep[0].is_done)
+            await comes_true("its end is shown", lambda: bench.view().deep[0].is_done)
             assert bench.rings > rings
 
     asyncio.run(story())

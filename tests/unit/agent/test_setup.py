@@ -24,7 +24,7 @@ from tests.fakes.agent_parts import FakeHead
 from tests.fakes.clock import FakeClock
 from tests.fakes.setups import NodeDisk
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 DONE, FAILED, RUNNING = SetupState.SUCCEEDED, SetupState.FAILED, SetupState.RUNNING
 

@@ -12,7 +12,7 @@ from steward.agent.setup import POLL_S
 from tests.fakes.setups import NodeDisk
 from tests.unit.agent.test_setup import Bench, an_agent
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 T = TypeVar("T")
 

@@ -15,6 +15,7 @@ from steward.model.node import Node, NodeBase
 from steward.model.setting_types import AddressRule
 from steward.ports import PortError
 from tests.fakes.hub_bench import HubBench, a_hub, a_machine, hello
+from tests.fakes.until import FACT_S, comes_true
 
 HOME, SECOND, ELSEWHERE = "127.0.0.12", "127.0.0.13", "127.0.0.99"
 """Of n1, of n2, and of nobody."""
@@ -60,7 +61,7 @@ async def is_heard(bench: HubBench, node: str, at: str, **who: str) -> bool:
     except PortError:
         return False
     name = NodeName(node)
-    await bench.until("it is heard", lambda: bench.hub.views()[name].findings)
+    await comes_true("it is heard", lambda: bench.hub.views()[name].findings)
     return True
 
 
@@ -104,7 +105,7 @@ def test_who_took_a_silent_nodes_name_from_elsewhere_loses_it_to_the_node_at_hom
         own, _ = await bench.connect(hello("n2", "i-2"), at=SECOND)
         await bench.until_connected("n2")
         own.close()
-        await bench.until("it is lost", lambda: not bench.view("n2").connected)
+        await comes_true("it is lost", lambda: not bench.view("n2").connected)
         assert await is_heard(bench, "n2", ELSEWHERE, instance="i-forged")
         assert [event.kind for event in bench.events] == ["agent.moved"]
         assert await is_heard(bench, "n2", SECOND, instance="i-2")
@@ -196,14 +197,14 @@ def test_an_agent_at_home_does_not_wait_for_a_name_server() -> None:
     answers = threading.Event()
 
     def slow(name: str) -> frozenset[str]:
-        answers.wait(10)
+        answers.wait()
         return frozenset()
 
     async def run() -> None:
         origins = Origins(slow)
         origins.learn({node.name: node for node in BY_NUMBER}, {})
         async with a_hub(origins=origins) as bench:
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(FACT_S):
                 await bench.connect(hello("n1"), at=HOME)
             answers.set()
 

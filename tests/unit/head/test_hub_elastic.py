@@ -12,6 +12,7 @@ from steward.model.why import Why
 from steward.ports import Stale
 from tests.builders.elastic import ELASTIC_FRAMES
 from tests.fakes.hub_bench import a_hub
+from tests.fakes.until import comes_true
 
 N1 = NodeName("n1")
 WHY = Why(rule="test", text="two nodes are idle")
@@ -35,9 +36,8 @@ def test_orders_reach_the_agent_and_words_of_the_run_its_view() -> None:
             assert (submit.token, submit.nodes, submit.minutes) == ("r1", 2, 60)
             for state in ("forming", "running"):
                 await channel.send({**ELASTIC_FRAMES["elastic_word"], "state": state})
-            while not (words := bench.hub.views()[N1].elastic) or words[0].state is not Activity.RUNNING:
-                await asyncio.sleep(0.01)
-            assert len(words) == 1
+            await comes_true("it runs", lambda: [one.state for one in bench.view().elastic] == [Activity.RUNNING])
+            words = bench.view().elastic
             assert (words[0].run, words[0].node, words[0].generation) == (7, N1, 2)
 
     asyncio.run(story())

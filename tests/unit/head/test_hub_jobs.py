@@ -9,6 +9,7 @@ from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts, TaskExit
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from tests.fakes.hub_bench import a_hub, hello
+from tests.fakes.until import comes_true
 
 DEFAULT = SiteDefault(partition="gpu", mode=ResumeMode.parse("1,max=3"))
 FACTS = ResumeFacts(uid=1000, resumes=2, reason="n3 died")
@@ -37,7 +38,7 @@ def test_failed_tasks_are_in_the_view_with_times_of_the_heads_clock() -> None:
             channel, _ = await bench.connect()
             await bench.until_connected()
             await channel.send(exits_frame((an_exit(1),), now=103.0))
-            await bench.until("it is seen", lambda: bench.view().exits)
+            await comes_true("it is seen", lambda: bench.view().exits)
             (seen,) = bench.view().exits
             assert (seen.task, seen.status, seen.at) == (1, 9, bench.clock.at - 3.0)
 
@@ -51,13 +52,13 @@ def test_failed_tasks_wake_the_cycle_only_while_a_shim_of_their_job_waits() -> N
             await bench.until_connected()
             rings = bench.rings
             await channel.send(exits_frame((an_exit(1),), now=103.0))
-            await bench.until("it is seen", lambda: bench.view().exits)
+            await comes_true("it is seen", lambda: bench.view().exits)
             assert bench.rings == rings
             await channel.send(ask_frame(AN_ASK))
-            await bench.until("it is asked", lambda: bench.hub.asks())
+            await comes_true("it is asked", lambda: bench.hub.asks())
             rings = bench.rings
             await channel.send(exits_frame((an_exit(2),), now=103.0))
-            await bench.until("the cycle is woken", lambda: bench.rings > rings)
+            await comes_true("the cycle is woken", lambda: bench.rings > rings)
 
     asyncio.run(story())
 
@@ -68,16 +69,16 @@ def test_what_is_told_again_on_a_new_connection_is_no_news_and_only_the_last_are
             channel, _ = await bench.connect()
             await bench.until_connected()
             await channel.send(exits_frame((an_exit(1),), now=100.0))
-            await bench.until("it is seen", lambda: bench.view().exits)
+            await comes_true("it is seen", lambda: bench.view().exits)
             first = bench.view().exits
             bench.clock.at += 50.0
             again, _ = await bench.connect()
             await again.send(exits_frame((an_exit(1), an_exit(2)), now=160.0))
-            await bench.until("the new one is seen", lambda: len(bench.view().exits) == 2)
+            await comes_true("the new one is seen", lambda: len(bench.view().exits) == 2)
             assert bench.view().exits[0] == first[0]
             for begin in (3, 40):
                 await again.send(exits_frame(map(an_exit, range(begin, begin + 37)), now=160.0))
-            await bench.until("the last ones are kept", lambda: bench.view().exits[-1].task == 76)
+            await comes_true("the last ones are kept", lambda: bench.view().exits[-1].task == 76)
             assert len(bench.view().exits) == 64
 
     asyncio.run(story())
@@ -91,7 +92,7 @@ def test_where_a_step_runs_again_its_past_is_told_with_the_answer() -> None:
             for node in channels:
                 await bench.until_connected(node)
             await channels["n1"].send(ask_frame(AN_ASK))
-            await bench.until("it is asked", lambda: bench.hub.asks())
+            await comes_true("it is asked", lambda: bench.hub.asks())
             bench.hub.answer(AskId("a-1"), Answer.RETRY, frozenset({NodeName("n3")}))
             assert (await channels["n1"].receive())["t"] == "answer"
             for channel in channels.values():
@@ -128,7 +129,7 @@ def test_a_question_that_comes_before_the_picture_waits_for_it_and_wakes_the_cyc
             await bench.until_connected()
             rings = bench.rings
             await channel.send(facts_wanted_frame(JobId(7)))
-            await bench.until("the cycle is woken", lambda: bench.rings > rings)
+            await comes_true("the cycle is woken", lambda: bench.rings > rings)
             places[JobId(7)] = {NodeName("n1")}
             assert facts_of(await channel.receive()) == (7, FACTS)
 

@@ -12,6 +12,7 @@ from steward.model.mend import MendReport
 from steward.model.why import Why
 from steward.ports import Permanent, Stale
 from tests.fakes.hub_bench import a_hub
+from tests.fakes.until import comes_true
 
 N1 = NodeName("n1")
 
@@ -33,8 +34,7 @@ def test_the_order_reaches_its_agent_and_the_report_its_view() -> None:
             assert order == MendOrder(rung=Advice.RESTART_SERVICE, target="munge", token="c1-restart_service")
             for _ in range(2):
                 await channel.send(mended_frame(MendReport(token=order.token, error="no systemd", at=1.0)))
-            while bench.hub.views()[N1].mend is None:
-                await asyncio.sleep(0.01)
+            await comes_true("it is there", lambda: bench.view().mend is not None)
             report = bench.hub.views()[N1].mend
             assert report is not None
             assert (report.token, report.error, report.is_done) == (order.token, "no systemd", False)

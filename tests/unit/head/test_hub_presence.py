@@ -11,6 +11,7 @@ from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.ports import PortError
 from tests.fakes.hub_bench import a_hub, a_machine, hello
+from tests.fakes.until import FACT_S, comes_true
 from tests.fakes.wires import sealer
 
 N1 = NodeName("n1")
@@ -52,7 +53,7 @@ def test_a_name_that_no_node_can_have_is_refused() -> None:
 
 def test_the_beats_interval_grows_with_the_cluster() -> None:
     async def story() -> None:
-        async with a_hub() as bench:
+        async with a_hub(heartbeat_s=1.0) as bench:
             _, small = await bench.connect()
             bench.hub.expect(10_000)
             _, large = await bench.connect(hello("n2"))
@@ -81,23 +82,21 @@ def test_an_agent_that_hangs_up_is_lost_at_once() -> None:
             await bench.until_connected()
             bench.clock.at = 1234.0
             channel.close()
-            await bench.until("it is lost", lambda: not bench.view().connected)
+            await comes_true("it is lost", lambda: not bench.view().connected)
             assert bench.view().lost_at == 1234.0
             assert "connection" in bench.view().lost_why
 
     asyncio.run(story())
 
 
-def test_a_silent_agent_is_late_then_gone_within_seconds() -> None:
+def test_a_silent_agent_is_late_then_gone() -> None:
     async def story() -> None:
         async with a_hub(heartbeat_s=0.2) as bench:
             await bench.connect()
             await bench.until_connected()
-            began = asyncio.get_running_loop().time()
-            await bench.until("it is late", lambda: bench.view().late)
+            await comes_true("it is late", lambda: bench.view().late)
             assert bench.view().connected
-            await bench.until("it is gone", lambda: not bench.view().connected)
-            assert 2.5 < asyncio.get_running_loop().time() - began < 4.5
+            await comes_true("it is gone", lambda: not bench.view().connected)
             assert "silent" in bench.view().lost_why
 
     asyncio.run(story())
@@ -108,10 +107,10 @@ def test_a_late_agent_that_beats_again_is_not_late() -> None:
         async with a_hub(heartbeat_s=0.2) as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            await bench.until("it is late", lambda: bench.view().late)
+            await comes_true("it is late", lambda: bench.view().late)
             rings = bench.rings
             await channel.beat(sent=1.0)
-            await bench.until("it is well", lambda: not bench.view().late)
+            await comes_true("it is well", lambda: not bench.view().late)
             assert bench.rings == rings + 1
 
     asyncio.run(story())
@@ -138,9 +137,9 @@ def test_a_new_machine_takes_over_the_name_and_the_old_one_does_not_get_it_back(
             bench.origins.learn({}, {machine.id: machine for machine in machines})
             old, _ = await bench.connect(hello(instance="i-old"))
             await old.send(report_frame([BAD], None))
-            await bench.until("it reported", lambda: bench.hub.views() and bench.view().findings)
+            await comes_true("it reported", lambda: bench.hub.views() and bench.view().findings)
             await bench.connect(hello(instance="i-new", boot="b-2"))
-            await bench.until(
+            await comes_true(
                 "the new one is there", lambda: bench.view().incarnation == hello("n1", "i-new", "b-2").incarnation
             )
             assert bench.view().findings == ()
@@ -159,7 +158,7 @@ def test_a_machine_that_follows_a_lost_one_is_no_conflict() -> None:
             old, _ = await bench.connect(hello(instance="i-old"))
             await bench.until_connected()
             old.close()
-            await bench.until("it is lost", lambda: not bench.view().connected)
+            await comes_true("it is lost", lambda: not bench.view().connected)
             await bench.connect(hello(instance="i-new"))
             await bench.until_connected()
             assert bench.events == []
@@ -185,7 +184,7 @@ def test_who_has_not_proved_himself_is_not_listened_to_for_long() -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", bench.port)
             bench.agents.append(writer)
             writer.write(pack({"t": "hello"}) + bytes(2 * MAX_FRAME))
-            async with asyncio.timeout(2.0):
+            async with asyncio.timeout(FACT_S):
                 with contextlib.suppress(ConnectionError):
                     while await reader.read(4096):
                         pass

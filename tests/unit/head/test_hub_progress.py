@@ -12,6 +12,7 @@ from steward.model.job_report import Progress
 from steward.model.why import Why
 from steward.ports import Permanent
 from tests.fakes.hub_bench import HubBench, a_hub
+from tests.fakes.until import comes_true
 
 N1, J7 = NodeName("n1"), JobId(7)
 
@@ -22,7 +23,7 @@ def at_step(step: int | None, *, quiet_s: float = 0.0) -> Progress:
 
 
 async def told(bench: HubBench, step: int) -> None:
-    await bench.until(f"step {step}", lambda: [one.step for one in bench.view().progress] == [step])
+    await comes_true(f"step {step}", lambda: [one.step for one in bench.view().progress] == [step])
 
 
 def test_a_jobs_progress_is_in_the_view_with_times_of_the_heads_clock() -> None:
@@ -55,7 +56,7 @@ def test_first_steps_and_rest_ring_and_no_other_step_does() -> None:
             await told(bench, 3)
             assert bench.rings == rings + 2
             await channel.send(progress_frame([], 100.0))
-            await bench.until("it is gone", lambda: not bench.view().progress)
+            await comes_true("it is gone", lambda: not bench.view().progress)
             assert bench.rings == rings + 3
 
     asyncio.run(story())
@@ -91,6 +92,6 @@ def test_a_bundle_counts_when_its_last_piece_is_here() -> None:
             await told(bench, 1)
             assert bench.view().bundles == ()
             await channel.send(last)
-            await bench.until("it is told", lambda: bench.view().bundles == ("7-0-5",))
+            await comes_true("it is told", lambda: bench.view().bundles == ("7-0-5",))
 
     asyncio.run(story())

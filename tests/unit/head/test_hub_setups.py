@@ -25,6 +25,7 @@ from steward.model.setup import Lifecycle, SetupReport, SetupState
 from steward.model.why import Why
 from steward.ports import Permanent, Stale
 from tests.fakes.hub_bench import a_hub, hello
+from tests.fakes.until import comes_true
 
 N1 = NodeName("n1")
 LIFECYCLE = Lifecycle(source="s3://b/p", on_create="on_create.sh", on_init_complete="late.sh", sha256="ab")
@@ -106,7 +107,7 @@ def test_a_report_is_in_the_view_with_our_time_and_rings_once() -> None:
             await bench.until_connected()
             bench.clock.at = 2000.0
             await channel.send(setup_frame(RUNNING))
-            await bench.until("it is there", lambda: bench.view().setup is not None)
+            await comes_true("it is there", lambda: bench.view().setup is not None)
             setup = bench.view().setup
             assert setup is not None
             assert (setup.token, setup.state, setup.at) == ("t-1", SetupState.RUNNING, 2000.0)
@@ -114,7 +115,7 @@ def test_a_report_is_in_the_view_with_our_time_and_rings_once() -> None:
             bench.clock.at = 3000.0
             await channel.send(setup_frame(RUNNING))
             await channel.send(setup_log_frame(LogChunk(token="t-1", offset=0, text="x")))
-            await bench.until("the log came", lambda: bench.logs)
+            await comes_true("the log came", lambda: bench.logs)
             assert bench.rings == rings
             assert bench.view().setup == setup
 
@@ -126,12 +127,12 @@ def test_the_report_stays_over_a_lost_connection_and_goes_with_the_incarnation()
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await channel.send(setup_frame(RUNNING))
-            await bench.until("it is there", lambda: bench.hub.views() and bench.view().setup is not None)
+            await comes_true("it is there", lambda: bench.hub.views() and bench.view().setup is not None)
             await bench.connect()
             await bench.until_connected()
             assert bench.view().setup is not None
             await bench.connect(hello(boot="b-2"))
-            await bench.until("it is another", lambda: bench.view().setup is None)
+            await comes_true("it is another", lambda: bench.view().setup is None)
 
     asyncio.run(story())
 

@@ -20,6 +20,7 @@ from steward.model.why import Why
 from steward.model.witness import Address, PeerWord, Witness, WitnessSeen
 from steward.ports import Stale
 from tests.fakes.hub_bench import HubBench, a_hub, hello
+from tests.fakes.until import comes_true
 from tests.unit.workflows.test_apply import an_ask
 
 N1 = NodeName("n1")
@@ -31,10 +32,10 @@ def test_a_report_is_in_the_view_and_the_same_one_again_does_not_ring() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await channel.send(report_frame([BAD], None))
-            await bench.until("it is there", lambda: bench.hub.views() and bench.view().findings == (BAD,))
+            await comes_true("it is there", lambda: bench.hub.views() and bench.view().findings == (BAD,))
             rings = bench.rings
             await channel.send(report_frame([replace(BAD, at=5.0)], None))
-            await bench.until("its time is newer", lambda: bench.view().findings[0].at == 5.0)
+            await comes_true("its time is newer", lambda: bench.view().findings[0].at == 5.0)
             assert bench.rings == rings
 
     asyncio.run(story())
@@ -50,7 +51,7 @@ def test_fresh_checks_are_asked_for_and_their_answer_noted() -> None:
             assert (request["t"], request["budget_s"]) == ("check_now", 2.0)
             asked_at, bench.clock.at = bench.clock.at, 3000.0
             await channel.send(report_frame([], request["id"]))
-            await bench.until("it is noted", lambda: bench.view().checked_at == asked_at)
+            await comes_true("it is noted", lambda: bench.view().checked_at == asked_at)
 
     asyncio.run(story())
 
@@ -73,7 +74,7 @@ def test_the_answer_to_an_older_request_is_none_to_a_newer_one() -> None:
             for n, (request, noted) in enumerate([(0, 3000.0), (1, 3001.0), (0, 3001.0)]):
                 bench.clock.at = 3002.0 + n
                 await channel.send(report_frame([BAD], requests[request]))
-                await bench.until("it is there", partial(reported_at, bench, bench.clock.at))
+                await comes_true("it is there", partial(reported_at, bench, bench.clock.at))
                 assert bench.view().checked_at == noted
 
     asyncio.run(story())
@@ -85,7 +86,7 @@ def test_a_report_that_answers_no_request_of_ours_is_a_report_like_any_other(ans
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await channel.send(report_frame([BAD], answered))
-            await bench.until("it is there", lambda: bench.hub.views() and bench.view().findings == (BAD,))
+            await comes_true("it is there", lambda: bench.hub.views() and bench.view().findings == (BAD,))
             assert bench.view().checked_at == 0.0
 
     asyncio.run(story())
@@ -120,7 +121,7 @@ def test_an_agent_is_asked_about_another_node_and_its_word_is_kept_with_that_nod
             assert look_of(await channel.receive()) == LookOrder(node=n9, address="10.0.0.9", port=6818)
             await channel.send(looked_frame(n9, Witness.REFUSED))
             await channel.send(looked_frame(NodeName("nobody"), Witness.ALIVE))
-            await bench.until("its word is kept", lambda: bench.hub.views()[n9].peers)
+            await comes_true("its word is kept", lambda: bench.hub.views()[n9].peers)
             assert bench.hub.views()[n9].peers == (PeerWord(by=N1, result=Witness.REFUSED, at=bench.clock.at),)
             assert "nobody" not in bench.hub.views()
 
@@ -132,7 +133,7 @@ def test_an_ask_waits_until_it_is_answered() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await channel.send(ask_frame(an_ask()))
-            await bench.until("it waits", lambda: bench.hub.asks())
+            await comes_true("it waits", lambda: bench.hub.asks())
             (ask,) = bench.hub.asks()
             assert (ask.id, ask.node, ask.at) == ("a1", "n1", bench.clock.at)
             bench.hub.answer(ask.id, Answer.REQUEUE, frozenset())
@@ -149,9 +150,9 @@ def test_an_ask_that_was_withdrawn_waits_no_longer() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await channel.send(ask_frame(an_ask()))
-            await bench.until("it waits", lambda: bench.hub.asks())
+            await comes_true("it waits", lambda: bench.hub.asks())
             await channel.send(withdraw_frame(an_ask().id))
-            await bench.until("nobody waits", lambda: not bench.hub.asks())
+            await comes_true("nobody waits", lambda: not bench.hub.asks())
 
     asyncio.run(story())
 
@@ -161,12 +162,12 @@ def test_an_ask_moves_to_its_agents_new_connection() -> None:
         async with a_hub() as bench:
             first, _ = await bench.connect()
             await first.send(ask_frame(an_ask()))
-            await bench.until("it waits", lambda: bench.hub.asks())
+            await comes_true("it waits", lambda: bench.hub.asks())
             first.close()
-            await bench.until("nobody waits", lambda: not bench.hub.asks())
+            await comes_true("nobody waits", lambda: not bench.hub.asks())
             second, _ = await bench.connect()
             await second.send(ask_frame(an_ask()))
-            await bench.until("it waits again", lambda: bench.hub.asks())
+            await comes_true("it waits again", lambda: bench.hub.asks())
             bench.hub.answer(an_ask().id, Answer.STOP, frozenset())
             assert answer_of(await second.receive())[1] is Answer.STOP
 
@@ -192,7 +193,7 @@ def test_a_peer_that_talks_nonsense_is_hung_up_on(frame: Frame) -> None:
             channel, _ = await bench.connect()
             await bench.until_connected()
             await channel.send(frame)
-            await bench.until("it is gone", lambda: not bench.view().connected)
+            await comes_true("it is gone", lambda: not bench.view().connected)
 
     asyncio.run(story())
 
@@ -207,7 +208,7 @@ def test_what_an_agent_of_another_version_says_is_left_out_and_the_rest_counts(
             for _ in range(3):
                 await channel.send({"t": "of tomorrow", "what": [1, 2]})
             await channel.send(report_frame([BAD], None))
-            await bench.until("its report is there", lambda: bench.view().findings == (BAD,))
+            await comes_true("its report is there", lambda: bench.view().findings == (BAD,))
             assert bench.view().connected
             assert sum("of tomorrow" in record.getMessage() for record in caplog.records) == 1
 
@@ -221,7 +222,7 @@ def test_bytes_that_are_no_sealed_frame_end_the_connection(data: bytes) -> None:
             await bench.connect()
             await bench.until_connected()
             bench.agents[0].write(data)
-            await bench.until("it is gone", lambda: not bench.view().connected)
+            await comes_true("it is gone", lambda: not bench.view().connected)
 
     asyncio.run(story())
 
@@ -246,7 +247,7 @@ def test_jobs_that_opted_in_are_kept_until_slurm_forgot_them() -> None:
             opted = OptedIn(job=JobId(7), uid=1000, mode=ResumeMode.parse("1"), restart=0, at=1.0)
             channel, _ = await bench.connect(replace(hello(), opted=(opted,)))
             await channel.send(opted_frame([replace(opted, job=JobId(8))]))
-            await bench.until("both are known", lambda: len(bench.hub.opted_in()) == 2)
+            await comes_true("both are known", lambda: len(bench.hub.opted_in()) == 2)
             bench.clock.at += 601.0
             bench.hub.forget_jobs([JobId(8)])
             assert [one.job for one in bench.hub.opted_in()] == [8]

@@ -8,7 +8,7 @@ import pytest
 from steward.lifecycle.output import MAX_NODE_LOG, Output, scripts_log
 from tests.fakes.until import until
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 LAST_WORDS = 'until [ -s "$1" ]; do :; done; echo "the end" >> "$0"'
 """Said as soon as the first of what stands in the log ($0) has been passed on ($1)."""

@@ -16,7 +16,7 @@ from steward.model.setup import SetupState
 from tests.fakes.setups import NodeDisk
 from tests.fakes.until import until
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 SLEEP = f"sleep 300.{os.getpid()}"
 

@@ -129,7 +129,7 @@ def test_a_hung_slurm_does_not_hang_the_look() -> None:
     bench.slurm.comes_back.set()
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_waiting_shim_shortens_the_patience() -> None:
     bench = Bench(patience=Patience(close=0.0, usual=600.0, asked=0.1))
     bench.look()
